@@ -102,7 +102,7 @@ def _bought_answers(
 
 
 def ask_options(client: Client, llm: LlmOptions) -> "AskOptions":
-    """Give the engine's options, with the patience that the client states."""
+    """Return the engine's options, with the patience that the client states."""
     from culturekit.llm.engine import AskOptions
 
     return AskOptions(llm.concurrency, llm.budget, patience=client.quota.patience or PATIENCE, go_on=llm.go_on)

@@ -88,7 +88,7 @@ class Pauses:
     settle: float = 10.0
 
     def after(self, pause: float) -> float:
-        """Give the pause that follows one; the first follows none."""
+        """Return the pause that follows one; the first follows none."""
         return min(max(self.first, pause * self.growth), self.longest)
 
 
@@ -183,7 +183,7 @@ class _Gathered:
             self.conflicting.setdefault(result.name, [first]).append(result)
 
     def closed(self, job: Job, rows: Iterable[Planned]) -> Iterator[tuple[Planned, BatchResult]]:
-        """Give each row of a job exactly one result.
+        """Yield each row of a job exactly one result.
 
         Of a row with conflicting results none is believed: it counts as a failure that may pass, as a missing one does.
         """
@@ -215,7 +215,7 @@ def _same(one: BatchResult, other: BatchResult, client: Client) -> bool:
 
 
 def batches_of(client: Client) -> BatchClient:
-    """Give the batches of a client; no SDK is imported yet.
+    """Return the batches of a client; no SDK is imported yet.
 
     Raises:
         UsageError: it has none.
@@ -440,7 +440,7 @@ class BatchRunner(Asker):
         return self.book.move(record, "open", job=job.number)
 
     def _not_created(self, failure: Failure) -> CultureKitError:
-        """Make the error of a job that cannot be created: a server of one's own may know no batches at all."""
+        """Build the error of a job that cannot be created: a server of one's own may know no batches at all."""
         if failure.status not in _NO_SUCH_PLACE or not is_elsewhere(self.client.identity):
             return run_ended_by(failure, self.client.identity.model)
         return UsageError(
@@ -583,7 +583,7 @@ class BatchRunner(Asker):
         return self.journal.append_all(entries) if entries else []
 
     def _spent_on(self, number: int, result: BatchResult, body: bytes, share: float) -> float:
-        """Give what a result cost, or its share of what the job can cost at most where the counts are in doubt."""
+        """Return what a result cost, or its share of what the job can cost at most where the counts are in doubt."""
         usage = Usage()
         if result.billed:
             reply, sent = self.client.read(result.billed), Outgoing(body, max_tokens=MOST_TOKENS)

@@ -68,7 +68,7 @@ class BatchResult:
 
     @property
     def billed(self) -> bytes:
-        """Give the reply whose usage is to be paid; empty when nothing is."""
+        """Return the reply whose usage is to be paid; empty when nothing is."""
         return self.raw if self.kind == "reply" else self.paid
 
 
@@ -116,7 +116,7 @@ class Batched(Protocol):
     """A client that can also be asked in batches."""
 
     def batches(self) -> BatchClient:
-        """Give its batches; nothing is connected yet."""
+        """Return its batches; nothing is connected yet."""
 
 
 Phase: TypeAlias = Literal["sending", "open", "collected", "void"]
@@ -133,7 +133,7 @@ class _SmallFacts(Protocol):
         """Keep a fact, over what was there."""
 
     def recall(self, name: str) -> bytes | None:
-        """Give a fact back."""
+        """Return a fact back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,7 +238,7 @@ class KeyHolder(Protocol):
     """A client that may hold a key, and keeps it out of what is stored."""
 
     def ready(self) -> None:
-        """Make sure that a request could be sent; nothing is sent.
+        """Check that a request could be sent; nothing is sent.
 
         Raises:
             MissingDependency: an SDK or a key is not there.
@@ -249,14 +249,14 @@ class KeyHolder(Protocol):
 
 
 def for_storage(client: Client, raw: bytes) -> bytes:
-    """Give what may be stored of bytes that a client brought."""
+    """Return what may be stored of bytes that a client brought."""
     return client.without_key(raw) if isinstance(client, KeyHolder) else raw
 
 
-def how_cut(said: str) -> str:
+def how_cut(reply_text: str) -> str:
     """Tell a reply that was too long from one that was only white space, and from one that was only thought."""
-    if not said:
+    if not reply_text:
         return "nothing was said within the limit of tokens"
-    if len(said.rstrip()) * 2 < len(said):
+    if len(reply_text.rstrip()) * 2 < len(reply_text):
         return "white space up to the limit of tokens"
     return "cut off at the limit of tokens"

@@ -148,13 +148,13 @@ def _pilot_of(asked: Sequence[tuple[float, Spent]], repairs: Sequence[Spent]) ->
 
     What else a journal holds, such as the other question of a task with two, tells nothing about these.
     """
-    own = [one for _, one in asked]
+    costs = [one for _, one in asked]
     return _Pilot(
         estimates=np.array([guess for guess, _ in asked], dtype=np.float64),
-        inputs=np.array([one.input_tokens for one in own], dtype=np.float64),
-        outputs=np.array([one.output_tokens for one in own], dtype=np.float64),
-        all_inputs=sum(one.input_tokens for one in [*own, *repairs]),
-        all_outputs=sum(one.output_tokens for one in [*own, *repairs]),
+        inputs=np.array([one.input_tokens for one in costs], dtype=np.float64),
+        outputs=np.array([one.output_tokens for one in costs], dtype=np.float64),
+        all_inputs=sum(one.input_tokens for one in [*costs, *repairs]),
+        all_outputs=sum(one.output_tokens for one in [*costs, *repairs]),
     )
 
 
@@ -173,14 +173,14 @@ def _summed(sizes: _Sizes, rate: Rate | None, *, mode: Mode, count: int, bought:
 
 
 def cost(rate: Rate | None, inputs: float, outputs: float, mode: Mode) -> float | None:
-    """Reckon what tokens cost, where the price is known."""
+    """Compute what tokens cost, where the price is known."""
     if rate is None:
         return None
     return worst_cost(rate, input_tokens=round(inputs), output_tokens=round(outputs), mode=mode)
 
 
 def cost_plan_lines(plan: CostPlan) -> Iterator[str]:
-    """Say a plan in words."""
+    """Describe a plan in words."""
     left = plan.requests - plan.bought
     yield f"{plan.requests:,} requests, {plan.bought:,} answered in the journal, {left:,} to send ({plan.mode})"
     if plan.basis == "pilot":
@@ -229,15 +229,15 @@ class RequestKind:
         return self.seen > 1 and len(self.head) + len(self.tail) >= LEAST_SHARED
 
     def frames(self, body: bytes) -> bool:
-        """Tell whether a body begins and ends as those of this kind."""
+        """Check whether a body begins and ends as those of this kind."""
         return body.startswith(self.head) and body.endswith(self.tail)
 
     def asks(self, body: bytes) -> bool:
-        """Tell whether a request is of this kind, and no repair."""
+        """Check whether a request is of this kind, and no repair."""
         return self.telling and self.frames(body) and REPAIR_MARK not in body
 
     def repairs(self, body: bytes) -> bool:
-        """Tell whether a request asks once more what one of this kind asked: the same, up to the note at the end."""
+        """Check whether a request asks once more what one of this kind asked: the same, up to the note at the end."""
         before, mark, _ = body.partition(REPAIR_MARK)
         if not mark or not self.telling:
             return False

@@ -33,7 +33,7 @@ _LATE = 0.002
 
 
 def retry_wait(key: bytes, tries: int, *, hint: float | None = None) -> float:
-    """Give the seconds until the next try: doubled with each that failed, and never less than a server's hint.
+    """Return the seconds until the next try: doubled with each that failed, and never less than a server's hint.
 
     The jitter comes from the key of the row, so that rows that failed together come back apart, and a schedule can be
     repeated.
@@ -44,7 +44,7 @@ def retry_wait(key: bytes, tries: int, *, hint: float | None = None) -> float:
 
 
 def _upward(hint: float) -> float:
-    """Give a server's hint with a little on top, because nothing may be sent before it has expired."""
+    """Return a server's hint with a little on top, because nothing may be sent before it has expired."""
     return max(hint, 0.0) + _LATE
 
 
@@ -57,12 +57,12 @@ _A_STEP = 0.01
 _A_STEP_AT_MOST = 0.03
 _A_SMALL_STEP = 0.0003
 _SECONDS_TO_GROW = 20.0  # how long it takes, at most, from little to the ceiling
-_REMEMBERED = 50.0
-_OFTEN = 0.25  # over how many requests the share of refusals is taken, and from which share on the tempo is to blame
+_REMEMBERED = 50.0  # requests over which the share of refusals is taken
+_OFTEN = 0.25  # the share of refusals from which on the tempo is to blame
 _A_MINUTE = 1.0 / 60.0
 _NEAR = 0.05
-_SLOWER = 0.9
-_MUCH_SLOWER = 0.5  # what is left of the tempo after a refusal; the second, after one that follows another closely
+_SLOWER = 0.9  # what is left of the tempo after a refusal
+_MUCH_SLOWER = 0.5  # the same after one that follows another closely
 _SELDOM = 50  # successes between two refusals above which nothing has to be limited that is not limited yet
 _CLOSELY = 30  # successes between two refusals below which the tempo is far from what is allowed, not a little above it
 
@@ -94,7 +94,7 @@ class _Tempo:
         self.per_second = min(self.per_second + step, self.ceiling)
 
     def smallest_step(self) -> float:
-        """Give the step that leads to the ceiling or the mark in good time, also where successes are seldom."""
+        """Return the step that leads to the ceiling or the mark in good time, also where successes are seldom."""
         goal = min(self.ceiling, self.mark)
         return 0.0 if math.isinf(goal) else 1.0 / _SECONDS_TO_GROW
 
@@ -119,7 +119,7 @@ class _Tempo:
         self.successes = 0
 
     def has_nothing_to_do_with_it(self) -> bool:
-        """Say whether refusals come whatever the tempo: half of it did not make them go away.
+        """Check whether refusals come whatever the tempo: half of it did not make them go away.
 
         A tempo that is too high is refused often; a little too high, it is not refused any more at half of it.
         """
@@ -137,8 +137,8 @@ class _Tempo:
 
 
 _HEADROOM = 0.97  # the share of a stated quota that is aimed at; the rest is for clocks that differ
-_FIRST_WINDOW = 4.0
-_FEWER = 0.7  # how many requests go at once in the beginning, and the share of them that is left after an overload
+_FIRST_WINDOW = 4.0  # how many requests go at once in the beginning
+_FEWER = 0.7  # the share of them that is left after an overload
 _FIRST_HOLD = 0.5
 _LONGEST_HOLD = 20.0  # seconds for which nothing is sent after a refusal without a hint; doubled while nothing succeeds
 _LEARNING = 0.05
@@ -171,11 +171,11 @@ class Limiter:
         self.set_paces()
 
     def at_once(self) -> int:
-        """Say how many requests may be under way at the same time."""
+        """Return how many requests may be under way at the same time."""
         return max(int(self.window), 1)
 
     def due(self, now: float) -> float:
-        """Say when the next request may go, now or later."""
+        """Return when the next request may go, now or later."""
         return max(self.held_until, self.requests.due(now), self.tokens.due(now))
 
     def sent(self, input_guess: int, max_tokens: int, now: float) -> float:
@@ -187,7 +187,7 @@ class Limiter:
         return expected
 
     def succeeded(self, expected: float, input_guess: int, usage: Usage, now: float) -> None:
-        """Hear of a reply, and of how many tokens it took in truth."""
+        """Record a reply, and of how many tokens it took in truth."""
         self.tokens.correct(usage.input_tokens + usage.output_tokens - expected, now)
         self.learn(input_guess, usage)
         self.throughput.count(now)
@@ -205,7 +205,7 @@ class Limiter:
         self.typical_output = typical + (usage.output_tokens - typical) * _LEARNING
 
     def failed(self, failure: Failure, now: float, *, sent: float) -> None:
-        """Hear of a failure of a request that was sent at a time."""
+        """Record a failure of a request that was sent at a time."""
         if failure.wait is not None:
             self.held_until = max(self.held_until, now + _upward(failure.wait))
         if failure.kind == "busy":
@@ -252,7 +252,7 @@ class Limiter:
 
 
 def a_second(a_minute: float | None) -> float | None:
-    """Give what is aimed at of a stated quota."""
+    """Return what is aimed at of a stated quota."""
     return None if a_minute is None else a_minute * _HEADROOM / 60.0
 
 
@@ -265,7 +265,7 @@ class Pace:
         self.even = -math.inf  # when all that was sent would have been sent, had it gone evenly
 
     def due(self, now: float) -> float:
-        """Say when the next unit may go, now or later."""
+        """Return when the next unit may go, now or later."""
         return max(now, self.even - _MAKE_UP)
 
     def sent(self, units: float, now: float) -> None:
@@ -298,7 +298,7 @@ class _Throughput:
             self.seconds.popleft()
 
     def a_second(self, seconds: int, now: float) -> float:
-        """Give the successes a second within so many seconds."""
+        """Return the successes a second within so many seconds."""
         since = now if self.first is None else self.first
         counted = sum(count for second, count in self.seconds if second > now - seconds)
         return counted / (seconds if seconds == _MINUTE else min(max(now - since, _SHORTEST), seconds))
@@ -328,7 +328,7 @@ class DurableHold:
             self.journal.remember(self.fact, f"{time.time() + wait!r} {wait!r}".encode())
 
     def left(self) -> float:
-        """Give the seconds that are still to be waited for.
+        """Return the seconds that are still to be waited for.
 
         A clock that was ahead when the hint came, or is behind now, makes them no more than the hint itself. A hint
         longer than patience ended the run that got it: the next run was started to see whether the server answers.
@@ -370,14 +370,14 @@ class OutOfMoney:
 
 
 def run_ended_by(failure: Failure, model: str) -> CultureKitError:
-    """Make the error of a fatal failure: the user's to mend where a key or a name is wrong, else the provider's."""
+    """Build the error of a fatal failure: the user's to mend where a key or a name is wrong, else the provider's."""
     hint = "Everything bought is kept; run the same command again when this is mended."
     kind = UsageError if failure.status in _OF_THE_USER or not failure.status else UpstreamUnavailable
     return kind(failure.detail, where=model, found=f"status {failure.status}" if failure.status else "", hint=hint)
 
 
 def given_up(model: str, *, patience: float, held_for: float, last: str) -> UpstreamUnavailable:
-    """Make the error of a provider that has brought nothing for too long, or says that it will not for as long."""
+    """Build the error of a provider that has brought nothing for too long, or says that it will not for as long."""
     hint = "Everything bought is kept; run the same command again later."
     if held_for > 0.0:
         return UpstreamUnavailable(
@@ -416,11 +416,11 @@ class _Outage:
         return self.opened_at is not None
 
     def sent(self, now: float) -> None:
-        """Hear that a request left."""
+        """Record that a request left."""
         self.silent_since = now if self.silent_since is None else self.silent_since
 
     def succeeded(self, *, sent: float, now: float, owed: int) -> bool:
-        """Hear that a reply came; True when that ends an outage. One that was sent before the outage does not.
+        """Record that a reply came; True when that ends an outage. One that was sent before the outage does not.
 
         `owed` is how many requests are still under way.
         """
@@ -433,7 +433,7 @@ class _Outage:
         return ended
 
     def failed(self, row: int, *, first_sent: float, sent: float, now: float) -> bool:
-        """Hear that a try of a row failed; True when that begins an outage.
+        """Record that a try of a row failed; True when that begins an outage.
 
         `first_sent` is when the first try of the row that failed was sent, `sent` when this one was.
         """
@@ -498,7 +498,7 @@ class Dispatch:
         self.ending = self.ending or ending
 
     def next(self, now: float) -> _Move:
-        """Say what to do now."""
+        """Return what to do now."""
         gives_up = self.outage.gives_up_at(self.patience)
         if now >= gives_up or self.limiter.held_until > min(gives_up, now + self.patience):
             held_for = self.limiter.held_until - now
@@ -521,7 +521,7 @@ class Dispatch:
         return Later()
 
     def due(self, now: float) -> float:
-        """Say when something can be sent, as far as is known now."""
+        """Return when something can be sent, as far as is known now."""
         if not self.ready:
             return self.waiting[0][0] if self.waiting else math.inf
         if self.in_flight >= (1 if self.outage.open else self.limiter.at_once()):
@@ -547,12 +547,12 @@ class Dispatch:
         return question
 
     def charges(self, question: Question) -> bool:
-        """Say whether a failure now is one of the row's tries; in an outage it is not, unless every row has failed."""
+        """Check whether a failure now is one of the row's tries: not in an outage, unless every row has failed."""
         others = self.unfailed - (question.failures == 0)
         return not self.outage.open or others == 0
 
     def failure_came(self, question: Question, failure: Failure, now: float) -> bool:
-        """Hear of a failure the moment it comes, so that its hint counts at once; say whether it is charged."""
+        """Record a failure the moment it comes, so that its hint counts at once; say whether it is charged."""
         charged = failure.sent and self.charges(question)
         self.failed = failure
         self.patience = min(self.full_patience, failure.patience or self.full_patience)
@@ -598,14 +598,14 @@ class Dispatch:
         return self.stepped(question, heard(question.row, reply, tries=self.tries, charged=charged))
 
     def believable(self, question: Question, usage: Usage) -> Usage:
-        """Give the tokens that decide the pace: no more than were asked for, lest a claim of millions stops the run."""
+        """Return the tokens that decide the pace: no more than asked for, lest a claim of millions stops the run."""
         sent, came = self.purse.bound(question), question.outgoing.max_tokens
         if usage.input_tokens <= sent and usage.output_tokens <= came:
             return usage
         return Usage(min(usage.input_tokens, sent), min(usage.output_tokens, came))
 
     def serving_again(self, question: Question, now: float, *, owed: int) -> None:
-        """Hear that the provider answered; after an outage everything begins slowly."""
+        """Record that the provider answered; after an outage everything begins slowly."""
         self.failed, self.patience = None, self.full_patience
         if self.outage.succeeded(sent=question.sent, now=now, owed=owed):
             self.limiter.restart()
@@ -651,7 +651,7 @@ class WaitNotices:
         self.quiet = QUIET
 
     def give(self, now: float) -> None:
-        """Say what is to be said now."""
+        """Return what is to be said now."""
         for sentence in self.due(now):
             logger.warning("%s: %s", self.dispatch.model, sentence)
 
@@ -672,7 +672,7 @@ class WaitNotices:
             yield f"the server asks to wait {spoken(held)}: nothing is sent until then; Ctrl-C keeps everything"
 
     def about_quiet(self, silent: float, now: float) -> Iterator[str]:
-        """Say that failures are over, or that replies are awaited."""
+        """Report that failures are over, or that replies are awaited."""
         if self.failing_since is not None:
             yield answers_again(now - self.failing_since)
             self.failing_since = None
@@ -684,12 +684,12 @@ class WaitNotices:
 
 
 def retrying(why: str, left: float) -> str:
-    """Say that a server does not answer, why, and how long it is asked again."""
+    """Report that a server does not answer, why, and how long it is asked again."""
     return f"{why}: server does not answer, retrying for {spoken(left)}; Ctrl-C keeps everything"
 
 
 def answers_again(after: float) -> str:
-    """Say that it is over."""
+    """Report that it is over."""
     return f"the server answers again, after {spoken(after)}"
 
 

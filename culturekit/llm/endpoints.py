@@ -13,7 +13,7 @@ NO_KEY = "no-key"  # what is sent to a server that needs none: some want to see 
 
 
 def check_base_url(url: str) -> None:
-    """Refuse a base URL that carries credentials or cannot be one; nothing of it is repeated.
+    """Reject a base URL that carries credentials or cannot be one; nothing of it is repeated.
 
     Raises:
         ValueError: what is wrong with it.
@@ -40,9 +40,9 @@ def normal_base_url(url: str) -> str:
 
 
 def is_official(url: str, official: str) -> bool:
-    """Tell whether a base URL is a provider's own, over an encrypted connection; its regions count."""
-    host, own = urlsplit(url).hostname or "", urlsplit(official).hostname or ""
-    return _is_encrypted(url) and (host == own or host.endswith("." + own))
+    """Check whether a base URL is a provider's own, over an encrypted connection; its regions count."""
+    host, provider_host = urlsplit(url).hostname or "", urlsplit(official).hostname or ""
+    return _is_encrypted(url) and (host == provider_host or host.endswith("." + provider_host))
 
 
 def _is_encrypted(url: str) -> bool:
@@ -50,7 +50,7 @@ def _is_encrypted(url: str) -> bool:
 
 
 def is_loopback(url: str) -> bool:
-    """Tell whether a base URL leads back to this machine."""
+    """Check whether a base URL leads back to this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -74,7 +74,7 @@ class Service:
         return normal_base_url(url or self.official)
 
     def owns(self, base_url: str) -> bool:
-        """Tell whether an address is the provider's own."""
+        """Check whether an address is the provider's own."""
         return is_official(base_url, self.official)
 
     def key(self, named: str, base_url: str) -> Secret | None:
@@ -107,6 +107,6 @@ SERVICES = {"openai": OPENAI, "google": GOOGLE}
 
 
 def is_elsewhere(identity: Identity) -> bool:
-    """Tell whether a provider's protocol is spoken at an address that is not the provider's own."""
+    """Check whether a provider's protocol is spoken at an address that is not the provider's own."""
     service = SERVICES.get(identity.provider.removesuffix("-images"))
     return service is not None and not service.owns(identity.base_url)

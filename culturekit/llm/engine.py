@@ -119,13 +119,10 @@ class Replay:
 
 
 CHUNK = 256  # requests that are composed and looked up together
-WINDOW = 8192
-# How far the wire may be ahead of the first row that has not ended, in rows and in bytes that leave.
-_WINDOW_BYTES = 64 * 2**20
+WINDOW = 8192  # rows by which the wire may be ahead of the first row that has not ended
+_WINDOW_BYTES = 64 * 2**20  # the same in bytes that leave
 _ENDED = Row(Request("", "", {}, msgspec.Struct))
 NOTHING = Outgoing(b"")  # what stands in a row that has ended, so that it holds on to nothing
-
-
 _LONGEST_CLOSE = 2.0  # seconds that closing connections may take
 _LONGEST_FINISH = 60.0  # seconds that requests under way may still take when the run has ended: they are paid for
 _SHORT_FINISH = 2.0  # the same when the run has ended because nothing comes
@@ -160,7 +157,7 @@ class Wire:
         self.started.wait()
 
     def next_left(self, timeout: float) -> list[Question] | None:
-        """Give what has left since the last call, waiting a while for it; None when nothing more comes."""
+        """Return what has left since the last call, waiting a while for it; None when nothing more comes."""
         try:
             left = self.left.get(timeout=timeout)
         except queue.Empty:
@@ -324,7 +321,7 @@ class Wire:
         return blanked if self.gist(question, blanked) == self.gist(question, reply) else reply
 
     def gist(self, question: Question, reply: Reply) -> tuple[Reply, str]:
-        """Give what a reply says apart from its words, and what its row makes of it."""
+        """Return what a reply says apart from its words, and what its row makes of it."""
         step = heard(question.row, reply, tries=self.dispatch.tries)
         usage = reply.usage if reply.usage.counted == "provider" else Usage()
         return replace(reply, text="", detail="", usage=usage), reading_of(step, reply)
@@ -419,14 +416,14 @@ class Asker:
     """One asking of one client into one journal, by whichever transport."""
 
     def __init__(self, client: Client, journal: Journal, options: AskOptions, run: str) -> None:
-        """Add up what the journal holds; nothing is sent yet."""
+        """Sum what the journal holds; nothing is sent yet."""
         self.client, self.journal, self.options, self.run = client, journal, options, run
         self.purse = Purse(client.rate, client.identity, Budget(options.budget))
         self.purse.look_back(journal)
         self.replay = Replay(journal, self.purse, client, run=run, tries=options.tries)
 
     def out_of_money(self, needed: float, *, done: int, total: int | None) -> BudgetReached:
-        """Make the error of a budget: how many rows are done, and what the rest needs, as far as can be told."""
+        """Build the error of a budget: how many rows are done, and what the rest needs, as far as can be told."""
         spent, unsure = self.purse.budget.spent, self.purse.unsure
         rows = f"{done:,} rows are" if total is None else f"{done:,} of {total:,} rows are"
         more = f"the next question can cost up to ${needed:.6f}"
@@ -503,7 +500,7 @@ class Pass(Asker):
         self.left = False
 
     def answers(self) -> Iterator[Answered]:
-        """Give the answers out; leave the wire behind in order, whatever happens."""
+        """Yield the answers; leave the wire behind in order, whatever happens."""
         try:
             with _interruptible(self._leave):
                 yield from self._answered()
@@ -511,7 +508,7 @@ class Pass(Asker):
             self._leave()
 
     def _answered(self) -> Iterator[Answered]:
-        """Give the answers out as they come."""
+        """Yield the answers as they come."""
         while True:
             for answered in self._closed():
                 self.given += 1
@@ -528,13 +525,13 @@ class Pass(Asker):
                 return
 
     def _closed(self) -> Iterator[Answered]:
-        """Give out the rows at the front that have ended."""
+        """Yield the rows at the front that have ended."""
         while self.rows and (answered := self.rows[0].answered) is not None:
             self.rows.popleft()
             yield answered
 
     def _unfinished(self) -> bool:
-        """Say whether any row has still to be asked or to end."""
+        """Check whether any row has still to be asked or to end."""
         if not self.rows and not self.all_pulled:
             following = next(self.source, None)
             self.all_pulled = following is None
@@ -542,7 +539,7 @@ class Pass(Asker):
         return bool(self.rows) or not self.all_pulled
 
     def _chunk(self) -> int:
-        """Say how many rows may be pulled now: few, until it is known that replies can be used."""
+        """Return how many rows may be pulled now: few, until it is known that replies can be used."""
         if self.all_pulled or len(self.rows) >= WINDOW or self.weight >= _WINDOW_BYTES:
             return 0
         ahead = None if self.options.watch is None else self.options.watch.ahead
@@ -585,7 +582,7 @@ class Pass(Asker):
         question.input_bound = question.failures = 0
 
     def _is_first(self, question: Question) -> bool:
-        """Say whether nobody else is asking the same; a twin waits for what comes for the first."""
+        """Check whether nobody else is asking the same; a twin waits for what comes for the first."""
         first = self.asked.setdefault(question.key, question)
         if first is not question:
             first.twins.append(question)
@@ -671,7 +668,7 @@ class Pass(Asker):
             self.wire.thread.join(_LEAVE_SECONDS)
 
     def _tell(self) -> None:
-        """Say how it goes, and what is waited for."""
+        """Return how it goes, and what is waited for."""
         if self.notices is not None:
             self.notices.give(time.monotonic())
         if self.meter is not None and self.wire is not None:
@@ -687,7 +684,7 @@ class _Meter:
         self.past: deque[tuple[float, int]] = deque([(self.last, 0)])
 
     def tell(self, purse: Purse, limiter: Limiter) -> None:
-        """Say how it goes, if it is time."""
+        """Return how it goes, if it is time."""
         now = time.monotonic()
         if now - self.last < _SECONDS_BETWEEN:
             return

@@ -66,46 +66,30 @@ def shortened(text: str) -> str:
 # Failures after which a hint to wait says something; after the others nothing is asked again.
 _PASSING: frozenset[FailureKind] = frozenset({"busy", "server", "timeout"})
 _NO_MONEY = {
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "billing_not_active",
-    "insufficient_credits",
+    "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_credits",
     "credit_balance_exhausted",
-}
+}  # fmt: skip
 _BAD_KEY = {"invalid_api_key", "api_key_invalid", "api_key_expired", "account_deactivated", "unauthenticated"}
 _NO_MODEL = {"model_not_found", "deployment_not_found"}
 _POLICY = {
-    "content_policy_violation",
-    "content_filter",
-    "content_filter_error",
-    "responsibleaipolicyviolation",
-    "moderation_blocked",
-    "invalid_prompt",
-    "prohibited_content",
-    "safety",
-}
+    "content_policy_violation", "content_filter", "content_filter_error", "responsibleaipolicyviolation",
+    "moderation_blocked", "invalid_prompt", "prohibited_content", "safety",
+}  # fmt: skip
 _BUSY = {"rate_limit_exceeded", "rate_limit_error", "resource_exhausted", "overloaded_error", "tokens", "requests"}
 _SERVER = {"server_error", "internal_error", "internal", "unavailable", "api_error", "overloaded"}
 _NOT_TAKEN = {"unsupported_parameter", "unsupported_value"}
 _SAMPLING = {"temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "max_output_tokens"}
 
-_BY_STATUS: Mapping[int, FailureKind] = {
-    401: "fatal",
-    402: "fatal",
-    403: "fatal",
-    404: "fatal",
-    405: "fatal",
-    408: "timeout",
-    409: "server",
-    423: "server",
-    425: "busy",
-    429: "busy",
-    501: "fatal",
-    504: "timeout",
-    524: "timeout",
-    529: "busy",
+# What a status means where nothing that was said decides, and the name of the advice that belongs to it.
+_BY_STATUS: Mapping[int, tuple[FailureKind, str]] = {
+    401: ("fatal", "key"),
+    402: ("fatal", "money"),
+    403: ("fatal", "forbidden"),
+    **dict.fromkeys((404, 405, 501), ("fatal", "absent")),
+    **dict.fromkeys((408, 504, 524), ("timeout", "")),
+    **dict.fromkeys((409, 423), ("server", "")),
+    **dict.fromkeys((425, 429, 529), ("busy", "")),
 }
-_ADVICE_BY_STATUS = {401: "key", 402: "money", 403: "forbidden", 404: "absent", 405: "absent", 501: "absent"}
 _ADVICE = {
     "key": "The key was refused: set the right one, or name its variable with api_key=${NAME}.",
     "money": "The account has no credit left, or its limit is reached: see to it, then run the same command again.",
@@ -122,28 +106,28 @@ _DURATION = re.compile(r"(?P<seconds>\d+(?:\.\d+)?)s")
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
     """Tell from status, headers (names in small letters) and body what became of a request."""
-    kind, wait, detail = _told_by(status, read_error(body), headers)
+    kind, wait, detail = _verdict(status, read_error(body), headers)
     return Failure(kind, f"HTTP {status}. {detail}".rstrip(), status=status, wait=wait, raw=body)
 
 
 def failure_within(error: _ErrorBody, headers: Mapping[str, str], body: bytes) -> Failure:
     """Tell what an error means that came with status 200."""
     status = error.number if 400 <= error.number < 600 else 200
-    kind, wait, detail = _told_by(status, error, headers)
+    kind, wait, detail = _verdict(status, error, headers)
     return Failure(kind, f"An error inside HTTP 200. {detail}".rstrip(), status=200, wait=wait, raw=body)
 
 
-def _told_by(status: int, error: _ErrorBody, headers: Mapping[str, str]) -> tuple[FailureKind, float | None, str]:
-    """Give the kind of an error, the wait that it asks for, and what it says with the advice that belongs to it."""
+def _verdict(status: int, error: _ErrorBody, headers: Mapping[str, str]) -> tuple[FailureKind, float | None, str]:
+    """Return the kind of an error, the wait that it asks for, and what it says with the advice that belongs to it."""
     kind, advice = judged(status, error)
     wait = wait_of(headers, list(error.details), now=time.time()) if kind in _PASSING else None
     return kind, wait, " ".join(filter(None, (sentence(error.message), _ADVICE.get(advice, ""))))
 
 
 def judged(status: int, error: _ErrorBody) -> tuple[FailureKind, str]:
-    """Give the kind of a failure and the name of the advice that belongs to it; what was said outweighs the number."""
+    """Return the kind of a failure and the name of the advice to it; what was said outweighs the number."""
     if status < 500:
-        for codes, verdict in _SAID:
+        for codes, verdict in _BY_CODE:
             if codes & error.codes:
                 return verdict
     if "api key not valid" in error.message.casefold():
@@ -153,7 +137,7 @@ def judged(status: int, error: _ErrorBody) -> tuple[FailureKind, str]:
     return by_number(status, error)
 
 
-_SAID: tuple[tuple[set[str], tuple[FailureKind, str]], ...] = (
+_BY_CODE: tuple[tuple[set[str], tuple[FailureKind, str]], ...] = (
     (_NO_MONEY, ("fatal", "money")),
     (_BAD_KEY, ("fatal", "key")),
     (_POLICY, ("blocked", "")),
@@ -165,14 +149,7 @@ _SAID: tuple[tuple[set[str], tuple[FailureKind, str]], ...] = (
 def by_number(status: int, error: _ErrorBody) -> tuple[FailureKind, str]:
     """Judge by the status, where nothing that was said decides."""
     if status in _BY_STATUS:
-        return _BY_STATUS[status], {
-            401: "key",
-            402: "money",
-            403: "forbidden",
-            404: "absent",
-            405: "absent",
-            501: "absent",
-        }.get(status, "")
+        return _BY_STATUS[status]
     if status >= 500 or _SERVER & error.codes:
         return "server", ""
     if 300 <= status < 400:

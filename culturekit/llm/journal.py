@@ -102,7 +102,7 @@ class RequestTexts:
         (self.count,) = self.connection.execute("SELECT coalesce(max(number), 0) FROM requests").fetchone()
 
     def numbers_of(self, requests: Sequence[tuple[bytes, bytes]]) -> dict[bytes, int]:
-        """Give the number of each key's request; those that are new are written down."""
+        """Return the number of each key's request; those that are new are written down."""
         bodies = dict(requests)
         numbers: dict[bytes, int] = {}
         for piece in _pieces(list(bodies)):
@@ -153,7 +153,7 @@ def _joint(ends: tuple[bytes, bytes]) -> int:
 
 
 def shared_ends(one: bytes, other: bytes) -> tuple[bytes, bytes]:
-    """Give the longest common beginning and, in what is left, the longest common end of two texts."""
+    """Return the longest common beginning and, in what is left, the longest common end of two texts."""
     head = shared_length(one, other)
     rest = min(len(one), len(other)) - head
     tail = shared_length(one[len(one) - rest :][::-1], other[len(other) - rest :][::-1])
@@ -402,7 +402,7 @@ def _tell(answers: Sequence[tuple[Task, Answer]]) -> None:
 
 
 def _settle(futures: Sequence[tuple[Any, Answer]]) -> None:
-    """Give each future its answer, unless it was cancelled."""
+    """Return each future its answer, unless it was cancelled."""
     for future, answer in futures:
         if future.done():
             continue
@@ -417,7 +417,7 @@ _LAST = "SELECT tag, mode FROM runs JOIN replies ON replies.run = runs.number OR
 
 
 def run_tag(work: Work) -> str:
-    """Give the tag of this run: a random one that lies in its scratch folder, and so lives as long as the run does."""
+    """Return the tag of this run: random, in its scratch folder, and so there as long as the run lives."""
     try:
         return (work.scratch / _TAG).read_text(encoding="ascii")
     except FileNotFoundError:
@@ -427,7 +427,7 @@ def run_tag(work: Work) -> str:
 
 
 def last_run(journal: Path) -> tuple[str, str]:
-    """Give the tag and the mode of the run that a journal heard last; empty where it heard none."""
+    """Return the tag and the mode of the run that a journal heard last; empty where it heard none."""
     if not (journal / FILE).is_file():
         return "", ""
     with closing(open_for_reading(journal / FILE)) as connection:
@@ -436,7 +436,7 @@ def last_run(journal: Path) -> tuple[str, str]:
 
 
 def go_on_as(tag: str, scratch: Path) -> None:
-    """Give a run the tag of another, whose failures then count as its own: nothing that failed is asked again."""
+    """Return a run the tag of another, whose failures then count as its own: nothing that failed is asked again."""
     if tag:
         write_atomically(scratch / _TAG, tag.encode("ascii"))
         sync_folder(scratch)
@@ -573,7 +573,7 @@ class Journal:
         self.writer.commit((), [(name, value)])
 
     def recall(self, name: str) -> bytes | None:
-        """Give a fact, or None."""
+        """Return a fact, or None."""
         with self.reading, errors_explained(self.path):
             row = self.reader.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         if row is None:

@@ -182,7 +182,7 @@ def paid(high: int, low: int) -> int:
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
-    """Make sure that the file is a journal, and one that this version understands."""
+    """Check that the file is a journal, and one that this version understands."""
     with path.open("rb") as file:
         header = file.read(20)
     if not set(header[18:20]) <= {1, 2}:  # SQLite would call it a disk that cannot be written
@@ -203,7 +203,7 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def check_types(path: Path, what: str, row: Sequence[object], types: Sequence[type | tuple[type, ...]]) -> None:
-    """Make sure that a row holds what was written: SQLite keeps text where bytes belong, and numbers where text is."""
+    """Check that a row holds what was written: SQLite keeps text where bytes belong, and numbers where text is."""
     if not all(map(isinstance, row, types)):
         raise damaged(path, f"{what} is not of the types that were written")
 
@@ -220,7 +220,7 @@ def errors_explained(path: Path) -> Iterator[None]:
 
 
 def explain(error: sqlite3.Error, path: Path) -> OSError | CultureKitError:
-    """Say what an error of SQLite means: a full or failing disk is the system's, a broken file is an IntegrityError."""
+    """Return what an error of SQLite means: a full or failing disk, or a broken file, an IntegrityError."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     undecodable = isinstance(error, sqlite3.OperationalError) and code == 0  # a text that is none, says Python
     if code in _SYSTEM_ERRORS:
@@ -232,7 +232,7 @@ def explain(error: sqlite3.Error, path: Path) -> OSError | CultureKitError:
 
 
 def damaged(path: Path, found: str) -> IntegrityError:
-    """Say what can be done about a broken journal."""
+    """Return what can be done about a broken journal."""
     return IntegrityError(
         "the journal of replies is damaged",
         where=str(path),

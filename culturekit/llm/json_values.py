@@ -16,7 +16,7 @@ def decoded(raw: bytes, kind: Any = Any) -> Any:  # noqa: ANN401 - any JSON valu
 
 
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse an object in which a key stands twice."""
+    """Reject an object in which a key stands twice."""
     if len({key for key, _ in pairs}) < len(pairs):
         raise ValueError
 
@@ -25,7 +25,7 @@ _KEYS = json.JSONDecoder(object_pairs_hook=_refuse_repeated)
 
 
 def each_key_once(raw: bytes) -> bool:
-    """Tell whether no object of a JSON text has a key twice, however the key is written."""
+    """Check whether no object of a JSON text has a key twice, however the key is written."""
     try:
         _KEYS.decode(raw.decode())
     except (ValueError, RecursionError):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ def _files_below(folder: Path) -> list[Path]:
 
 
 def _stage_folder(path: Path) -> Path:
-    """Give the folder in which the stage of a journal is, or will be, finished."""
+    """Return the folder in which the stage of a journal is, or will be, finished."""
     for parent in path.absolute().parents:
         if parent.name.startswith(".") and parent.name.endswith(_PARTIAL):
             return parent.with_name(parent.name[1 : -len(_PARTIAL)])
@@ -121,14 +121,12 @@ class Exchange:
 
 
 def latest_exchanges(path: Path, *, outcome: str = "", limit: int, mentions: Sequence[str] = ()) -> Iterator[Exchange]:
-    """Give the last exchanges of a journal with an outcome, or with any, in the order in which they came.
+    """Yield the last exchanges of a journal with an outcome, or with any, in the order in which they came.
 
     With `mentions`, only those in whose request one of these texts stands.
     """
     query = _LATEST.format(mentions=f"({' OR '.join([_MENTIONS] * len(mentions))})" if mentions else "1")
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        rows = connection.execute(query, (outcome, *mentions, limit)).fetchall()
-    for row in reversed(rows):
+    for row in reversed(_rows(path, query, outcome, *mentions, limit)):
         check_types(path, f"exchange {row[0]}", [row[1], *row[9:13]], [bytes] * 5)
         number, key, tag, model, attempt, at, mode, status, ended, raw, *request = row[:13]
         *counted, picodollars = row[13:]
@@ -153,7 +151,7 @@ def question_of(request: bytes) -> Mapping[str, Any]:
 
 
 def _texts_in(value: object) -> Iterator[str]:
-    """Give all texts of a JSON value."""
+    """Yield all texts of a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -177,27 +175,25 @@ _OF_ALL = f"SELECT {PAID} FROM readings WHERE {SOUND}"
 _UNSOUND = f"SELECT count(*) FROM readings WHERE NOT {SOUND}"
 
 
-def spent_in_run(path: Path, run: str) -> float:
-    """Add up what the replies of a run cost, in US dollars."""
-    return dollars(_picodollars_in_run(path, run))
-
-
-def _picodollars_in_run(path: Path, run: str) -> int:
-    """Add up what the replies of a run cost, in picodollars."""
+def _rows(path: Path, query: str, *values: object) -> list[Any]:
+    """Read rows of a journal, which a run may be writing to."""
     with errors_explained(path), closing(open_for_reading(path)) as connection:
-        return paid(*connection.execute(_OF_RUN, (run,)).fetchone())
+        return connection.execute(query, values).fetchall()
+
+
+def spent_in_run(path: Path, run: str) -> float:
+    """Sum what the replies of a run cost, in US dollars."""
+    return dollars(paid(*_rows(path, _OF_RUN, run)[0]))
 
 
 def paid_in_journal(path: Path) -> int:
-    """Add up what all replies cost, in picodollars."""
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        return paid(*connection.execute(_OF_ALL).fetchone())
+    """Sum what all replies cost, in picodollars."""
+    return paid(*_rows(path, _OF_ALL)[0])
 
 
 def count_unsound(path: Path) -> int:
     """Count the readings that cannot be true: what an earlier version took from a server as it came."""
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        return int(connection.execute(_UNSOUND).fetchone()[0])
+    return int(_rows(path, _UNSOUND)[0][0])
 
 
 # Facts of requests that have left, by run and number: the most each can cost. What came of it takes it away.
@@ -224,14 +220,12 @@ class Unsure:
 
 
 def unsure_of(path: Path, run: str) -> Unsure:
-    """Add up what a run may owe beyond what its replies cost."""
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        under_way = connection.execute(_FACTS, (f"{UNDER_WAY}{run}:",) * 2).fetchall()
-        settled = connection.execute(_FACT, (UNSURE + run,)).fetchone()
-        promised = connection.execute(_FACT, (PROMISED + run,)).fetchone()
-    requests, picodollars = map(int, settled[0].split()) if settled else (0, 0)
+    """Sum what a run may owe beyond what its replies cost."""
+    under_way = _rows(path, _FACTS, *(f"{UNDER_WAY}{run}:",) * 2)
+    settled, promised = _rows(path, _FACT, UNSURE + run), _rows(path, _FACT, PROMISED + run)
+    requests, picodollars = map(int, settled[0][0].split()) if settled else (0, 0)
     if promised and not count_unsound(path):
-        picodollars += max(int(promised[0]) - _picodollars_in_run(path, run), 0)
+        picodollars += max(int(promised[0][0]) - paid(*_rows(path, _OF_RUN, run)[0]), 0)
     return Unsure(
         requests + len(under_way),
         picodollars + sum(int(value) for _, value in under_way),
@@ -240,10 +234,9 @@ def unsure_of(path: Path, run: str) -> Unsure:
 
 
 def _unsure_runs(path: Path) -> list[Unsure]:
-    """Say of each run of a journal what it may owe."""
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        left = {name.rpartition(":")[0] for name, _ in connection.execute(_FACTS, (UNDER_WAY,) * 2)}
-        others = {name for kind in (UNSURE, PROMISED) for name, _ in connection.execute(_FACTS, (kind, kind))}
+    """Return for each run of a journal what it may owe."""
+    left = {name.rpartition(":")[0] for name, _ in _rows(path, _FACTS, UNDER_WAY, UNDER_WAY)}
+    others = {name for kind in (UNSURE, PROMISED) for name, _ in _rows(path, _FACTS, kind, kind)}
     return [unsure_of(path, run) for run in sorted({name.partition(":")[2] for name in left | others})]
 
 
@@ -258,33 +251,32 @@ def journal_for(final: Path) -> Path | None:
 
 
 def spent_elsewhere(stages: Iterable[Path]) -> float:
-    """Add up what the last run of each stage has spent, or may have spent, in US dollars."""
+    """Sum what the last run of each stage has spent, or may have spent, in US dollars."""
     _check_folders(stages)
     journals = [journal for stage in stages if (journal := journal_for(stage)) is not None]
     return sum(_spent_in_last_run(journal) for journal in journals)
 
 
 def _check_folders(stages: Iterable[Path]) -> None:
-    """Refuse a file where the folder of a paid stage is expected."""
+    """Reject a file where the folder of a paid stage is expected."""
     if files := [stage for stage in stages if stage.is_file()]:
         raise UsageError("a paid stage is a folder", where=str(files[0]), expected="its --out", found="a file")
 
 
 def _spent_in_last_run(journal: Path) -> float:
-    """Give what the last run in a journal paid; replies that never came count as its budget counted them."""
-    with errors_explained(journal), closing(open_for_reading(journal)) as connection:
-        last = connection.execute(_LAST_RUN).fetchone()
-    return 0.0 if last is None else spent_in_run(journal, last[0]) + dollars(unsure_of(journal, last[0]).picodollars)
+    """Return what the last run in a journal paid; replies that never came count as its budget counted them."""
+    tags = [tag for (tag,) in _rows(journal, _LAST_RUN)]
+    return sum(spent_in_run(journal, tag) + dollars(unsure_of(journal, tag).picodollars) for tag in tags)
 
 
 def left_for(budget: float | None, stages: Iterable[Path]) -> float | None:
-    """Give what a budget leaves after what other stages have spent."""
+    """Return what a budget leaves after what other stages have spent."""
     _check_folders(stages)
     return None if budget is None else max(0.0, budget - spent_elsewhere(stages))
 
 
 def note_on_others(budget: float | None, stages: Iterable[Path]) -> str:
-    """Say what of a budget others have spent; empty where they have spent nothing."""
+    """Return what of a budget others have spent; empty where they have spent nothing."""
     spent = 0.0 if budget is None else spent_elsewhere(stages)
     if not spent:
         return ""
@@ -330,12 +322,8 @@ def read_spending(path: Path | None) -> list[Spent]:
     """Read what was spent, in the order in which it began; empty where there is no journal."""
     if path is None or not path.exists():
         return []
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        bodies: dict[bytes, bytes] = dict(connection.execute(_TEXTS, (_LOOKED_INTO,)).fetchall())
-        return [
-            Spent(key, run, sent, came, bool(answered), bodies.get(key, b""))
-            for key, run, sent, came, answered in connection.execute(_SPENT)
-        ]
+    bodies: dict[bytes, bytes] = dict(_rows(path, _TEXTS, _LOOKED_INTO))
+    return [Spent(*row[:4], bool(row[4]), bodies.get(row[0], b"")) for row in _rows(path, _SPENT)]
 
 
 SUMS = f"""
@@ -394,6 +382,9 @@ class LedgerLine:
         return dollars(self.picodollars_unsure)
 
 
+_SUMMED = [each.name for each in fields(LedgerLine)[4:]]
+
+
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """The lines of some journals, and their sum."""
@@ -403,41 +394,18 @@ class Ledger:
 
 
 def read_ledger(places: Sequence[JournalPlace]) -> Ledger:
-    """Add up journals, by stage, model, mode and outcome; a run may be writing to them meanwhile."""
+    """Sum journals, by stage, model, mode and outcome; a run may be writing to them meanwhile."""
     lines = tuple(line for place in places for line in _lines_of(place))
-    total, unsure = _total_of(lines), [unsure for place in places for unsure in _unsure_runs(place.path)]
+    sums = {name: sum(getattr(line, name) for line in lines) for name in _SUMMED}
+    total, unsure = (
+        LedgerLine("total", "", "", "", **sums),
+        [unsure for place in places for unsure in _unsure_runs(place.path)],
+    )
     billed = total.perhaps_billed + sum(each.requests for each in unsure)
     picodollars = sum(each.picodollars for each in unsure)
     return Ledger(lines, replace(total, perhaps_billed=billed, picodollars_unsure=picodollars))
 
 
 def _lines_of(place: JournalPlace) -> list[LedgerLine]:
-    """Add up one journal."""
-    with errors_explained(place.path), closing(open_for_reading(place.path)) as connection:
-        rows = connection.execute(SUMS)
-        return [LedgerLine(place.stage, *(*row[:8], paid(*row[8:10]), *row[10:])) for row in rows]
-
-
-def _total_of(lines: Iterable[LedgerLine]) -> LedgerLine:
-    """Add lines up."""
-    listed = list(lines)
-
-    def added(name: str) -> int:
-        return sum(getattr(line, name) for line in listed)
-
-    return LedgerLine(
-        "total",
-        "",
-        "",
-        "",
-        requests=added("requests"),
-        input_tokens=added("input_tokens"),
-        output_tokens=added("output_tokens"),
-        thinking_tokens=added("thinking_tokens"),
-        cached_tokens=added("cached_tokens"),
-        picodollars=added("picodollars"),
-        counted_here=added("counted_here"),
-        unpriced=added("unpriced"),
-        unread=added("unread"),
-        perhaps_billed=added("perhaps_billed"),
-    )
+    """Sum one journal."""
+    return [LedgerLine(place.stage, *row[:8], paid(*row[8:10]), *row[10:]) for row in _rows(place.path, SUMS)]

@@ -63,7 +63,7 @@ def known_models() -> Models:
 
 
 def model_for(role: Role) -> str:
-    """Give the SPEC of a model that lives, for a role."""
+    """Return the SPEC of a model that lives, for a role."""
     return known_models().roles[role]
 
 
@@ -80,7 +80,7 @@ def habits_of(model: str, provider: _Provider) -> Habits:
 
 
 def published_models(paper: str) -> Mapping[str, tuple[str, ...]]:
-    """Give the SPECs that a paper published, by what each was asked for."""
+    """Return the SPECs that a paper published, by what each was asked for."""
     return known_models().published[paper]
 
 

@@ -88,12 +88,12 @@ def update_prices(source: str) -> _Renewal:
         lines = {}
         for model, line in prices.models.items():
             before = known.get((provider, model))
-            told = _differences(before, line)
-            if before is not None and not told:
+            stated = _differences(before, line)
+            if before is not None and not stated:
                 alike += 1
                 continue
             lines[model] = _dated(line, prices)
-            (new if before is None else changed).append(f"{model}: {told}" if told else model)
+            (new if before is None else changed).append(f"{model}: {stated}" if stated else model)
         images = {model: sizes for model, sizes in prices.images.items() if sizes != _known_sizes(provider, model)}
         changed += [f"{model}: tokens of its images" for model in images if model not in lines]
         if lines or images:
@@ -129,7 +129,7 @@ class _Stay(urllib.request.HTTPRedirectHandler):
     """Follows nobody."""
 
     def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 - as urllib types it
-        """Give no other request: the reply is an error."""
+        """Return no other request: the reply is an error."""
 
 
 def _read_source(source: str) -> tuple[PriceList, int]:
@@ -191,9 +191,9 @@ def _from_litellm(listed: Mapping[str, Any], source: str) -> tuple[PriceList, in
         if len(before) == 2 and each and line is not None and line.output:
             images[provider].setdefault(model, {}).setdefault(before[0], {})[size] = _tokens(each, line)
     for service, pictures in images.items():
-        for model, told in pictures.items():
+        for model, stated in pictures.items():
             kept = image_sizes(model, provider=service)
-            told |= {quality: {**told.get(quality, {}), **sizes} for quality, sizes in kept.items()}
+            stated |= {quality: {**stated.get(quality, {}), **sizes} for quality, sizes in kept.items()}
     if not any(models.values()):
         raise UsageError(
             "there are no prices of OpenAI or Google in it", where=source, expected="the list of LiteLLM, whole"
@@ -233,9 +233,9 @@ def _line_of(entry: Mapping[str, Any], known: Price | None) -> ModelPrice | None
     if not sent or not came or entry.get("mode") not in _PRICED:  # 0 stands there for what nobody looked up
         return None
     cached, source = _amount(entry, "cache_read_input_token_cost"), entry.get("source")
-    told = entry.get("deprecation_date") if not _is_vertex(entry) else None
-    end: dict[str, Any] = {"shuts": told or None}
-    if known is not None and told in (None, "", known.shuts):
+    stated = entry.get("deprecation_date") if not _is_vertex(entry) else None
+    end: dict[str, Any] = {"shuts": stated or None}
+    if known is not None and stated in (None, "", known.shuts):
         end = {"shuts": known.shuts, "earliest": known.earliest, "instead": known.instead}
     try:
         return ModelPrice(
@@ -250,7 +250,7 @@ def _line_of(entry: Mapping[str, Any], known: Price | None) -> ModelPrice | None
 
 
 def _differences(before: Price | None, line: ModelPrice) -> str:
-    """Say in words what a line says otherwise than before."""
+    """Describe in words what a line says otherwise than before."""
     if before is None:
         return f"{line.input:g} in, {line.output:g} out{f', shuts {line.shuts}' if line.shuts else ''}"
     names = ("input", "output", "cached", "shuts", "earliest", "instead")
@@ -343,7 +343,7 @@ def standings(provider: Literal["openai", "google"], models: Iterable[str] = ())
 
 
 def _standing(provider: str, model: str, listed: Mapping[str, str], price: Price | None, day: date) -> _Standing:
-    """Say how one model stands; the provider's word counts, a snapshot of the model for the model."""
+    """Return how one model stands; the provider's word counts, a snapshot of the model for the model."""
     ours = "" if price is None else price.shuts or ""
     instead = "" if price is None else price.instead or ""
     if model not in listed and not any(SNAPSHOT.sub("", one) == model for one in listed):
@@ -395,9 +395,9 @@ def _entries(content: bytes, key: str, url: str) -> list[dict[str, Any]]:
     return [entry for entry in entries if isinstance(entry, dict)]
 
 
-def _day(told: object) -> str:
+def _day(stated: object) -> str:
     """Read a day; nothing where none is told, or what is told is none."""
     try:
-        return date.fromisoformat(str(told)[:10]).isoformat()
+        return date.fromisoformat(str(stated)[:10]).isoformat()
     except ValueError:
         return ""

@@ -87,7 +87,7 @@ class PriceList(StrictModel):
 
     @property
     def providers(self) -> dict[str, ProviderPrices]:
-        """Give the providers that have prices, by name."""
+        """Return the providers that have prices, by name."""
         both = {"openai": self.openai, "google": self.google}
         return {name: prices for name, prices in both.items() if prices is not None}
 
@@ -162,7 +162,7 @@ def price_list() -> PriceList:
 
 
 def image_sizes(model: str, *, provider: Literal["openai", "google"]) -> Mapping[str, Mapping[str, int]]:
-    """Give the output tokens of an image by quality and size; nothing for a model of which they are not known."""
+    """Return the output tokens of an image by quality and size; nothing for a model of which they are not known."""
     for path in _price_files():
         prices = read_prices(path).providers.get(provider)
         listed = {} if prices is None else prices.images
@@ -172,7 +172,7 @@ def image_sizes(model: str, *, provider: Literal["openai", "google"]) -> Mapping
 
 
 def most_tokens(provider: Literal["openai", "google"]) -> int:
-    """Give the output tokens of the dearest image that is known of a provider."""
+    """Return the output tokens of the dearest image that is known of a provider."""
     every = [read_prices(path).providers.get(provider) for path in _price_files()]
     return max(
         tokens
@@ -212,7 +212,7 @@ def price_of(model: str, *, provider: str = "") -> Price | None:
 
 
 def today() -> date:
-    """Say what day it is: that of the variable where it is set, else that of the clock, in UTC.
+    """Return what day it is: that of the variable where it is set, else that of the clock, in UTC.
 
     Raises:
         UsageError: the variable holds no day.
@@ -227,7 +227,7 @@ def today() -> date:
 
 
 def end_of(price: Price, day: date) -> Literal["alive", "shuts soon", "perhaps shut", "shut"]:
-    """Say how a model stands on a day."""
+    """Return how a model stands on a day."""
     if price.shuts is None or (left := (date.fromisoformat(price.shuts) - day).days) > _NOTICE:
         return "alive"
     return "shuts soon" if left > 0 else "perhaps shut" if price.earliest else "shut"
@@ -237,7 +237,7 @@ _warned: set[tuple[str, str]] = set()  # models, with the day they are shut on, 
 
 
 def check_alive(identity: Identity, *, go_on: bool = False) -> None:
-    """Refuse a model that its provider has shut, and warn of one that will be soon.
+    """Reject a model that its provider has shut, and warn of one that will be soon.
 
     That holds for the provider's own address: what a server elsewhere calls by the same name is its own affair.
 
@@ -269,7 +269,7 @@ def check_alive(identity: Identity, *, go_on: bool = False) -> None:
 
 
 def rate_of(identity: Identity) -> Rate | None:
-    """Give what the tokens of a model cost; None where nobody knows, which is a reason not to begin."""
+    """Return what the tokens of a model cost; None where nobody knows, which is a reason not to begin."""
     price = price_of(identity.model, provider=identity.provider)
     if price is None:
         return None
@@ -290,7 +290,7 @@ def parse_price(text: str) -> Rate:
 
 
 def picodollars_of(usage: Usage, rate: Rate, *, mode: Mode = "online") -> int:
-    """Reckon what a reply cost, in whole millionths of a millionth of a dollar: sums of these are exact.
+    """Compute what a reply cost, in whole millionths of a millionth of a dollar: sums of these are exact.
 
     A batch costs its share of the full price, of cached tokens too: the two discounts are not multiplied. No more
     tokens can have been cached than were sent.
@@ -305,12 +305,12 @@ def picodollars_of(usage: Usage, rate: Rate, *, mode: Mode = "online") -> int:
 
 
 def cost_of(usage: Usage, rate: Rate, *, mode: Mode = "online") -> float:
-    """Reckon what a reply cost, in US dollars."""
+    """Compute what a reply cost, in US dollars."""
     return dollars(picodollars_of(usage, rate, mode=mode))
 
 
 def worst_cost(rate: Rate, *, input_tokens: int, output_tokens: int, mode: Mode = "online") -> float:
-    """Reckon what a request can cost at most, in US dollars."""
+    """Compute what a request can cost at most, in US dollars."""
     return cost_of(Usage(input_tokens, output_tokens), rate, mode=mode)
 
 

@@ -102,7 +102,7 @@ class _ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def needs_probe(client: Client) -> bool:
-    """Tell whether it is not known beforehand that a client's server enforces schemas."""
+    """Check whether it is not known beforehand that a client's server enforces schemas."""
     return client.identity.provider in SERVICES and is_elsewhere(client.identity)
 
 

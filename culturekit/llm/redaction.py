@@ -102,10 +102,8 @@ def key_from_environment(*names: str) -> Secret:
     )
 
 
-_SHORTEST = 6
+_SHORTEST = 6  # characters; anything shorter would blank ordinary words
 _SHORTEST_KEY = 8  # letters of a key: what is shorter stands in ordinary words, which blanking it would break
-"""Characters; anything shorter would blank ordinary words."""
-
 _SECRET_VARIABLE = re.compile(
     r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTHORIZATION)S?(?:_|$)|(?:^|_)(?:AUTH|PASS|PWD)$", re.IGNORECASE
 )
@@ -180,7 +178,7 @@ def scrub(error: BaseException) -> None:
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
-    """Give an exception, what caused it, and what it groups, each once."""
+    """Yield an exception, what caused it, and what it groups, each once."""
     waiting, met = [error], set[int]()
     while waiting:
         each = waiting.pop()
@@ -188,8 +186,8 @@ def chain(error: BaseException) -> Iterator[BaseException]:
             continue
         met.add(id(each))
         yield each
-        behind = [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
-        waiting += [one for one in behind if isinstance(one, BaseException)]
+        causes = [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+        waiting += [one for one in causes if isinstance(one, BaseException)]
 
 
 def _redacted(value: Any) -> Any:  # noqa: ANN401 - any value of any exception

@@ -435,7 +435,7 @@ def _problem(node: Json, depth: int, abilities: _Abilities) -> tuple[str, str] |
 
 
 def _oversize(nodes: list[Json], abilities: _Abilities) -> tuple[str, str] | None:
-    """Find out whether all of it together is too much for a target."""
+    """Check whether all of it together is too much for a target."""
     keys = [key for node in nodes for key in node.get("properties", ())]
     values = [str(value) for node in nodes for value in node.get("enum", ())]
     sizes = (

@@ -39,7 +39,7 @@ class RepliesSeen:
         return self.stopped or f"{count:,} of {self.rows:,} replies are no answers: look at them"
 
     def lines(self) -> Iterator[str]:
-        """Say what could not be used, and show some; what came from outside cannot steer a terminal."""
+        """Yield what could not be used, and show some; what came from outside cannot steer a terminal."""
         if self.fenced:
             yield f"  {self.fenced:,} in a code fence, which was taken off"
         for why, count in self.unusable.items():
@@ -87,12 +87,12 @@ class ReplyWatch:
         return not self.go_on and (self.began_badly or self.in_a_row >= LOOKED_AT)
 
     def stops_before(self, repairs: int) -> bool:
-        """Say whether to stop before repairs are asked at once, as in batches: most first replies were no answers."""
+        """Check whether to stop before repairs are asked at once, as in batches: most first replies were no answers."""
         rows = self.rows + repairs
         return not self.go_on and rows >= LOOKED_AT and 2 * (self.unusable.total() + repairs) > rows
 
     def error(self, model: str, *, repairs: int = 0) -> UnusableReplies:
-        """Say what came, and how to go on."""
+        """Return what came, and how to go on."""
         why = [f"{count:,} {reason}" for reason, count in self.unusable.most_common(3)]
         why += [f"{repairs:,} first replies that are no answer"] if repairs else []
         count, rows = self.unusable.total() + repairs, self.rows + repairs
@@ -105,11 +105,11 @@ class ReplyWatch:
         )
 
     def seen(self, *, stopped: str = "") -> RepliesSeen:
-        """Give what was counted."""
+        """Return what was counted."""
         return RepliesSeen(self.rows, dict(self.unusable.most_common()), tuple(self.samples), self.fenced, stopped)
 
     def notes(self) -> dict[str, int]:
-        """Say what was done here to read answers; nothing where nothing was."""
+        """Return what was done here to read answers; nothing where nothing was."""
         return {FENCED: self.fenced} if self.fenced else {}
 
 

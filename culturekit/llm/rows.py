@@ -90,7 +90,7 @@ def listing(tokens: tuple[tuple[str, float], ...]) -> str:
 
 
 def refuse_weighing(request: Request, who: str) -> None:
-    """Refuse to ask somebody for probabilities who is not asked for them here."""
+    """Reject to ask somebody for probabilities who is not asked for them here."""
     if request.weighed:
         raise UsageError(
             f"{who} is not asked for probabilities of tokens",
@@ -106,7 +106,7 @@ _STOPPED: Mapping[Stop, _RowOutcome] = {"refusal": "refused", "blocked": "blocke
 
 # The failures that no further try would change, and how a row ends that meets one.
 CLOSING: Mapping[FailureKind, _RowOutcome] = {"rejected": "invalid", "blocked": "blocked"}
-_SAID = {
+_FAILURES = {
     "rejected": "the provider rejected the request",
     "blocked": "the provider blocked the request",
     "busy": "the provider was busy",
@@ -191,8 +191,8 @@ def tried(row: Row, text: str, *, tries: int, charged: bool) -> Row | Answered:
 
 
 def failure_text(kind: FailureKind, status: int) -> str:
-    """Say what failed in words that the journal can give again, so that a resumed row ends with the same ones."""
-    text = _SAID.get(kind, kind)
+    """Return what failed in words that the journal can give again, so that a resumed row ends with the same ones."""
+    text = _FAILURES.get(kind, kind)
     return f"{text} (status {status})" if status else text
 
 
@@ -226,5 +226,5 @@ class Question:
     ready: float = 0.0
 
     def weight(self) -> int:
-        """Give the bytes that this question holds on to."""
+        """Return the bytes that this question holds on to."""
         return len(self.outgoing.body) + sum(len(image.content) for image in self.outgoing.images)

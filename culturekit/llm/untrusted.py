@@ -203,7 +203,7 @@ class MarkupScanner:
         self.show(" ")
 
     def pass_by(self, at: int) -> int:
-        """Give the end of the markup that begins here: `at` where there is none, -1 where the rest is one open tag."""
+        """Return the end of the markup that begins here: `at` if there is none, -1 if the rest is one open tag."""
         text = self.text
         if text.startswith("<!--", at):
             self.take_out("comment")
@@ -273,7 +273,7 @@ def _read_attributes(text: str, at: int) -> tuple[Mapping[str, str], int]:
 
 
 def _is_hidden(name: str, attributes: Mapping[str, str]) -> bool:
-    """Tell whether a browser would show nothing of an element."""
+    """Check whether a browser would show nothing of an element."""
     if "hidden" in attributes or (name == "dialog" and "open" not in attributes):
         return True
     if not _HIDING_CLASSES.isdisjoint(attributes.get("class", "").lower().split()):
@@ -345,7 +345,7 @@ def _plain_keys(keys: tuple[str, ...]) -> list[tuple[str, str]] | None:
 
 
 def is_plain(text: str) -> bool:
-    """Tell whether a text is sent as it is."""
+    """Check whether a text is sent as it is."""
     if len(text) > LONGEST_TEXT or PLAIN.fullmatch(text) is None:
         return False
     return text.isascii() or _FILLERS.search(text) is None
@@ -357,7 +357,7 @@ def strip_hidden(text: str) -> str:
 
 
 def cleaned(data: Mapping[str, object]) -> dict[str, _Json]:
-    """Give data as it is sent: each text without what is hidden, and cut with a note where it is too long."""
+    """Return data as it is sent: each text without what is hidden, and cut with a note where it is too long."""
     return _clean_mapping(data, "data")
 
 
@@ -388,10 +388,10 @@ def clean(value: object, path: str) -> _Json:
 
 def _clean_mapping(value: Mapping[str, object], path: str) -> dict[str, _Json]:
     """Clean the keys and values of a mapping; two keys may not look the same."""
-    made = {_clean_key(str(key)): clean(below, f"{path}.{key}") for key, below in value.items()}
-    if len(made) < len(value):
+    kept = {_clean_key(str(key)): clean(below, f"{path}.{key}") for key, below in value.items()}
+    if len(kept) < len(value):
         raise UsageError("two keys are the same once what is hidden is taken out", where=path)
-    return made
+    return kept
 
 
 @lru_cache(maxsize=1024)

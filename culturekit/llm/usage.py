@@ -29,13 +29,12 @@ class Budget:
     It reckons in whole picodollars, so that a million small sums add up to exactly what they are.
     """
 
-    def __init__(self, limit: float | None, spent: float = 0.0) -> None:
-        """Begin with what earlier runs have spent already; without a limit everything is granted and counted."""
+    def __init__(self, limit: float | None) -> None:
+        """Begin with nothing spent; without a limit everything is granted and counted."""
         if limit is not None and not 0 <= limit < float("inf"):
             raise UsageError("a budget is an amount of US dollars", expected="0 or more", found=str(limit))
         self.limit = None if limit is None else picodollars(limit)
-        self.used = picodollars(spent)
-        self.aside = 0
+        self.used = self.aside = 0
 
     def reserve(self, usd: float) -> bool:
         """Set the worst case of a request aside; False means that it must not be sent."""
@@ -54,16 +53,6 @@ class Budget:
     def spent(self) -> float:
         """US dollars spent."""
         return dollars(self.used)
-
-    @property
-    def reserved(self) -> float:
-        """US dollars set aside for requests under way."""
-        return dollars(self.aside)
-
-    @property
-    def left(self) -> float | None:
-        """US dollars that may still be set aside; None without a limit."""
-        return None if self.limit is None else dollars(self.limit - self.used - self.aside)
 
 
 # Tokens that a server may put around what was sent: roles, a default system prompt, how a schema is introduced.
@@ -90,7 +79,7 @@ _SIDE_WHEN_UNKNOWN = 4096
 
 
 def input_bound(outgoing: Outgoing, identity: Identity) -> int:
-    """Give the most input tokens that a request can be billed for.
+    """Return the most input tokens that a request can be billed for.
 
     No tokenizer in use makes more tokens than UTF-8 bytes of a text, and the body, names of keys and quotation marks
     included, has more bytes than the text in it.
@@ -99,7 +88,7 @@ def input_bound(outgoing: Outgoing, identity: Identity) -> int:
 
 
 def estimate(outgoing: Outgoing, identity: Identity | None = None) -> int:
-    """Guess how many input tokens a request will be billed for; a pilot corrects it."""
+    """Estimate how many input tokens a request will be billed for; a pilot corrects it."""
     images = sum(image_estimate(image, identity) for image in outgoing.images)
     if outgoing.body.isascii():
         return round(len(outgoing.body) / _BYTES_PER_TOKEN) + images
@@ -136,7 +125,7 @@ def _size_of(image: Image) -> Size:
 
 
 def image_bound(image: Image, identity: Identity) -> int:
-    """Give the most that a picture can cost: never less than what is billed."""
+    """Return the most that a picture can cost: never less than what is billed."""
     size = _size_of(image)
     if identity.provider == "google":
         return max(_google_tokens(size), _GOOGLE_HIGHEST)
@@ -146,7 +135,7 @@ def image_bound(image: Image, identity: Identity) -> int:
 
 
 def image_estimate(image: Image, identity: Identity | None) -> int:
-    """Give what a picture will cost, as far as a formula says."""
+    """Return what a picture will cost, as far as a formula says."""
     size = _size_of(image)
     if identity is not None and identity.provider == "google":
         return _google_tokens(size)
@@ -159,7 +148,7 @@ def image_estimate(image: Image, identity: Identity | None) -> int:
 
 
 def _openai_most(model: str) -> int:
-    """Give the most that OpenAI bills for one picture: eight tiles, or all patches."""
+    """Return the most that OpenAI bills for one picture: eight tiles, or all patches."""
     seen, known = known_models().pictures, _openai_model(model)
     if known in seen.patches:
         return math.ceil(_MOST_PATCHES * seen.patches[known])
@@ -201,7 +190,7 @@ class Counts:
         self.doubt = ""
 
     def take(self, name: str, *, within: str = "") -> int | None:
-        """Give a count; None where it is absent, null, or no count."""
+        """Return a count; None where it is absent, null, or no count."""
         place = self.stated.get(within) if within else self.stated
         value = record(place).get(name)
         if within and place is not None and not isinstance(place, dict):
@@ -255,7 +244,7 @@ def stated_usage(value: object, text: str, *, sent: str, came: str) -> Usage:
 
 
 def too_few(tokens: int, text: str) -> bool:
-    """Tell whether a text cannot have been made of so few tokens."""
+    """Check whether a text cannot have been made of so few tokens."""
     if len(text) <= tokens * _MOST_CHARACTERS_PER_TOKEN:
         return False
     beginning = text[:_LOOKED_AT]

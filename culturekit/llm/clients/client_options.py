@@ -47,7 +47,7 @@ class ServiceOptions:
     patience: _Patience | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what could never work, and every secret, without repeating it."""
+        """Reject what could never work, and every secret, without repeating it."""
         if self.api_key and not _VARIABLE.fullmatch(self.api_key):
             raise ValueError(
                 "api_key names an environment variable, such as ${MY_KEY}; the key itself never stands here"
@@ -65,11 +65,11 @@ class ServiceOptions:
 
     @property
     def quota(self) -> Quota:
-        """Give the limits as the user stated them."""
+        """Return the limits as the user stated them."""
         return Quota(self.rpm, self.tpm, self.patience or _patience_for(self.timeout))
 
     def answering(self) -> dict[str, Any]:
-        """Give what can change an answer, as far as it is set."""
+        """Return what can change an answer, as far as it is set."""
         stated = {name: value for name, value in asdict(self).items() if name not in _NEVER_ANSWERS}
         return {name: value for name, value in stated.items() if value not in (None, "")}
 
@@ -117,7 +117,7 @@ class OpenAIOptions(RemoteOptions):
     detail: Literal["low", "high", "auto"] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what the responses API does not know."""
+        """Reject what the responses API does not know."""
         RemoteOptions.__post_init__(self)
         if self.api == "responses":
             for name in ("seed", "max_tokens_field"):
@@ -200,10 +200,10 @@ class LocalOptions:
 
     @property
     def quota(self) -> Quota:
-        """Give the time that one reply may take its turn in."""
+        """Return the time that one reply may take its turn in."""
         return Quota(patience=_patience_for(self.timeout))
 
 
 def _patience_for(timeout: float) -> float:
-    """Give how long silence is borne where nobody stated it: one reply that times out is always tried again."""
+    """Return how long silence is borne where nobody stated it: one reply that times out is always tried again."""
     return max(PATIENCE, 2.0 * timeout)

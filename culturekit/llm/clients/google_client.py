@@ -48,7 +48,7 @@ class _GeminiSettings:
         return (self.max_tokens or request.max_tokens) + self.room
 
     def generation(self, sample: int) -> dict[str, Any]:
-        """Say how tokens are drawn; samples of one question are drawn from different seeds."""
+        """Return how tokens are drawn; samples of one question are drawn from different seeds."""
         chosen: dict[str, Any] = {
             "temperature": self.temperature,
             "topP": self.top_p,
@@ -122,36 +122,36 @@ def read(raw: bytes) -> Reply:
         nothing = "no candidates in the reply" if body else why_no_object(raw)
         return Reply("", usage(body.get("usageMetadata"), ""), "unreadable", nothing, version)
     parts = records(record(candidates[0].get("content")).get("parts"))
-    said = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
-    stop, detail = _ending(text(candidates[0].get("finishReason")), said)
-    return Reply(said, usage(body.get("usageMetadata"), said), stop, detail, version)
+    reply_text = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
+    stop, detail = _ending(text(candidates[0].get("finishReason")), reply_text)
+    return Reply(reply_text, usage(body.get("usageMetadata"), reply_text), stop, detail, version)
 
 
-def _ending(reason: str, said: str) -> tuple[Stop, str]:
-    """Tell why a reply ended; reasons that are not known are taken for a filter's."""
+def _ending(reason: str, reply_text: str) -> tuple[Stop, str]:
+    """Return why a reply ended; reasons that are not known are taken for a filter's."""
     if reason in ("", "FINISH_REASON_UNSPECIFIED"):
-        return ("end", "") if said else ("unreadable", "nothing was said, and no reason given")
+        return ("end", "") if reply_text else ("unreadable", "nothing was said, and no reason given")
     if reason == "STOP":
         return "end", ""
     if reason == "MAX_TOKENS":
-        return "length", how_cut(said)
+        return "length", how_cut(reply_text)
     if reason in _GARBLED:
         return "unreadable", reason
     return "blocked", reason
 
 
-def usage(value: object, said: str) -> Usage:
+def usage(value: object, reply_text: str) -> Usage:
     """Read what the provider counted, thoughts as output; count here where it did not. It leaves out counts of none."""
     counts = Counts(value)
     if not {"promptTokenCount", "candidatesTokenCount", "totalTokenCount"} & counts.stated.keys():
-        return usage_of_text(said)
+        return usage_of_text(reply_text)
     prompt, tools = counts.take("promptTokenCount"), counts.take("toolUsePromptTokenCount") or 0
     thought = counts.take("thoughtsTokenCount") or 0
     answer = counts.take("candidatesTokenCount") if counts.stated.get("candidatesTokenCount") is not None else 0
     return counts.usage(
-        said,
+        reply_text,
         sent=None if prompt is None else prompt + tools,
-        came=None if answer is None or too_few(answer, said) else answer + thought,
+        came=None if answer is None or too_few(answer, reply_text) else answer + thought,
         thought=thought,
         cached=counts.take("cachedContentTokenCount") or 0,
         total=counts.take("totalTokenCount"),
@@ -166,7 +166,7 @@ class GoogleClient(RemoteClient):
     """Asks one model to generate content."""
 
     def batches(self) -> BatchClient:
-        """Give the batches of this client."""
+        """Return the batches of this client."""
         return GoogleBatches(self)
 
 
@@ -425,18 +425,18 @@ def _batch_form(request: Request, outgoing: Outgoing) -> Outgoing:
 
 def _job_of(operation: Mapping[str, Any]) -> Job:
     """Read what the provider says of a batch."""
-    told = record(operation.get("metadata"))
-    output = record(told.get("output")) or record(operation.get("response"))
+    metadata = record(operation.get("metadata"))
+    output = record(metadata.get("output")) or record(operation.get("response"))
     inline = records(record(output.get("inlinedResponses")).get("inlinedResponses"))
-    trouble = record(operation.get("error")) or record(told.get("error"))
-    state = _STATES.get(str(told.get("state", "")).rpartition("_STATE_")[2], "waiting")
+    trouble = record(operation.get("error")) or record(metadata.get("error"))
+    state = _STATES.get(str(metadata.get("state", "")).rpartition("_STATE_")[2], "waiting")
     failure = _error_of("", msgspec.json.encode(trouble))
     return Job(
         str(operation.get("name") or ""),
         "failed" if trouble and state in {"waiting", "running"} else state,
-        tag=str(told.get("displayName") or ""),
-        created=_seconds_of(told.get("createTime")),
-        counted=counted(record(told.get("batchStats"))),
+        tag=str(metadata.get("displayName") or ""),
+        created=_seconds_of(metadata.get("createTime")),
+        counted=counted(record(metadata.get("batchStats"))),
         outputs=(str(output["responsesFile"]),) if output.get("responsesFile") else (),
         inline=tuple(msgspec.json.encode(element) for element in inline),
         kind=failure.kind if failure.kind in {"busy", "fatal"} else "server",

@@ -91,20 +91,20 @@ class LocalModel:
             drawn = {"do_sample": True, "temperature": turn.temperature, "top_p": turn.top_p or 1.0, "top_k": 0}
         with self.torch.inference_mode(), self.torch.random.fork_rng():
             self.torch.manual_seed(turn.seed)
-            made = self.model.generate(
+            sequences = self.model.generate(
                 **inputs,
                 **drawn,
                 max_new_tokens=turn.max_new_tokens,
                 stopping_criteria=self.transformers.StoppingCriteriaList([over]),
                 pad_token_id=self.padding(),
             )
-        tokens = made[0, length:].tolist()
+        tokens = sequences[0, length:].tolist()
         ended = bool(tokens) and tokens[-1] in self.ends()
         stop: Literal["end", "length", "time"] = "end" if ended else "time" if over.struck else "length"
         return _Generated(self.tokenizer.decode(tokens, skip_special_tokens=True), stop, length, len(tokens))
 
     def weigh(self, turn: Turn, images: Sequence[Image]) -> _Weighed:
-        """Say how probable it is that the reply begins with each of some texts."""
+        """Return how probable it is that the reply begins with each of some texts."""
         if images and not self.sees:
             raise UsageError("this model sees no images", found=f"{len(images)} images", hint="Choose a vision model.")
         inputs = self.tokens(turn, images).to(self.device)
@@ -128,15 +128,15 @@ class LocalModel:
         return self.tokenizer(written, return_tensors="pt", add_special_tokens=False)
 
     def ends(self) -> set[int]:
-        """Give the tokens that end a reply."""
+        """Return the tokens that end a reply."""
         configured = self.model.generation_config.eos_token_id
         listed = configured if isinstance(configured, list) else [configured]
         return {token for token in (*listed, self.tokenizer.eos_token_id) if token is not None}
 
     def padding(self) -> int | None:
-        """Give the token that fills up, which a batch of one never needs but generation asks for."""
-        own: int | None = self.tokenizer.pad_token_id
-        return min(self.ends(), default=None) if own is None else own
+        """Return the token that fills up, which a batch of one never needs but generation asks for."""
+        pad: int | None = self.tokenizer.pad_token_id
+        return min(self.ends(), default=None) if pad is None else pad
 
 
 class _StopWhen:
@@ -196,7 +196,7 @@ def distinct(written_texts: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[in
 
 
 def _next_token(torch: Any, model: Any, inputs: Mapping[str, Any], prefix: tuple[int, ...]) -> Any:  # noqa: ANN401
-    """Give the log probability of every token after the question and a beginning of the reply."""
+    """Return the log probability of every token after the question and a beginning of the reply."""
     given = dict(inputs)
     ids = given["input_ids"]
     added = torch.tensor([prefix], dtype=ids.dtype, device=ids.device)
@@ -290,23 +290,23 @@ class LocalClient:
                 raise Failure("connection", "the question was called off")
             if body.weighed:
                 return msgspec.json.encode(self.loaded.weigh(body, outgoing.images))
-            said = self.loaded.generate(body, outgoing.images, seconds=self.settings.timeout, stopped=stopped)
-        if said.stop == "time":
+            reply_text = self.loaded.generate(body, outgoing.images, seconds=self.settings.timeout, stopped=stopped)
+        if reply_text.stop == "time":
             raise Failure("timeout", f"no whole reply within {self.settings.timeout:g} s")
-        return msgspec.json.encode(said)
+        return msgspec.json.encode(reply_text)
 
     def read(self, raw: bytes) -> Reply:
         """Read a reply as `send` wrote it."""
         body = record(decoded(raw))
         if "text" not in body:
             return Reply("", stop="unreadable", detail="not a reply of this client")
-        said = text(body["text"])
+        reply_text = text(body["text"])
         counts = Counts(body)
         usage = Usage(counts.take("input_tokens") or 0, counts.take("output_tokens") or 0)
         if body.get("stop") == "length":
-            return Reply(said, usage, "length", how_cut(said), self.model)
+            return Reply(reply_text, usage, "length", how_cut(reply_text), self.model)
         tokens = tuple(filter(None, map(_one_token, records(body.get("tokens")))))
-        return Reply(said, usage, "end", "", self.model, tokens)
+        return Reply(reply_text, usage, "end", "", self.model, tokens)
 
     async def close(self) -> None:
         """Let go of the model."""

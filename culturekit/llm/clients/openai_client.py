@@ -34,7 +34,7 @@ class OpenAIClient(RemoteClient):
     """Asks one model for chat completions or responses."""
 
     def batches(self) -> BatchClient:
-        """Give the batches of this client."""
+        """Return the batches of this client."""
         return OpenAIBatches(self)
 
 
@@ -242,14 +242,14 @@ class OpenAIBatches:
             absent = {} if self.client.secret else {"extra_headers": {"Authorization": openai_sdk().Omit()}}
             return ask(opened.sdk, absent)
 
-        _, made = await self.client.through(asked, seconds=seconds, largest=None)
-        if made is None:
+        _, answer = await self.client.through(asked, seconds=seconds, largest=None)
+        if answer is None:
             raise Failure("server", "an answer that cannot be read", status=200)
-        return made
+        return answer
 
 
 def named(stored: Any) -> str:  # noqa: ANN401 - a file of the SDK, or whatever a server brought in its place
-    """Give the name of a file that was brought up.
+    """Return the name of a file that was brought up.
 
     Raises:
         Failure: what came names none.

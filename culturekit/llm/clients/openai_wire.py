@@ -44,7 +44,7 @@ class _Settings:
         return (self.max_tokens or request.max_tokens) + self.room
 
     def sampling(self, sample: int) -> dict[str, Any]:
-        """Say how tokens are drawn; samples of one question are drawn from different seeds."""
+        """Return how tokens are drawn; samples of one question are drawn from different seeds."""
         seed = None if self.seed is None else self.seed + sample
         chosen = {"temperature": self.temperature, "top_p": self.top_p, "seed": seed}
         return {name: value for name, value in chosen.items() if value is not None}
@@ -151,20 +151,20 @@ def any_completion(raw: bytes) -> Reply:
     if not message:
         return Reply("", stop="unreadable", detail="no message in the reply" if body else why_no_object(raw))
     version = " ".join(part for part in (text(body.get("model")), text(body.get("system_fingerprint"))) if part)
-    said, refusal = _content_text(message.get("content")), text(message.get("refusal"))
+    reply_text, refusal = _content_text(message.get("content")), text(message.get("refusal"))
     reason = text(choices[0].get("finish_reason"))
-    stop, detail = _completion_ending(said, refusal, reason)
-    counts = stated_usage(body.get("usage"), said or refusal, sent="prompt_tokens", came="completion_tokens")
-    return Reply(said or refusal, counts, stop, detail, version, listed_tokens(choices[0].get("logprobs")))
+    stop, detail = _completion_ending(reply_text, refusal, reason)
+    counts = stated_usage(body.get("usage"), reply_text or refusal, sent="prompt_tokens", came="completion_tokens")
+    return Reply(reply_text or refusal, counts, stop, detail, version, listed_tokens(choices[0].get("logprobs")))
 
 
-def _completion_ending(said: str, refusal: str, reason: str) -> tuple[Stop, str]:
-    """Tell why a reply ended."""
+def _completion_ending(reply_text: str, refusal: str, reason: str) -> tuple[Stop, str]:
+    """Return why a reply ended."""
     if refusal:
         return "refusal", "the model declined"
     stop = _STOPS.get(reason, "end")
     if stop == "length":
-        return stop, how_cut(said)
+        return stop, how_cut(reply_text)
     return stop, "" if stop == "end" and reason in ("stop", "") else reason
 
 
@@ -276,15 +276,15 @@ def read_response(raw: bytes) -> Reply:
         if item.get("type") == "message"
         for part in records(item.get("content"))
     ]
-    said = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
+    reply_text = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
     refusal = "".join(text(part.get("refusal")) for part in parts if part.get("type") == "refusal")
-    stop, detail = _response_ending(body, said, refusal)
-    usage = stated_usage(body.get("usage"), said or refusal, sent="input_tokens", came="output_tokens")
-    return Reply(said or refusal, usage, stop, detail, text(body.get("model")))
+    stop, detail = _response_ending(body, reply_text, refusal)
+    usage = stated_usage(body.get("usage"), reply_text or refusal, sent="input_tokens", came="output_tokens")
+    return Reply(reply_text or refusal, usage, stop, detail, text(body.get("model")))
 
 
-def _response_ending(body: dict[str, Any], said: str, refusal: str) -> tuple[Stop, str]:
-    """Tell why a reply ended."""
+def _response_ending(body: dict[str, Any], reply_text: str, refusal: str) -> tuple[Stop, str]:
+    """Return why a reply ended."""
     if refusal:
         return "refusal", "the model declined"
     if body["status"] == "completed":
@@ -292,4 +292,4 @@ def _response_ending(body: dict[str, Any], said: str, refusal: str) -> tuple[Sto
     reason = text(record(body.get("incomplete_details")).get("reason"))
     if reason == "content_filter":
         return "blocked", reason
-    return "length", how_cut(said)
+    return "length", how_cut(reply_text)

@@ -72,7 +72,7 @@ async def _sent_once(
 
 
 def verdict(current: Sending) -> Failure | None:
-    """Tell whether a success is a failure, because it holds an error in place of a reply."""
+    """Check whether a success is a failure, because it holds an error in place of a reply."""
     if b'"error"' not in current.received[:_LOOKED_AT]:
         return None
     error = error_of(decoded(current.received))
@@ -148,15 +148,15 @@ def _timed_out(how: str) -> Failure:
 def _reason_of(error: BaseException) -> str:
     """Name the reason at the bottom of an error by its number: messages of the HTTP client may hold what was sent."""
     name = type(error).__name__
-    behind: BaseException | None = error
-    while behind is not None:
-        if isinstance(behind, ssl.SSLError):
-            return f"TLS: {(behind.reason or 'handshake failed').replace('_', ' ').lower()}"
-        if isinstance(behind, socket.gaierror):
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return f"TLS: {(cause.reason or 'handshake failed').replace('_', ' ').lower()}"
+        if isinstance(cause, socket.gaierror):
             return "the name of the server is not known"
-        if isinstance(behind, OSError) and behind.errno:
-            return os.strerror(behind.errno).lower()
-        behind = behind.__cause__ or behind.__context__
+        if isinstance(cause, OSError) and cause.errno:
+            return os.strerror(cause.errno).lower()
+        cause = cause.__cause__ or cause.__context__
     return name
 
 
@@ -276,7 +276,7 @@ class RemoteClient:
         return parse_price(self.settings.price) if self.settings.price else rate_of(self.identity)
 
     def ready(self) -> None:
-        """Make sure that a request could be sent: the SDK and the key are there; nothing is sent.
+        """Check that a request could be sent: the SDK and the key are there; nothing is sent.
 
         Raises:
             MissingDependency: one of them is not.
@@ -311,7 +311,7 @@ class RemoteClient:
         """
         opened = self.connection()
         try:
-            current, made = await _sent_once(
+            current, parsed = await _sent_once(
                 lambda: ask(opened), seconds=seconds or self.settings.timeout, largest=largest
             )
         except Failure as failure:
@@ -320,7 +320,7 @@ class RemoteClient:
             raise self.without_key_in(failure) from None
         if not 200 <= current.status < 300:
             raise self.without_key_in(failure_of(current.status, current.headers or {}, current.received))
-        return current, made
+        return current, parsed
 
     def read(self, raw: bytes) -> Reply:
         """Read the raw bytes of a reply."""
@@ -333,7 +333,7 @@ class RemoteClient:
             await opened[1].close()
 
     def connection(self) -> Connection:
-        """Give the connections of the running event loop."""
+        """Return the connections of the running event loop."""
         loop = asyncio.get_running_loop()
         if self.open is None or self.open[0] is not loop:
             self.secret = self.key()

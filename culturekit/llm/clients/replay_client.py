@@ -39,7 +39,7 @@ class _ReplayClient:
         self.caveat = f"The replies are replayed from {path.name}: no model was asked."
 
     def ask(self, request: Request) -> Reply:
-        """Give the reply to a request."""
+        """Return the reply to a request."""
         found = self.replies.reply_to(request)
         if found is None and not self.miss_is_error:
             found = self.replies.default_for(request)
@@ -90,7 +90,7 @@ class _JournalReplies:
         self.lock = threading.Lock()
 
     def reply_to(self, request: Request) -> Reply | None:
-        """Give the reply to a request: the last answer, or what came last where none was an answer."""
+        """Return the reply to a request: the last answer, or what came last where none was an answer."""
         key = key_of(self.client.identity, self.client.compose(request))
         with self.lock, errors_explained(self.path):
             rows = self.connection.execute(_REPLIES, (key, self.run)).fetchall()
@@ -176,7 +176,7 @@ class _ScriptedReplies:
         self.keys[line.key.lower()] = line
 
     def reply_to(self, request: Request) -> Reply | None:
-        """Give the reply to a request or to a row."""
+        """Return the reply to a request or to a row."""
         if self.client is not None and self.keys:
             keyed = self.keys.get(key_of(self.client.identity, self.client.compose(request)).hex())
             if keyed is not None:
@@ -186,7 +186,7 @@ class _ScriptedReplies:
         return None if line is None else _reply_of_line(line, request)
 
     def default_for(self, request: Request) -> Reply | None:
-        """Give the reply to all rows of a task that have none of their own."""
+        """Return the reply to all rows of a task that have none of their own."""
         line = self.lines.get((request.task, None, request.sample)) or self.lines.get((request.task, None, 0))
         return None if line is None else _reply_of_line(line, request)
 
@@ -196,6 +196,6 @@ def _reply_of_line(line: _Line, request: Request) -> Reply:
     if line.text is not None:
         text = line.text
     else:
-        own = str(request.data.get("id", ""))
-        text = msgspec.json.encode({k: own if v == _OWN_ID else v for k, v in (line.reply or {}).items()}).decode()
+        row_id = str(request.data.get("id", ""))
+        text = msgspec.json.encode({k: row_id if v == _OWN_ID else v for k, v in (line.reply or {}).items()}).decode()
     return Reply(text, stop=line.stop, detail=line.detail, model_version=line.model_version)

@@ -37,7 +37,7 @@ class TimedSocket:
         self.connected.sendall(content)
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """Give what comes as a file; `http.client` asks for no other than "rb"."""
+        """Return what comes as a file; `http.client` asks for no other than "rb"."""
         raw = cast("io.RawIOBase", self.connected.makefile("rb", buffering=0))
         return io.BufferedReader(_TimedReader(raw, self))
 

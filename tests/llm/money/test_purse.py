@@ -184,7 +184,7 @@ def test_a_question_without_a_reply_costs_its_worst_only_where_it_may_be_billed(
     purse.came(question, sold=billed == "keep")
     getattr(purse, billed)(question)
     assert purse.unsure == part * worst
-    assert [purse.budget.spent, purse.budget.reserved] == pytest.approx([part * worst, 0.0])
+    assert [purse.budget.spent, purse.budget.aside] == pytest.approx([part * worst, 0.0])
     assert worst > 0.0
 
 
