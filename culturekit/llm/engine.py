@@ -83,10 +83,7 @@ class Replay:
                 return row
             failure = Failure(entry.kind, "", status=entry.status, raw=entry.raw)  # type: ignore[arg-type]
             return failed(replace(row, tries=entry.attempt), failure, tries=self.tries, charged=False)
-        reply, outgoing = self.client.read(entry.raw), question.outgoing
-        if not outgoing.body and not (entry.outcome and reply.usage.counted == "provider"):  # a row in a batch
-            outgoing = self.client.compose(row.request)
-        reply = fully_counted(reply, outgoing, self.client.identity)
+        reply = self.counted(question, entry)
         if reply.stop == "unreadable":
             row = replace(row, tries=entry.attempt)
         step = heard(row, reply, tries=self.tries, charged=False)
@@ -95,6 +92,13 @@ class Replay:
             return question.row  # of other runs only answers count, and the invalid reply before a repaired one
         self._note(question, entry, reply, step)
         return step
+
+    def counted(self, question: Question, entry: Entry) -> Reply:
+        """Read a reply, and count what its server did not; of a row in a batch the request is composed for that."""
+        reply, outgoing = self.client.read(entry.raw), question.outgoing
+        if not outgoing.body and not (entry.outcome and reply.usage.counted == "provider"):
+            outgoing = self.client.compose(question.row.request)
+        return fully_counted(reply, outgoing, self.client.identity)
 
     def note_repaired(self, question: Question) -> None:
         """Note that what came before a repaired answer is part of it."""
