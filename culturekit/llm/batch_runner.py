@@ -387,7 +387,8 @@ class BatchRunner(Asker):
                 for question in some if money_left else ():
                     line = self.batches.line(BatchRow(question.key.hex(), question.outgoing))
                     if len(line) > limits.size:
-                        self._too_large(question, len(line))
+                        planned, raw = Planned(question.key, question.row.tries + 1), b'{"too large for a batch":%d}'
+                        self._keep([(planned, "rejected", 413, raw % len(line), question.outgoing.body)])
                         continue
                     if len(plan.rows) >= limits.rows or plan.size + len(line) > limits.size:
                         yield plan
@@ -413,11 +414,6 @@ class BatchRunner(Asker):
             return worst
         self.short = worst
         return None
-
-    def _too_large(self, question: Question, size: int) -> None:
-        """Close a row that fits into no job."""
-        raw = f'{{"too large for a batch":{size}}}'.encode()
-        self._keep([(Planned(question.key, question.row.tries + 1), "rejected", 413, raw, question.outgoing.body)])
 
     async def _create(self, plan: _Plan) -> BatchRecord:
         """Create a job; the record says `void` when it came to nothing."""

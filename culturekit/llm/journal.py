@@ -235,7 +235,10 @@ class _JournalWriter:
 
     def note(self, number: int, reading: Reading) -> None:
         """Remember a reading until the next commit; one that no journal can hold is left out, and its reply unread."""
-        row = _reading_row(number, reading)
+        usage = reading.usage
+        counts = (usage.input_tokens, usage.output_tokens, usage.thinking_tokens, usage.cached_tokens)
+        paid = None if reading.usd is None else picodollars(reading.usd)  # whole ones, so that sums are exact
+        row = (number, reading.outcome, *counts, usage.counted, paid)
         if any(isinstance(value, int) and abs(value) > LARGEST for value in row):
             logger.warning("reply %d has counts beyond all bounds, and is not noted as read", number)
             return
@@ -368,21 +371,6 @@ class _JournalWriter:
         """Take back a transaction that failed."""
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
-
-
-def _reading_row(number: int, reading: Reading) -> tuple[object, ...]:
-    """Write a reading as a row; money in whole millionths of a millionth of a dollar, so that sums are exact."""
-    usage = reading.usage
-    return (
-        number,
-        reading.outcome,
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.thinking_tokens,
-        usage.cached_tokens,
-        usage.counted,
-        None if reading.usd is None else picodollars(reading.usd),
-    )
 
 
 Answer = list[int] | Exception

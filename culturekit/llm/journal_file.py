@@ -37,7 +37,10 @@ def key_of(identity: Identity, outgoing: Outgoing) -> bytes:
     """
     parts: dict[str, object] = {name: getattr(outgoing, name) for name in _OUTGOING}
     if outgoing.images:
-        parts["images"] = [_image_parts(image) for image in outgoing.images]
+        parts["images"] = [  # by what they hold, not by what somebody says they hold
+            {name: getattr(image, name) for name in IMAGE} | {"content": hashlib.sha256(image.content).hexdigest()}
+            for image in outgoing.images
+        ]
     head = b"%b%b\n" % (_identity_parts(identity), canonical_json(parts))
     return hashlib.blake2b(head + outgoing.body, digest_size=32).digest()
 
@@ -45,12 +48,6 @@ def key_of(identity: Identity, outgoing: Outgoing) -> bytes:
 @lru_cache(maxsize=64)
 def _identity_parts(identity: Identity) -> bytes:
     return canonical_json({name: getattr(identity, name) for name in IDENTITY}) + b"\n"
-
-
-def _image_parts(image: Image) -> dict[str, object]:
-    """Write down an image by what it holds, not by what somebody says it holds."""
-    parts: dict[str, object] = {name: getattr(image, name) for name in IMAGE}
-    return parts | {"content": hashlib.sha256(image.content).hexdigest()}
 
 
 Mode: TypeAlias = Literal["online", "batch"]

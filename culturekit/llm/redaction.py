@@ -239,7 +239,9 @@ def install_redaction() -> None:
     Variables of the environment whose name is one of a key are known from now on. A second call only looks at the
     environment again.
     """
-    _know_environment()
+    for name, value in os.environ.items():
+        if _SECRET_VARIABLE.search(name) and not _PATHS.fullmatch(value):
+            know(name, value.strip())
     if getattr(sys.excepthook, "redacts", False):
         return
     factory = logging.getLogRecordFactory()
@@ -256,13 +258,6 @@ def install_redaction() -> None:
     threading.excepthook = _quietly(threading.excepthook, lambda arguments: arguments[0].exc_value)
     sys.unraisablehook = _quietly(sys.unraisablehook, lambda arguments: arguments[0].exc_value)
     warnings.showwarning = _quietly(warnings.showwarning, lambda arguments: arguments[0])
-
-
-def _know_environment() -> None:
-    """Know the values of all variables that are named like keys."""
-    for name, value in os.environ.items():
-        if _SECRET_VARIABLE.search(name) and not _PATHS.fullmatch(value):
-            know(name, value.strip())
 
 
 def _quietly(hook: Callable[..., Any], error_of: Callable[[tuple[Any, ...]], object]) -> Callable[..., Any]:

@@ -69,7 +69,9 @@ class ReplyWatch:
             self.fenced += answered.detail == FENCED
             self.in_a_row = 0
         else:
-            self.unusable[_why_unusable(answered)] += 1
+            sentence = _SENTENCES.get(answered.detail)
+            why = f"{answered.outcome} ({answered.detail}: {sentence})" if sentence else answered.outcome
+            self.unusable[why] += 1
             self.in_a_row += 1
             if len(self.samples) < _SAMPLES:
                 self.samples.append((answered.outcome, answered.raw))
@@ -111,9 +113,3 @@ class ReplyWatch:
     def notes(self) -> dict[str, int]:
         """Return what was done here to read answers; nothing where nothing was."""
         return {FENCED: self.fenced} if self.fenced else {}
-
-
-def _why_unusable(answered: Answered) -> str:
-    """Name an outcome, with its code and what that means where it has one."""
-    sentence = _SENTENCES.get(answered.detail)
-    return f"{answered.outcome} ({answered.detail}: {sentence})" if sentence else answered.outcome

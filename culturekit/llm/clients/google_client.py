@@ -269,12 +269,6 @@ def _request_line(name: str, body: bytes) -> bytes:
     return b'{"key":' + msgspec.json.encode(name) + b',"request":' + body + b"}\n"
 
 
-def _inline_requests(lines: bytes) -> list[object]:
-    """Make of lines what goes inline: the key moves into the metadata."""
-    rows = msgspec.json.Decoder(_RequestLine).decode_lines(lines)
-    return [{"request": msgspec.json.decode(row.request), "metadata": {KEY: row.key}} for row in rows]
-
-
 def result_of(line: bytes) -> BatchResult | None:
     """Read a line or an element of results; None where it cannot be read or has no key."""
     row: _ResultLine | None = decoded(line, _ResultLine)
@@ -327,7 +321,11 @@ class GoogleBatches:
 
     def compose(self, request: Request) -> Outgoing:
         """Write a request as it leaves in a batch, where the schema stands in the other field."""
-        return _batch_form(request, self.client.compose(request))
+        outgoing = self.client.compose(request)
+        body = msgspec.json.decode(outgoing.body)
+        body["generationConfig"].pop("responseJsonSchema", None)  # ignored in a batch
+        body["generationConfig"]["responseSchema"] = schema_of(request.schema_type, "google-schema")
+        return replace(outgoing, body=canonical_json(body))
 
     def line(self, row: BatchRow) -> bytes:
         """Write the line of one row."""
@@ -351,7 +349,9 @@ class GoogleBatches:
         config: dict[str, Any] = {"display_name": tag}
         if not upload:
             lines.seek(0)
-            inline = {"requests": {"requests": _inline_requests(lines.read())}}
+            rows = msgspec.json.Decoder(_RequestLine).decode_lines(lines.read())
+            requests = [{"request": msgspec.json.decode(row.request), "metadata": {KEY: row.key}} for row in rows]
+            inline = {"requests": {"requests": requests}}
             source = {"inlined_requests": []}
             config["http_options"] = {"extra_body": {"batch": {"inputConfig": inline}}}
         return await self.job_from(lambda sdk: sdk.batches.create(model=self.model, src=source, config=config))
@@ -413,14 +413,6 @@ class GoogleBatches:
     async def through(self, ask: Callable[..., Awaitable[Any]], seconds: float | None = None) -> tuple[Sending, Any]:
         """Ask the asynchronous half of the SDK."""
         return await self.client.through(lambda opened: ask(opened.sdk.aio), seconds=seconds, largest=None)
-
-
-def _batch_form(request: Request, outgoing: Outgoing) -> Outgoing:
-    """Write a request for a batch: the field of the JSON schema is ignored there, so the schema goes into the other."""
-    body = msgspec.json.decode(outgoing.body)
-    body["generationConfig"].pop("responseJsonSchema", None)
-    body["generationConfig"]["responseSchema"] = schema_of(request.schema_type, "google-schema")
-    return replace(outgoing, body=canonical_json(body))
 
 
 def _job_of(operation: Mapping[str, Any]) -> Job:

@@ -259,8 +259,12 @@ class LocalClient:
     def compose(self, request: Request) -> Outgoing:
         """Write down all that decides the reply."""
         limit = self.settings.max_tokens or request.max_tokens
+        instructions = request.instructions
+        if not request.weighed:  # nothing else holds the model to the shape
+            shape = expected_shape(shape_of(request.schema_type).root)
+            instructions += f"\n\nReply with nothing but one JSON object of this shape:\n{shape}"
         body: dict[str, object] = {
-            "instructions": request.instructions if request.weighed else _with_shape(request),
+            "instructions": instructions,
             "data": user_message(request.data),
             "images": [image.sha256 for image in request.images],
             "max_new_tokens": limit,
@@ -305,24 +309,13 @@ class LocalClient:
         usage = Usage(counts.take("input_tokens") or 0, counts.take("output_tokens") or 0)
         if body.get("stop") == "length":
             return Reply(reply_text, usage, "length", how_cut(reply_text), self.model)
-        tokens = tuple(filter(None, map(_one_token, records(body.get("tokens")))))
+        pairs = [(text(item.get("token")), item.get("logprob")) for item in records(body.get("tokens"))]
+        tokens = tuple((token, float(value)) for token, value in pairs if isinstance(value, int | float))
         return Reply(reply_text, usage, "end", "", self.model, tokens)
 
     async def close(self) -> None:
         """Let go of the model."""
         self.loaded = None
-
-
-def _with_shape(request: Request) -> str:
-    """Write the instructions with the shape of the reply, to which nothing else holds the model."""
-    shape = expected_shape(shape_of(request.schema_type).root)
-    return f"{request.instructions}\n\nReply with nothing but one JSON object of this shape:\n{shape}"
-
-
-def _one_token(item: dict[str, Any]) -> tuple[str, float] | None:
-    """Read a beginning of a reply and its probability as `send` wrote them; what was no number stands there as null."""
-    logprob = item.get("logprob")
-    return (text(item.get("token")), float(logprob)) if isinstance(logprob, int | float) else None
 
 
 def make(spec: Spec) -> LocalClient:

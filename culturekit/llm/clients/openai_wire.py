@@ -109,24 +109,20 @@ def compose_completion(request: Request, settings: _Settings, templates: BodyTem
 
 def _completion_body(request: Request, settings: _Settings, data: str) -> dict[str, Any]:
     """Write the body around what comes from outside."""
+    wanted: dict[str, Any] = {"logprobs": True, "top_logprobs": MOST_LISTED}
+    if not request.weighed:
+        wanted = {"response_format": response_format(request.schema_type, settings.dialect)}
     body: dict[str, Any] = {
         "model": settings.model,
         "messages": [
             {"role": "system", "content": request.instructions},
             {"role": "user", "content": _user_content(request, settings, data)},
         ],
-        **_wanted(request, settings),
+        **wanted,
         settings.limit_field: settings.limit(request),
         **settings.sampling(request.sample),
     }
     return body | {"reasoning_effort": settings.effort} if settings.effort else body
-
-
-def _wanted(request: Request, settings: _Settings) -> dict[str, Any]:
-    """Write what is wanted back: an answer of a shape, or how probable the first tokens of one are."""
-    if request.weighed:
-        return {"logprobs": True, "top_logprobs": MOST_LISTED}
-    return {"response_format": response_format(request.schema_type, settings.dialect)}
 
 
 def _user_content(request: Request, settings: _Settings, data: str) -> str | list[dict[str, Any]]:
@@ -151,7 +147,8 @@ def any_completion(raw: bytes) -> Reply:
     if not message:
         return Reply("", stop="unreadable", detail="no message in the reply" if body else why_no_object(raw))
     version = " ".join(part for part in (text(body.get("model")), text(body.get("system_fingerprint"))) if part)
-    reply_text, refusal = _content_text(message.get("content")), text(message.get("refusal"))
+    content, refusal = message.get("content"), text(message.get("refusal"))
+    reply_text = text(content) or "".join(text(part.get("text")) for part in records(content))  # some send parts
     reason = text(choices[0].get("finish_reason"))
     stop, detail = _completion_ending(reply_text, refusal, reason)
     counts = stated_usage(body.get("usage"), reply_text or refusal, sent="prompt_tokens", came="completion_tokens")
@@ -166,10 +163,6 @@ def _completion_ending(reply_text: str, refusal: str, reason: str) -> tuple[Stop
     if stop == "length":
         return stop, how_cut(reply_text)
     return stop, "" if stop == "end" and reason in ("stop", "") else reason
-
-
-def _content_text(content: object) -> str:
-    return text(content) or "".join(text(part.get("text")) for part in records(content))
 
 
 class _Message(msgspec.Struct, gc=False):

@@ -111,7 +111,7 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
                 current.failure = _failure_on_the_way(error, unsent=unsent, timeout=http.TimeoutException)
                 raise current.failure from None
             finally:
-                lanes.give_back(lane)
+                lanes.free.append(lane)
             current.status, current.headers, current.received = response.status_code, response.headers, received
             headers = [(name, value) for name, value in response.headers.multi_items() if name not in _FRAMING]
             return http.Response(response.status_code, headers=headers, content=received)
@@ -191,10 +191,6 @@ class _Lanes:
             return self.free.pop()
         self.all.append(self.open_lane())
         return self.all[-1]
-
-    def give_back(self, lane: Any) -> None:  # noqa: ANN401 - a client of whichever httpx
-        """Leave a lane to the next request."""
-        self.free.append(lane)
 
     async def close(self) -> None:
         """Close all of them."""
