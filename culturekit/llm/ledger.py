@@ -323,7 +323,10 @@ def read_spending(path: Path | None) -> list[Spent]:
     if path is None or not path.exists():
         return []
     bodies: dict[bytes, bytes] = dict(_rows(path, _TEXTS, _LOOKED_INTO))
-    return [Spent(*row[:4], bool(row[4]), bodies.get(row[0], b"")) for row in _rows(path, _SPENT)]
+    return [
+        Spent(key, run, sent, came, bool(answered), bodies.get(key, b""))
+        for key, run, sent, came, answered in _rows(path, _SPENT)
+    ]
 
 
 SUMS = f"""
@@ -408,4 +411,4 @@ def read_ledger(places: Sequence[JournalPlace]) -> Ledger:
 
 def _lines_of(place: JournalPlace) -> list[LedgerLine]:
     """Sum one journal."""
-    return [LedgerLine(place.stage, *row[:8], paid(*row[8:10]), *row[10:]) for row in _rows(place.path, SUMS)]
+    return [LedgerLine(place.stage, *(*row[:8], paid(*row[8:10]), *row[10:])) for row in _rows(place.path, SUMS)]

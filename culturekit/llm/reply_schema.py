@@ -149,7 +149,7 @@ ABILITIES: Mapping[Target, _Abilities] = {
 }
 
 
-def schema_of(reply_type: type[object], target: Target) -> Json:
+def schema_of(reply_type: type[Any], target: Target) -> Json:
     """Compile a reply type for a target.
 
     Raises:
@@ -159,14 +159,14 @@ def schema_of(reply_type: type[object], target: Target) -> Json:
     return schema
 
 
-def check_shape(reply_type: type[object], *targets: Target) -> None:
+def check_shape(reply_type: type[Any], *targets: Target) -> None:
     """Check that a reply of a type can be asked for at all, and from each of the targets named."""
     shape_of(reply_type)
     for target in targets:
         _compiled(reply_type, target)
 
 
-def response_format(reply_type: type[object], target: Target) -> Json:
+def response_format(reply_type: type[Any], target: Target) -> Json:
     """Write the `response_format` of a chat completion, which OpenAI and its likes on one's own machine all read."""
     if target in {"google-json", "google-schema"}:
         raise UsageError("Google takes a schema, not a response format", found=target, hint="Use schema_of.")
@@ -175,7 +175,7 @@ def response_format(reply_type: type[object], target: Target) -> Json:
 
 
 @cache
-def _compiled(reply_type: type[object], target: Target) -> bytes:
+def _compiled(reply_type: type[Any], target: Target) -> bytes:
     """Check a type against a target, and write its schema as bytes, which nobody can change afterwards."""
     if target not in ABILITIES:
         raise UsageError("there is no such schema target", expected=" or ".join(TARGETS), found=repr(target))
@@ -201,7 +201,7 @@ class Shape:
 
 
 @cache
-def shape_of(reply_type: type[object]) -> Shape:
+def shape_of(reply_type: type[Any]) -> Shape:
     """Read the shape of a msgspec struct from the JSON Schema that msgspec writes, once.
 
     Raises:
