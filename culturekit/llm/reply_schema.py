@@ -50,7 +50,6 @@ Reply again, with nothing but one JSON object of this shape:
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
 import msgspec
@@ -149,7 +148,7 @@ ABILITIES: Mapping[Target, _Abilities] = {
 }
 
 
-def schema_of(reply_type: type[Any], target: Target) -> Json:
+def schema_of(reply_type: type[object], target: Target) -> Json:
     """Compile a reply type for a target.
 
     Raises:
@@ -159,14 +158,14 @@ def schema_of(reply_type: type[Any], target: Target) -> Json:
     return schema
 
 
-def check_shape(reply_type: type[Any], *targets: Target) -> None:
+def check_shape(reply_type: type[object], *targets: Target) -> None:
     """Check that a reply of a type can be asked for at all, and from each of the targets named."""
     shape_of(reply_type)
     for target in targets:
         _compiled(reply_type, target)
 
 
-def response_format(reply_type: type[Any], target: Target) -> Json:
+def response_format(reply_type: type[object], target: Target) -> Json:
     """Write the `response_format` of a chat completion, which OpenAI and its likes on one's own machine all read."""
     if target in {"google-json", "google-schema"}:
         raise UsageError("Google takes a schema, not a response format", found=target, hint="Use schema_of.")
@@ -174,9 +173,15 @@ def response_format(reply_type: type[Any], target: Target) -> Json:
     return {"type": "json_schema", "json_schema": schema}
 
 
-@cache
-def _compiled(reply_type: type[Any], target: Target) -> bytes:
-    """Check a type against a target, and write its schema as bytes, which nobody can change afterwards."""
+def _compiled(reply_type: type[object], target: Target) -> bytes:
+    """Compile once; the bytes cannot be changed by whoever gets them."""
+    if (reply_type, target) not in _COMPILED:
+        _COMPILED[reply_type, target] = _compile(reply_type, target)
+    return _COMPILED[reply_type, target]
+
+
+def _compile(reply_type: type[object], target: Target) -> bytes:
+    """Check a type against a target, and write its schema."""
     if target not in ABILITIES:
         raise UsageError("there is no such schema target", expected=" or ".join(TARGETS), found=repr(target))
     shape = shape_of(reply_type)
@@ -200,13 +205,22 @@ class Shape:
     plain: Mapping[str, frozenset[str] | None] | None = None
 
 
-@cache
-def shape_of(reply_type: type[Any]) -> Shape:
+_SHAPES: dict[type[object], Shape] = {}
+_COMPILED: dict[tuple[type[object], Target], bytes] = {}
+
+
+def shape_of(reply_type: type[object]) -> Shape:
     """Read the shape of a msgspec struct from the JSON Schema that msgspec writes, once.
 
     Raises:
         UsageError: a part of the type is nothing that can be asked for; the message names the field.
     """
+    if reply_type not in _SHAPES:
+        _SHAPES[reply_type] = _read_shape(reply_type)
+    return _SHAPES[reply_type]
+
+
+def _read_shape(reply_type: type[object]) -> Shape:
     name = getattr(reply_type, "__name__", str(reply_type))
     try:
         schema = msgspec.json.schema(reply_type)
