@@ -95,7 +95,8 @@ async def sent(client: Client, question: Question, seconds: float) -> bytes:
         await client.close()
 
 
-class _ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+# The name of a reply type is sent with its schema, and so is part of the key of a reply.
+class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The only reply that the schema allows, and one that no model gives of its own accord."""
 
     verdict: Literal["zq-7713-lantern"]
@@ -108,7 +109,7 @@ def needs_probe(client: Client) -> bool:
 
 def probe_request() -> Request:
     """Ask for one thing in words and for another by the schema; without an id, so that it is no row of anything."""
-    return Request("schema.probe", _INSTRUCTIONS, {"label": "bread"}, _ProbeReply, max_tokens=48)
+    return Request("schema.probe", _INSTRUCTIONS, {"label": "bread"}, ProbeReply, max_tokens=48)
 
 
 def probe_warning(client: Client, reply: Reply) -> str:
@@ -118,7 +119,7 @@ def probe_warning(client: Client, reply: Reply) -> str:
     if reply.stop not in ("end", "length"):
         return _filled_warning(client, _UNKNOWN, f"{reply.stop} {reply.detail}".strip())
     try:
-        msgspec.json.decode(reply.text.encode("utf-8", "replace"), type=_ProbeReply)
+        msgspec.json.decode(reply.text.encode("utf-8", "replace"), type=ProbeReply)
     except msgspec.DecodeError:
         return _filled_warning(client, _NOT_ENFORCED)
     return _ENFORCED
