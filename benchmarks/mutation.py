@@ -49,10 +49,10 @@ AREAS = {
                 "tests/trail/test_stage_verdicts.py",
                 "tests/llm/test_damaged_journal.py",
             ),
-            "culturekit/llm/asking.py": (JOURNAL[0], "tests/llm/test_engine.py", "tests/llm/batches"),
+            "culturekit/llm/engine.py": (JOURNAL[0], "tests/llm/test_engine.py", "tests/llm/batches"),
             **{
                 f"culturekit/llm/{name}.py": (*JOURNAL, "tests/llm/money/test_ledger.py")
-                for name in ("journal", "journal_file", "journal_writer")
+                for name in ("journal", "journal_file")
             },
             "culturekit/llm/batches.py": BATCHES,
         },

@@ -25,11 +25,11 @@ from culturekit.index.models.torch_device import TorchOptions
 from culturekit.index.models.transformers_encoder import TransformersOptions
 from culturekit.index.raters.preference_quality import HpsOptions
 from culturekit.index.spread import lpips_measure
-from culturekit.llm import reading
+from culturekit.llm import reply_schema
 from culturekit.llm.clients.client_options import GoogleOptions, LocalOptions, OpenAIOptions, ReplayOptions
 from culturekit.llm.prices import price_list
-from culturekit.llm.reading.reply_codes import CODES as REPLY_CODES
-from culturekit.llm.reading.schema_checks import ABILITIES, BOUNDS, COUNTS, LENGTHS, PATTERN
+from culturekit.llm.replies import CODES as REPLY_CODES
+from culturekit.llm.reply_schema import ABILITIES, BOUNDS, COUNTS, LENGTHS, PATTERN
 from culturekit.llm.rows import OUTCOMES
 from culturekit.release.audit_file import CODES as AUDIT_CODES
 from culturekit.release.card_content import CODES as CARD_CODES
@@ -63,7 +63,7 @@ def codes_page() -> str:
     leads = {
         "What the check of a card finds": f"`long-prose`: {body_of(is_passage)}\n\n"
         f"`source-prose`: {text_of(SourceTexts)}",
-        "Why a reply is no answer": body_of(reading),
+        "Why a reply is no answer": body_of(reply_schema),
         "Why there is no picture": f"{text_of(PictureLimits)}\n\nThe limits: {limits}.",
     }
     parts = ["# Codes\n", NOTE, "Closed lists, as they stand in tables, logs, messages and `--json`.\n"]

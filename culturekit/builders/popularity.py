@@ -30,7 +30,7 @@ from culturekit.kg.polite_source import (
     check_contact,
     check_url,
 )
-from culturekit.llm.untrusted.redaction import resolve_key
+from culturekit.llm.redaction import resolve_key
 
 logger = logging.getLogger(__name__)
 

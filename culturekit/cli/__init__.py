@@ -14,7 +14,7 @@ def main() -> None:
     """Run the command line and leave with the exit code that says how it went."""
     from culturekit.cli.app import app
     from culturekit.core.errors import ConfigError, CultureKitError
-    from culturekit.llm.untrusted.redaction import install_redaction, redact
+    from culturekit.llm.redaction import install_redaction, redact
 
     install_redaction()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -56,7 +56,7 @@ def spelled_out(arguments: Sequence[str]) -> Iterator[str]:
 
 def leave(message: str, code: int) -> None:
     """Say why, and go."""
-    from culturekit.llm.untrusted.redaction import redact
+    from culturekit.llm.redaction import redact
 
     sys.stdout.flush()
     print(redact(message), file=sys.stderr)

@@ -207,7 +207,7 @@ def models_in(text: str) -> set[Named]:
 
 def listed_models(named: set[Named]) -> Iterator[Check]:
     """Ask each provider which models it lists, and hold those of the price list and those named against them."""
-    from culturekit.llm.model_lists import standings
+    from culturekit.llm.price_update import standings
 
     for provider in ("openai", "google"):
         try:

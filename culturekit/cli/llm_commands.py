@@ -11,7 +11,7 @@ import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import AsJson, Prices
-from culturekit.llm.untrusted.redaction import redact
+from culturekit.llm.redaction import redact
 
 if TYPE_CHECKING:
     from culturekit.llm.ledger import Exchange, Ledger, LedgerLine

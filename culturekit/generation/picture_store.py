@@ -24,7 +24,7 @@ from culturekit.core.errors import IntegrityError
 from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.schemas import IMAGES
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
-from culturekit.llm.reading.json_values import decoded
+from culturekit.llm.json_values import decoded
 
 SAFE = re.compile(r"^(?!\.)[A-Za-z0-9._-]{1,100}$")
 NO_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP}

@@ -75,17 +75,17 @@ def answers(
             yield answered
         return
     try:
-        yield from bought_answers(client, requests, work, replace(llm, budget=left_for(llm.budget, llm.beside)), watch)
+        yield from _bought_answers(client, requests, work, replace(llm, budget=left_for(llm.budget, llm.beside)), watch)
     except BudgetReached as error:
         error.found = error.found or note_on_others(llm.budget, llm.beside)
         raise
 
 
-def bought_answers(
+def _bought_answers(
     client: Client, requests: Iterable[Request], work: Work, llm: LlmOptions, watch: ReplyWatch
 ) -> Generator[Answered]:
     """Answer requests for money."""
-    from culturekit.llm.batch_runner import answer_batch, batches_of
+    from culturekit.llm.batch_runner import BatchRunner, batches_of
     from culturekit.llm.engine import AskEngine
     from culturekit.llm.journal import Journal, run_tag
     from culturekit.llm.purse import remember_rate
@@ -96,13 +96,13 @@ def bought_answers(
         remember_rate(journal, client.model, client.rate)
         tag = run_tag(work)
         if batches is not None:
-            yield from answer_batch(client, batches, journal, requests, options, tag, work.progress)
+            yield from BatchRunner(client, batches, journal, requests, options, tag, work.progress).answers()
             return
         yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)
 
 
 def ask_options(client: Client, llm: LlmOptions) -> "AskOptions":
-    """Give the engine's options, with the patience that the client states."""
+    """Return the engine's options, with the patience that the client states."""
     from culturekit.llm.engine import AskOptions
 
     return AskOptions(llm.concurrency, llm.budget, patience=client.quota.patience or PATIENCE, go_on=llm.go_on)

@@ -11,17 +11,13 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 import msgspec
 
 LONGEST_TIMEOUT = 3600
-PATIENCE = 900.0
-"""Seconds without any reply after which a run is given up, where nothing else is stated."""
-
+PATIENCE = 900.0  # seconds without any reply after which a run is given up, where nothing else is stated
+# The shape of a reply: a frozen msgspec struct whose fields are texts, numbers, enums, lists or structs of them.
 Answers: TypeAlias = type[msgspec.Struct]
-"""The shape of a reply: a frozen msgspec struct whose fields are texts, numbers, enums, lists or structs of them."""
-
+# Why a model stopped: it was done; it ran out of tokens; it declined; a filter stopped it; the bytes say nothing.
 Stop: TypeAlias = Literal["end", "length", "refusal", "blocked", "unreadable"]
-"""Why a model stopped: it was done; it ran out of tokens; it declined; a filter stopped it; the bytes say nothing."""
-
+# `busy`, `server`, `timeout`, `connection` may pass; `rejected` and `blocked` close the row; `fatal` ends the run.
 FailureKind: TypeAlias = Literal["busy", "server", "timeout", "connection", "rejected", "blocked", "fatal"]
-"""`busy`, `server`, `timeout`, `connection` may pass; `rejected` and `blocked` close the row; `fatal` ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,16 +179,13 @@ class FreeClient(Protocol):
     @property
     def model(self) -> str:
         """What exactly answers."""
-        ...
 
     @property
     def caveat(self) -> str:
         """What a reader of the result must know about this client; empty when nothing."""
-        ...
 
     def ask(self, request: Request) -> Reply:
         """Answer one request."""
-        ...
 
 
 @runtime_checkable
@@ -202,36 +195,29 @@ class Client(Protocol):
     @property
     def identity(self) -> Identity:
         """Whom the requests go to."""
-        ...
 
     @property
     def model(self) -> str:
         """What exactly answers."""
-        ...
 
     @property
     def caveat(self) -> str:
         """What a reader of the result must know about this client; empty when nothing."""
-        ...
 
     @property
     def options(self) -> Mapping[str, object]:
         """What of the client's options decides its answers; part of what decides a stage, free of secrets."""
-        ...
 
     @property
     def quota(self) -> Quota:
         """What the provider allows."""
-        ...
 
     @property
     def rate(self) -> Rate | None:
         """What tokens cost; None where neither the SPEC nor the price list says."""
-        ...
 
     def compose(self, request: Request) -> Outgoing:
         """Write a request as it will leave; nothing is sent."""
-        ...
 
     async def send(self, outgoing: Outgoing) -> bytes:
         """Send once and give the raw bytes of the reply, whatever they say.
@@ -239,15 +225,12 @@ class Client(Protocol):
         Raises:
             Failure: there is no reply.
         """
-        ...
 
     def read(self, raw: bytes) -> Reply:
         """Read the raw bytes of a reply; bytes that cannot be read are a reply with the stop `unreadable`."""
-        ...
 
     async def close(self) -> None:
         """Close the connections."""
-        ...
 
 
 @runtime_checkable
@@ -255,27 +238,25 @@ class KeyHolder(Protocol):
     """A client that may hold a key, and keeps it out of what is stored."""
 
     def ready(self) -> None:
-        """Make sure that a request could be sent; nothing is sent.
+        """Check that a request could be sent; nothing is sent.
 
         Raises:
             MissingDependency: an SDK or a key is not there.
         """
-        ...
 
     def without_key(self, received: bytes) -> bytes:
         """Take the key out of what a server echoes."""
-        ...
 
 
 def for_storage(client: Client, raw: bytes) -> bytes:
-    """Give what may be stored of bytes that a client brought."""
+    """Return what may be stored of bytes that a client brought."""
     return client.without_key(raw) if isinstance(client, KeyHolder) else raw
 
 
-def how_cut(said: str) -> str:
+def how_cut(reply_text: str) -> str:
     """Tell a reply that was too long from one that was only white space, and from one that was only thought."""
-    if not said:
+    if not reply_text:
         return "nothing was said within the limit of tokens"
-    if len(said.rstrip()) * 2 < len(said):
+    if len(reply_text.rstrip()) * 2 < len(reply_text):
         return "white space up to the limit of tokens"
     return "cut off at the limit of tokens"

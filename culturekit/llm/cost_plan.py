@@ -11,40 +11,36 @@ import numpy.typing as npt
 
 from culturekit.core.stage import Left
 from culturekit.llm.client import Client, FreeClient, Identity, Outgoing, Rate, Request
+from culturekit.llm.journal import shared_length
 from culturekit.llm.journal_file import Mode, key_of
-from culturekit.llm.journal_writer import shared_length
 from culturekit.llm.ledger import Spent
 from culturekit.llm.prices import worst_cost
-from culturekit.llm.rows import REPAIR_MARK
+from culturekit.llm.replies import REPAIR_MARK
 from culturekit.llm.usage import estimate, input_bound
 
+# Bytes at both ends: the instructions and the schema. Requests that share less are known by their keys only.
 LEAST_SHARED = 200
-"""Bytes at both ends: the instructions and the schema. Requests that share less are known by their keys only."""
+_PROBE = 50  # bytes by which the place of an end is looked for
+_Floats: TypeAlias = npt.NDArray[np.float64]
 
-PROBE = 50
-"""Bytes by which the place of an end is looked for."""
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-
-ROWS_PER_STRATUM = 20
-MOST_STRATA = 10
-FEWEST_ROWS = 5
-"""Below this many rows a stratum borrows the ratio of all."""
+_ROWS_PER_STRATUM = 20
+_MOST_STRATA = 10
+_FEWEST_ROWS = 5  # below this many rows a stratum borrows the ratio of all
 
 
 @dataclass(frozen=True, slots=True)
-class Pilot:
+class _Pilot:
     """Of each request of a pilot: its estimated input, and the tokens it took; and what repairs added to that."""
 
-    estimates: Floats
-    inputs: Floats
-    outputs: Floats
+    estimates: _Floats
+    inputs: _Floats
+    outputs: _Floats
     all_inputs: int
     all_outputs: int
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class _Total:
     """Estimated tokens of many requests, each with its standard error; NaN where the pilot is a single request."""
 
     inputs: float
@@ -86,12 +82,12 @@ class CostPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class _Sizes:
     """Of each request still to be sent: the estimate and the bound of its input, and the most that can come back."""
 
-    estimates: Floats
-    bounds: Floats
-    outputs: Floats
+    estimates: _Floats
+    bounds: _Floats
+    outputs: _Floats
 
 
 def plan_requests(
@@ -101,10 +97,10 @@ def plan_requests(
     if isinstance(client, FreeClient):
         return CostPlan(sum(1 for _ in requests), 0, 0, "online", 0, 0, 0.0, 0.0, 0.0, "sizes")
     mode: Mode = "batch" if batch else "online"
-    return plan_cost(composed(client, requests), client.identity, client.rate, mode=mode, spent=spent)
+    return plan_cost(_composed(client, requests), client.identity, client.rate, mode=mode, spent=spent)
 
 
-def composed(client: Client, requests: Iterable[Request]) -> Iterator[Outgoing]:
+def _composed(client: Client, requests: Iterable[Request]) -> Iterator[Outgoing]:
     """Compose requests, the same one in a row only once."""
     last: tuple[Request, Outgoing] | None = None
     for request in requests:
@@ -140,35 +136,35 @@ def plan_cost(
             continue
         for part, value in zip(parts, (guess, input_bound(outgoing, identity), outgoing.max_tokens), strict=True):
             part.append(value)
-    sizes = Sizes(*(np.frombuffer(part) if part else np.zeros(0) for part in parts))
+    sizes = _Sizes(*(np.frombuffer(part) if part else np.zeros(0) for part in parts))
     of_kind = [one for one in known.values() if one.key not in seen and words_only and kind.asks(one.body)]
     pilot = [*seen.values(), *((estimate(Outgoing(one.body), identity), one) for one in of_kind)]
     repairs = [one for one in spent if kind.repairs(one.body)]
-    return summed(sizes, rate, mode=mode, count=count, bought=bought, pilot=pilot_of(pilot, repairs))
+    return _summed(sizes, rate, mode=mode, count=count, bought=bought, pilot=_pilot_of(pilot, repairs))
 
 
-def pilot_of(asked: Sequence[tuple[float, Spent]], repairs: Sequence[Spent]) -> Pilot:
+def _pilot_of(asked: Sequence[tuple[float, Spent]], repairs: Sequence[Spent]) -> _Pilot:
     """Make a pilot of requests whose cost is known: those of the plan, and others of their kind, with their repairs.
 
     What else a journal holds, such as the other question of a task with two, tells nothing about these.
     """
-    own = [one for _, one in asked]
-    return Pilot(
+    costs = [one for _, one in asked]
+    return _Pilot(
         estimates=np.array([guess for guess, _ in asked], dtype=np.float64),
-        inputs=np.array([one.input_tokens for one in own], dtype=np.float64),
-        outputs=np.array([one.output_tokens for one in own], dtype=np.float64),
-        all_inputs=sum(one.input_tokens for one in [*own, *repairs]),
-        all_outputs=sum(one.output_tokens for one in [*own, *repairs]),
+        inputs=np.array([one.input_tokens for one in costs], dtype=np.float64),
+        outputs=np.array([one.output_tokens for one in costs], dtype=np.float64),
+        all_inputs=sum(one.input_tokens for one in [*costs, *repairs]),
+        all_outputs=sum(one.output_tokens for one in [*costs, *repairs]),
     )
 
 
-def summed(sizes: Sizes, rate: Rate | None, *, mode: Mode, count: int, bought: int, pilot: Pilot) -> CostPlan:
+def _summed(sizes: _Sizes, rate: Rate | None, *, mode: Mode, count: int, bought: int, pilot: _Pilot) -> CostPlan:
     """Add sizes up, by the pilot where there is one."""
     most = cost(rate, sizes.bounds.sum(), sizes.outputs.sum(), mode)
     if not len(pilot.estimates):
         tokens = int(sizes.estimates.sum()), int(sizes.outputs.sum())
         return CostPlan(count, bought, 0, mode, *tokens, cost(rate, *tokens, mode), None, most, "sizes")
-    total = estimate_total(sizes.estimates, pilot)
+    total = _estimate_total(sizes.estimates, pilot)
     usd = cost(rate, total.inputs, total.outputs, mode)
     errors = 1.96 * total.input_error, 1.96 * total.output_error
     margin = None if any(map(math.isnan, errors)) else cost(rate, *errors, mode)
@@ -177,14 +173,14 @@ def summed(sizes: Sizes, rate: Rate | None, *, mode: Mode, count: int, bought: i
 
 
 def cost(rate: Rate | None, inputs: float, outputs: float, mode: Mode) -> float | None:
-    """Reckon what tokens cost, where the price is known."""
+    """Compute what tokens cost, where the price is known."""
     if rate is None:
         return None
     return worst_cost(rate, input_tokens=round(inputs), output_tokens=round(outputs), mode=mode)
 
 
 def cost_plan_lines(plan: CostPlan) -> Iterator[str]:
-    """Say a plan in words."""
+    """Describe a plan in words."""
     left = plan.requests - plan.bought
     yield f"{plan.requests:,} requests, {plan.bought:,} answered in the journal, {left:,} to send ({plan.mode})"
     if plan.basis == "pilot":
@@ -233,48 +229,48 @@ class RequestKind:
         return self.seen > 1 and len(self.head) + len(self.tail) >= LEAST_SHARED
 
     def frames(self, body: bytes) -> bool:
-        """Tell whether a body begins and ends as those of this kind."""
+        """Check whether a body begins and ends as those of this kind."""
         return body.startswith(self.head) and body.endswith(self.tail)
 
     def asks(self, body: bytes) -> bool:
-        """Tell whether a request is of this kind, and no repair."""
+        """Check whether a request is of this kind, and no repair."""
         return self.telling and self.frames(body) and REPAIR_MARK not in body
 
     def repairs(self, body: bytes) -> bool:
-        """Tell whether a request asks once more what one of this kind asked: the same, up to the note at the end."""
+        """Check whether a request asks once more what one of this kind asked: the same, up to the note at the end."""
         before, mark, _ = body.partition(REPAIR_MARK)
         if not mark or not self.telling:
             return False
         if len(before) <= len(self.head):
             return len(before) >= LEAST_SHARED and self.head.startswith(before)
-        place = before.rfind(self.tail[:PROBE])
+        place = before.rfind(self.tail[:_PROBE])
         return before.startswith(self.head) and place >= 0 and self.tail.startswith(before[place:])
 
 
-def estimate_total(estimates: Floats, pilot: Pilot) -> Total:
+def _estimate_total(estimates: _Floats, pilot: _Pilot) -> _Total:
     """Estimate what requests take from what a pilot took.
 
     Requests are parted by size. In each part the input is in proportion to its estimate (Cochran 1977, Sampling
     Techniques, section 6.10, the separate ratio estimate), and the output is the mean of the part. What repairs took in
     the pilot is added in proportion.
     """
-    edges = boundaries(np.concatenate([estimates, pilot.estimates]), len(pilot.estimates))
+    edges = _boundaries(np.concatenate([estimates, pilot.estimates]), len(pilot.estimates))
     parts, pilot_parts = np.digitize(estimates, edges), np.digitize(pilot.estimates, edges)
     inputs = outputs = input_variance = output_variance = 0.0
     for part in range(len(edges) + 1):
         size, rows = estimates[parts == part], pilot_parts == part
         if not len(size):
             continue
-        if rows.sum() < FEWEST_ROWS:
+        if rows.sum() < _FEWEST_ROWS:
             rows = np.ones_like(rows)
         ratio = pilot.inputs[rows].sum() / max(pilot.estimates[rows].sum(), 1.0)
         inputs += ratio * size.sum()
         outputs += pilot.outputs[rows].mean() * len(size)
-        input_variance += variance(pilot.inputs[rows] - ratio * pilot.estimates[rows]) * len(size) ** 2
-        output_variance += variance(pilot.outputs[rows]) * len(size) ** 2
+        input_variance += _variance(pilot.inputs[rows] - ratio * pilot.estimates[rows]) * len(size) ** 2
+        output_variance += _variance(pilot.outputs[rows]) * len(size) ** 2
     more_in = pilot.all_inputs / max(pilot.inputs.sum(), 1.0)
     more_out = pilot.all_outputs / max(pilot.outputs.sum(), 1.0)
-    return Total(
+    return _Total(
         float(inputs * more_in),
         float(outputs * more_out),
         float(np.sqrt(input_variance) * more_in),
@@ -282,12 +278,11 @@ def estimate_total(estimates: Floats, pilot: Pilot) -> Total:
     )
 
 
-def variance(values: Floats) -> float:
-    """Give the variance of the mean of some values; NaN of a single one."""
+def _variance(values: _Floats) -> float:
     return float(values.var(ddof=1) / len(values)) if len(values) > 1 else math.nan
 
 
-def boundaries(estimates: Floats, rows: int) -> Floats:
+def _boundaries(estimates: _Floats, rows: int) -> _Floats:
     """Part requests by size into groups of about equal number, as many as the rows of a pilot allow."""
-    strata = min(MOST_STRATA, max(1, rows // ROWS_PER_STRATUM))
+    strata = min(_MOST_STRATA, max(1, rows // _ROWS_PER_STRATUM))
     return np.unique(np.quantile(estimates, np.linspace(0, 1, strata + 1)[1:-1])) if strata > 1 else np.zeros(0)

@@ -11,40 +11,373 @@ an outage.
 import heapq
 import logging
 import math
+import time
+import zlib
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from culturekit.core.errors import BudgetReached, CultureKitError, UpstreamUnavailable, UsageError
-from culturekit.llm.client import Failure, Reply, Usage
-from culturekit.llm.pace import Limiter, retry_wait
+from culturekit.core.errors import CultureKitError, UpstreamUnavailable, UsageError
+from culturekit.llm.client import Failure, Identity, Quota, Reply, Usage
+from culturekit.llm.journal import Journal
 from culturekit.llm.purse import Purse
 from culturekit.llm.rows import CLOSING, Answered, Question, Row, failed, failure_text, heard
-from culturekit.llm.usage import dollars
 
-OF_THE_USER = frozenset({400, 401, 403, 404, 405, 422})
-"""Statuses of a fatal failure that a flag, a key or a name mends."""
+FIRST_WAIT = 1.0
+LONGEST_WAIT = 60.0
+
+_JITTER = 0.25  # waits are drawn out by up to this share, never shortened
+# How many seconds later than a server's hint allows we begin, so that no rounding of a clock makes it too early.
+_LATE = 0.002
+
+
+def retry_wait(key: bytes, tries: int, *, hint: float | None = None) -> float:
+    """Return the seconds until the next try: doubled with each that failed, and never less than a server's hint.
+
+    The jitter comes from the key of the row, so that rows that failed together come back apart, and a schedule can be
+    repeated.
+    """
+    wait = min(FIRST_WAIT * 2.0 ** max(tries - 1, 0), LONGEST_WAIT)
+    drawn_out = wait * (1.0 + _JITTER * _fraction(key, tries))
+    return drawn_out if hint is None else _upward(hint)
+
+
+def _upward(hint: float) -> float:
+    """Return a server's hint with a little on top, because nothing may be sent before it has expired."""
+    return max(hint, 0.0) + _LATE
+
+
+def _fraction(key: bytes, tries: int) -> float:
+    """Draw a number from 0 to 1 that differs between rows and tries, and is the same each time."""
+    return zlib.crc32(key + tries.to_bytes(4, "big")) / 2**32
+
+
+_A_STEP = 0.01
+_A_STEP_AT_MOST = 0.03
+_A_SMALL_STEP = 0.0003
+_SECONDS_TO_GROW = 20.0  # how long it takes, at most, from little to the ceiling
+_REMEMBERED = 50.0  # requests over which the share of refusals is taken
+_OFTEN = 0.25  # the share of refusals from which on the tempo is to blame
+_A_MINUTE = 1.0 / 60.0
+_NEAR = 0.05
+_SLOWER = 0.9  # what is left of the tempo after a refusal
+_MUCH_SLOWER = 0.5  # the same after one that follows another closely
+_SELDOM = 50  # successes between two refusals above which nothing has to be limited that is not limited yet
+_CLOSELY = 30  # successes between two refusals below which the tempo is far from what is allowed, not a little above it
+
+
+class _Tempo:
+    """So many units a second; infinite as long as nothing is stated or learnt."""
+
+    def __init__(self, ceiling: float | None) -> None:
+        self.ceiling = math.inf if ceiling is None else ceiling
+        self.per_second = self.ceiling
+        self.mark = math.inf
+        self.successes = _SELDOM
+        self.refused_share = 0.0
+        self.tested = math.inf
+        self.blameless = False
+
+    def succeeded(self) -> None:
+        """Grow a little."""
+        self.successes += 1
+        self.refused_share -= self.refused_share / _REMEMBERED
+        if self.per_second >= self.ceiling or math.isinf(self.per_second):
+            return
+        near = self.mark * (1.0 - _NEAR) <= self.per_second < self.mark * (1.0 + _NEAR)
+        step = (
+            _A_SMALL_STEP * self.mark
+            if near
+            else max(min(_A_STEP * self.per_second, _A_STEP_AT_MOST), self.smallest_step())
+        )
+        self.per_second = min(self.per_second + step, self.ceiling)
+
+    def smallest_step(self) -> float:
+        """Return the step that leads to the ceiling or the mark in good time, also where successes are seldom."""
+        goal = min(self.ceiling, self.mark)
+        return 0.0 if math.isinf(goal) else 1.0 / _SECONDS_TO_GROW
+
+    def count_refusal(self) -> None:
+        """Count one refusal of many that may be one event."""
+        self.refused_share += (1.0 - self.refused_share) / _REMEMBERED
+
+    def refused(self, *, minute: float, lately: float) -> None:
+        """Slow down; what went through a second, in the last minute and lately, is a guess at what is allowed."""
+        if self.has_nothing_to_do_with_it() or (math.isinf(self.per_second) and self.successes >= _SELDOM):
+            self.successes = 0
+            return
+        before = max(lately, minute, _A_MINUTE) if math.isinf(self.per_second) else self.per_second
+        if self.successes >= _CLOSELY and not math.isinf(self.per_second):
+            self.mark, self.per_second = before, before * _SLOWER
+        elif before * _MUCH_SLOWER <= minute <= before:
+            self.mark, self.per_second = minute, minute * _SLOWER
+        else:
+            self.mark, self.per_second = math.inf, max(before, minute) * _MUCH_SLOWER
+        if self.refused_share >= _OFTEN or self.mark < math.inf or math.isinf(self.tested):
+            self.tested = before
+        self.successes = 0
+
+    def has_nothing_to_do_with_it(self) -> bool:
+        """Check whether refusals come whatever the tempo: half of it did not make them go away.
+
+        A tempo that is too high is refused often; a little too high, it is not refused any more at half of it.
+        """
+        if self.refused_share >= _OFTEN:
+            self.blameless = False
+        elif self.per_second < self.tested * _MUCH_SLOWER and not math.isinf(self.tested):
+            self.blameless = True
+            self.per_second, self.mark, self.tested = self.ceiling, math.inf, math.inf
+        return self.blameless
+
+    def restart(self) -> None:
+        """Begin at half after an outage."""
+        if not math.isinf(self.per_second):
+            self.per_second *= _MUCH_SLOWER
+
+
+_HEADROOM = 0.97  # the share of a stated quota that is aimed at; the rest is for clocks that differ
+_FIRST_WINDOW = 4.0  # how many requests go at once in the beginning
+_FEWER = 0.7  # the share of them that is left after an overload
+_FIRST_HOLD = 0.5
+_LONGEST_HOLD = 20.0  # seconds for which nothing is sent after a refusal without a hint; doubled while nothing succeeds
+_LEARNING = 0.05
+
+# The statuses of servers that have too much to do, or a tired one behind them; a 500 is a matter of the request.
+_OVERLOADED = frozenset({502, 503, 504, 529})
+_LONGEST_PACE_WAIT = 60.0  # seconds; what is allowed a minute is allowed again by then, however much was sent at once
+_MAKE_UP = 0.1  # seconds of the pace that may be sent at once, so that a late timer costs nothing of the quota
+_MINUTE = 60
+_LATELY = 2
+_SHORTEST = 0.25
+
+
+class Limiter:
+    """The limits of one model in one run."""
+
+    def __init__(self, quota: Quota, concurrency: int) -> None:
+        """Start slowly, below what is allowed."""
+        self.most = float(concurrency)
+        self.window = min(_FIRST_WINDOW, self.most)
+        self.slow_start_until = self.most
+        self.quota = quota
+        self.request_tempo, self.token_tempo = _Tempo(a_second(quota.requests)), _Tempo(a_second(quota.tokens))
+        self.requests, self.tokens = Pace(), Pace()
+        self.throughput = _Throughput()
+        self.typical_output: float | None = None
+        self.input_ratio = 1.0
+        self.held_until = self.decreased_at = -math.inf
+        self.hold = _FIRST_HOLD
+        self.set_paces()
+
+    def at_once(self) -> int:
+        """Return how many requests may be under way at the same time."""
+        return max(int(self.window), 1)
+
+    def due(self, now: float) -> float:
+        """Return when the next request may go, now or later."""
+        return max(self.held_until, self.requests.due(now), self.tokens.due(now))
+
+    def sent(self, input_guess: int, max_tokens: int, now: float) -> float:
+        """Count a request as sent; give the tokens that it is expected to take."""
+        output = max_tokens if self.typical_output is None else min(self.typical_output, max_tokens)
+        expected = input_guess * self.input_ratio + output
+        self.requests.sent(1.0, now)
+        self.tokens.sent(expected, now)
+        return expected
+
+    def succeeded(self, expected: float, input_guess: int, usage: Usage, now: float) -> None:
+        """Record a reply, and of how many tokens it took in truth."""
+        self.tokens.correct(usage.input_tokens + usage.output_tokens - expected, now)
+        self.learn(input_guess, usage)
+        self.throughput.count(now)
+        self.hold = _FIRST_HOLD
+        self.window = min(self.window + (1.0 if self.window < self.slow_start_until else 1.0 / self.window), self.most)
+        self.request_tempo.succeeded()
+        self.token_tempo.succeeded()
+        self.set_paces()
+
+    def learn(self, input_guess: int, usage: Usage) -> None:
+        """Learn what requests of this kind take, from the last few dozen."""
+        if input_guess and usage.input_tokens:
+            self.input_ratio += (usage.input_tokens / input_guess - self.input_ratio) * _LEARNING
+        typical = usage.output_tokens if self.typical_output is None else self.typical_output
+        self.typical_output = typical + (usage.output_tokens - typical) * _LEARNING
+
+    def failed(self, failure: Failure, now: float, *, sent: float) -> None:
+        """Record a failure of a request that was sent at a time."""
+        if failure.wait is not None:
+            self.held_until = max(self.held_until, now + _upward(failure.wait))
+        if failure.kind == "busy":
+            self.request_tempo.count_refusal()
+            self.token_tempo.count_refusal()
+        too_much = failure.kind in {"busy", "timeout"} or failure.status in _OVERLOADED
+        if not too_much or sent <= self.decreased_at:
+            return
+        self.decreased_at = now
+        self.window = self.slow_start_until = max(self.window * _FEWER, 1.0)
+        if failure.kind == "busy":
+            self.slow_down(now, hinted=failure.wait is not None)
+
+    def slow_down(self, now: float, *, hinted: bool) -> None:
+        """Go slower after a refusal; without a hint, wait longer each time until something succeeds."""
+        if not hinted:
+            self.held_until = max(self.held_until, now + self.hold)
+            self.hold = min(self.hold * 2.0, _LONGEST_HOLD)
+        if self.quota.requests is not None or self.quota.tokens is None:
+            self.request_tempo.refused(
+                minute=self.throughput.a_second(_MINUTE, now), lately=self.throughput.a_second(_LATELY, now)
+            )
+        if self.quota.tokens is not None:
+            self.token_tempo.refused(minute=0.0, lately=0.0)
+        self.set_paces()
+
+    def restart(self) -> None:
+        """Begin slowly again after an outage."""
+        self.window, self.slow_start_until = min(_FIRST_WINDOW, self.most), self.most
+        self.request_tempo.restart()
+        self.token_tempo.restart()
+        self.set_paces()
+
+    def set_paces(self) -> None:
+        """Let the tempos decide the paces."""
+        self.requests.per_second = max(self.request_tempo.per_second, 1 / 60)
+        self.tokens.per_second = max(self.token_tempo.per_second, 1.0)
+
+    def in_words(self) -> str:
+        """Say the limit in force now, for people."""
+        pace = self.requests.per_second
+        rate = "" if math.isinf(pace) else f", {pace * 60.0:,.0f} requests/min"
+        return f"{self.at_once()} at once{rate}"
+
+
+def a_second(a_minute: float | None) -> float | None:
+    """Return what is aimed at of a stated quota."""
+    return None if a_minute is None else a_minute * _HEADROOM / 60.0
+
+
+class Pace:
+    """So many units a second, a little of what was missed made up for, never more; without a rate, at any time."""
+
+    def __init__(self, per_second: float = math.inf) -> None:
+        """Start with nothing sent."""
+        self.per_second = per_second
+        self.even = -math.inf  # when all that was sent would have been sent, had it gone evenly
+
+    def due(self, now: float) -> float:
+        """Return when the next unit may go, now or later."""
+        return max(now, self.even - _MAKE_UP)
+
+    def sent(self, units: float, now: float) -> None:
+        """Count units as sent."""
+        self.even = max(self.even, now)
+        self.correct(units, now)
+
+    def correct(self, units: float, now: float) -> None:
+        """Count units on top, or take units back, that turned out to be more or fewer than thought."""
+        self.even = min(self.even + units / self.per_second, now + _LONGEST_PACE_WAIT)
+
+
+class _Throughput:
+    """Successes by second over the last minute; a ceiling can be read off when a provider begins to refuse."""
+
+    def __init__(self) -> None:
+        self.seconds: deque[tuple[int, int]] = deque()
+        self.first: float | None = None
+
+    def count(self, now: float) -> None:
+        """Count one success."""
+        if self.first is None:
+            self.first = now
+        second = int(now)
+        if self.seconds and self.seconds[-1][0] == second:
+            self.seconds[-1] = (second, self.seconds[-1][1] + 1)
+        else:
+            self.seconds.append((second, 1))
+        while self.seconds[0][0] <= second - _MINUTE:
+            self.seconds.popleft()
+
+    def a_second(self, seconds: int, now: float) -> float:
+        """Return the successes a second within so many seconds."""
+        since = now if self.first is None else self.first
+        counted = sum(count for second, count in self.seconds if second > now - seconds)
+        return counted / (seconds if seconds == _MINUTE else min(max(now - since, _SHORTEST), seconds))
+
+
+_WORTH_KEEPING = 0.25  # seconds; a shorter hint has expired before anything could be started again
+logger = logging.getLogger(__name__)
+
+
+class DurableHold:
+    """When a model may be asked again: kept by the clock on the wall, which is believed as far as the hint goes."""
+
+    def __init__(self, journal: Journal, identity: Identity, patience: float) -> None:
+        """Name the model, and how long a run waits at most."""
+        self.journal = journal
+        self.model = identity.model
+        self.fact = f"held:{identity.base_url} {identity.model}"
+        self.patience = patience
+        self.until = -math.inf
+        self.passed_over = False
+
+    def keep(self, wait: float) -> None:
+        """Write down a hint that reaches further than those before."""
+        until = time.monotonic() + wait
+        if wait >= _WORTH_KEEPING and until > self.until:
+            self.until = until
+            self.journal.remember(self.fact, f"{time.time() + wait!r} {wait!r}".encode())
+
+    def left(self) -> float:
+        """Return the seconds that are still to be waited for.
+
+        A clock that was ahead when the hint came, or is behind now, makes them no more than the hint itself. A hint
+        longer than patience ended the run that got it: the next run was started to see whether the server answers.
+        """
+        until, wait = _hint_of(self.journal.recall(self.fact))
+        left = until - time.time()
+        wait = left if wait is None else wait
+        if left > 0.0 and wait > self.patience:
+            if not self.passed_over:
+                text = (
+                    "%s: earlier the server asked to be left alone for %.0f s more; it is asked whether it answers now"
+                )
+                logger.warning(text, self.model, left)
+            self.passed_over = True
+            return 0.0
+        return max(min(left, wait), 0.0)
+
+
+def _hint_of(known: bytes | None) -> tuple[float, float | None]:
+    """Read a hint: until when, and how long it was, which earlier versions did not note; what is no hint has passed."""
+    try:
+        numbers = [float(part) for part in (known or b"").split()]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(map(math.isfinite, numbers)):
+        return -math.inf, None
+    return numbers[0], numbers[1] if len(numbers) > 1 else None
+
+
+# Statuses of a fatal failure that a flag, a key or a name mends.
+_OF_THE_USER = frozenset({400, 401, 403, 404, 405, 422})
 
 
 @dataclass(frozen=True, slots=True)
 class OutOfMoney:
-    """The next question may cost more than what is left; `unsure` is what of the spent may not have been billed."""
+    """The next question may cost more than what is left."""
 
-    limit: float
-    spent: float
     needed: float
-    unsure: float = 0.0
 
 
 def run_ended_by(failure: Failure, model: str) -> CultureKitError:
-    """Make the error of a fatal failure: the user's to mend where a key or a name is wrong, else the provider's."""
+    """Build the error of a fatal failure: the user's to mend where a key or a name is wrong, else the provider's."""
     hint = "Everything bought is kept; run the same command again when this is mended."
-    kind = UsageError if failure.status in OF_THE_USER or not failure.status else UpstreamUnavailable
+    kind = UsageError if failure.status in _OF_THE_USER or not failure.status else UpstreamUnavailable
     return kind(failure.detail, where=model, found=f"status {failure.status}" if failure.status else "", hint=hint)
 
 
 def given_up(model: str, *, patience: float, held_for: float, last: str) -> UpstreamUnavailable:
-    """Make the error of a provider that has brought nothing for too long, or says that it will not for as long."""
+    """Build the error of a provider that has brought nothing for too long, or says that it will not for as long."""
     hint = "Everything bought is kept; run the same command again later."
     if held_for > 0.0:
         return UpstreamUnavailable(
@@ -61,58 +394,33 @@ def given_up(model: str, *, patience: float, held_for: float, last: str) -> Upst
     return UpstreamUnavailable(f"no reply for {patience:g} s", where=model, found=last, hint=hint)
 
 
-def out_of_money(money: OutOfMoney, model: str, *, done: int, total: int | None) -> BudgetReached:
-    """Make the error of a budget: how many rows are done, and what the rest needs, as far as can be told."""
-    rows = f"{done:,} rows are" if total is None else f"{done:,} of {total:,} rows are"
-    more = f"the next question can cost up to ${money.needed:.6f}"
-    if total is not None and done and money.spent > 0.0:
-        rest = (total - done) * money.spent / done
-        more += f", and the rest about ${rest:.4f} at what rows cost so far"
-        hint = f"Run the same command again with a budget of ${money.spent + rest + money.needed:.4f} or more."
-    else:
-        hint = "Run the same command again with a larger budget."
-    paid = f"${money.spent - money.unsure:.6f}"
-    if money.unsure > 0.0:
-        paid += f" and up to ${money.unsure:.6f} for replies that did not come or were not counted"
-    return BudgetReached(
-        f"the budget of ${money.limit:g} is reached: {rows} done for {paid}, {more}",
-        where=model,
-        hint=f"Everything bought is kept. {hint}",
-    )
+_FAILING_ROWS = 8  # as many different rows in a row make an outage
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 20.0
 
 
-FAILING_ROWS = 8
-"""As many different rows in a row make an outage."""
-
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 20.0
-
-
-class Outage:
+class _Outage:
     """Whether the model as a whole is out of service, as far as what came back tells."""
 
     def __init__(self) -> None:
-        """Start with no evidence."""
         self.failing: set[int] = set()
         self.last_success = -math.inf
+        # Since when something was sent and nothing was answered; None where nothing is owed.
         self.silent_since: float | None = None
-        """Since when something was sent and nothing was answered; None where nothing is owed."""
-
         self.opened_at: float | None = None
         self.next_probe = 0.0
-        self.pause = FIRST_PAUSE
+        self.pause = _FIRST_PAUSE
 
     @property
     def open(self) -> bool:
-        """Whether only probes may go out."""
         return self.opened_at is not None
 
     def sent(self, now: float) -> None:
-        """Hear that a request left."""
+        """Record that a request left."""
         self.silent_since = now if self.silent_since is None else self.silent_since
 
     def succeeded(self, *, sent: float, now: float, owed: int) -> bool:
-        """Hear that a reply came; True when that ends an outage. One that was sent before the outage does not.
+        """Record that a reply came; True when that ends an outage. One that was sent before the outage does not.
 
         `owed` is how many requests are still under way.
         """
@@ -121,34 +429,33 @@ class Outage:
         self.failing.clear()
         if self.opened_at is not None and sent < self.opened_at:
             return False
-        ended, self.opened_at, self.pause = self.open, None, FIRST_PAUSE
+        ended, self.opened_at, self.pause = self.open, None, _FIRST_PAUSE
         return ended
 
     def failed(self, row: int, *, first_sent: float, sent: float, now: float) -> bool:
-        """Hear that a try of a row failed; True when that begins an outage.
+        """Record that a try of a row failed; True when that begins an outage.
 
         `first_sent` is when the first try of the row that failed was sent, `sent` when this one was.
         """
         if self.opened_at is not None:
             if sent >= self.opened_at:
                 self.next_probe = now + self.pause
-                self.pause = min(self.pause * 2.0, LONGEST_PAUSE)
+                self.pause = min(self.pause * 2.0, _LONGEST_PAUSE)
             return False
         if first_sent > self.last_success:
             self.failing.add(row)
-        if len(self.failing) < FAILING_ROWS:
+        if len(self.failing) < _FAILING_ROWS:
             return False
-        self.opened_at, self.next_probe = now, now + FIRST_PAUSE
-        self.pause = FIRST_PAUSE * 2.0
+        self.opened_at, self.next_probe = now, now + _FIRST_PAUSE
+        self.pause = _FIRST_PAUSE * 2.0
         return True
 
     def gives_up_at(self, patience: float) -> float:
-        """Say when patience ends, if nothing succeeds until then."""
         return math.inf if self.silent_since is None else self.silent_since + patience
 
 
-UNSENT_AT_MOST = 4
-"""Tries after which the waits of a row that never left grow no more: a server that comes back is seen soon."""
+# Tries after which the waits of a row that never left grow no more: a server that comes back is seen soon.
+_UNSENT_AT_MOST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +465,7 @@ class Later:
     until: float = math.inf
 
 
-Move: TypeAlias = Question | Later
-"""What to do now: send this question, or wait."""
+_Move: TypeAlias = Question | Later  # what to do now: send this question, or wait
 
 
 class Dispatch:
@@ -170,7 +476,7 @@ class Dispatch:
         self.model = model
         self.limiter = limiter
         self.purse = purse
-        self.outage = Outage()
+        self.outage = _Outage()
         self.tries = tries
         self.full_patience = self.patience = patience
         self.ready: list[tuple[int, Question]] = []
@@ -178,9 +484,7 @@ class Dispatch:
         self.in_flight = 0
         self.unfailed = 0
         self.last_failure = ""
-        self.failed: Failure | None = None
-        """What came last, unless it was a reply."""
-
+        self.failed: Failure | None = None  # what came last, unless it was a reply
         self.out_of_patience = False
         self.ending: CultureKitError | OutOfMoney | BaseException | None = None
 
@@ -193,8 +497,8 @@ class Dispatch:
         """Send nothing any more; the first reason counts."""
         self.ending = self.ending or ending
 
-    def next(self, now: float) -> Move:
-        """Say what to do now."""
+    def next(self, now: float) -> _Move:
+        """Return what to do now."""
         gives_up = self.outage.gives_up_at(self.patience)
         if now >= gives_up or self.limiter.held_until > min(gives_up, now + self.patience):
             held_for = self.limiter.held_until - now
@@ -213,12 +517,11 @@ class Dispatch:
             return self.send(question, now)
         heapq.heappush(self.ready, (question.place, question))
         if self.in_flight == 0:
-            budget = self.purse.budget
-            self.end(OutOfMoney(dollars(budget.limit or 0), budget.spent, question.reserved, self.purse.unsure))
+            self.end(OutOfMoney(question.reserved))
         return Later()
 
     def due(self, now: float) -> float:
-        """Say when something can be sent, as far as is known now."""
+        """Return when something can be sent, as far as is known now."""
         if not self.ready:
             return self.waiting[0][0] if self.waiting else math.inf
         if self.in_flight >= (1 if self.outage.open else self.limiter.at_once()):
@@ -244,12 +547,12 @@ class Dispatch:
         return question
 
     def charges(self, question: Question) -> bool:
-        """Say whether a failure now is one of the row's tries; in an outage it is not, unless every row has failed."""
+        """Check whether a failure now is one of the row's tries: not in an outage, unless every row has failed."""
         others = self.unfailed - (question.failures == 0)
         return not self.outage.open or others == 0
 
     def failure_came(self, question: Question, failure: Failure, now: float) -> bool:
-        """Hear of a failure the moment it comes, so that its hint counts at once; say whether it is charged."""
+        """Record a failure the moment it comes, so that its hint counts at once; say whether it is charged."""
         charged = failure.sent and self.charges(question)
         self.failed = failure
         self.patience = min(self.full_patience, failure.patience or self.full_patience)
@@ -262,7 +565,7 @@ class Dispatch:
             self.serving_again(question, now, owed=self.in_flight - 1)
         else:
             self.count_failure(question, now)
-        tries = question.failures if failure.sent else min(question.failures, UNSENT_AT_MOST)
+        tries = question.failures if failure.sent else min(question.failures, _UNSENT_AT_MOST)
         question.ready = now + retry_wait(question.key, tries, hint=failure.wait)
         return charged
 
@@ -295,14 +598,14 @@ class Dispatch:
         return self.stepped(question, heard(question.row, reply, tries=self.tries, charged=charged))
 
     def believable(self, question: Question, usage: Usage) -> Usage:
-        """Give the tokens that decide the pace: no more than were asked for, lest a claim of millions stops the run."""
+        """Return the tokens that decide the pace: no more than asked for, lest a claim of millions stops the run."""
         sent, came = self.purse.bound(question), question.outgoing.max_tokens
         if usage.input_tokens <= sent and usage.output_tokens <= came:
             return usage
         return Usage(min(usage.input_tokens, sent), min(usage.output_tokens, came))
 
     def serving_again(self, question: Question, now: float, *, owed: int) -> None:
-        """Hear that the provider answered; after an outage everything begins slowly."""
+        """Record that the provider answered; after an outage everything begins slowly."""
         self.failed, self.patience = None, self.full_patience
         if self.outage.succeeded(sent=question.sent, now=now, owed=owed):
             self.limiter.restart()
@@ -329,20 +632,12 @@ class Dispatch:
         return True
 
 
-logger = logging.getLogger(__name__)
-
-LASTING = 3.0
+_LASTING = 3.0
+# Seconds of failures, and of a wait that a server asks for, that are worth a line. A server that is not there, and a
+# reply that took too long, are said at once.
 LONG_HOLD = 3.0
-"""Seconds of failures, and of a wait that a server asks for, that are worth a line.
-
-A server that is not there, and a reply that took too long, are said at once.
-"""
-
-APART = 60.0
-"""Seconds between two lines about the same."""
-
-QUIET = 15.0
-"""Seconds without a reply after which a line says that one is awaited; twice as many the next time."""
+APART = 60.0  # seconds between two lines about the same
+QUIET = 15.0  # seconds without a reply after which a line says that one is awaited; twice as many the next time
 
 
 class WaitNotices:
@@ -356,7 +651,7 @@ class WaitNotices:
         self.quiet = QUIET
 
     def give(self, now: float) -> None:
-        """Say what is to be said now."""
+        """Return what is to be said now."""
         for sentence in self.due(now):
             logger.warning("%s: %s", self.dispatch.model, sentence)
 
@@ -367,7 +662,7 @@ class WaitNotices:
         failed = self.dispatch.failed
         if failed is None:
             yield from self.about_quiet(silent, now)
-        elif now >= self.failing_next and (silent >= LASTING or not failed.sent or failed.kind == "timeout"):
+        elif now >= self.failing_next and (silent >= _LASTING or not failed.sent or failed.kind == "timeout"):
             self.failing_next = now + APART
             self.failing_since = self.failing_since or now - silent
             yield retrying(self.dispatch.last_failure, self.dispatch.patience - silent)
@@ -377,7 +672,7 @@ class WaitNotices:
             yield f"the server asks to wait {spoken(held)}: nothing is sent until then; Ctrl-C keeps everything"
 
     def about_quiet(self, silent: float, now: float) -> Iterator[str]:
-        """Say that failures are over, or that replies are awaited."""
+        """Report that failures are over, or that replies are awaited."""
         if self.failing_since is not None:
             yield answers_again(now - self.failing_since)
             self.failing_since = None
@@ -389,12 +684,12 @@ class WaitNotices:
 
 
 def retrying(why: str, left: float) -> str:
-    """Say that a server does not answer, why, and how long it is asked again."""
+    """Report that a server does not answer, why, and how long it is asked again."""
     return f"{why}: server does not answer, retrying for {spoken(left)}; Ctrl-C keeps everything"
 
 
 def answers_again(after: float) -> str:
-    """Say that it is over."""
+    """Report that it is over."""
     return f"the server answers again, after {spoken(after)}"
 
 

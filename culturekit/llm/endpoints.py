@@ -7,14 +7,13 @@ from urllib.parse import urlsplit
 
 from culturekit.core.errors import MissingDependency
 from culturekit.llm.client import Identity
-from culturekit.llm.untrusted.redaction import Secret, key_from_environment
+from culturekit.llm.redaction import Secret, key_from_environment
 
-NO_KEY = "no-key"
-"""What is sent to a server that needs none: some want to see a key all the same."""
+NO_KEY = "no-key"  # what is sent to a server that needs none: some want to see a key all the same
 
 
 def check_base_url(url: str) -> None:
-    """Refuse a base URL that carries credentials or cannot be one; nothing of it is repeated.
+    """Reject a base URL that carries credentials or cannot be one; nothing of it is repeated.
 
     Raises:
         ValueError: what is wrong with it.
@@ -41,18 +40,17 @@ def normal_base_url(url: str) -> str:
 
 
 def is_official(url: str, official: str) -> bool:
-    """Tell whether a base URL is a provider's own, over an encrypted connection; its regions count."""
-    host, own = urlsplit(url).hostname or "", urlsplit(official).hostname or ""
-    return is_encrypted(url) and (host == own or host.endswith("." + own))
+    """Check whether a base URL is a provider's own, over an encrypted connection; its regions count."""
+    host, provider_host = urlsplit(url).hostname or "", urlsplit(official).hostname or ""
+    return _is_encrypted(url) and (host == provider_host or host.endswith("." + provider_host))
 
 
-def is_encrypted(url: str) -> bool:
-    """Tell whether nobody on the way can read along."""
+def _is_encrypted(url: str) -> bool:
     return urlsplit(url).scheme.lower() == "https"
 
 
 def is_loopback(url: str) -> bool:
-    """Tell whether a base URL leads back to this machine."""
+    """Check whether a base URL leads back to this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -76,7 +74,7 @@ class Service:
         return normal_base_url(url or self.official)
 
     def owns(self, base_url: str) -> bool:
-        """Tell whether an address is the provider's own."""
+        """Check whether an address is the provider's own."""
         return is_official(base_url, self.official)
 
     def key(self, named: str, base_url: str) -> Secret | None:
@@ -91,7 +89,7 @@ class Service:
         """
         names = (named,) if named else self.keys
         if any(os.environ.get(name, "").strip() for name in names):
-            private = is_encrypted(base_url) or is_loopback(base_url)
+            private = _is_encrypted(base_url) or is_loopback(base_url)
             return key_from_environment(*names) if named or private else None
         if named:
             raise MissingDependency(f"the variable {named} is not set", hint="The SPEC names it with api_key=${NAME}.")
@@ -109,6 +107,6 @@ SERVICES = {"openai": OPENAI, "google": GOOGLE}
 
 
 def is_elsewhere(identity: Identity) -> bool:
-    """Tell whether a provider's protocol is spoken at an address that is not the provider's own."""
+    """Check whether a provider's protocol is spoken at an address that is not the provider's own."""
     service = SERVICES.get(identity.provider.removesuffix("-images"))
     return service is not None and not service.owns(identity.base_url)

@@ -9,31 +9,332 @@ Ctrl-C while questions are under way: the first press winds down, the second lea
 back is on disk before it counts. SIGTERM is heeded like the first press.
 """
 
+import asyncio
 import contextlib
+import math
 import os
+import queue
 import signal
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from types import FrameType
 
-from culturekit.core.errors import CultureKitError
+import msgspec
+
+from culturekit.core.choices import ANSWERED
+from culturekit.core.errors import BudgetReached, CultureKitError
 from culturekit.core.offline import check_sending
 from culturekit.core.work import Progress
-from culturekit.llm.asking import Asking, Replay
-from culturekit.llm.client import LONGEST_TIMEOUT, PATIENCE, Client, Failure, FreeClient, Request
-from culturekit.llm.dispatch import Dispatch, OutOfMoney, WaitNotices, out_of_money, run_ended_by
+from culturekit.llm.client import (
+    LONGEST_TIMEOUT,
+    PATIENCE,
+    Client,
+    Failure,
+    FreeClient,
+    Outgoing,
+    Reply,
+    Request,
+    Usage,
+    for_storage,
+)
+from culturekit.llm.dispatch import Dispatch, DurableHold, Later, Limiter, OutOfMoney, WaitNotices, run_ended_by
 from culturekit.llm.journal import Journal
-from culturekit.llm.pace import DurableHold, Limiter
+from culturekit.llm.journal_file import Entry, Reading, key_of
 from culturekit.llm.prices import check_alive
 from culturekit.llm.probing import probe_once
 from culturekit.llm.purse import Purse, check_price
 from culturekit.llm.reply_watch import ReplyWatch
-from culturekit.llm.rows import Answered, Question, Row, failed, heard
-from culturekit.llm.usage import Budget
-from culturekit.llm.wire import LONGEST_FINISH, Wire
+from culturekit.llm.rows import Answered, Question, Row, failed, heard, reading_of
+from culturekit.llm.usage import Budget, dollars, estimate, fully_counted
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Takes questions through what is journalled: of `run` every entry counts, of other runs only answers do."""
+
+    journal: Journal
+    purse: Purse
+    client: Client
+    run: str
+    tries: int
+
+    def take_in(self, question: Question, entries: Sequence[Entry]) -> bool:
+        """Read entries; True when the question has changed to its repair, whose key has entries of its own."""
+        for entry in entries:
+            step = self.step(question, entry)
+            if isinstance(step, Answered):
+                question.ended = step
+                return False
+            if step.repairing and not question.row.repairing:
+                question.row = step
+                return True
+            question.row = step
+        return False
+
+    def step(self, question: Question, entry: Entry) -> Row | Answered:
+        """Read one entry."""
+        row = question.row
+        if entry.kind != "reply":
+            if entry.run != self.run or entry.kind == "fatal":
+                return row
+            failure = Failure(entry.kind, "", status=entry.status, raw=entry.raw)  # type: ignore[arg-type]
+            return failed(replace(row, tries=entry.attempt), failure, tries=self.tries, charged=False)
+        reply = self.counted(question, entry)
+        if reply.stop == "unreadable":
+            row = replace(row, tries=entry.attempt)
+        step = heard(row, reply, tries=self.tries, charged=False)
+        answers = isinstance(step, Answered) and step.outcome in ANSWERED
+        if entry.run != self.run and not answers and entry.outcome not in ANSWERED:
+            return question.row  # of other runs only answers count, and the invalid reply before a repaired one
+        self._note(question, entry, reply, step)
+        return step
+
+    def counted(self, question: Question, entry: Entry) -> Reply:
+        """Read a reply, and count what its server did not; of a row in a batch the request is composed for that."""
+        reply, outgoing = self.client.read(entry.raw), question.outgoing
+        if not outgoing.body and not (entry.outcome and reply.usage.counted == "provider"):
+            outgoing = self.client.compose(question.row.request)
+        return fully_counted(reply, outgoing, self.client.identity)
+
+    def note_repaired(self, question: Question) -> None:
+        """Note that what came before a repaired answer is part of it."""
+        if question.ended is not None and question.ended.outcome == "repaired":
+            for number, reading in question.read[:-1]:
+                self.journal.note(number, Reading("repaired", reading.usage, reading.usd))
+
+    def _note(self, question: Question, entry: Entry, reply: Reply, step: Row | Answered) -> None:
+        """Note what an entry says, where a kill came before that."""
+        outcome = reading_of(step, reply)
+        if entry.outcome and not question.row.repairing and outcome != "invalid":
+            return
+        if entry.outcome:
+            reading = Reading(outcome, reply.usage, self.purse.cost(reply.usage, entry.mode))
+        else:
+            reading = self.purse.reading(outcome, reply.usage, entry.mode)
+            self.journal.note(entry.number, reading)
+            if reply.usage.counted == "here" and question.outgoing.body:
+                self.purse.doubt(max(self.purse.worst(question) - (reading.usd or 0.0), 0.0))
+        if entry.outcome != "repaired":
+            question.read.append((entry.number, reading))
+
+
+CHUNK = 256  # requests that are composed and looked up together
+WINDOW = 8192  # rows by which the wire may be ahead of the first row that has not ended
+_WINDOW_BYTES = 64 * 2**20  # the same in bytes that leave
+_ENDED = Row(Request("", "", {}, msgspec.Struct))
+NOTHING = Outgoing(b"")  # what stands in a row that has ended, so that it holds on to nothing
+_LONGEST_CLOSE = 2.0  # seconds that closing connections may take
+_LONGEST_FINISH = 60.0  # seconds that requests under way may still take when the run has ended: they are paid for
+_SHORT_FINISH = 2.0  # the same when the run has ended because nothing comes
+
+
+class Wire:
+    """Sends questions until told to stop; those that leave come back through `left`, None when nothing more comes.
+
+    Whatever goes wrong in the thread, in a request, in the journal or between them, ends the dispatch with that error
+    and puts None into `left`: whoever waits there never waits for a thread that has failed.
+    """
+
+    def __init__(
+        self, client: Client, journal: Journal, dispatch: Dispatch, hold: DurableHold, *, run: str, longest: float
+    ) -> None:
+        """Start the thread."""
+        self.client = client
+        self.journal = journal
+        self.dispatch = dispatch
+        self.hold = hold
+        self.run = run
+        self.longest = longest
+        dispatch.limiter.held_until = time.monotonic() + hold.left()
+        self.asked: queue.SimpleQueue[Sequence[Question]] = queue.SimpleQueue()
+        self.left: queue.SimpleQueue[list[Question] | None] = queue.SimpleQueue()
+        self.leaving: list[Question] = []
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.leave_by = math.inf
+        self.started = threading.Event()
+        self.thread = threading.Thread(target=self.talk, name="wire", daemon=True)
+        self.thread.start()
+        self.started.wait()
+
+    def next_left(self, timeout: float) -> list[Question] | None:
+        """Return what has left since the last call, waiting a while for it; None when nothing more comes."""
+        try:
+            left = self.left.get(timeout=timeout)
+        except queue.Empty:
+            return []
+        while left is not None and not self.left.empty():
+            more = self.left.get()
+            if more is None:
+                self.left.put(None)
+                return left
+            left = left + more
+        return left
+
+    def add(self, questions: Sequence[Question]) -> None:
+        """Add questions, from any thread."""
+        self.asked.put(questions)
+        self.wake()
+
+    def stop(self, ending: BaseException, *, grace: float) -> None:
+        """Send nothing more; what is under way may take some seconds still, then it is cancelled. From any thread."""
+        self.dispatch.end(ending)
+        self.leave_by = time.monotonic() + grace
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the thread look around."""
+        with contextlib.suppress(RuntimeError, AttributeError):  # its loop has ended, or never began
+            self.loop.call_soon_threadsafe(self.woken.set)
+
+    def talk(self) -> None:
+        """Run the event loop of this thread; nothing that is raised in it gets lost."""
+        try:
+            asyncio.run(self.work())
+        except BaseException as error:
+            self.dispatch.end(error)
+        finally:
+            self.started.set()
+            self.left.put(None)
+
+    async def work(self) -> None:
+        """Send until the dispatch has ended, then wait for what is under way."""
+        self.loop, self.woken = asyncio.get_running_loop(), asyncio.Event()
+        self.started.set()
+        try:
+            await self.send_until_ended()
+        except Exception as error:
+            self.dispatch.end(error)
+        finally:
+            await self.drain()
+            self.hand_over()
+            self.left.put(None)
+
+    async def send_until_ended(self) -> None:
+        """Send all that may be sent, and look again when something changes."""
+        while True:
+            self.woken.clear()
+            while not self.asked.empty():
+                for question in self.asked.get():
+                    self.dispatch.add(question)
+            self.hand_over()
+            move = self.dispatch.next(time.monotonic())
+            while not isinstance(move, Later):
+                self.send(move)
+                move = self.dispatch.next(time.monotonic())
+            if self.dispatch.ending is not None:
+                return
+            await self.change(move.until)
+
+    def send(self, question: Question) -> None:
+        """Let a question be answered while others are sent."""
+        task = self.loop.create_task(self.exchange(question))
+        self.tasks.add(task)
+        task.add_done_callback(self.came_back)
+
+    def came_back(self, task: "asyncio.Task[None]") -> None:
+        """Look after what ended; an error that no client should raise ends the run."""
+        self.tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.dispatch.end(error)
+        self.woken.set()
+
+    async def change(self, until: float) -> None:
+        """Wait until something happens, or until a time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(None if math.isinf(until) else until):
+                await self.woken.wait()
+
+    async def drain(self) -> None:
+        """Wait for what is under way, which is paid for, but not without end; then close the connections."""
+        until = time.monotonic() + (_SHORT_FINISH if self.dispatch.out_of_patience else _LONGEST_FINISH)
+        while self.tasks and time.monotonic() < min(until, self.leave_by):
+            self.woken.clear()
+            await self.change(min(until, self.leave_by))
+            self.hand_over()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(_LONGEST_CLOSE):
+                await self.client.close()
+
+    def hand_over(self) -> None:
+        """Pass on what has left, all of one turn together."""
+        if self.leaving:
+            self.left.put(self.leaving)
+            self.leaving = []
+
+    async def exchange(self, question: Question) -> None:
+        """Send a question, keep what comes, then look into it."""
+        leaving = self.dispatch.purse.leaves(question)
+        if leaving:
+            await self.journal.write(leaving)
+        try:
+            async with asyncio.timeout(self.longest):
+                raw = await self.client.send(question.outgoing)
+        except Failure as failure:
+            leaves = await self.keep_failure(question, failure)
+        except TimeoutError:
+            leaves = await self.keep_failure(question, Failure("timeout", f"no reply in {self.longest:g} s"))
+        else:
+            leaves = await self.keep_reply(question, raw)
+        if leaves:
+            self.leaving.append(question)
+
+    async def keep_failure(self, question: Question, failure: Failure) -> bool:
+        """Heed a failure at once, then journal it, unless nothing was asked."""
+        charged = self.dispatch.failure_came(question, failure, time.monotonic())
+        if failure.wait is not None:
+            self.hold.keep(failure.wait)
+        facts = self.dispatch.purse.came(question, sold=failure.may_be_sold)
+        if not failure.sent:
+            if facts:
+                self.journal.write_soon(facts)
+            return self.dispatch.failure_kept(question, failure, charged=charged)
+        entry = self.entry(question, failure.kind, failure.raw, failure.status, charged=charged)
+        await self.journal.append(entry, facts)
+        return self.dispatch.failure_kept(question, failure, charged=charged)
+
+    async def keep_reply(self, question: Question, raw: bytes) -> bool:
+        """Journal a reply, then read it as it came."""
+        charged = self.dispatch.charges(question)
+        stored = for_storage(self.client, raw)
+        entry = self.entry(question, "reply", stored, 200, charged=charged)
+        number = await self.journal.append(entry, self.dispatch.purse.came(question))
+        reply = self.read(question, raw, stored)
+        unsure = self.dispatch.purse.unsure
+        leaves = self.dispatch.reply_kept(question, reply, charged=charged, now=time.monotonic())
+        reading = self.dispatch.purse.reading(reading_of(question.ended, reply), reply.usage)
+        self.journal.note(number, reading)
+        if self.dispatch.purse.unsure > unsure:
+            self.journal.write_soon([self.dispatch.purse.unsure_fact()])
+        question.read.append((number, reading))
+        return leaves
+
+    def read(self, question: Question, raw: bytes, stored: bytes) -> Reply:
+        """Read a reply as it came; where it echoes our key, as it is stored, as far as that says no less."""
+        reply = fully_counted(self.client.read(raw), question.outgoing, self.client.identity)
+        if stored == raw:
+            return reply
+        blanked = fully_counted(self.client.read(stored), question.outgoing, self.client.identity)
+        return blanked if self.gist(question, blanked) == self.gist(question, reply) else reply
+
+    def gist(self, question: Question, reply: Reply) -> tuple[Reply, str]:
+        """Return what a reply says apart from its words, and what its row makes of it."""
+        step = heard(question.row, reply, tries=self.dispatch.tries)
+        usage = reply.usage if reply.usage.counted == "provider" else Usage()
+        return replace(reply, text="", detail="", usage=usage), reading_of(step, reply)
+
+    def entry(self, question: Question, kind: str, raw: bytes, status: int, *, charged: bool) -> Entry:
+        """Make the journal's entry of an exchange; its attempt is how many tries are used up with it."""
+        attempt = question.row.tries + charged
+        body, model = question.outgoing.body, self.client.model
+        return Entry(question.key, self.run, attempt, "online", status, kind, raw, body, model=model)
 
 
 def ask_free(client: FreeClient, requests: Iterable[Request]) -> Iterator[Answered]:
@@ -41,11 +342,11 @@ def ask_free(client: FreeClient, requests: Iterable[Request]) -> Iterator[Answer
     for request in requests:
         step: Row | Answered = Row(request)
         while isinstance(step, Row):
-            step = ask_once(client, step)
+            step = _ask_once(client, step)
         yield step
 
 
-def ask_once(client: FreeClient, row: Row) -> Row | Answered:
+def _ask_once(client: FreeClient, row: Row) -> Row | Answered:
     """Ask what a row asks now; the same client says the same again, so there is one try."""
     try:
         reply = client.ask(row.request)
@@ -58,12 +359,11 @@ def ask_once(client: FreeClient, row: Row) -> Row | Answered:
     return heard(row, reply, tries=1)
 
 
-INTERRUPTED = 130
-"""The exit code of a command that was interrupted."""
+_INTERRUPTED = 130  # the exit code of a command that was interrupted
 
 
 @contextlib.contextmanager
-def interruptible(wind_down: Callable[[], None]) -> Iterator[None]:
+def _interruptible(wind_down: Callable[[], None]) -> Iterator[None]:
     """Call `wind_down` at the first SIGINT or SIGTERM, then raise KeyboardInterrupt; leave the process at the second.
 
     `wind_down` returns within a few seconds. Signals reach the main thread only; in another one nothing is changed.
@@ -76,7 +376,7 @@ def interruptible(wind_down: Callable[[], None]) -> Iterator[None]:
     def heed(_: int, __: FrameType | None) -> None:
         nonlocal pressed
         if pressed:
-            os._exit(INTERRUPTED)
+            os._exit(_INTERRUPTED)
         pressed = True
         wind_down()
         raise KeyboardInterrupt
@@ -89,14 +389,12 @@ def interruptible(wind_down: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-DRAIN_SECONDS = 4.0
-"""How long replies under way are waited for when a run is interrupted."""
+_DRAIN_SECONDS = 4.0  # how long replies under way are waited for when a run is interrupted
+_LEAVE_SECONDS = 4.8
+_TELL_SECONDS = 0.5
 
-LEAVE_SECONDS = 4.8
-TELL_SECONDS = 0.5
-
-SECONDS_BETWEEN = 1.0
-SECONDS_LOOKED_BACK = 30.0
+_SECONDS_BETWEEN = 1.0
+_SECONDS_LOOKED_BACK = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +416,36 @@ class AskOptions:
     go_on: bool = False
 
 
+class Asker:
+    """One asking of one client into one journal, by whichever transport."""
+
+    def __init__(self, client: Client, journal: Journal, options: AskOptions, run: str) -> None:
+        """Sum what the journal holds; nothing is sent yet."""
+        self.client, self.journal, self.options, self.run = client, journal, options, run
+        self.purse = Purse(client.rate, client.identity, Budget(options.budget))
+        self.purse.look_back(journal)
+        self.replay = Replay(journal, self.purse, client, run=run, tries=options.tries)
+
+    def out_of_money(self, needed: float, *, done: int, total: int | None) -> BudgetReached:
+        """Build the error of a budget: how many rows are done, and what the rest needs, as far as can be told."""
+        spent, unsure = self.purse.budget.spent, self.purse.unsure
+        rows = f"{done:,} rows are" if total is None else f"{done:,} of {total:,} rows are"
+        more = f"the next question can cost up to ${needed:.6f}"
+        hint = "Run the same command again with a larger budget."
+        if total is not None and done and spent > 0.0:
+            rest = (total - done) * spent / done
+            more += f", and the rest about ${rest:.4f} at what rows cost so far"
+            hint = f"Run the same command again with a budget of ${spent + rest + needed:.4f} or more."
+        paid = f"${spent - unsure:.6f}"
+        if unsure > 0.0:
+            paid += f" and up to ${unsure:.6f} for replies that did not come or were not counted"
+        return BudgetReached(
+            f"the budget of ${dollars(self.purse.budget.limit or 0):g} is reached: {rows} done for {paid}, {more}",
+            where=self.client.model,
+            hint=f"Everything bought is kept. {hint}",
+        )
+
+
 class AskEngine:
     """Answers requests through one client and one journal; a run may go on after a kill under the same tag."""
 
@@ -131,11 +459,7 @@ class AskEngine:
         progress: Progress | None = None,
     ) -> None:
         """Name what works together; nothing is sent yet. A free client needs no journal."""
-        self.client = client
-        self.journal = journal
-        self.options = options
-        self.run = run
-        self.progress = progress
+        self.client, self.journal, self.options, self.run, self.progress = client, journal, options, run, progress
 
     def ask_all(self, requests: Iterable[Request]) -> Iterator[Answered]:
         """Answer requests, in their order.
@@ -148,151 +472,230 @@ class AskEngine:
             KeyboardInterrupt: the run was interrupted; everything bought is kept.
         """
         if isinstance(self.client, FreeClient):
-            yield from ask_free(self.client, requests)
-            return
+            return ask_free(self.client, requests)
         if self.journal is None:
             raise CultureKitError("a client that costs money needs a journal")
-        total = len(requests) if isinstance(requests, Sized) else None
-        yield from Pass(self, self.client, self.journal, requests, total).answers()
+        return Pass(self.client, self.journal, requests, self.options, self.run, self.progress).answers()
 
 
-class Pass:
-    """One call of `ask_all`: pulls, looks up, sends, and gives out in order."""
+class Pass(Asker):
+    """One call of `ask_all`: pulls, looks up, sends one by one, and gives out in order."""
 
     def __init__(
-        self, engine: AskEngine, client: Client, journal: Journal, requests: Iterable[Request], total: int | None
+        self,
+        client: Client,
+        journal: Journal,
+        requests: Iterable[Request],
+        options: AskOptions,
+        run: str,
+        progress: Progress | None = None,
     ) -> None:
         """Prepare everything but the wire, which starts with the first question that must be sent."""
-        options = engine.options
-        self.engine, self.client, self.journal, self.options = engine, client, journal, options
-        self.purse = Purse(client.rate, client.identity, Budget(options.budget))
-        self.purse.look_back(journal)
-        replay = Replay(journal, self.purse, client, run=engine.run, tries=options.tries)
-        self.asking = Asking(client, journal, replay, requests, watch=options.watch)
-        self.total = total
-        self.meter = AskProgress(engine.progress) if engine.progress else None
+        super().__init__(client, journal, options, run)
+        self.source, self.pulled, self.all_pulled = iter(requests), 0, False
+        self.rows: deque[Question] = deque()  # those between the first not given out and the last that was pulled
+        self.asked: dict[bytes, Question] = {}
+        self.weight = 0
+        self.total = len(requests) if isinstance(requests, Sized) else None
+        self.meter = _Meter(progress) if progress else None
         self.wire: Wire | None = None
         self.notices: WaitNotices | None = None
         self.given = 0
         self.left = False
 
     def answers(self) -> Iterator[Answered]:
-        """Give the answers out; leave the wire behind in order, whatever happens."""
+        """Yield the answers; leave the wire behind in order, whatever happens."""
         try:
-            with interruptible(self.leave):
-                yield from self.answered()
+            with _interruptible(self._leave):
+                yield from self._answered()
         finally:
-            self.leave()
+            self._leave()
 
-    def answered(self) -> Iterator[Answered]:
-        """Give the answers out as they come."""
+    def _answered(self) -> Iterator[Answered]:
+        """Yield the answers as they come."""
         while True:
-            for answered in self.asking.closed():
+            for answered in self._closed():
                 self.given += 1
                 if self.options.watch is not None:
                     self.options.watch.count(answered)
                 yield answered
-            self.tell()
-            self.look_at_replies()
-            if self.asking.has_room():
-                self.send(self.asking.pull())
-            elif self.asking.rows:
-                self.wait()
+            self._tell()
+            self._look_at_replies()
+            if (chunk := self._chunk()) > 0:
+                self._send(self._pull(chunk))
+            elif self.rows:
+                self._wait()
             else:
                 return
 
-    def look_at_replies(self) -> None:
+    def _closed(self) -> Iterator[Answered]:
+        """Yield the rows at the front that have ended."""
+        while self.rows and (answered := self.rows[0].answered) is not None:
+            self.rows.popleft()
+            yield answered
+
+    def _unfinished(self) -> bool:
+        """Check whether any row has still to be asked or to end."""
+        if not self.rows and not self.all_pulled:
+            following = next(self.source, None)
+            self.all_pulled = following is None
+            self.source = self.source if following is None else chain([following], self.source)
+        return bool(self.rows) or not self.all_pulled
+
+    def _chunk(self) -> int:
+        """Return how many rows may be pulled now: few, until it is known that replies can be used."""
+        if self.all_pulled or len(self.rows) >= WINDOW or self.weight >= _WINDOW_BYTES:
+            return 0
+        ahead = None if self.options.watch is None else self.options.watch.ahead
+        return CHUNK if ahead is None else min(ahead - len(self.rows), CHUNK)
+
+    def _pull(self, chunk: int) -> list[Question]:
+        """Pull some requests, take what the journal has, and give those that must be sent."""
+        requests = list(islice(self.source, chunk))
+        self.all_pulled = len(requests) < chunk
+        questions = []
+        for request in requests:
+            outgoing = self.client.compose(request)
+            questions.append(Question(self.pulled, Row(request), outgoing, key_of(self.client.identity, outgoing)))
+            self.pulled += 1
+        self.rows.extend(questions)
+        return self._look_up(questions)
+
+    def _look_up(self, questions: Sequence[Question]) -> list[Question]:
+        """Take questions as far as the journal goes; give those that must be sent."""
+        to_send = []
+        while questions:
+            found = self.journal.found([question.key for question in questions], run=self.run)
+            repairs = []
+            for question in questions:
+                entries = found.get(question.key)
+                if entries is not None and self.replay.take_in(question, entries):
+                    self._compose_repair(question)
+                    repairs.append(question)
+                elif question.ended is not None:
+                    self._close(question)
+                elif self._is_first(question):
+                    to_send.append(question)
+            questions = repairs
+        return to_send
+
+    def _compose_repair(self, question: Question) -> None:
+        """Compose the question that a row has come to; it has a key of its own."""
+        question.outgoing = self.client.compose(question.row.request)
+        question.key = key_of(self.client.identity, question.outgoing)
+        question.input_bound = question.failures = 0
+
+    def _is_first(self, question: Question) -> bool:
+        """Check whether nobody else is asking the same; a twin waits for what comes for the first."""
+        first = self.asked.setdefault(question.key, question)
+        if first is not question:
+            first.twins.append(question)
+            return False
+        question.input_guess = estimate(question.outgoing, self.client.identity)
+        self.weight += question.weight()
+        return True
+
+    def _came_back(self, questions: Sequence[Question]) -> list[Question]:
+        """Read what left the wire: rows that ended, and rows whose repair is to be asked; give what must be sent."""
+        to_look_up = []
+        for question in questions:
+            self.weight -= question.weight()
+            del self.asked[question.key]
+            to_look_up += question.twins
+            question.twins = []
+            if question.ended is None:
+                self._compose_repair(question)
+                to_look_up.append(question)
+            else:
+                self._close(question)
+        return self._look_up(to_look_up) if to_look_up else []
+
+    def _close(self, question: Question) -> None:
+        """Let go of what a row needed while it was asked."""
+        ended = question.ended
+        self.replay.note_repaired(question)
+        question.answered = replace(ended, bought=True) if ended is not None and question.bought else ended
+        question.read, question.row, question.outgoing = [], _ENDED, NOTHING
+
+    def _look_at_replies(self) -> None:
         """End the run where most of what came cannot be used; what is under way is paid for, and waited for."""
         watch = self.options.watch
-        if watch is None or not watch.stops or not self.asking.unfinished():
+        if watch is None or not watch.stops or not self._unfinished():
             return
         if self.wire is not None:
-            self.wire.stop(watch.error(self.client.model), grace=LONGEST_FINISH)
-            while (questions := self.wire.next_left(TELL_SECONDS)) is not None:
-                self.asking.came_back(questions)
+            self.wire.stop(watch.error(self.client.model), grace=_LONGEST_FINISH)
+            while (questions := self.wire.next_left(_TELL_SECONDS)) is not None:
+                self._came_back(questions)
         raise watch.error(self.client.model)
 
-    def send(self, questions: Sequence[Question]) -> None:
-        """Hand questions to the wire."""
-        if not questions:
-            return
-        if self.wire is None:
-            self.wire = self.start()
-        self.wire.add(questions)
+    def _send(self, questions: Sequence[Question]) -> None:
+        """Hand questions to the wire, which starts once it is clear that what is sent can be paid for."""
+        if questions:
+            self.wire = self.wire or self._start()
+            self.wire.add(questions)
 
-    def start(self) -> Wire:
-        """Start the wire, once it is clear that what is sent can be paid for."""
-        check_sending(self.client.model)
-        check_price(self.client)
-        check_alive(self.client.identity, go_on=self.options.go_on)
-        self.purse.remember_in(self.journal, self.engine.run)
-        hold = DurableHold(self.journal, self.client.identity, self.options.patience)
+    def _start(self) -> "Wire":
+        client, journal, options = self.client, self.journal, self.options
+        check_sending(client.model)
+        check_price(client)
+        check_alive(client.identity, go_on=options.go_on)
+        self.purse.remember_in(journal, self.run)
+        hold = DurableHold(journal, client.identity, options.patience)
         began = time.monotonic()
-        replied = probe_once(self.client, self.journal, self.purse, hold, run=self.engine.run)
-        limiter = Limiter(self.client.quota, self.options.concurrency)
-        dispatch = Dispatch(
-            self.client.model, limiter, self.purse, tries=self.options.tries, patience=self.options.patience
-        )
+        replied = probe_once(client, journal, self.purse, hold, run=self.run)
+        limiter = Limiter(client.quota, options.concurrency)
+        dispatch = Dispatch(client.model, limiter, self.purse, tries=options.tries, patience=options.patience)
         if not replied:
             dispatch.outage.sent(began)
         self.notices = WaitNotices(dispatch)
-        return Wire(self.client, self.journal, dispatch, hold, run=self.engine.run, longest=self.options.longest)
+        return Wire(client, journal, dispatch, hold, run=self.run, longest=options.longest)
 
-    def wait(self) -> None:
+    def _wait(self) -> None:
         """Wait until some questions come back, and pass them on."""
         if self.wire is None:
             raise CultureKitError("rows are open and nothing is under way")
-        questions = self.wire.next_left(TELL_SECONDS)
-        if questions is None:
-            raise self.ending(self.wire)
-        self.send(self.asking.came_back(questions))
-
-    def ending(self, wire: Wire) -> BaseException:
-        """Say why the wire ended before the rows did."""
-        ending = wire.dispatch.ending
+        questions = self.wire.next_left(_TELL_SECONDS)
+        if questions is not None:
+            self._send(self._came_back(questions))
+            return
+        ending = self.wire.dispatch.ending
         if isinstance(ending, OutOfMoney):
-            done = self.given + sum(question.answered is not None for question in self.asking.rows)
-            return out_of_money(ending, self.client.model, done=done, total=self.total)
-        return ending or CultureKitError("the wire ended without a reason")
+            done = self.given + sum(question.answered is not None for question in self.rows)
+            raise self.out_of_money(ending.needed, done=done, total=self.total)
+        raise ending or CultureKitError("the wire ended without a reason")
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """Send nothing more, and wait a little for what is under way."""
         if self.wire is not None and not self.left:
             self.left = True
-            self.wire.stop(KeyboardInterrupt(), grace=DRAIN_SECONDS)
-            self.wire.thread.join(LEAVE_SECONDS)
+            self.wire.stop(KeyboardInterrupt(), grace=_DRAIN_SECONDS)
+            self.wire.thread.join(_LEAVE_SECONDS)
 
-    def tell(self) -> None:
-        """Say how it goes, and what is waited for."""
+    def _tell(self) -> None:
+        """Return how it goes, and what is waited for."""
         if self.notices is not None:
             self.notices.give(time.monotonic())
         if self.meter is not None and self.wire is not None:
-            limit = self.wire.dispatch.limiter.in_words()
-            self.meter.tell(tokens=self.purse.tokens, spent=self.purse.paid, limit=limit)
+            self.meter.tell(self.purse, self.wire.dispatch.limiter)
 
 
-class AskProgress:
-    """Counts, and tells at most once a second."""
+class _Meter:
+    """Counts, and tells at most once a second, money first; its speed is that of the last half minute."""
 
     def __init__(self, progress: Progress) -> None:
-        """Start with nothing done."""
         self.progress = progress
         self.last = time.monotonic()
         self.past: deque[tuple[float, int]] = deque([(self.last, 0)])
 
-    def tell(self, *, tokens: int, spent: float | None, limit: str) -> None:
-        """Say how it goes, if it is time."""
+    def tell(self, purse: Purse, limiter: Limiter) -> None:
+        """Return how it goes, if it is time."""
         now = time.monotonic()
-        if now - self.last < SECONDS_BETWEEN:
+        if now - self.last < _SECONDS_BETWEEN:
             return
         self.last = now
-        self.past.append((now, tokens))
-        while now - self.past[0][0] > SECONDS_LOOKED_BACK and len(self.past) > 2:
+        self.past.append((now, purse.tokens))
+        while now - self.past[0][0] > _SECONDS_LOOKED_BACK and len(self.past) > 2:
             self.past.popleft()
-        self.progress.tell(self.line(spent, limit))
-
-    def line(self, spent: float | None, limit: str) -> str:
-        """Write the line, money first; its speed is that of the last half minute."""
-        (since, tokens_then), (now, tokens) = self.past[0], self.past[-1]
-        cost = "cost unknown" if spent is None else f"${spent:,.4f}"
-        return f"{cost}, {(tokens - tokens_then) / max(now - since, 1e-9):,.0f} tokens/s, {limit}"
+        since, before = self.past[0]
+        speed = (purse.tokens - before) / max(now - since, 1e-9)
+        self.progress.tell(f"{purse.paid_in_words}, {speed:,.0f} tokens/s, {limiter.in_words()}")

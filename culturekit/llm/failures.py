@@ -10,13 +10,13 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from culturekit.llm.client import Failure, FailureKind
-from culturekit.llm.reading.json_values import decoded
+from culturekit.llm.json_values import decoded
 
 LONGEST_MESSAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorBody:
+class _ErrorBody:
     """The parts of an error: OpenAI's code, type and param, Google's status and details."""
 
     message: str = ""
@@ -26,18 +26,18 @@ class ErrorBody:
     details: tuple[Any, ...] = ()
 
 
-def read_error(body: bytes) -> ErrorBody:
+def read_error(body: bytes) -> _ErrorBody:
     """Read the body of an error; what is not JSON is kept as the beginning of a message."""
-    return error_of(decoded(body)) or ErrorBody(shortened(body[: 4 * LONGEST_MESSAGE].decode("utf-8", "replace")))
+    return error_of(decoded(body)) or _ErrorBody(shortened(body[: 4 * LONGEST_MESSAGE].decode("utf-8", "replace")))
 
 
-def error_of(value: Any) -> ErrorBody | None:  # noqa: ANN401 - any JSON value
+def error_of(value: Any) -> _ErrorBody | None:  # noqa: ANN401 - any JSON value
     """Find the error in a JSON value; None where it holds none."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     found = value.get("error") if isinstance(value, dict) else None
     if isinstance(found, str) and found:
-        return ErrorBody(shortened(found))
+        return _ErrorBody(shortened(found))
     if not isinstance(found, dict):
         return None
     details = found.get("details")
@@ -47,7 +47,7 @@ def error_of(value: Any) -> ErrorBody | None:  # noqa: ANN401 - any JSON value
     named += [inner.get("code")] if isinstance(inner, dict) else []
     named += [detail.get("reason") for detail in listed if isinstance(detail, dict)]
     code = found.get("code")
-    return ErrorBody(
+    return _ErrorBody(
         shortened(str(found.get("message") or "")),
         frozenset(name.casefold() for name in named if isinstance(name, str)),
         str(found.get("param") or ""),
@@ -63,51 +63,34 @@ def shortened(text: str) -> str:
     return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"
 
 
-PASSING: frozenset[FailureKind] = frozenset({"busy", "server", "timeout"})
-"""Failures after which a hint to wait says something; after the others nothing is asked again."""
-
-NO_MONEY = {
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "billing_not_active",
-    "insufficient_credits",
+# Failures after which a hint to wait says something; after the others nothing is asked again.
+_PASSING: frozenset[FailureKind] = frozenset({"busy", "server", "timeout"})
+_NO_MONEY = {
+    "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_credits",
     "credit_balance_exhausted",
-}
-BAD_KEY = {"invalid_api_key", "api_key_invalid", "api_key_expired", "account_deactivated", "unauthenticated"}
-NO_MODEL = {"model_not_found", "deployment_not_found"}
-POLICY = {
-    "content_policy_violation",
-    "content_filter",
-    "content_filter_error",
-    "responsibleaipolicyviolation",
-    "moderation_blocked",
-    "invalid_prompt",
-    "prohibited_content",
-    "safety",
-}
-BUSY = {"rate_limit_exceeded", "rate_limit_error", "resource_exhausted", "overloaded_error", "tokens", "requests"}
-SERVER = {"server_error", "internal_error", "internal", "unavailable", "api_error", "overloaded"}
-NOT_TAKEN = {"unsupported_parameter", "unsupported_value"}
-SAMPLING = {"temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "max_output_tokens"}
+}  # fmt: skip
+_BAD_KEY = {"invalid_api_key", "api_key_invalid", "api_key_expired", "account_deactivated", "unauthenticated"}
+_NO_MODEL = {"model_not_found", "deployment_not_found"}
+_POLICY = {
+    "content_policy_violation", "content_filter", "content_filter_error", "responsibleaipolicyviolation",
+    "moderation_blocked", "invalid_prompt", "prohibited_content", "safety",
+}  # fmt: skip
+_BUSY = {"rate_limit_exceeded", "rate_limit_error", "resource_exhausted", "overloaded_error", "tokens", "requests"}
+_SERVER = {"server_error", "internal_error", "internal", "unavailable", "api_error", "overloaded"}
+_NOT_TAKEN = {"unsupported_parameter", "unsupported_value"}
+_SAMPLING = {"temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "max_output_tokens"}
 
-BY_STATUS: Mapping[int, FailureKind] = {
-    401: "fatal",
-    402: "fatal",
-    403: "fatal",
-    404: "fatal",
-    405: "fatal",
-    408: "timeout",
-    409: "server",
-    423: "server",
-    425: "busy",
-    429: "busy",
-    501: "fatal",
-    504: "timeout",
-    524: "timeout",
-    529: "busy",
+# What a status means where nothing that was said decides, and the name of the advice that belongs to it.
+_BY_STATUS: Mapping[int, tuple[FailureKind, str]] = {
+    401: ("fatal", "key"),
+    402: ("fatal", "money"),
+    403: ("fatal", "forbidden"),
+    **dict.fromkeys((404, 405, 501), ("fatal", "absent")),
+    **dict.fromkeys((408, 504, 524), ("timeout", "")),
+    **dict.fromkeys((409, 423), ("server", "")),
+    **dict.fromkeys((425, 429, 529), ("busy", "")),
 }
-ADVICE_BY_STATUS = {401: "key", 402: "money", 403: "forbidden", 404: "absent", 405: "absent", 501: "absent"}
-ADVICE = {
+_ADVICE = {
     "key": "The key was refused: set the right one, or name its variable with api_key=${NAME}.",
     "money": "The account has no credit left, or its limit is reached: see to it, then run the same command again.",
     "forbidden": "This key may not use this model from here: choose another model, or ask the provider for access.",
@@ -116,67 +99,58 @@ ADVICE = {
     "setting": "Leave this option out of the SPEC, or choose another model.",
 }
 
-RETRY_INFO = "google.rpc.RetryInfo"
-LONGEST_HINT = 10 * 365 * 86_400.0
-"""Seconds; more is no hint but a mistake, and is as long as this."""
-
-DURATION = re.compile(r"(?P<seconds>\d+(?:\.\d+)?)s")
+_RETRY_INFO = "google.rpc.RetryInfo"
+LONGEST_HINT = 10 * 365 * 86_400.0  # seconds; more is no hint but a mistake, and is as long as this
+_DURATION = re.compile(r"(?P<seconds>\d+(?:\.\d+)?)s")
 
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
     """Tell from status, headers (names in small letters) and body what became of a request."""
-    kind, wait, detail = told_by(status, read_error(body), headers)
+    kind, wait, detail = _verdict(status, read_error(body), headers)
     return Failure(kind, f"HTTP {status}. {detail}".rstrip(), status=status, wait=wait, raw=body)
 
 
-def failure_within(error: ErrorBody, headers: Mapping[str, str], body: bytes) -> Failure:
+def failure_within(error: _ErrorBody, headers: Mapping[str, str], body: bytes) -> Failure:
     """Tell what an error means that came with status 200."""
     status = error.number if 400 <= error.number < 600 else 200
-    kind, wait, detail = told_by(status, error, headers)
+    kind, wait, detail = _verdict(status, error, headers)
     return Failure(kind, f"An error inside HTTP 200. {detail}".rstrip(), status=200, wait=wait, raw=body)
 
 
-def told_by(status: int, error: ErrorBody, headers: Mapping[str, str]) -> tuple[FailureKind, float | None, str]:
-    """Give the kind of an error, the wait that it asks for, and what it says with the advice that belongs to it."""
+def _verdict(status: int, error: _ErrorBody, headers: Mapping[str, str]) -> tuple[FailureKind, float | None, str]:
+    """Return the kind of an error, the wait that it asks for, and what it says with the advice that belongs to it."""
     kind, advice = judged(status, error)
-    wait = wait_of(headers, list(error.details), now=time.time()) if kind in PASSING else None
-    return kind, wait, " ".join(filter(None, (sentence(error.message), ADVICE.get(advice, ""))))
+    wait = wait_of(headers, list(error.details), now=time.time()) if kind in _PASSING else None
+    return kind, wait, " ".join(filter(None, (sentence(error.message), _ADVICE.get(advice, ""))))
 
 
-def judged(status: int, error: ErrorBody) -> tuple[FailureKind, str]:
-    """Give the kind of a failure and the name of the advice that belongs to it; what was said outweighs the number."""
+def judged(status: int, error: _ErrorBody) -> tuple[FailureKind, str]:
+    """Return the kind of a failure and the name of the advice to it; what was said outweighs the number."""
     if status < 500:
-        for codes, verdict in SAID:
+        for codes, verdict in _BY_CODE:
             if codes & error.codes:
                 return verdict
     if "api key not valid" in error.message.casefold():
         return "fatal", "key"
-    if NOT_TAKEN & error.codes and (error.param in SAMPLING or "reasoning" in error.param):
+    if _NOT_TAKEN & error.codes and (error.param in _SAMPLING or "reasoning" in error.param):
         return "fatal", "setting"
     return by_number(status, error)
 
 
-SAID: tuple[tuple[set[str], tuple[FailureKind, str]], ...] = (
-    (NO_MONEY, ("fatal", "money")),
-    (BAD_KEY, ("fatal", "key")),
-    (POLICY, ("blocked", "")),
-    (NO_MODEL, ("fatal", "absent")),
-    (BUSY, ("busy", "")),
+_BY_CODE: tuple[tuple[set[str], tuple[FailureKind, str]], ...] = (
+    (_NO_MONEY, ("fatal", "money")),
+    (_BAD_KEY, ("fatal", "key")),
+    (_POLICY, ("blocked", "")),
+    (_NO_MODEL, ("fatal", "absent")),
+    (_BUSY, ("busy", "")),
 )
 
 
-def by_number(status: int, error: ErrorBody) -> tuple[FailureKind, str]:
+def by_number(status: int, error: _ErrorBody) -> tuple[FailureKind, str]:
     """Judge by the status, where nothing that was said decides."""
-    if status in BY_STATUS:
-        return BY_STATUS[status], {
-            401: "key",
-            402: "money",
-            403: "forbidden",
-            404: "absent",
-            405: "absent",
-            501: "absent",
-        }.get(status, "")
-    if status >= 500 or SERVER & error.codes:
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    if status >= 500 or _SERVER & error.codes:
         return "server", ""
     if 300 <= status < 400:
         return "fatal", "moved"
@@ -198,31 +172,31 @@ def wait_of(headers: Mapping[str, str], details: object = None, *, now: float) -
     """
     hints = (
         scaled(number(headers.get("retry-after-ms")), 0.001),
-        retry_after(headers.get("retry-after"), headers.get("date"), now),
-        retry_info(details),
+        _retry_after(headers.get("retry-after"), headers.get("date"), now),
+        _retry_info(details),
     )
     waits = [wait for wait in hints if wait is not None]
     return min(max(waits), LONGEST_HINT) if waits else None
 
 
-def retry_after(value: str | None, date: str | None, now: float) -> float | None:
+def _retry_after(value: str | None, date: str | None, now: float) -> float | None:
     """Read Retry-After: seconds, or a date, which is compared with the clock of the server that wrote it."""
     if value is None:
         return None
     seconds = number(value)
     if seconds is not None:
         return seconds
-    until = instant(value)
+    until = _instant(value)
     if until is None:
         return None
-    written = instant(date) if date else None
+    written = _instant(date) if date else None
     return max(0.0, until - (now if written is None else written))
 
 
-def retry_info(details: object) -> float | None:
+def _retry_info(details: object) -> float | None:
     """Read the delay in the details of an error in Google's form."""
     for detail in details if isinstance(details, list) else ():
-        if isinstance(detail, dict) and str(detail.get("@type", "")).endswith(RETRY_INFO):
+        if isinstance(detail, dict) and str(detail.get("@type", "")).endswith(_RETRY_INFO):
             return duration(detail.get("retryDelay"))
     return None
 
@@ -230,7 +204,7 @@ def retry_info(details: object) -> float | None:
 def duration(value: object) -> float | None:
     """Read a duration: `3.5s`, or seconds and nanoseconds apart."""
     if isinstance(value, str):
-        found = DURATION.fullmatch(value.strip())
+        found = _DURATION.fullmatch(value.strip())
         return float(found["seconds"]) if found else None
     if isinstance(value, dict):
         seconds, nanos = number(value.get("seconds", 0)), number(value.get("nanos", 0))
@@ -252,7 +226,7 @@ def scaled(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor
 
 
-def instant(value: str) -> float | None:
+def _instant(value: str) -> float | None:
     """Read an HTTP date as seconds since 1970."""
     try:
         found = parsedate_to_datetime(value)

@@ -16,19 +16,17 @@ from culturekit.core.errors import CultureKitError, IntegrityError
 from culturekit.llm.client import Identity, Image, Outgoing, Usage
 from culturekit.llm.usage import MOST_TOKENS
 
-STANDS_OTHERWISE = {"Outgoing": {"body", "images"}, "Image": {"content"}, "Identity": set[str]()}
-"""What is left out of the listing of fields: the body and an image's bytes, which are hashed as bytes.
-
-Everything else counts, a field that is added tomorrow too. Waits and numbers of tries stand in none of these.
-"""
+# What is left out of the listing of fields: the body and an image's bytes, which are hashed as bytes. Everything else
+# counts, a field that is added tomorrow too. Waits and numbers of tries stand in none of these.
+_STANDS_OTHERWISE = {"Outgoing": {"body", "images"}, "Image": {"content"}, "Identity": set[str]()}
 
 
 def listed(kind: type) -> tuple[str, ...]:
     """Name the fields of a type that count as they are."""
-    return tuple(field.name for field in fields(kind) if field.name not in STANDS_OTHERWISE[kind.__name__])
+    return tuple(field.name for field in fields(kind) if field.name not in _STANDS_OTHERWISE[kind.__name__])
 
 
-OUTGOING, IMAGE, IDENTITY = listed(Outgoing), listed(Image), listed(Identity)
+_OUTGOING, IMAGE, IDENTITY = listed(Outgoing), listed(Image), listed(Identity)
 
 
 def key_of(identity: Identity, outgoing: Outgoing) -> bytes:
@@ -37,23 +35,19 @@ def key_of(identity: Identity, outgoing: Outgoing) -> bytes:
     BLAKE2b, because half a million bodies of 2 kB are hashed in a replay, and on processors without instructions for
     SHA-256 that takes three times as long.
     """
-    parts: dict[str, object] = {name: getattr(outgoing, name) for name in OUTGOING}
+    parts: dict[str, object] = {name: getattr(outgoing, name) for name in _OUTGOING}
     if outgoing.images:
-        parts["images"] = [image_parts(image) for image in outgoing.images]
-    head = b"%b%b\n" % (identity_parts(identity), canonical_json(parts))
+        parts["images"] = [  # by what they hold, not by what somebody says they hold
+            {name: getattr(image, name) for name in IMAGE} | {"content": hashlib.sha256(image.content).hexdigest()}
+            for image in outgoing.images
+        ]
+    head = b"%b%b\n" % (_identity_parts(identity), canonical_json(parts))
     return hashlib.blake2b(head + outgoing.body, digest_size=32).digest()
 
 
 @lru_cache(maxsize=64)
-def identity_parts(identity: Identity) -> bytes:
-    """Write down whom a request goes to."""
+def _identity_parts(identity: Identity) -> bytes:
     return canonical_json({name: getattr(identity, name) for name in IDENTITY}) + b"\n"
-
-
-def image_parts(image: Image) -> dict[str, object]:
-    """Write down an image by what it holds, not by what somebody says it holds."""
-    parts: dict[str, object] = {name: getattr(image, name) for name in IMAGE}
-    return parts | {"content": hashlib.sha256(image.content).hexdigest()}
 
 
 Mode: TypeAlias = Literal["online", "batch"]
@@ -92,15 +86,13 @@ class Reading:
 
 
 FILE = "replies.sqlite"
-OURS = 0x63_6B_6C_6D
-"""The application id in the header of the file: `cklm`."""
+_OURS = 0x63_6B_6C_6D  # the application id in the header of the file: `cklm`
 VERSION = 1
 
-CACHE = "PRAGMA cache_size = -48000"
-"""In kB: the index of keys of half a million requests, which are looked up all over it."""
-
+# In kB: the index of keys of half a million requests, which are looked up all over it.
+_CACHE = "PRAGMA cache_size = -48000"
 TABLES = f"""
-PRAGMA application_id = {OURS};
+PRAGMA application_id = {_OURS};
 PRAGMA user_version = {VERSION};
 CREATE TABLE IF NOT EXISTS templates (number INTEGER PRIMARY KEY, head BLOB NOT NULL, tail BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS requests (
@@ -127,28 +119,25 @@ CREATE VIEW IF NOT EXISTS exchanges AS
     LEFT JOIN readings ON readings.number = replies.number;
 """
 
+# What every reading has in common whose counts were looked at before they were written down. One that an earlier
+# version took from a server as it came, and that cannot be true, counts as none: its reply is read again.
 SOUND = f"""
 (min(input_tokens, output_tokens, thinking_tokens, cached_tokens, coalesce(picodollars, 0)) >= 0
  AND max(input_tokens, output_tokens) <= {2 * MOST_TOKENS} AND cached_tokens <= input_tokens)
 """
-"""What every reading has in common whose counts were looked at before they were written down. One that an earlier
-version took from a server as it came, and that cannot be true, counts as none: its reply is read again."""
-
+# Sums of both halves, since the sum of what a server claims may be too large for SQLite; see `paid`.
 PAID = "coalesce(sum(picodollars >> 32), 0), coalesce(sum(picodollars & 4294967295), 0)"
-"""Sums of both halves, since the sum of what a server claims may be too large for SQLite; see `paid`."""
-
-NOT_A_DATABASE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
-"""What SQLite says of a file that is not as it was written: our statements are right, so tables that lack what they
-ask for are none of ours any more."""
-
-STRANGE = """
+# What SQLite says of a file that is not as it was written: our statements are right, so tables that lack what they
+# ask for are none of ours any more.
+_NOT_A_DATABASE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
+# Bytes come after everything else in an index, so that one look finds a key that is none.
+_STRANGE = """
 SELECT (SELECT count(*) <> 6 FROM sqlite_schema
         WHERE name IN ('templates', 'requests', 'runs', 'replies', 'readings', 'facts')),
        (SELECT count(*) FROM templates WHERE typeof(head) <> 'blob' OR typeof(tail) <> 'blob'),
        EXISTS (SELECT 1 FROM requests WHERE key < x'')
 """
-"""Bytes come after everything else in an index, so that one look finds a key that is none."""
-SYSTEM_ERRORS = {
+_SYSTEM_ERRORS = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_IOERR: errno.EIO,
     sqlite3.SQLITE_READONLY: errno.EROFS,
@@ -164,11 +153,11 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     """Open the file, or make it, so that what is committed has reached the disk."""
     with errors_explained(path):
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        check_ours(connection, path)
+        _check_ours(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
-        connection.execute(CACHE)
+        connection.execute(_CACHE)
         connection.executescript(f"BEGIN IMMEDIATE;{TABLES}COMMIT;")
     return connection
 
@@ -179,8 +168,8 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False, timeout=30
         )
-        check_ours(connection, path)
-        connection.execute(CACHE)
+        _check_ours(connection, path)
+        connection.execute(_CACHE)
     return connection
 
 
@@ -189,8 +178,8 @@ def paid(high: int, low: int) -> int:
     return (high << 32) + low
 
 
-def check_ours(connection: sqlite3.Connection, path: Path) -> None:
-    """Make sure that the file is a journal, and one that this version understands."""
+def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
+    """Check that the file is a journal, and one that this version understands."""
     with path.open("rb") as file:
         header = file.read(20)
     if not set(header[18:20]) <= {1, 2}:  # SQLite would call it a disk that cannot be written
@@ -198,20 +187,20 @@ def check_ours(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if tables and (application, version) != (OURS, VERSION):
+    if tables and (application, version) != (_OURS, VERSION):
         raise IntegrityError(
             "this file is not a journal of replies that this culturekit can read",
             where=str(path),
-            expected=f"application id {OURS:#x}, version {VERSION}",
+            expected=f"application id {_OURS:#x}, version {VERSION}",
             found=f"application id {application:#x}, version {version}",
             hint="Use the culturekit that wrote it, or choose another --out.",
         )
-    if tables and any(connection.execute(STRANGE).fetchone()):
+    if tables and any(connection.execute(_STRANGE).fetchone()):
         raise damaged(path, "a table that is gone, or text where bytes were written")
 
 
 def check_types(path: Path, what: str, row: Sequence[object], types: Sequence[type | tuple[type, ...]]) -> None:
-    """Make sure that a row holds what was written: SQLite keeps text where bytes belong, and numbers where text is."""
+    """Check that a row holds what was written: SQLite keeps text where bytes belong, and numbers where text is."""
     if not all(map(isinstance, row, types)):
         raise damaged(path, f"{what} is not of the types that were written")
 
@@ -228,19 +217,19 @@ def errors_explained(path: Path) -> Iterator[None]:
 
 
 def explain(error: sqlite3.Error, path: Path) -> OSError | CultureKitError:
-    """Say what an error of SQLite means: a full or failing disk is the system's, a broken file is an IntegrityError."""
+    """Return what an error of SQLite means: a full or failing disk, or a broken file, an IntegrityError."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     undecodable = isinstance(error, sqlite3.OperationalError) and code == 0  # a text that is none, says Python
-    if code in SYSTEM_ERRORS:
-        number = SYSTEM_ERRORS[code]
+    if code in _SYSTEM_ERRORS:
+        number = _SYSTEM_ERRORS[code]
         return OSError(number, f"{os.strerror(number)} ({error})", str(path))
-    if code in NOT_A_DATABASE or undecodable:
+    if code in _NOT_A_DATABASE or undecodable:
         return damaged(path, str(error))
     return CultureKitError(f"the journal could not be used: {error}", where=str(path))
 
 
 def damaged(path: Path, found: str) -> IntegrityError:
-    """Say what can be done about a broken journal."""
+    """Return what can be done about a broken journal."""
     return IntegrityError(
         "the journal of replies is damaged",
         where=str(path),

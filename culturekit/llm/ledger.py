@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ from culturekit.core.errors import UsageError
 from culturekit.core.foreign_text import printable
 from culturekit.llm.client import Usage
 from culturekit.llm.journal_file import FILE, PAID, SOUND, check_types, errors_explained, open_for_reading, paid
-from culturekit.llm.untrusted.redaction import redact
+from culturekit.llm.redaction import redact
 from culturekit.llm.usage import dollars
 
-PARTIAL = ".partial"
-PREVIOUS = ".previous"
+_PARTIAL = ".partial"
+_PREVIOUS = ".previous"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ def journals_below(folders: Sequence[Path]) -> list[JournalPlace]:
     found: dict[Path, JournalPlace] = {}
     for folder in folders:
         if not folder.exists():
-            partial = folder.with_name(f".{folder.name}{PARTIAL}")
+            partial = folder.with_name(f".{folder.name}{_PARTIAL}")
             if not partial.exists():
                 raise UsageError("there is no such folder", where=str(folder))
-        for path in files_below(folder):
-            place = place_of(path, folder)
-            stage = stage_folder(path)
+        for path in _files_below(folder):
+            place = _place_of(path, folder)
+            stage = _stage_folder(path)
             if stage not in found or found[stage].finished:
                 found[stage] = place
     if not found:
@@ -57,36 +57,34 @@ def journals_below(folders: Sequence[Path]) -> list[JournalPlace]:
     return sorted(found.values(), key=lambda place: (place.stage, place.path))
 
 
-def files_below(folder: Path) -> list[Path]:
+def _files_below(folder: Path) -> list[Path]:
     """List the files of journals in a folder, and in the unfinished one beside it."""
-    beside = folder.absolute().with_name(f".{folder.absolute().name}{PARTIAL}")
+    beside = folder.absolute().with_name(f".{folder.absolute().name}{_PARTIAL}")
     paths = [folder] if folder.name == FILE else [*folder.rglob(FILE), *beside.rglob(FILE)]
-    return [path for path in paths if path.parent.name == JOURNAL and not path.parent.parent.name.endswith(PREVIOUS)]
+    return [path for path in paths if path.parent.name == JOURNAL and not path.parent.parent.name.endswith(_PREVIOUS)]
 
 
-def stage_folder(path: Path) -> Path:
-    """Give the folder in which the stage of a journal is, or will be, finished."""
+def _stage_folder(path: Path) -> Path:
+    """Return the folder in which the stage of a journal is, or will be, finished."""
     for parent in path.absolute().parents:
-        if parent.name.startswith(".") and parent.name.endswith(PARTIAL):
-            return parent.with_name(parent.name[1 : -len(PARTIAL)])
+        if parent.name.startswith(".") and parent.name.endswith(_PARTIAL):
+            return parent.with_name(parent.name[1 : -len(_PARTIAL)])
     return path.absolute().parent.parent
 
 
-def place_of(path: Path, folder: Path) -> JournalPlace:
+def _place_of(path: Path, folder: Path) -> JournalPlace:
     """Describe a journal by its stage, as seen from the folder that was named."""
-    stage = stage_folder(path)
+    stage = _stage_folder(path)
     above = folder.absolute()
     name = stage.relative_to(above).as_posix() if stage != above and stage.is_relative_to(above) else stage.name
     return JournalPlace(name, path, finished=stage == path.absolute().parent.parent)
 
 
-UNREAD = "unread"
-"""The outcome of a reply that a kill left on disk before it was read."""
+_UNREAD = "unread"  # the outcome of a reply that a kill left on disk before it was read
+_OUTCOME = f"CASE WHEN kind = 'reply' THEN coalesce(outcome, '{_UNREAD}') ELSE kind END"
 
-OUTCOME = f"CASE WHEN kind = 'reply' THEN coalesce(outcome, '{UNREAD}') ELSE kind END"
-
-LATEST = f"""
-SELECT replies.number, key, tag, model, attempt, at, mode, status, {OUTCOME} AS ended, raw, head, middle, tail,
+_LATEST = f"""
+SELECT replies.number, key, tag, model, attempt, at, mode, status, {_OUTCOME} AS ended, raw, head, middle, tail,
        input_tokens, output_tokens, thinking_tokens, cached_tokens, counted, picodollars
 FROM replies
 JOIN requests ON requests.number = replies.request
@@ -97,10 +95,10 @@ WHERE ? IN ('', ended) AND {{mentions}}
 ORDER BY replies.number DESC LIMIT ?
 """
 
-MENTIONS = "instr(head || middle || tail, ?)"
+_MENTIONS = "instr(head || middle || tail, ?)"
 
-DATA = re.compile(r"<untrusted-data-([0-9a-f]{16})>\n(.*)\n<untrusted-data-\1>")
-"""What was asked about, between its fences; no text from outside can write a fence."""
+# What was asked about, between its fences; no text from outside can write a fence.
+_DATA = re.compile(r"<untrusted-data-([0-9a-f]{16})>\n(.*)\n<untrusted-data-\1>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +121,12 @@ class Exchange:
 
 
 def latest_exchanges(path: Path, *, outcome: str = "", limit: int, mentions: Sequence[str] = ()) -> Iterator[Exchange]:
-    """Give the last exchanges of a journal with an outcome, or with any, in the order in which they came.
+    """Yield the last exchanges of a journal with an outcome, or with any, in the order in which they came.
 
     With `mentions`, only those in whose request one of these texts stands.
     """
-    query = LATEST.format(mentions=f"({' OR '.join([MENTIONS] * len(mentions))})" if mentions else "1")
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        rows = connection.execute(query, (outcome, *mentions, limit)).fetchall()
-    for row in reversed(rows):
+    query = _LATEST.format(mentions=f"({' OR '.join([_MENTIONS] * len(mentions))})" if mentions else "1")
+    for row in reversed(_rows(path, query, outcome, *mentions, limit)):
         check_types(path, f"exchange {row[0]}", [row[1], *row[9:13]], [bytes] * 5)
         number, key, tag, model, attempt, at, mode, status, ended, raw, *request = row[:13]
         *counted, picodollars = row[13:]
@@ -146,21 +142,21 @@ def question_of(request: bytes) -> Mapping[str, Any]:
         body = msgspec.json.decode(request)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}
-    for text in texts_in(body):
-        found = DATA.search(text)
+    for text in _texts_in(body):
+        found = _DATA.search(text)
         if found is not None:
             data = msgspec.json.decode(found[2])
             return data if isinstance(data, dict) else {}
     return {}
 
 
-def texts_in(value: object) -> Iterator[str]:
-    """Give all texts of a JSON value."""
+def _texts_in(value: object) -> Iterator[str]:
+    """Yield all texts of a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for below in value.values() if isinstance(value, dict) else value:
-            yield from texts_in(below)
+            yield from _texts_in(below)
 
 
 def shown_text(text: str, *, longest: int, rest: str = "") -> str:
@@ -170,49 +166,44 @@ def shown_text(text: str, *, longest: int, rest: str = "") -> str:
     return printable(plain[:longest]) + more
 
 
-OF_RUN = f"""
+_OF_RUN = f"""
 SELECT {PAID}
 FROM readings JOIN replies ON replies.number = readings.number JOIN runs ON runs.number = replies.run
 WHERE tag = ? AND {SOUND}
 """
-OF_ALL = f"SELECT {PAID} FROM readings WHERE {SOUND}"
-UNSOUND = f"SELECT count(*) FROM readings WHERE NOT {SOUND}"
+_OF_ALL = f"SELECT {PAID} FROM readings WHERE {SOUND}"
+_UNSOUND = f"SELECT count(*) FROM readings WHERE NOT {SOUND}"
+
+
+def _rows(path: Path, query: str, *values: object) -> list[Any]:
+    """Read rows of a journal, which a run may be writing to."""
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        return connection.execute(query, values).fetchall()
 
 
 def spent_in_run(path: Path, run: str) -> float:
-    """Add up what the replies of a run cost, in US dollars."""
-    return dollars(picodollars_in_run(path, run))
-
-
-def picodollars_in_run(path: Path, run: str) -> int:
-    """Add up what the replies of a run cost, in picodollars."""
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        return paid(*connection.execute(OF_RUN, (run,)).fetchone())
+    """Sum what the replies of a run cost, in US dollars."""
+    return dollars(paid(*_rows(path, _OF_RUN, run)[0]))
 
 
 def paid_in_journal(path: Path) -> int:
-    """Add up what all replies cost, in picodollars."""
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        return paid(*connection.execute(OF_ALL).fetchone())
+    """Sum what all replies cost, in picodollars."""
+    return paid(*_rows(path, _OF_ALL)[0])
 
 
 def count_unsound(path: Path) -> int:
     """Count the readings that cannot be true: what an earlier version took from a server as it came."""
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        return int(connection.execute(UNSOUND).fetchone()[0])
+    return int(_rows(path, _UNSOUND)[0][0])
 
 
+# Facts of requests that have left, by run and number: the most each can cost. What came of it takes it away.
 UNDER_WAY = "under-way:"
-"""Facts of requests that have left, by run and number: the most each can cost. What came of it takes it away."""
-
+# The fact of a run that says how many requests died with its processes, and what it may owe beyond its replies.
 UNSURE = "unsure:"
-"""The fact of a run that says how many requests died with its processes, and what it may owe beyond its replies."""
-
+# What versions before this wrote down in their place: the most that a run might have spent in all.
 PROMISED = "promised:"
-"""What versions before this wrote down in their place: the most that a run might have spent in all."""
-
-FACTS = "SELECT name, value FROM facts WHERE name >= ? AND name < ? || char(1114111)"
-FACT = "SELECT value FROM facts WHERE name = ?"
+_FACTS = "SELECT name, value FROM facts WHERE name >= ? AND name < ? || char(1114111)"
+_FACT = "SELECT value FROM facts WHERE name = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,14 +220,12 @@ class Unsure:
 
 
 def unsure_of(path: Path, run: str) -> Unsure:
-    """Add up what a run may owe beyond what its replies cost."""
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        under_way = connection.execute(FACTS, (f"{UNDER_WAY}{run}:",) * 2).fetchall()
-        settled = connection.execute(FACT, (UNSURE + run,)).fetchone()
-        promised = connection.execute(FACT, (PROMISED + run,)).fetchone()
-    requests, picodollars = map(int, settled[0].split()) if settled else (0, 0)
+    """Sum what a run may owe beyond what its replies cost."""
+    under_way = _rows(path, _FACTS, *(f"{UNDER_WAY}{run}:",) * 2)
+    settled, promised = _rows(path, _FACT, UNSURE + run), _rows(path, _FACT, PROMISED + run)
+    requests, picodollars = map(int, settled[0][0].split()) if settled else (0, 0)
     if promised and not count_unsound(path):
-        picodollars += max(int(promised[0]) - picodollars_in_run(path, run), 0)
+        picodollars += max(int(promised[0][0]) - paid(*_rows(path, _OF_RUN, run)[0]), 0)
     return Unsure(
         requests + len(under_way),
         picodollars + sum(int(value) for _, value in under_way),
@@ -244,15 +233,14 @@ def unsure_of(path: Path, run: str) -> Unsure:
     )
 
 
-def unsure_runs(path: Path) -> list[Unsure]:
-    """Say of each run of a journal what it may owe."""
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        left = {name.rpartition(":")[0] for name, _ in connection.execute(FACTS, (UNDER_WAY,) * 2)}
-        others = {name for kind in (UNSURE, PROMISED) for name, _ in connection.execute(FACTS, (kind, kind))}
+def _unsure_runs(path: Path) -> list[Unsure]:
+    """Return for each run of a journal what it may owe."""
+    left = {name.rpartition(":")[0] for name, _ in _rows(path, _FACTS, UNDER_WAY, UNDER_WAY)}
+    others = {name for kind in (UNSURE, PROMISED) for name, _ in _rows(path, _FACTS, kind, kind)}
     return [unsure_of(path, run) for run in sorted({name.partition(":")[2] for name in left | others})]
 
 
-LAST_RUN = "SELECT tag FROM runs ORDER BY number DESC LIMIT 1"
+_LAST_RUN = "SELECT tag FROM runs ORDER BY number DESC LIMIT 1"
 
 
 def journal_for(final: Path) -> Path | None:
@@ -263,33 +251,32 @@ def journal_for(final: Path) -> Path | None:
 
 
 def spent_elsewhere(stages: Iterable[Path]) -> float:
-    """Add up what the last run of each stage has spent, or may have spent, in US dollars."""
-    check_folders(stages)
+    """Sum what the last run of each stage has spent, or may have spent, in US dollars."""
+    _check_folders(stages)
     journals = [journal for stage in stages if (journal := journal_for(stage)) is not None]
-    return sum(spent_in_last_run(journal) for journal in journals)
+    return sum(_spent_in_last_run(journal) for journal in journals)
 
 
-def check_folders(stages: Iterable[Path]) -> None:
-    """Refuse a file where the folder of a paid stage is expected."""
+def _check_folders(stages: Iterable[Path]) -> None:
+    """Reject a file where the folder of a paid stage is expected."""
     if files := [stage for stage in stages if stage.is_file()]:
         raise UsageError("a paid stage is a folder", where=str(files[0]), expected="its --out", found="a file")
 
 
-def spent_in_last_run(journal: Path) -> float:
-    """Give what the last run in a journal paid; replies that never came count as its budget counted them."""
-    with errors_explained(journal), closing(open_for_reading(journal)) as connection:
-        last = connection.execute(LAST_RUN).fetchone()
-    return 0.0 if last is None else spent_in_run(journal, last[0]) + dollars(unsure_of(journal, last[0]).picodollars)
+def _spent_in_last_run(journal: Path) -> float:
+    """Return what the last run in a journal paid; replies that never came count as its budget counted them."""
+    tags = [tag for (tag,) in _rows(journal, _LAST_RUN)]
+    return sum(spent_in_run(journal, tag) + dollars(unsure_of(journal, tag).picodollars) for tag in tags)
 
 
 def left_for(budget: float | None, stages: Iterable[Path]) -> float | None:
-    """Give what a budget leaves after what other stages have spent."""
-    check_folders(stages)
+    """Return what a budget leaves after what other stages have spent."""
+    _check_folders(stages)
     return None if budget is None else max(0.0, budget - spent_elsewhere(stages))
 
 
 def note_on_others(budget: float | None, stages: Iterable[Path]) -> str:
-    """Say what of a budget others have spent; empty where they have spent nothing."""
+    """Return what of a budget others have spent; empty where they have spent nothing."""
     spent = 0.0 if budget is None else spent_elsewhere(stages)
     if not spent:
         return ""
@@ -297,10 +284,9 @@ def note_on_others(budget: float | None, stages: Iterable[Path]) -> str:
     return f"${spent:.6f} of ${budget:g} spent by {names}, which comes on top of all sums here"
 
 
-LOOKED_INTO = 2_000
-"""Of so many requests, the last ones, the text is read: enough for an estimate, and little beside a large journal."""
-
-SPENT = f"""
+# Of so many requests, the last ones, the text is read: enough for an estimate, and little beside a large journal.
+_LOOKED_INTO = 2_000
+_SPENT = f"""
 SELECT key, tag, sum(input_tokens), sum(output_tokens), max(outcome IN ({", ".join(repr(name) for name in ANSWERED)}))
 FROM readings
 JOIN replies ON replies.number = readings.number AND {SOUND}
@@ -311,7 +297,7 @@ GROUP BY key, tag
 ORDER BY min(replies.number)
 """
 
-TEXTS = """
+_TEXTS = """
 SELECT key, CAST(head || middle || tail AS BLOB) FROM requests JOIN templates ON templates.number = requests.template
 WHERE requests.number > (SELECT max(number) FROM requests) - ?
 """
@@ -336,16 +322,15 @@ def read_spending(path: Path | None) -> list[Spent]:
     """Read what was spent, in the order in which it began; empty where there is no journal."""
     if path is None or not path.exists():
         return []
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        bodies: dict[bytes, bytes] = dict(connection.execute(TEXTS, (LOOKED_INTO,)).fetchall())
-        return [
-            Spent(key, run, sent, came, bool(answered), bodies.get(key, b""))
-            for key, run, sent, came, answered in connection.execute(SPENT)
-        ]
+    bodies: dict[bytes, bytes] = dict(_rows(path, _TEXTS, _LOOKED_INTO))
+    return [
+        Spent(key, run, sent, came, bool(answered), bodies.get(key, b""))
+        for key, run, sent, came, answered in _rows(path, _SPENT)
+    ]
 
 
 SUMS = f"""
-SELECT model, mode, {OUTCOME} AS ended, count(*),
+SELECT model, mode, {_OUTCOME} AS ended, count(*),
        coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0),
        coalesce(sum(thinking_tokens), 0), coalesce(sum(cached_tokens), 0), {PAID},
        coalesce(sum(counted = 'here'), 0), sum(counted IS NOT NULL AND picodollars IS NULL),
@@ -400,6 +385,9 @@ class LedgerLine:
         return dollars(self.picodollars_unsure)
 
 
+_SUMMED = [each.name for each in fields(LedgerLine)[4:]]
+
+
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """The lines of some journals, and their sum."""
@@ -409,41 +397,18 @@ class Ledger:
 
 
 def read_ledger(places: Sequence[JournalPlace]) -> Ledger:
-    """Add up journals, by stage, model, mode and outcome; a run may be writing to them meanwhile."""
-    lines = tuple(line for place in places for line in lines_of(place))
-    total, unsure = total_of(lines), [unsure for place in places for unsure in unsure_runs(place.path)]
+    """Sum journals, by stage, model, mode and outcome; a run may be writing to them meanwhile."""
+    lines = tuple(line for place in places for line in _lines_of(place))
+    sums = {name: sum(getattr(line, name) for line in lines) for name in _SUMMED}
+    total, unsure = (
+        LedgerLine("total", "", "", "", **sums),
+        [unsure for place in places for unsure in _unsure_runs(place.path)],
+    )
     billed = total.perhaps_billed + sum(each.requests for each in unsure)
     picodollars = sum(each.picodollars for each in unsure)
     return Ledger(lines, replace(total, perhaps_billed=billed, picodollars_unsure=picodollars))
 
 
-def lines_of(place: JournalPlace) -> list[LedgerLine]:
-    """Add up one journal."""
-    with errors_explained(place.path), closing(open_for_reading(place.path)) as connection:
-        rows = connection.execute(SUMS)
-        return [LedgerLine(place.stage, *(*row[:8], paid(*row[8:10]), *row[10:])) for row in rows]
-
-
-def total_of(lines: Iterable[LedgerLine]) -> LedgerLine:
-    """Add lines up."""
-    listed = list(lines)
-
-    def added(name: str) -> int:
-        return sum(getattr(line, name) for line in listed)
-
-    return LedgerLine(
-        "total",
-        "",
-        "",
-        "",
-        requests=added("requests"),
-        input_tokens=added("input_tokens"),
-        output_tokens=added("output_tokens"),
-        thinking_tokens=added("thinking_tokens"),
-        cached_tokens=added("cached_tokens"),
-        picodollars=added("picodollars"),
-        counted_here=added("counted_here"),
-        unpriced=added("unpriced"),
-        unread=added("unread"),
-        perhaps_billed=added("perhaps_billed"),
-    )
+def _lines_of(place: JournalPlace) -> list[LedgerLine]:
+    """Sum one journal."""
+    return [LedgerLine(place.stage, *(*row[:8], paid(*row[8:10]), *row[10:])) for row in _rows(place.path, SUMS)]

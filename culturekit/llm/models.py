@@ -12,7 +12,7 @@ from culturekit.core.package_data import shipped
 from culturekit.core.yaml_source import StrictModel, load_model
 
 Role: TypeAlias = Literal["text", "text-small", "text-google", "vision", "weighing", "image-openai", "image-google"]
-Provider: TypeAlias = Literal["openai", "google"]
+_Provider: TypeAlias = Literal["openai", "google"]
 
 
 def _calendar_day(text: str) -> str:
@@ -41,7 +41,7 @@ class Habits(StrictModel):
     gone: bool = False
 
 
-class Pictures(StrictModel):
+class _Pictures(StrictModel):
     """What OpenAI bills for a picture as input, by model: a whole and each tile, or a factor on its patches."""
 
     usual: str
@@ -56,8 +56,8 @@ class Models(StrictModel):
     sources: tuple[str, ...]
     roles: Mapping[Role, str]
     published: Mapping[str, Mapping[str, tuple[str, ...]]]
-    habits: Mapping[Provider, tuple[Habits, ...]]
-    pictures: Pictures
+    habits: Mapping[_Provider, tuple[Habits, ...]]
+    pictures: _Pictures
 
 
 @cache
@@ -67,7 +67,7 @@ def known_models() -> Models:
 
 
 def model_for(role: Role) -> str:
-    """Give the SPEC of a model that lives, for a role."""
+    """Return the SPEC of a model that lives, for a role."""
     return known_models().roles[role]
 
 
@@ -76,7 +76,7 @@ def quoted(role: Role) -> str:
     return f"'{model_for(role)}'"
 
 
-def habits_of(model: str, provider: Provider) -> Habits:
+def habits_of(model: str, provider: _Provider) -> Habits:
     """Find how a model is asked, by the beginning of its name; a fine-tuned one is asked as what it was made from."""
     name = model.removeprefix("models/").removeprefix("ft:")
     lines = known_models().habits[provider]
@@ -84,5 +84,5 @@ def habits_of(model: str, provider: Provider) -> Habits:
 
 
 def published_models(paper: str) -> Mapping[str, tuple[str, ...]]:
-    """Give the SPECs that a paper published, by what each was asked for."""
+    """Return the SPECs that a paper published, by what each was asked for."""
     return known_models().published[paper]

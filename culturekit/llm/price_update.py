@@ -1,26 +1,31 @@
-"""Renew what is known of prices: from a file or an address, in the form of this package or in that of LiteLLM."""
+"""Renew what is known of prices, and check which models a provider still lists."""
 
 import math
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
 
 import msgspec
 import yaml
 from pydantic import ValidationError
 
 from culturekit.core.atomic import write_atomically
-from culturekit.core.errors import UpstreamUnavailable, UsageError
+from culturekit.core.errors import MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.core.yaml_source import parse_yaml, validate
+from culturekit.llm.endpoints import SERVICES
 from culturekit.llm.prices import (
+    SNAPSHOT,
     ModelPrice,
     Price,
     PriceList,
     ProviderPrices,
     configured_prices,
+    end_of,
     image_sizes,
     known_prices,
     price_list,
@@ -28,27 +33,22 @@ from culturekit.llm.prices import (
     read_prices,
     today,
 )
+from culturekit.llm.redaction import Secret
 
-LARGEST = 50_000_000
-"""Bytes of a source; LiteLLM's list is under two million."""
+LARGEST = 50_000_000  # bytes of a source; LiteLLM's list is under two million
+_SECONDS = 60.0
 
-SECONDS = 60.0
+_Provider: TypeAlias = Literal["openai", "google"]
 
-Provider: TypeAlias = Literal["openai", "google"]
-
-PROVIDERS: Mapping[str, Provider] = {"openai": "openai", "gemini": "google"}
-"""What LiteLLM calls providers; lists of Vertex fill gaps only, as it shuts models on days of its own."""
-
-VERTEX = "vertex_ai-language-models"
-PRICED = ("chat", "responses", "completion", "image_generation")
-"""Modes of LiteLLM that this package asks for."""
-
-STANDARD, DEFAULT_SIZE = "standard", "1K"
-"""Where LiteLLM states one price for all images of a model of Google."""
+# What LiteLLM calls providers; lists of Vertex fill gaps only, as it shuts models on days of its own.
+_PROVIDERS: Mapping[str, _Provider] = {"openai": "openai", "gemini": "google"}
+_VERTEX = "vertex_ai-language-models"
+_PRICED = ("chat", "responses", "completion", "image_generation")  # modes of LiteLLM that this package asks for
+_STANDARD, _DEFAULT_SIZE = "standard", "1K"  # where LiteLLM states one price for all images of a model of Google
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
+class _Renewal:
     """What an update found: models by name, with what changed in words."""
 
     path: Path
@@ -71,7 +71,7 @@ class Renewal:
         yield f"written to {self.path}" if self.new or self.changed else "nothing to write"
 
 
-def update_prices(source: str) -> Renewal:
+def update_prices(source: str) -> _Renewal:
     """Write what a source knows better into the user's file; lines of that file that the source lacks stay.
 
     Raises:
@@ -88,12 +88,12 @@ def update_prices(source: str) -> Renewal:
         lines = {}
         for model, line in prices.models.items():
             before = known.get((provider, model))
-            told = _differences(before, line)
-            if before is not None and not told:
+            stated = _differences(before, line)
+            if before is not None and not stated:
                 alike += 1
                 continue
             lines[model] = _dated(line, prices)
-            (new if before is None else changed).append(f"{model}: {told}" if told else model)
+            (new if before is None else changed).append(f"{model}: {stated}" if stated else model)
         images = {model: sizes for model, sizes in prices.images.items() if sizes != _known_sizes(provider, model)}
         changed += [f"{model}: tokens of its images" for model in images if model not in lines]
         if lines or images:
@@ -101,10 +101,10 @@ def update_prices(source: str) -> Renewal:
     path = configured_prices()
     if new or changed:
         _write(path, merged)
-    return Renewal(path, tuple(new), tuple(changed), alike, left_out)
+    return _Renewal(path, tuple(new), tuple(changed), alike, left_out)
 
 
-def get(url: str, headers: Mapping[str, str] | None = None, *, seconds: float = SECONDS) -> bytes:
+def get(url: str, headers: Mapping[str, str] | None = None, *, seconds: float = _SECONDS) -> bytes:
     """Read an address; with headers, which may hold a key, nobody is followed elsewhere.
 
     Raises:
@@ -129,7 +129,7 @@ class _Stay(urllib.request.HTTPRedirectHandler):
     """Follows nobody."""
 
     def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 - as urllib types it
-        """Give no other request: the reply is an error."""
+        """Return no other request: the reply is an error."""
 
 
 def _read_source(source: str) -> tuple[PriceList, int]:
@@ -166,14 +166,14 @@ def _from_litellm(listed: Mapping[str, Any], source: str) -> tuple[PriceList, in
 
     Its dollars an image become tokens only where no tokens are known: those are a provider's own numbers.
     """
-    models: dict[Provider, dict[str, ModelPrice]] = {"openai": {}, "google": {}}
-    images: dict[Provider, dict[str, dict[str, dict[str, int]]]] = {"openai": {}, "google": {}}
+    models: dict[_Provider, dict[str, ModelPrice]] = {"openai": {}, "google": {}}
+    images: dict[_Provider, dict[str, dict[str, dict[str, int]]]] = {"openai": {}, "google": {}}
     known = {(price.provider, price.model): price for price in known_prices()}
     left_out, sized = 0, []
     for name, entry in sorted(listed.items(), key=lambda item: _is_vertex(item[1])):
         if not isinstance(entry, dict) or name == "sample_spec":
             continue
-        provider = "google" if _is_vertex(entry) else PROVIDERS.get(str(entry.get("litellm_provider")))
+        provider = "google" if _is_vertex(entry) else _PROVIDERS.get(str(entry.get("litellm_provider")))
         *before, model = name.removeprefix("openai/").removeprefix("gemini/").removeprefix("vertex_ai/").split("/")
         if provider is None or (_is_vertex(entry) and (model in models["google"] or not model.startswith("gemini"))):
             continue
@@ -184,16 +184,16 @@ def _from_litellm(listed: Mapping[str, Any], source: str) -> tuple[PriceList, in
         else:
             models[provider][model] = line
             if (each := _amount(entry, "output_cost_per_image")) and provider == "google" and line.output:
-                images[provider][model] = {STANDARD: {DEFAULT_SIZE: _tokens(each, line)}}
+                images[provider][model] = {_STANDARD: {_DEFAULT_SIZE: _tokens(each, line)}}
     for provider, before, model, entry in sized:
         each = _amount(entry, "output_cost_per_image") or _amount(entry, "input_cost_per_image")
         line, size = models[provider].get(model), before[-1].replace("-x-", "x")
         if len(before) == 2 and each and line is not None and line.output:
             images[provider].setdefault(model, {}).setdefault(before[0], {})[size] = _tokens(each, line)
     for service, pictures in images.items():
-        for model, told in pictures.items():
+        for model, stated in pictures.items():
             kept = image_sizes(model, provider=service)
-            told |= {quality: {**told.get(quality, {}), **sizes} for quality, sizes in kept.items()}
+            stated |= {quality: {**stated.get(quality, {}), **sizes} for quality, sizes in kept.items()}
     if not any(models.values()):
         raise UsageError(
             "there are no prices of OpenAI or Google in it", where=source, expected="the list of LiteLLM, whole"
@@ -209,7 +209,7 @@ def _from_litellm(listed: Mapping[str, Any], source: str) -> tuple[PriceList, in
 
 
 def _is_vertex(entry: object) -> bool:
-    return isinstance(entry, dict) and entry.get("litellm_provider") == VERTEX
+    return isinstance(entry, dict) and entry.get("litellm_provider") == _VERTEX
 
 
 def _amount(entry: Mapping[str, Any], name: str) -> float | None:
@@ -222,7 +222,6 @@ def _per_million(usd: float) -> float:
 
 
 def _tokens(usd: float, line: ModelPrice) -> int:
-    """Say how many output tokens cost that much, rounded up."""
     return max(1, math.ceil(round(usd * 1e6 / line.output, 6)))
 
 
@@ -231,12 +230,12 @@ def _line_of(entry: Mapping[str, Any], known: Price | None) -> ModelPrice | None
     sent, came = _amount(entry, "input_cost_per_token"), _amount(entry, "output_cost_per_token")
     picture = _amount(entry, "output_cost_per_image_token")
     came = max((one for one in (came, picture) if one is not None), default=None)
-    if not sent or not came or entry.get("mode") not in PRICED:  # 0 stands there for what nobody looked up
+    if not sent or not came or entry.get("mode") not in _PRICED:  # 0 stands there for what nobody looked up
         return None
     cached, source = _amount(entry, "cache_read_input_token_cost"), entry.get("source")
-    told = entry.get("deprecation_date") if not _is_vertex(entry) else None
-    end: dict[str, Any] = {"shuts": told or None}
-    if known is not None and told in (None, "", known.shuts):
+    stated = entry.get("deprecation_date") if not _is_vertex(entry) else None
+    end: dict[str, Any] = {"shuts": stated or None}
+    if known is not None and stated in (None, "", known.shuts):
         end = {"shuts": known.shuts, "earliest": known.earliest, "instead": known.instead}
     try:
         return ModelPrice(
@@ -251,7 +250,7 @@ def _line_of(entry: Mapping[str, Any], known: Price | None) -> ModelPrice | None
 
 
 def _differences(before: Price | None, line: ModelPrice) -> str:
-    """Say in words what a line says otherwise than before."""
+    """Describe in words what a line says otherwise than before."""
     if before is None:
         return f"{line.input:g} in, {line.output:g} out{f', shuts {line.shuts}' if line.shuts else ''}"
     names = ("input", "output", "cached", "shuts", "earliest", "instead")
@@ -260,7 +259,6 @@ def _differences(before: Price | None, line: ModelPrice) -> str:
 
 
 def _dated(line: ModelPrice, prices: ProviderPrices) -> ModelPrice:
-    """Write into a line what held for all of its provider where it was read."""
     return line.model_copy(update={"date": line.date or prices.date, "source": line.source or prices.source})
 
 
@@ -299,3 +297,107 @@ def _write(path: Path, providers: Mapping[str, ProviderPrices]) -> None:
     prices_in(validate(parse_yaml(text, name=str(path)), PriceList))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode())
+
+
+_PAGES = 50  # pages of a list that are read at most
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """How a model stands: by the provider's list, and by the list of prices where that names its end."""
+
+    provider: str
+    model: str
+    state: Literal["alive", "not listed", "shuts", "shut"]
+    shuts: str = ""
+    instead: str = ""
+    news: bool = False
+
+    def __str__(self) -> str:
+        when = f" on {self.shuts}" if self.shuts and self.state in {"shuts", "shut"} else ""
+        instead = f"; {self.instead} takes its place" if self.instead and self.state != "alive" else ""
+        news = "; the list of prices does not say so" if self.news else ""
+        return f"{self.state}{when}{instead}{news}"
+
+
+def standings(provider: Literal["openai", "google"], models: Iterable[str] = ()) -> list[_Standing]:
+    """Ask a provider for its list, and hold the models of the price list and some others against it.
+
+    Raises:
+        MissingDependency: there is no key for it.
+        UpstreamUnavailable: it gave no list.
+    """
+    service = SERVICES[provider]
+    base_url = service.base_url("")
+    secret = service.key("", base_url)
+    if secret is None:
+        raise MissingDependency(f"there is no key for {base_url}", hint=f"Set {' or '.join(service.keys)}.")
+    listed = dict(_openai(base_url, secret) if provider == "openai" else _google(base_url, secret))
+    known = {price.model: price for price in known_prices() if price.provider == provider}
+    named = sorted({*known, *(model.removeprefix("models/") for model in models)})
+    day = today()
+    return [
+        _standing(provider, model, listed, known.get(model) or known.get(SNAPSHOT.sub("", model)), day)
+        for model in named
+    ]
+
+
+def _standing(provider: str, model: str, listed: Mapping[str, str], price: Price | None, day: date) -> _Standing:
+    """Return how one model stands; the provider's word counts, a snapshot of the model for the model."""
+    ours = "" if price is None else price.shuts or ""
+    instead = "" if price is None else price.instead or ""
+    if model not in listed and not any(SNAPSHOT.sub("", one) == model for one in listed):
+        gone = price is not None and end_of(price, day) == "shut"
+        return _Standing(provider, model, "shut" if gone else "not listed", ours, instead)
+    theirs = listed.get(model, "")
+    shuts = theirs or ours
+    if not shuts or (not theirs and price is not None and price.earliest):
+        return _Standing(provider, model, "alive")
+    return _Standing(
+        provider,
+        model,
+        "shuts" if date.fromisoformat(shuts) > day else "shut",
+        shuts,
+        instead,
+        news=theirs not in ("", ours),
+    )
+
+
+def _openai(base_url: str, secret: Secret) -> Iterator[tuple[str, str]]:
+    """Read the models of OpenAI, each with the day that it is shut on where one is told."""
+    url = f"{base_url}/models"
+    for entry in _entries(get(url, {"Authorization": f"Bearer {secret.reveal()}"}), "data", url):
+        yield str(entry.get("id", "")), _day(entry.get("shutdown_date"))
+
+
+def _google(base_url: str, secret: Secret) -> Iterator[tuple[str, str]]:
+    """Read the models of Google, page after page."""
+    token = ""
+    for _ in range(_PAGES):
+        url = f"{base_url}/v1beta/models?pageSize=1000{f'&pageToken={quote(token)}' if token else ''}"
+        content = get(url, {"x-goog-api-key": secret.reveal()})
+        for entry in _entries(content, "models", url):
+            yield str(entry.get("name", "")).removeprefix("models/"), _day(entry.get("shutdownDate"))
+        token = str(msgspec.json.decode(content).get("nextPageToken") or "")
+        if not token:
+            return
+
+
+def _entries(content: bytes, key: str, url: str) -> list[dict[str, Any]]:
+    """Read the entries of a list."""
+    try:
+        body = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        body = None
+    entries = body.get(key) if isinstance(body, dict) else None
+    if not isinstance(entries, list) or not entries:
+        raise UpstreamUnavailable("this is no list of models", where=url, expected=f"JSON with `{key}`")
+    return [entry for entry in entries if isinstance(entry, dict)]
+
+
+def _day(stated: object) -> str:
+    """Read a day; nothing where none is told, or what is told is none."""
+    try:
+        return date.fromisoformat(str(stated)[:10]).isoformat()
+    except ValueError:
+        return ""

@@ -26,21 +26,16 @@ from culturekit.llm.usage import dollars
 
 logger = logging.getLogger(__name__)
 
-PICODOLLARS = 10**6
-"""Millionths of a millionth of a dollar for one token, at one dollar per million tokens."""
-
+_PICODOLLARS = 10**6  # millionths of a millionth of a dollar for one token, at one dollar per million tokens
 SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{3})$")
-STATED = re.compile(r"(\d+(?:\.\d*)?|\.\d+)/(\d+(?:\.\d*)?|\.\d+)")
+_STATED = re.compile(r"(\d+(?:\.\d*)?|\.\d+)/(\d+(?:\.\d*)?|\.\d+)")
 
-CHOSEN, TODAY = "CULTUREKIT_PRICES", "CULTUREKIT_TODAY"
-"""Variables: a file of prices, as `--prices` names one; and the day, as YYYY-MM-DD, that models are held against."""
-
-NOTICE = 60
-"""Days before a model is shut from which on there is a warning."""
-
-DEAREST = 100_000
-Dollars = Annotated[float, Field(ge=0, lt=DEAREST)]
-Tokens = Annotated[int, Field(ge=1, lt=1_000_000)]
+# Variables: a file of prices, as `--prices` names one; and the day, as YYYY-MM-DD, that models are held against.
+_CHOSEN, _TODAY = "CULTUREKIT_PRICES", "CULTUREKIT_TODAY"
+_NOTICE = 60  # days before a model is shut from which on there is a warning
+_DEAREST = 100_000
+_Dollars = Annotated[float, Field(ge=0, lt=_DEAREST)]
+_Tokens = Annotated[int, Field(ge=1, lt=1_000_000)]
 
 
 class ModelPrice(StrictModel):
@@ -50,9 +45,9 @@ class ModelPrice(StrictModel):
     which the model is shut, or, where `earliest`, before which it is not; `instead` is what takes its place.
     """
 
-    input: Dollars
-    output: Dollars
-    cached: Dollars | None = None
+    input: _Dollars
+    output: _Dollars
+    cached: _Dollars | None = None
     date: Day | None = None
     source: str | None = None
     shuts: Day | None = None
@@ -70,7 +65,7 @@ class ProviderPrices(StrictModel):
     date: Day
     batch: Annotated[float, Field(gt=0, le=1)] = 0.5
     models: Mapping[str, ModelPrice] = {}
-    images: Mapping[str, Mapping[str, Mapping[str, Tokens]]] = {}
+    images: Mapping[str, Mapping[str, Mapping[str, _Tokens]]] = {}
 
 
 class PriceList(StrictModel):
@@ -81,7 +76,7 @@ class PriceList(StrictModel):
 
     @property
     def providers(self) -> dict[str, ProviderPrices]:
-        """Give the providers that have prices, by name."""
+        """Return the providers that have prices, by name."""
         both = {"openai": self.openai, "google": self.google}
         return {name: prices for name, prices in both.items() if prices is not None}
 
@@ -108,27 +103,22 @@ def configured_prices() -> Path:
     return (Path(folder) if folder else Path.home() / ".config") / "culturekit" / "prices.yaml"
 
 
-def price_files() -> tuple[Path, ...]:
-    """List the files of prices, the one that wins first.
-
-    Raises:
-        UsageError: the file that was chosen is not there.
-    """
+def _price_files() -> tuple[Path, ...]:
+    """List the files of prices, the one that wins first."""
     files = [shipped("llm/prices.yaml")]
     if (configured := configured_prices()).is_file():
         files.insert(0, configured)
-    if chosen := os.environ.get(CHOSEN, "").strip():
+    if chosen := os.environ.get(_CHOSEN, "").strip():
         if not Path(chosen).is_file():
             raise UsageError(
-                "there is no such file of prices", expected=f"a YAML file, named with --prices or {CHOSEN}",
+                "there is no such file of prices", expected=f"a YAML file, named with --prices or {_CHOSEN}",
                 found=chosen, hint="culturekit llm prices update SOURCE writes one.",
             )  # fmt: skip
         files.insert(0, Path(chosen))
     return tuple(files)
 
 
-File: TypeAlias = tuple[Path, int, int]
-"""A file as it is now: its place, when it changed, its size."""
+File: TypeAlias = tuple[Path, int, int]  # a file as it is now: its place, when it changed, its size
 
 
 def _as_it_is(path: Path) -> File:
@@ -161,8 +151,8 @@ def price_list() -> PriceList:
 
 
 def image_sizes(model: str, *, provider: Literal["openai", "google"]) -> Mapping[str, Mapping[str, int]]:
-    """Give the output tokens of an image by quality and size; nothing for a model of which they are not known."""
-    for path in price_files():
+    """Return the output tokens of an image by quality and size; nothing for a model of which they are not known."""
+    for path in _price_files():
         prices = read_prices(path).providers.get(provider)
         listed = {} if prices is None else prices.images
         if sizes := listed.get(model) or listed.get(SNAPSHOT.sub("", model)):
@@ -171,8 +161,8 @@ def image_sizes(model: str, *, provider: Literal["openai", "google"]) -> Mapping
 
 
 def most_tokens(provider: Literal["openai", "google"]) -> int:
-    """Give the output tokens of the dearest image that is known of a provider."""
-    every = [read_prices(path).providers.get(provider) for path in price_files()]
+    """Return the output tokens of the dearest image that is known of a provider."""
+    every = [read_prices(path).providers.get(provider) for path in _price_files()]
     return max(
         tokens
         for prices in every
@@ -185,7 +175,7 @@ def most_tokens(provider: Literal["openai", "google"]) -> int:
 
 def known_prices() -> tuple[Price, ...]:
     """List all prices, in the order of the files, a model once."""
-    return tuple(_known(tuple(map(_as_it_is, price_files()))).values())
+    return tuple(_known(tuple(map(_as_it_is, _price_files()))).values())
 
 
 def prices_in(listed: PriceList) -> tuple[Price, ...]:
@@ -204,30 +194,30 @@ def prices_in(listed: PriceList) -> tuple[Price, ...]:
 
 def price_of(model: str, *, provider: str = "") -> Price | None:
     """Find the price of a model by its id, as sent; a snapshot without a line of its own costs what its model costs."""
-    name, known = model.removeprefix("models/"), _known(tuple(map(_as_it_is, price_files())))
+    name, known = model.removeprefix("models/"), _known(tuple(map(_as_it_is, _price_files())))
     providers = (provider,) if provider else ("openai", "google")
     places = [(one, word) for word in (name, SNAPSHOT.sub("", name)) for one in providers]
     return next((known[place] for place in places if place in known), None)
 
 
 def today() -> date:
-    """Say what day it is: that of the variable where it is set, else that of the clock, in UTC.
+    """Return what day it is: that of the variable where it is set, else that of the clock, in UTC.
 
     Raises:
         UsageError: the variable holds no day.
     """
-    stated = os.environ.get(TODAY, "").strip()
+    stated = os.environ.get(_TODAY, "").strip()
     if not stated:
         return datetime.now(UTC).date()
     try:
         return date.fromisoformat(stated)
     except ValueError:
-        raise UsageError(f"{TODAY} is no day", expected="YYYY-MM-DD", found=repr(stated)) from None
+        raise UsageError(f"{_TODAY} is no day", expected="YYYY-MM-DD", found=repr(stated)) from None
 
 
 def end_of(price: Price, day: date) -> Literal["alive", "shuts soon", "perhaps shut", "shut"]:
-    """Say how a model stands on a day."""
-    if price.shuts is None or (left := (date.fromisoformat(price.shuts) - day).days) > NOTICE:
+    """Return how a model stands on a day."""
+    if price.shuts is None or (left := (date.fromisoformat(price.shuts) - day).days) > _NOTICE:
         return "alive"
     return "shuts soon" if left > 0 else "perhaps shut" if price.earliest else "shut"
 
@@ -241,12 +231,11 @@ def shut_among(paper: str) -> str:
     )
 
 
-_warned: set[tuple[str, str]] = set()
-"""Models, with the day they are shut on, of which was warned: once in a process."""
+_warned: set[tuple[str, str]] = set()  # models, with the day they are shut on, of which was warned: once in a process
 
 
 def check_alive(identity: Identity, *, go_on: bool = False) -> None:
-    """Refuse a model that its provider has shut, and warn of one that will be soon.
+    """Reject a model that its provider has shut, and warn of one that will be soon.
 
     That holds for the provider's own address: what a server elsewhere calls by the same name is its own affair.
 
@@ -278,7 +267,7 @@ def check_alive(identity: Identity, *, go_on: bool = False) -> None:
 
 
 def rate_of(identity: Identity) -> Rate | None:
-    """Give what the tokens of a model cost; None where nobody knows, which is a reason not to begin."""
+    """Return what the tokens of a model cost; None where nobody knows, which is a reason not to begin."""
     price = price_of(identity.model, provider=identity.provider)
     if price is None:
         return None
@@ -288,18 +277,18 @@ def rate_of(identity: Identity) -> Rate | None:
 
 def parse_price(text: str) -> Rate:
     """Read what a SPEC states: US dollars per million tokens in and out, as in `0.15/0.60`."""
-    match = STATED.fullmatch(text.strip())
-    if match is None or max(float(match[1]), float(match[2])) >= DEAREST:
+    match = _STATED.fullmatch(text.strip())
+    if match is None or max(float(match[1]), float(match[2])) >= _DEAREST:
         raise UsageError(
             "a price cannot be read",
-            expected=f"US dollars per million tokens in and out, each below {DEAREST:,}, such as price=0.15/0.60",
+            expected=f"US dollars per million tokens in and out, each below {_DEAREST:,}, such as price=0.15/0.60",
             found=repr(text),
         )
     return Rate(float(match[1]), float(match[2]), source="stated in the SPEC")
 
 
 def picodollars_of(usage: Usage, rate: Rate, *, mode: Mode = "online") -> int:
-    """Reckon what a reply cost, in whole millionths of a millionth of a dollar: sums of these are exact.
+    """Compute what a reply cost, in whole millionths of a millionth of a dollar: sums of these are exact.
 
     A batch costs its share of the full price, of cached tokens too: the two discounts are not multiplied. No more
     tokens can have been cached than were sent.
@@ -314,15 +303,15 @@ def picodollars_of(usage: Usage, rate: Rate, *, mode: Mode = "online") -> int:
 
 
 def cost_of(usage: Usage, rate: Rate, *, mode: Mode = "online") -> float:
-    """Reckon what a reply cost, in US dollars."""
+    """Compute what a reply cost, in US dollars."""
     return dollars(picodollars_of(usage, rate, mode=mode))
 
 
 def worst_cost(rate: Rate, *, input_tokens: int, output_tokens: int, mode: Mode = "online") -> float:
-    """Reckon what a request can cost at most, in US dollars."""
+    """Compute what a request can cost at most, in US dollars."""
     return cost_of(Usage(input_tokens, output_tokens), rate, mode=mode)
 
 
 def per_token(price: float) -> int:
     """Turn a price per million tokens into whole picodollars per token."""
-    return round(price * PICODOLLARS)
+    return round(price * _PICODOLLARS)

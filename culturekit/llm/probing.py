@@ -7,31 +7,28 @@ from typing import Literal
 import msgspec
 
 from culturekit.llm.client import Client, Failure, Reply, Request, for_storage
-from culturekit.llm.dispatch import QUIET, run_ended_by
+from culturekit.llm.dispatch import QUIET, DurableHold, run_ended_by
 from culturekit.llm.endpoints import SERVICES, is_elsewhere
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, key_of
-from culturekit.llm.pace import DurableHold
 from culturekit.llm.purse import Purse
 from culturekit.llm.rows import Question, Row
 from culturekit.llm.usage import fully_counted
 
 logger = logging.getLogger(__name__)
 
-SECONDS = 30.0
-"""How long the reply to a probe is waited for; a server that is slower is asked again by the next run."""
-
-INSTRUCTIONS = "Judge the candidate. Reply with one JSON object that has one key: verdict, which is keep or remove."
-ENFORCED = ""
-NOT_ENFORCED = (
+SECONDS = 30.0  # how long the reply to a probe is waited for; a server that is slower is asked again by the next run
+_INSTRUCTIONS = "Judge the candidate. Reply with one JSON object that has one key: verdict, which is keep or remove."
+_ENFORCED = ""
+_NOT_ENFORCED = (
     "The server at {address} answers without holding the model {model} to the schema: expect more invalid "
     "replies, each of which costs a repair. See docs/llm-self-hosted.md."
 )
-WHITE_SPACE = (
+_WHITE_SPACE = (
     "The server at {address} lets the model {model} write white space up to the limit of tokens: such rows end "
     "as truncated. See docs/llm-self-hosted.md."
 )
-UNKNOWN = "The server at {address} was asked whether it enforces schemas, and gave no reply that tells: {why}."
+_UNKNOWN = "The server at {address} was asked whether it enforces schemas, and gave no reply that tells: {why}."
 
 
 def probe_once(client: Client, journal: Journal, purse: Purse, hold: DurableHold, *, run: str) -> bool:
@@ -98,6 +95,7 @@ async def sent(client: Client, question: Question, seconds: float) -> bytes:
         await client.close()
 
 
+# The name of a reply type is sent with its schema, and so is part of the key of a reply.
 class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The only reply that the schema allows, and one that no model gives of its own accord."""
 
@@ -105,28 +103,27 @@ class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def needs_probe(client: Client) -> bool:
-    """Tell whether it is not known beforehand that a client's server enforces schemas."""
+    """Check whether it is not known beforehand that a client's server enforces schemas."""
     return client.identity.provider in SERVICES and is_elsewhere(client.identity)
 
 
 def probe_request() -> Request:
     """Ask for one thing in words and for another by the schema; without an id, so that it is no row of anything."""
-    return Request("schema.probe", INSTRUCTIONS, {"label": "bread"}, ProbeReply, max_tokens=48)
+    return Request("schema.probe", _INSTRUCTIONS, {"label": "bread"}, ProbeReply, max_tokens=48)
 
 
 def probe_warning(client: Client, reply: Reply) -> str:
     """Tell what a reply to the probe means; empty where the schema held."""
     if reply.stop == "length" and len(reply.text.strip()) * 2 < len(reply.text):
-        return filled_warning(client, WHITE_SPACE)
+        return _filled_warning(client, _WHITE_SPACE)
     if reply.stop not in ("end", "length"):
-        return filled_warning(client, UNKNOWN, f"{reply.stop} {reply.detail}".strip())
+        return _filled_warning(client, _UNKNOWN, f"{reply.stop} {reply.detail}".strip())
     try:
         msgspec.json.decode(reply.text.encode("utf-8", "replace"), type=ProbeReply)
     except msgspec.DecodeError:
-        return filled_warning(client, NOT_ENFORCED)
-    return ENFORCED
+        return _filled_warning(client, _NOT_ENFORCED)
+    return _ENFORCED
 
 
-def filled_warning(client: Client, text: str, why: str = "") -> str:
-    """Fill in a warning."""
+def _filled_warning(client: Client, text: str, why: str = "") -> str:
     return text.format(address=client.identity.base_url, model=client.model, why=why.rstrip("."))

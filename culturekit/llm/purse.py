@@ -11,18 +11,9 @@ import logging
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import UsageError
 from culturekit.llm.client import Client, FreeClient, Identity, KeyHolder, Rate, Usage
-from culturekit.llm.journal import Journal
+from culturekit.llm.journal import Fact, Journal
 from culturekit.llm.journal_file import Mode, Reading
-from culturekit.llm.journal_writer import Fact
-from culturekit.llm.ledger import (
-    PROMISED,
-    UNDER_WAY,
-    UNSURE,
-    count_unsound,
-    paid_in_journal,
-    spent_in_run,
-    unsure_of,
-)
+from culturekit.llm.ledger import PROMISED, UNDER_WAY, UNSURE, count_unsound, paid_in_journal, spent_in_run, unsure_of
 from culturekit.llm.prices import check_alive, cost_of, per_token, worst_cost
 from culturekit.llm.rows import Question
 from culturekit.llm.usage import Budget, dollars, input_bound, picodollars
@@ -43,7 +34,7 @@ def check_asking(client: Client | FreeClient, *, go_on: bool = False) -> None:
 
 
 def check_price(client: Client) -> None:
-    """Refuse a client whose price is unknown; one that costs nothing says so in its SPEC.
+    """Reject a client whose price is unknown; one that costs nothing says so in its SPEC.
 
     Raises:
         UsageError: neither the SPEC nor the price list says what the tokens of the model cost.
@@ -57,9 +48,7 @@ def check_price(client: Client) -> None:
         )
 
 
-RATES = "rates"
-"""The fact of a journal that lists the prices it was bought at, oldest first; `verify` reckons by them."""
-
+_RATES = "rates"  # the fact of a journal that lists the prices it was bought at, oldest first; `verify` reckons by them
 logger = logging.getLogger(__name__)
 
 
@@ -84,7 +73,7 @@ class Purse:
         return self.budget.reserve(question.reserved)
 
     def leaves(self, question: Question) -> list[Fact]:
-        """Say what is to be on disk before a question leaves; nothing where it costs nothing."""
+        """Return what is to be on disk before a question leaves; nothing where it costs nothing."""
         if not question.reserved:
             return []
         self.left += 1
@@ -92,7 +81,7 @@ class Purse:
         return [(question.ticket, str(picodollars(question.reserved)).encode())]
 
     def came(self, question: Question, *, sold: bool = False) -> list[Fact]:
-        """Say what is to be on disk together with what came; where nothing did that may be `sold`, it is counted."""
+        """Return what is to be on disk together with what came; where nothing did that may be `sold`, it is counted."""
         if sold:
             self.doubt(question.reserved)
         if not question.ticket:
@@ -114,7 +103,7 @@ class Purse:
         return dollars(self.picodollars_unsure)
 
     def worst(self, question: Question) -> float:
-        """Give the most that a question can cost."""
+        """Return the most that a question can cost."""
         if self.rate is None:
             return 0.0
         tokens_in = round(self.bound(question) * self.input_factor)
@@ -122,12 +111,12 @@ class Purse:
         return worst_cost(self.rate, input_tokens=tokens_in, output_tokens=tokens_out)
 
     def bound(self, question: Question) -> int:
-        """Give the most input tokens that a question can take."""
+        """Return the most input tokens that a question can take."""
         question.input_bound = question.input_bound or input_bound(question.outgoing, self.identity)
         return question.input_bound
 
     def cost(self, usage: Usage, mode: Mode = "online") -> float | None:
-        """Give what a reply cost, by how it was bought."""
+        """Return what a reply cost, by how it was bought."""
         return None if self.rate is None else cost_of(usage, self.rate, mode=mode)
 
     def reading(self, outcome: str, usage: Usage, mode: Mode = "online") -> Reading:
@@ -140,6 +129,11 @@ class Purse:
     def paid(self) -> float | None:
         """US dollars that all replies cost which were read, as `llm cost` adds them up; None without a price."""
         return None if self.rate is None else dollars(self.picodollars_read)
+
+    @property
+    def paid_in_words(self) -> str:
+        """Write what was paid, for the progress line."""
+        return "cost unknown" if self.paid is None else f"${self.paid:,.4f}"
 
     def settle(self, question: Question, usage: Usage) -> None:
         """Count what a reply cost, or could cost where that is in doubt.
@@ -162,7 +156,7 @@ class Purse:
         self.output_factor = max(self.output_factor, usage.output_tokens / max(question.outgoing.max_tokens, 1))
 
     def warn_of_doubt(self, doubt: str) -> None:
-        """Say that counts cannot be true, and what is done about it."""
+        """Report that counts cannot be true, and what is done about it."""
         remedy = "What is missing or cannot be true is counted here, and a budget reckons such replies at their worst"
         self.warn(f"does not count its tokens as it should ({doubt}). {remedy}")
 
@@ -177,11 +171,11 @@ class Purse:
         self.budget.settle(question.reserved, question.reserved)
 
     def free(self, question: Question) -> None:
-        """Give back what was set aside for a question that cost nothing."""
+        """Return back what was set aside for a question that cost nothing."""
         self.budget.settle(question.reserved, 0.0)
 
     def look_back(self, journal: Journal) -> None:
-        """Add up what all replies in a journal cost, before any more is read or asked.
+        """Sum what all replies in a journal cost, before any more is read or asked.
 
         Where a count in it cannot be true, what an earlier version promised by it is not believed either.
         """
@@ -207,9 +201,9 @@ def remember_rate(journal: Journal, model: str, rate: Rate | None) -> None:
     """Write into a journal what the tokens of a model cost from now on, unless that price stands there already."""
     if rate is None:
         return
-    known = json.loads(journal.recall(RATES) or b"[]")
+    known = json.loads(journal.recall(_RATES) or b"[]")
     cached = None if rate.cached is None else per_token(rate.cached)
-    own = {"model": model, "input": per_token(rate.input), "output": per_token(rate.output), "cached": cached}
-    now = own | {"batch": rate.batch}
+    price = {"model": model, "input": per_token(rate.input), "output": per_token(rate.output), "cached": cached}
+    now = price | {"batch": rate.batch}
     if now not in known:
-        journal.remember(RATES, canonical_json([*known, now]))
+        journal.remember(_RATES, canonical_json([*known, now]))

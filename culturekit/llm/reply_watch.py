@@ -7,23 +7,17 @@ from dataclasses import dataclass
 from culturekit.core.choices import ANSWERED
 from culturekit.core.errors import UnusableReplies
 from culturekit.llm.ledger import shown_text
-from culturekit.llm.reading.reply_codes import CODES
-from culturekit.llm.rows import FENCED, Answered
+from culturekit.llm.replies import CODES, FENCED
+from culturekit.llm.rows import Answered
 
-LOOKED_AT = 20
-"""Rows that end before their outcomes are judged: by then a model that works shows some answers."""
-
-SENTENCES = {str(code): sentence for code, sentence in CODES.items()}
+LOOKED_AT = 20  # rows that end before their outcomes are judged: by then a model that works shows some answers
+_SENTENCES = {str(code): sentence for code, sentence in CODES.items()}
 
 
+# Outcomes that another SPEC may mend; a refusal or a block is a word of the model or its provider.
 BROKEN = ("invalid", "truncated")
-"""Outcomes that another SPEC may mend; a refusal or a block is a word of the model or its provider."""
-
-SHOWN = 200
-"""Characters of a reply that are shown."""
-
-SAMPLES = 5
-"""Replies that are no answers of which the text is kept, to be shown."""
+_SHOWN = 200  # characters of a reply that are shown
+_SAMPLES = 5  # replies that are no answers of which the text is kept, to be shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +39,13 @@ class RepliesSeen:
         return self.stopped or f"{count:,} of {self.rows:,} replies are no answers: look at them"
 
     def lines(self) -> Iterator[str]:
-        """Say what could not be used, and show some; what came from outside cannot steer a terminal."""
+        """Yield what could not be used, and show some; what came from outside cannot steer a terminal."""
         if self.fenced:
             yield f"  {self.fenced:,} in a code fence, which was taken off"
         for why, count in self.unusable.items():
             yield f"  {count:,} {why}"
         for outcome, raw in self.unusable_samples:
-            yield f"    {outcome:<9} {shown_text(raw, longest=SHOWN)}"
+            yield f"    {outcome:<9} {shown_text(raw, longest=_SHOWN)}"
 
 
 class ReplyWatch:
@@ -75,9 +69,11 @@ class ReplyWatch:
             self.fenced += answered.detail == FENCED
             self.in_a_row = 0
         else:
-            self.unusable[why_unusable(answered)] += 1
+            sentence = _SENTENCES.get(answered.detail)
+            why = f"{answered.outcome} ({answered.detail}: {sentence})" if sentence else answered.outcome
+            self.unusable[why] += 1
             self.in_a_row += 1
-            if len(self.samples) < SAMPLES:
+            if len(self.samples) < _SAMPLES:
                 self.samples.append((answered.outcome, answered.raw))
         if self.rows == LOOKED_AT:
             self.began_badly = 2 * self.unusable.total() > LOOKED_AT
@@ -93,12 +89,12 @@ class ReplyWatch:
         return not self.go_on and (self.began_badly or self.in_a_row >= LOOKED_AT)
 
     def stops_before(self, repairs: int) -> bool:
-        """Say whether to stop before repairs are asked at once, as in batches: most first replies were no answers."""
+        """Check whether to stop before repairs are asked at once, as in batches: most first replies were no answers."""
         rows = self.rows + repairs
         return not self.go_on and rows >= LOOKED_AT and 2 * (self.unusable.total() + repairs) > rows
 
     def error(self, model: str, *, repairs: int = 0) -> UnusableReplies:
-        """Say what came, and how to go on."""
+        """Return what came, and how to go on."""
         why = [f"{count:,} {reason}" for reason, count in self.unusable.most_common(3)]
         why += [f"{repairs:,} first replies that are no answer"] if repairs else []
         count, rows = self.unusable.total() + repairs, self.rows + repairs
@@ -111,15 +107,9 @@ class ReplyWatch:
         )
 
     def seen(self, *, stopped: str = "") -> RepliesSeen:
-        """Give what was counted."""
+        """Return what was counted."""
         return RepliesSeen(self.rows, dict(self.unusable.most_common()), tuple(self.samples), self.fenced, stopped)
 
     def notes(self) -> dict[str, int]:
-        """Say what was done here to read answers; nothing where nothing was."""
+        """Return what was done here to read answers; nothing where nothing was."""
         return {FENCED: self.fenced} if self.fenced else {}
-
-
-def why_unusable(answered: Answered) -> str:
-    """Name an outcome, with its code and what that means where it has one."""
-    sentence = SENTENCES.get(answered.detail)
-    return f"{answered.outcome} ({answered.detail}: {sentence})" if sentence else answered.outcome

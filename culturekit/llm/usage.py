@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from culturekit.core.errors import UsageError
 from culturekit.llm.client import Identity, Image, Outgoing, Reply, Usage
 from culturekit.llm.failures import shortened
+from culturekit.llm.json_values import record
 from culturekit.llm.models import known_models
-from culturekit.llm.reading.json_values import record
 
-PICO = 10**12
+_PICO = 10**12
 
 
 def picodollars(usd: float) -> int:
     """Turn US dollars into whole picodollars."""
-    return round(usd * PICO)
+    return round(usd * _PICO)
 
 
 def dollars(amount: int) -> float:
     """Turn picodollars into US dollars."""
-    return amount / PICO
+    return amount / _PICO
 
 
 class Budget:
@@ -29,13 +29,12 @@ class Budget:
     It reckons in whole picodollars, so that a million small sums add up to exactly what they are.
     """
 
-    def __init__(self, limit: float | None, spent: float = 0.0) -> None:
-        """Begin with what earlier runs have spent already; without a limit everything is granted and counted."""
+    def __init__(self, limit: float | None) -> None:
+        """Begin with nothing spent; without a limit everything is granted and counted."""
         if limit is not None and not 0 <= limit < float("inf"):
             raise UsageError("a budget is an amount of US dollars", expected="0 or more", found=str(limit))
         self.limit = None if limit is None else picodollars(limit)
-        self.used = picodollars(spent)
-        self.aside = 0
+        self.used = self.aside = 0
 
     def reserve(self, usd: float) -> bool:
         """Set the worst case of a request aside; False means that it must not be sent."""
@@ -55,49 +54,32 @@ class Budget:
         """US dollars spent."""
         return dollars(self.used)
 
-    @property
-    def reserved(self) -> float:
-        """US dollars set aside for requests under way."""
-        return dollars(self.aside)
 
-    @property
-    def left(self) -> float | None:
-        """US dollars that may still be set aside; None without a limit."""
-        return None if self.limit is None else dollars(self.limit - self.used - self.aside)
-
-
+# Tokens that a server may put around what was sent: roles, a default system prompt, how a schema is introduced.
 ADDED_BY_SERVERS = 512
-"""Tokens that a server may put around what was sent: roles, a default system prompt, how a schema is introduced."""
-
-BYTES_PER_TOKEN = 4.2
-"""Of English text and JSON; other scripts below. Rules of thumb, close enough for a plan; a pilot measures."""
-
-CHARACTERS_PER_TOKEN: tuple[tuple[re.Pattern[str], float], ...] = (
+# Of English text and JSON; other scripts below. Rules of thumb, close enough for a plan; a pilot measures.
+_BYTES_PER_TOKEN = 4.2
+# Latin with accents; Greek, Cyrillic, Georgian, Armenian; Hebrew, Arabic; scripts of India and the south-east; CJK.
+_CHARACTERS_PER_TOKEN: tuple[tuple[re.Pattern[str], float], ...] = (
     (re.compile("[\u0080-\u024f\u1e00-\u1eff]"), 1.6),
     (re.compile("[\u0370-\u03ff\u0400-\u052f\u10a0-\u10ff\u0530-\u058f]"), 2.4),
     (re.compile("[\u0590-\u06ff\u0750-\u077f\ufb50-\ufdff\ufe70-\ufeff]"), 2.2),
     (re.compile("[\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"), 2.0),
     (re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"), 1.2),
 )
-"""Latin with accents; Greek, Cyrillic, Georgian, Armenian; Hebrew, Arabic; scripts of India and the south-east; CJK."""
+_OTHER_CHARACTERS_PER_TOKEN = 0.8
 
-OTHER_CHARACTERS_PER_TOKEN = 0.8
-
-MOST_PATCHES = 1536
-"""Of 32 pixels each, in a picture."""
-
-PATCHES_AT_FULL_SIZE = 10_000
-GOOGLE_TILE = 258
-GOOGLE_HIGHEST = 2240
-"""The highest resolution of Gemini 3: https://ai.google.dev/gemini-api/docs/media-resolution."""
-SMALLEST_PATCH = 14
-"""Pixels; no open vision model that a server of one's own runs cuts finer."""
-LEAST_OF_OPEN_MODELS = 4096
-SIDE_WHEN_UNKNOWN = 4096
+_MOST_PATCHES = 1536  # of 32 pixels each, in a picture
+_PATCHES_AT_FULL_SIZE = 10_000
+_GOOGLE_TILE = 258
+_GOOGLE_HIGHEST = 2240  # the highest resolution of Gemini 3: https://ai.google.dev/gemini-api/docs/media-resolution
+_SMALLEST_PATCH = 14  # pixels; no open vision model that a server of one's own runs cuts finer
+_LEAST_OF_OPEN_MODELS = 4096
+_SIDE_WHEN_UNKNOWN = 4096
 
 
 def input_bound(outgoing: Outgoing, identity: Identity) -> int:
-    """Give the most input tokens that a request can be billed for.
+    """Return the most input tokens that a request can be billed for.
 
     No tokenizer in use makes more tokens than UTF-8 bytes of a text, and the body, names of keys and quotation marks
     included, has more bytes than the text in it.
@@ -106,18 +88,18 @@ def input_bound(outgoing: Outgoing, identity: Identity) -> int:
 
 
 def estimate(outgoing: Outgoing, identity: Identity | None = None) -> int:
-    """Guess how many input tokens a request will be billed for; a pilot corrects it."""
+    """Estimate how many input tokens a request will be billed for; a pilot corrects it."""
     images = sum(image_estimate(image, identity) for image in outgoing.images)
     if outgoing.body.isascii():
-        return round(len(outgoing.body) / BYTES_PER_TOKEN) + images
+        return round(len(outgoing.body) / _BYTES_PER_TOKEN) + images
     text = outgoing.body.decode("utf-8", "replace")
     beyond = re.sub("[\u0000-\u007f]+", "", text)
-    tokens = (len(text) - len(beyond)) / BYTES_PER_TOKEN
-    for script, characters in CHARACTERS_PER_TOKEN:
+    tokens = (len(text) - len(beyond)) / _BYTES_PER_TOKEN
+    for script, characters in _CHARACTERS_PER_TOKEN:
         rest = script.sub("", beyond)
         tokens += (len(beyond) - len(rest)) / characters
         beyond = rest
-    return round(tokens + len(beyond) / OTHER_CHARACTERS_PER_TOKEN) + images
+    return round(tokens + len(beyond) / _OTHER_CHARACTERS_PER_TOKEN) + images
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,69 +120,65 @@ class Size:
         return Size(max(1, math.ceil(self.width * scale)), max(1, math.ceil(self.height * scale)))
 
 
-def size_of(image: Image) -> Size:
-    """Give the size of a picture, or a large one where it is not known."""
-    return Size(image.width or SIDE_WHEN_UNKNOWN, image.height or SIDE_WHEN_UNKNOWN)
+def _size_of(image: Image) -> Size:
+    return Size(image.width or _SIDE_WHEN_UNKNOWN, image.height or _SIDE_WHEN_UNKNOWN)
 
 
 def image_bound(image: Image, identity: Identity) -> int:
-    """Give the most that a picture can cost: never less than what is billed."""
-    size = size_of(image)
+    """Return the most that a picture can cost: never less than what is billed."""
+    size = _size_of(image)
     if identity.provider == "google":
-        return max(google_tokens(size), GOOGLE_HIGHEST)
+        return max(_google_tokens(size), _GOOGLE_HIGHEST)
     if "openai.com" not in identity.base_url:
-        return max(LEAST_OF_OPEN_MODELS, size.tiles(SMALLEST_PATCH), openai_most(identity.model))
-    return openai_most(identity.model)
+        return max(_LEAST_OF_OPEN_MODELS, size.tiles(_SMALLEST_PATCH), _openai_most(identity.model))
+    return _openai_most(identity.model)
 
 
 def image_estimate(image: Image, identity: Identity | None) -> int:
-    """Give what a picture will cost, as far as a formula says."""
-    size = size_of(image)
+    """Return what a picture will cost, as far as a formula says."""
+    size = _size_of(image)
     if identity is not None and identity.provider == "google":
-        return google_tokens(size)
+        return _google_tokens(size)
     seen = known_models().pictures
-    known = seen.usual if identity is None else openai_model(identity.model)
+    known = seen.usual if identity is None else _openai_model(identity.model)
     if known in seen.patches:
-        return math.ceil(min(size.tiles(32), MOST_PATCHES) * seen.patches[known])
+        return math.ceil(min(size.tiles(32), _MOST_PATCHES) * seen.patches[known])
     whole, tile = seen.tiles[known or seen.usual]
     return whole + tile * size.within(longest=2048, shortest=768).tiles(512)
 
 
-def openai_most(model: str) -> int:
-    """Give the most that OpenAI bills for one picture: eight tiles, or all patches."""
-    seen, known = known_models().pictures, openai_model(model)
+def _openai_most(model: str) -> int:
+    """Return the most that OpenAI bills for one picture: eight tiles, or all patches."""
+    seen, known = known_models().pictures, _openai_model(model)
     if known in seen.patches:
-        return math.ceil(MOST_PATCHES * seen.patches[known])
+        return math.ceil(_MOST_PATCHES * seen.patches[known])
     if known:
         return seen.tiles[known][0] + 8 * seen.tiles[known][1]
     largest = max(whole + 8 * tile for whole, tile in seen.tiles.values())
-    return max(largest, math.ceil(PATCHES_AT_FULL_SIZE * max(seen.patches.values())))
+    return max(largest, math.ceil(_PATCHES_AT_FULL_SIZE * max(seen.patches.values())))
 
 
-def openai_model(model: str) -> str:
+def _openai_model(model: str) -> str:
     """Find the model, or the model that this is a snapshot of; empty where there is none."""
     known = (*known_models().pictures.tiles, *known_models().pictures.patches)
     return next((name for name in known if model == name or model.startswith(f"{name}-20")), "")
 
 
-def google_tokens(size: Size) -> int:
+def _google_tokens(size: Size) -> int:
     """Count the tiles of a picture as Gemini cuts it; a small one is a single tile."""
     if max(size.width, size.height) <= 384:
-        return GOOGLE_TILE
+        return _GOOGLE_TILE
     unit = min(768, max(256, math.floor(min(size.width, size.height) / 1.5)))
-    return GOOGLE_TILE * size.tiles(unit)
+    return _GOOGLE_TILE * size.tiles(unit)
 
 
+# In one request or reply, ten times what any model takes: a larger count is a mistake of whoever counted.
 MOST_TOKENS = 10**8
-"""In one request or reply, ten times what any model takes: a larger count is a mistake of whoever counted."""
-
-MOST_CHARACTERS_PER_TOKEN = 32
-"""No tokenizer in use puts more into a token on average, runs of one character apart."""
-
-REPEATED = re.compile(r"(.)\1+", re.DOTALL)
-LOOKED_AT = 20_000
-LONGEST_SHOWN = 40
-NOT_COUNTED = "it counts no tokens"
+_MOST_CHARACTERS_PER_TOKEN = 32  # no tokenizer in use puts more into a token on average, runs of one character apart
+_REPEATED = re.compile(r"(.)\1+", re.DOTALL)
+_LOOKED_AT = 20_000
+_LONGEST_SHOWN = 40
+_NOT_COUNTED = "it counts no tokens"
 
 
 class Counts:
@@ -212,7 +190,7 @@ class Counts:
         self.doubt = ""
 
     def take(self, name: str, *, within: str = "") -> int | None:
-        """Give a count; None where it is absent, null, or no count."""
+        """Return a count; None where it is absent, null, or no count."""
         place = self.stated.get(within) if within else self.stated
         value = record(place).get(name)
         if within and place is not None and not isinstance(place, dict):
@@ -266,18 +244,18 @@ def stated_usage(value: object, text: str, *, sent: str, came: str) -> Usage:
 
 
 def too_few(tokens: int, text: str) -> bool:
-    """Tell whether a text cannot have been made of so few tokens."""
-    if len(text) <= tokens * MOST_CHARACTERS_PER_TOKEN:
+    """Check whether a text cannot have been made of so few tokens."""
+    if len(text) <= tokens * _MOST_CHARACTERS_PER_TOKEN:
         return False
-    beginning = text[:LOOKED_AT]
-    share = len(REPEATED.sub(r"\1", beginning)) / len(beginning)
-    return len(text) * share > tokens * MOST_CHARACTERS_PER_TOKEN
+    beginning = text[:_LOOKED_AT]
+    share = len(_REPEATED.sub(r"\1", beginning)) / len(beginning)
+    return len(text) * share > tokens * _MOST_CHARACTERS_PER_TOKEN
 
 
 def usage_of_text(text: str) -> Usage:
     """Estimate the tokens of a reply's text; those of the question cannot be known from a reply."""
     tokens = estimate(Outgoing(text.encode("utf-8", "replace")))
-    return Usage(output_tokens=tokens, counted="here", doubt=NOT_COUNTED)
+    return Usage(output_tokens=tokens, counted="here", doubt=_NOT_COUNTED)
 
 
 def fully_counted(reply: Reply, outgoing: Outgoing, identity: Identity) -> Reply:
@@ -286,7 +264,7 @@ def fully_counted(reply: Reply, outgoing: Outgoing, identity: Identity) -> Reply
     No more are counted here as output than were asked for.
     """
     usage, size = reply.usage, len(outgoing.body)
-    few = usage.input_tokens * MOST_CHARACTERS_PER_TOKEN < size
+    few = usage.input_tokens * _MOST_CHARACTERS_PER_TOKEN < size
     if usage.counted == "provider" and not (few and usage.input_tokens):
         return reply
     output = min(usage.output_tokens, outgoing.max_tokens)
@@ -303,5 +281,5 @@ def seen(value: object) -> str:
     if isinstance(value, int) and abs(value) > 10**18:
         return "a number beyond all bounds"
     if isinstance(value, int | float | str):
-        return shortened(ascii(value[:LONGEST_SHOWN] if isinstance(value, str) else value))
+        return shortened(ascii(value[:_LONGEST_SHOWN] if isinstance(value, str) else value))
     return f"a {type(value).__name__}"

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from culturekit.llm.untrusted.hidden_characters import reveal, without_hidden_characters
+from culturekit.llm.untrusted import reveal, without_hidden_characters
 from culturekit.release.findings import Check, Code, Finding, Knowledge, Turn, quoted
 from culturekit.release.sheet import Sheet, tidy
 

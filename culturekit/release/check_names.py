@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from culturekit.builders.filtering.cspace_filter import name_problem
-from culturekit.llm.untrusted.hidden_characters import without_hidden_characters
+from culturekit.llm.untrusted import without_hidden_characters
 from culturekit.release.findings import Check, Code, Finding, Knowledge, Source, Turn, quoted
 from culturekit.release.sheet import Row, Sheet, fold, item_of, same_artifact
 

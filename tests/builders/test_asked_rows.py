@@ -11,8 +11,7 @@ from culturekit.builders.captions.expanding import SAMPLED, Question, culture_fi
 from culturekit.builders.descriptors.proposing import ActivityDimension, proposal_request
 from culturekit.builders.descriptors.refining import stereotype_request
 from culturekit.llm.client import Request
-from culturekit.llm.reading.schema_checks import TARGETS, Target
-from culturekit.llm.reading.schemas import schema_of
+from culturekit.llm.reply_schema import TARGETS, Target, schema_of
 from culturekit.recipes.linguistic.dialects import PER_QUESTION, DialectOptions, pair_requests
 
 ROW = ActivityDimension("p1", "wedding", "rites", "JP", "objects")

@@ -14,7 +14,7 @@ from culturekit.core.tables import slices_of, write_table
 from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Reply, Request
-from culturekit.llm.untrusted.untrusted import cleaned
+from culturekit.llm.untrusted import cleaned
 from tests.builders.spaces import candidates
 from tests.llm.injections import INJECTIONS, LABEL
 

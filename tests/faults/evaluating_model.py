@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from tests.llm.server.answers import Answer
-from tests.llm.server.made_replies import fraction_of
-from tests.llm.server.questions import Question
+from tests.llm.server.made_replies import Question, fraction_of
 
 SEEN = "EVALUATION_SEEN"  # The environment variable that names the file
 
+SEEN = "EVALUATION_SEEN"  # the environment variable that names the file
 
 FACTS = [
     {"number": 1, "kind": "entity", "fact": "a person", "parents": [], "question": "Is there a person?"},

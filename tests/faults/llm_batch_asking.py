@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from culturekit.llm.batch_runner import answer_batch, batches_of
-from culturekit.llm.batches import BatchLimits, Pauses
+from culturekit.llm.batch_runner import BatchRunner, Pauses, batches_of
+from culturekit.llm.batches import BatchLimits
 from culturekit.llm.client import Client, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.engine import AskOptions
@@ -50,7 +50,7 @@ def main(provider: str, url: str, folder: str, rows: str) -> None:
     batches.limits = BatchLimits(rows=15, size=1_000_000)  # type: ignore[misc]
     requests, options = questions(int(rows)), AskOptions(tries=3)
     with Journal(Path(folder) / "journal") as journal:
-        answers = list(answer_batch(client, batches, journal, requests, options, "run", pauses=PAUSES))
+        answers = list(BatchRunner(client, batches, journal, requests, options, "run", pauses=PAUSES).answers())
     table = [[answer.outcome, msgspec.to_builtins(answer.value), answer.detail, answer.raw] for answer in answers]
     (Path(folder) / "answers.json").write_text(json.dumps(table, indent=0), encoding="utf-8")
 

@@ -25,8 +25,8 @@ from culturekit.llm.prices import known_prices
 from tests.faults.asking_kills import ROOT
 from tests.faults.lies import KEY, Lie, Mode, http
 from tests.llm.server.answers import Answer, answer_to
+from tests.llm.server.made_replies import Question
 from tests.llm.server.openai_chat import chat_completion, chat_question
-from tests.llm.server.questions import Question
 from tests.llm.server.script import Script
 
 MODEL = "gpt-4o-mini"  # Of which the list knows what cached tokens cost

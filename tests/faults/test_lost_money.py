@@ -80,7 +80,7 @@ def spent_by_budget(folder: Path) -> float:
     """Give what a process counts as spent that goes on."""
     client = FakeClient()
     with Journal(folder / "filter/journal") as journal:
-        going_on = Pass(AskEngine(client, journal, AskOptions(budget=1.0), run="one"), client, journal, [], 0)
+        going_on = Pass(client, journal, [], AskOptions(budget=1.0), "one")
         going_on.purse.remember_in(journal, "one")
         return going_on.purse.budget.spent
 

@@ -23,7 +23,7 @@ from culturekit.kg.polite_source import (
     connect_to,
 )
 from tests.builders.answering import Said, answering, slept
-from tests.llm.server.dripping import HEADER, dripping
+from tests.llm.server.wire import HEADER, dripping
 
 GOOD = Said(body=b'{"a": 1}')
 

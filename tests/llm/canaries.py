@@ -14,7 +14,7 @@ from base64 import b64encode
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import quote
 
-from culturekit.llm.untrusted.redaction import install_redaction, key_from_environment, know, resolve_key
+from culturekit.llm.redaction import install_redaction, key_from_environment, know, resolve_key
 
 logger = logging.getLogger("canaries")
 

@@ -10,8 +10,6 @@ import msgspec
 
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request, Usage
 
-__all__ = ["Behaviour", "FakeClient", "Verdict", "answer_for", "questions"]
-
 
 class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is answered about a row."""
@@ -20,8 +18,7 @@ class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verdict: str
 
 
-Behaviour = Callable[[str, int], bytes | Failure]
-"""What happens to a row's id at its n-th request, from 1."""
+Behaviour = Callable[[str, int], bytes | Failure]  # what happens to a row's id at its n-th request, from 1
 
 
 def answer_for(identifier: str, *, verdict: str = "keep") -> bytes:

@@ -6,8 +6,6 @@ of a chat template, a fence, broken JSON, markup, hidden characters. `LABEL` is 
 
 from dataclasses import dataclass
 
-__all__ = ["INJECTIONS", "LABEL", "Injection"]
-
 LABEL = "feijoada"
 
 

@@ -7,8 +7,6 @@ from http.server import BaseHTTPRequestHandler
 
 from tests.loopback import served
 
-__all__ = ["Heard", "Listening", "listening"]
-
 
 @dataclass(frozen=True, slots=True)
 class Heard:

@@ -11,8 +11,6 @@ from PIL import Image as Picture
 from culturekit.llm.client import Client, FreeClient, Image, Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
 
-__all__ = ["Verdict", "client", "picture", "question", "send", "sent"]
-
 
 class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A small answer."""

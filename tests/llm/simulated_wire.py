@@ -8,14 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from culturekit.llm.client import Failure, Identity, Quota, Rate, Request
-from culturekit.llm.dispatch import Dispatch, Later
-from culturekit.llm.pace import Limiter
+from culturekit.llm.dispatch import Dispatch, Later, Limiter
 from culturekit.llm.purse import Purse
 from culturekit.llm.rows import Question, Row
 from culturekit.llm.usage import Budget, estimate
 from tests.llm.fake_client import FakeClient
-
-__all__ = ["Exchange", "SimulatedWire", "Turn", "question_of"]
 
 CLIENT = FakeClient()
 
@@ -28,8 +25,7 @@ class Turn:
     came: bytes | Failure
 
 
-Provider = Callable[[str, int, float], Turn]
-"""Row, number of the request for it from 1, time of arrival."""
+Provider = Callable[[str, int, float], Turn]  # row, number of the request for it from 1, time of arrival
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from culturekit.core.errors import BudgetReached, UpstreamUnavailable, UsageError
-from culturekit.llm import asking
+from culturekit.llm import engine
 from culturekit.llm.client import Failure, Rate, Reply, Request
+from culturekit.llm.dispatch import Limiter
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.ledger import latest_exchanges, spent_in_run
-from culturekit.llm.pace import Limiter
 from culturekit.llm.rows import Answered
 from tests.conftest import HeardProgress
 from tests.llm.fake_client import Behaviour, FakeClient, Verdict, answer_for, questions
@@ -275,8 +275,8 @@ def test_an_unknown_price_is_refused_before_anything_is_sent(tmp_path: Path) -> 
 
 
 def test_what_is_left_behind_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "CHUNK", 20)
-    monkeypatch.setattr(asking, "WINDOW", 20)  # so that some are not asked, however late this thread leaves
+    monkeypatch.setattr(engine, "CHUNK", 20)
+    monkeypatch.setattr(engine, "WINDOW", 20)  # so that some are not asked, however late this thread leaves
     client = FakeClient(delay=0.05)
     with Journal(tmp_path / "journal") as journal:
         answers = AskEngine(client, journal, FAST, run="one").ask_all(questions(100))

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.llm.clients import chat_completions, gemini_api, responses_api
+from culturekit.llm.clients import google_client, openai_wire
 from culturekit.llm.clients import google_client as google_lines
 from culturekit.llm.clients import openai_client as openai_batches
-from culturekit.llm.clients.chat_completions import any_reply, plain_reply
-from culturekit.llm.reading.strict_json import plain_object, read_json
-from culturekit.llm.untrusted.untrusted import PLAIN, cleaned, is_plain, plainly_written, written
+from culturekit.llm.clients.openai_wire import any_completion, plain_completion
+from culturekit.llm.replies import plain_object, read_json
+from culturekit.llm.untrusted import PLAIN, cleaned, is_plain, plainly_written, written
 
 TEXTS = st.text(max_size=12) | st.sampled_from(
     ["", "a b", "pâté", "寿司", "<b>", '"', "a\\b", "ㅤ", "क्षेत्र", "a\u200db", "[x]"]
@@ -64,14 +64,14 @@ REPLIES = st.fixed_dictionaries(
 @given(REPLIES)
 def test_the_usual_reply_is_read_as_any_is(body: dict[str, object]) -> None:
     raw = msgspec.json.encode(body)
-    reply = plain_reply(raw)
-    assert reply is None or reply == any_reply(raw)
+    reply = plain_completion(raw)
+    assert reply is None or reply == any_completion(raw)
 
 
 def test_the_usual_reply_takes_the_short_way() -> None:
     usage = {"prompt_tokens": 90, "completion_tokens": 12, "prompt_tokens_details": {"cached_tokens": 1}}
     choice = {"index": 0, "message": {"role": "assistant", "content": "{}", "refusal": None}, "finish_reason": "stop"}
-    assert plain_reply(msgspec.json.encode({"choices": [choice], "usage": usage, "model": "m"})) is not None
+    assert plain_completion(msgspec.json.encode({"choices": [choice], "usage": usage, "model": "m"})) is not None
 
 
 OBJECTS = st.dictionaries(st.text("ab", max_size=2), st.text('ab"\\ ', max_size=4), max_size=3).map(json.dumps)
@@ -107,16 +107,16 @@ def test_a_key_that_stands_twice_around_the_answer_is_refused_as_within_it(place
     counts = {"prompt_tokens": 90, "completion_tokens": 12}
     choice = {"index": 0, "message": {"content": "{}"}, "finish_reason": "stop"}
     raw = msgspec.json.encode({"odd": ":", "choices": [choice], "usage": counts, "model": "m"})
-    assert chat_completions.read(raw).stop == "end"
-    reply = chat_completions.read(raw.replace(place, instead, 1))
+    assert openai_wire.read_completion(raw).stop == "end"
+    reply = openai_wire.read_completion(raw.replace(place, instead, 1))
     assert (reply.stop, reply.detail, reply.text) == ("unreadable", "a key stands twice in it", "")
 
 
 def test_other_protocols_refuse_a_key_that_stands_twice_too() -> None:
     output = [{"type": "message", "content": [{"type": "output_text", "text": "{}"}]}]
     for read, body, key in (
-        (responses_api.read, {"status": "completed", "output": output}, b'"status":'),
-        (gemini_api.read, {"candidates": [{"content": {"parts": [{"text": "{}"}]}}]}, b'"candidates":'),
+        (openai_wire.read_response, {"status": "completed", "output": output}, b'"status":'),
+        (google_client.read, {"candidates": [{"content": {"parts": [{"text": "{}"}]}}]}, b'"candidates":'),
     ):
         raw = msgspec.json.encode(body)
         assert read(raw).stop == "end"

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from culturekit.core.errors import UsageError
+from culturekit.llm.dispatch import DurableHold
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import spent_in_run
-from culturekit.llm.pace import DurableHold
 from culturekit.llm.probing import needs_probe, probe_once
 from culturekit.llm.purse import Purse
 from culturekit.llm.usage import Budget

@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from culturekit.llm.client import Request
-from culturekit.llm.reading.reply_codes import ParseFailure
-from culturekit.llm.reading.schema_checks import Target
-from culturekit.llm.reading.schemas import schema_of
-from culturekit.llm.rows import read_reply
+from culturekit.llm.replies import ParseFailure, read_reply
+from culturekit.llm.reply_schema import Target, schema_of
 
 TARGETS: tuple[Target, ...] = ("openai", "google-json", "vllm", "llamacpp", "ollama")
 

@@ -7,8 +7,6 @@ import pytest
 
 from culturekit.core.torch_places import mend_torchvision
 
-__all__ = ["tiny_vlm"]
-
 TEMPLATE = (
     "{% for m in messages %}{{ m.role }}:{% for c in m.content %}{% if c.type == 'image' %}<image>"
     "{% else %}{{ c.text }}{% endif %}{% endfor %}</s>{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"

@@ -69,7 +69,7 @@ def test_outages_change_nothing_and_refusals_are_counted(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     monkeypatch.setenv("GEMINI_API_KEY", "key-of-nobody")
-    monkeypatch.setattr("culturekit.llm.pace.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("culturekit.llm.dispatch.FIRST_WAIT", 0.01)
     port, stats = 0, {}
     for weather, rules in (("calm", ()), ("stormy", OUTAGES)):
         with running_server(Script(rules=rules), model=knows, port=port) as server:

@@ -40,7 +40,7 @@ from tests.conftest import stage_here
 from tests.faults.asking_kills import collection, dishes
 from tests.faults.seeing_model import sees
 from tests.llm.server import Answer, Fault, Question, Rule, RunningServer, Script, When, running_server
-from tests.llm.server.fault_kinds import ANSWER_FAULTS, BODY_FAULTS, TEXT_FAULTS
+from tests.llm.server.script import ANSWER_FAULTS, BODY_FAULTS, TEXT_FAULTS
 from tests.verify.forging import change_table, reseal
 
 pytest.importorskip("openai")

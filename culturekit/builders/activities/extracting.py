@@ -32,9 +32,8 @@ from culturekit.kg.countries import Country, country, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.models import quoted
-from culturekit.llm.reading.reply_codes import ParseFailure
-from culturekit.llm.untrusted.hidden_characters import JOINERS, TAKEN_OUT
-from culturekit.llm.untrusted.untrusted import LongText, strip_hidden
+from culturekit.llm.replies import ParseFailure
+from culturekit.llm.untrusted import JOINERS, TAKEN_OUT, LongText, strip_hidden
 
 # The categories of activities, and prompts that ask for the activities of countries, one each.
 

@@ -28,7 +28,7 @@ from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, not_empty, read_yaml, validate
 from culturekit.kg.countries import country, country_files
 from culturekit.kg.polite_source import KeptAnswers, Pace, PoliteSource, check_contact
-from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.llm.untrusted import strip_hidden
 
 # Pages about countries as sections of text: HTML by selectolax, wikitext by mwparserfromhell; no script is run.
 

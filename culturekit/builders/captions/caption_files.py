@@ -37,7 +37,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.models import quoted
-from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.llm.untrusted import strip_hidden
 
 NO_OBJECT = "no object"
 USUAL_CAPTION = (

@@ -37,7 +37,7 @@ from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.models import quoted
-from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.llm.untrusted import strip_hidden
 
 # A culture that captions are about: its seed captions and categories of error, from YAML.
 

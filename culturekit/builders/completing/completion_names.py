@@ -25,9 +25,7 @@ from culturekit.core.tables import TableSlices
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import Country, countries
 from culturekit.llm.client import Request
-from culturekit.llm.untrusted.hidden_characters import reveal, without_hidden_characters
-from culturekit.llm.untrusted.hidden_markup import MarkupScanner
-from culturekit.llm.untrusted.untrusted import LONGEST_TEXT
+from culturekit.llm.untrusted import LONGEST_TEXT, MarkupScanner, reveal, without_hidden_characters
 
 Suspicion: TypeAlias = Literal[
     "bidi",

@@ -35,7 +35,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Image, Request
 from culturekit.llm.models import quoted
 from culturekit.llm.rows import Answered
-from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.llm.untrusted import strip_hidden
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
 
 LIKERT = ("alignment", "hallucination", "exaggeration")

@@ -31,7 +31,7 @@ from culturekit.generation.simulated.scenes.scenes_backend import (
     world,
 )
 from culturekit.llm.client import Image, Reply, Request
-from culturekit.llm.untrusted.untrusted import LongText
+from culturekit.llm.untrusted import LongText
 
 # In what manner a simulated model answers: what it leaves out, adds, lets pass, and says in other words.
 

@@ -25,8 +25,8 @@ from culturekit.llm.clients.openai_client import OpenAIBatches, OpenAIClient, Op
 from culturekit.llm.clients.remote_client import WireFormat, model_of
 from culturekit.llm.endpoints import OPENAI
 from culturekit.llm.failures import shortened
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.models import habits_of, model_for
-from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.usage import stated_usage
 
 ENDPOINTS = {"images": "/images/generations", "responses": "/responses"}

@@ -483,12 +483,12 @@ def answers(
     client: ImageClient, requests: Sequence[Request], *, work: Work, llm: LlmOptions, journal: Journal, tag: str
 ) -> Generator[Answered]:
     """Answer calls in their order, one by one or in batches."""
-    from culturekit.llm.batch_runner import answer_batch
+    from culturekit.llm.batch_runner import BatchRunner
     from culturekit.llm.engine import AskEngine
 
     options = ask_options(client, llm)
     if llm.batch:
-        yield from answer_batch(client, client.batches(), journal, requests, options, tag, work.progress)
+        yield from BatchRunner(client, client.batches(), journal, requests, options, tag, work.progress).answers()
         return
     yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)
 

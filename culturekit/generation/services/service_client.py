@@ -56,9 +56,9 @@ from culturekit.llm.clients.remote_client import WireFormat
 from culturekit.llm.endpoints import Service, check_base_url, normal_base_url
 from culturekit.llm.failures import error_of, failure_of, failure_within, shortened
 from culturekit.llm.journal_file import key_of
-from culturekit.llm.reading.json_values import decoded, record, text, why_no_object
+from culturekit.llm.json_values import decoded, record, text, why_no_object
+from culturekit.llm.redaction import Secret
 from culturekit.llm.rows import Answered
-from culturekit.llm.untrusted.redaction import Secret
 
 JOBS = "jobs"
 """The folder beside a journal that holds what was bought and is not in the journal yet, a file for each call."""

@@ -9,20 +9,18 @@ import msgspec
 from culturekit.llm.client import LONGEST_TIMEOUT, PATIENCE, Quota
 from culturekit.llm.endpoints import check_base_url
 
-Dialect: TypeAlias = Literal["openai", "vllm", "llamacpp", "ollama"]
-"""Whose dialect of JSON schema a server speaks."""
-
-Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+Dialect: TypeAlias = Literal["openai", "vllm", "llamacpp", "ollama"]  # whose dialect of JSON schema a server speaks
+_Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
-Room: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
-Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1)]
-Temperature: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=2)]
-Wait: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
-Patience: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=7 * 86_400)]
+_Room: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+_Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1)]
+_Temperature: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=2)]
+_Wait: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
+_Patience: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=7 * 86_400)]
 
-VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
-PRICE = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)/(?:\d+(?:\.\d*)?|\.\d+)")
-NEVER_ANSWERS = ("timeout", "patience", "rpm", "tpm", "price", "image_price", "api_key")
+_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
+_PRICE = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)/(?:\d+(?:\.\d*)?|\.\d+)")
+_NEVER_ANSWERS = ("timeout", "patience", "rpm", "tpm", "price", "image_price", "api_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,37 +40,37 @@ class ServiceOptions:
 
     base_url: str = ""
     api_key: str = ""
-    rpm: Positive | None = None
-    tpm: Positive | None = None
+    rpm: _Positive | None = None
+    tpm: _Positive | None = None
     price: str = ""
-    timeout: Wait = 120.0
-    patience: Patience | None = None
+    timeout: _Wait = 120.0
+    patience: _Patience | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what could never work, and every secret, without repeating it."""
-        if self.api_key and not VARIABLE.fullmatch(self.api_key):
+        """Reject what could never work, and every secret, without repeating it."""
+        if self.api_key and not _VARIABLE.fullmatch(self.api_key):
             raise ValueError(
                 "api_key names an environment variable, such as ${MY_KEY}; the key itself never stands here"
             )
         if self.base_url:
             check_base_url(self.base_url)
-        if self.price and not PRICE.fullmatch(self.price):
+        if self.price and not _PRICE.fullmatch(self.price):
             raise ValueError("price is USD per million tokens in and out, such as 0.15/0.60")
 
     @property
     def key_variable(self) -> str:
         """Name the environment variable that holds the key; empty where the SPEC names none."""
-        found = VARIABLE.fullmatch(self.api_key)
+        found = _VARIABLE.fullmatch(self.api_key)
         return found["name"] if found else ""
 
     @property
     def quota(self) -> Quota:
-        """Give the limits as the user stated them."""
-        return Quota(self.rpm, self.tpm, self.patience or patience_for(self.timeout))
+        """Return the limits as the user stated them."""
+        return Quota(self.rpm, self.tpm, self.patience or _patience_for(self.timeout))
 
     def answering(self) -> dict[str, Any]:
-        """Give what can change an answer, as far as it is set."""
-        stated = {name: value for name, value in asdict(self).items() if name not in NEVER_ANSWERS}
+        """Return what can change an answer, as far as it is set."""
+        stated = {name: value for name, value in asdict(self).items() if name not in _NEVER_ANSWERS}
         return {name: value for name, value in stated.items() if value not in (None, "")}
 
 
@@ -88,11 +86,11 @@ class RemoteOptions(ServiceOptions):
         thinking_budget: Tokens for thinking, on top of the answer's: 4096 for models that think, else 0.
     """
 
-    temperature: Temperature | None = None
-    top_p: Share | None = None
+    temperature: _Temperature | None = None
+    top_p: _Share | None = None
     seed: int | None = None
     max_tokens: Count | None = None
-    thinking_budget: Room | None = None
+    thinking_budget: _Room | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ class OpenAIOptions(RemoteOptions):
     detail: Literal["low", "high", "auto"] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what the responses API does not know."""
+        """Reject what the responses API does not know."""
         RemoteOptions.__post_init__(self)
         if self.api == "responses":
             for name in ("seed", "max_tokens_field"):
@@ -193,19 +191,19 @@ class LocalOptions:
     """
 
     temperature: Annotated[float, msgspec.Meta(gt=0, le=2)] | None = None
-    top_p: Share | None = None
+    top_p: _Share | None = None
     seed: int = 0
     max_tokens: Count | None = None
     device: str = "auto"
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    timeout: Wait = 600.0
+    timeout: _Wait = 600.0
 
     @property
     def quota(self) -> Quota:
-        """Give the time that one reply may take its turn in."""
-        return Quota(patience=patience_for(self.timeout))
+        """Return the time that one reply may take its turn in."""
+        return Quota(patience=_patience_for(self.timeout))
 
 
-def patience_for(timeout: float) -> float:
-    """Give how long silence is borne where nobody stated it: one reply that times out is always tried again."""
+def _patience_for(timeout: float) -> float:
+    """Return how long silence is borne where nobody stated it: one reply that times out is always tried again."""
     return max(PATIENCE, 2.0 * timeout)

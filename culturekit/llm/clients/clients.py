@@ -4,10 +4,10 @@ from culturekit.core.plugins import Contract, hold, shown
 from culturekit.core.registry import Entry, Registry
 from culturekit.llm.client import Client, Failure, FreeClient, Outgoing, Reply, Request
 
-OPTIONS = "culturekit.llm.clients.client_options"
+_OPTIONS = "culturekit.llm.clients.client_options"
 
 
-def replied(_: object, answer: object, asked: Request | bytes) -> Reply:
+def _replied(_: object, answer: object, asked: Request | bytes) -> Reply:
     """Take a reply."""
     del asked
     hold(isinstance(answer, Reply), "a Reply", shown(answer))
@@ -16,7 +16,7 @@ def replied(_: object, answer: object, asked: Request | bytes) -> Reply:
     return reply
 
 
-def composed(_: object, answer: object, request: Request) -> Outgoing:
+def _composed(_: object, answer: object, request: Request) -> Outgoing:
     """Take what would leave."""
     del request
     hold(
@@ -36,7 +36,7 @@ def sent(_: object, answer: object, outgoing: Outgoing) -> bytes:
 
 JUDGE = Contract(
     (Client, FreeClient),
-    answers={"ask": replied, "read": replied, "compose": composed, "send": sent},
+    answers={"ask": _replied, "read": _replied, "compose": _composed, "send": sent},
     raises=(Failure,),
 )
 
@@ -54,27 +54,27 @@ CLIENTS: Registry[Client | FreeClient] = Registry(
             "openai",
             "culturekit.llm.clients.openai_client:make",
             "OpenAI, or with base_url vLLM, llama.cpp, Ollama and whatever else speaks its protocol",
-            options=f"{OPTIONS}:OpenAIOptions",
+            options=f"{_OPTIONS}:OpenAIOptions",
             extra="llm",
         ),
         Entry(
             "google",
             "culturekit.llm.clients.google_client:make",
             "Google's Gemini models",
-            options=f"{OPTIONS}:GoogleOptions",
+            options=f"{_OPTIONS}:GoogleOptions",
             extra="llm",
         ),
         Entry(
             "replay",
             "culturekit.llm.clients.replay_client:make",
             "recorded or scripted replies, from a JSONL file or the journal of a run",
-            options=f"{OPTIONS}:ReplayOptions",
+            options=f"{_OPTIONS}:ReplayOptions",
         ),
         Entry(
             "local",
             "culturekit.llm.clients.local_client:make",
             "a transformers model from a local folder, in this process",
-            options=f"{OPTIONS}:LocalOptions",
+            options=f"{_OPTIONS}:LocalOptions",
             extra="embed",
         ),
     ],

@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, BinaryIO
@@ -12,32 +12,161 @@ import msgspec
 from culturekit.core.digests import canonical_json
 from culturekit.core.registry import Spec, needing
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, BatchRow, Job, JobState, Status
-from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Request
-from culturekit.llm.clients import gemini_api
+from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Reply, Request, Stop, Usage, how_cut
 from culturekit.llm.clients.client_options import GoogleOptions
-from culturekit.llm.clients.gemini_api import settings_of
-from culturekit.llm.clients.image_slots import BodyTemplates
-from culturekit.llm.clients.remote_client import RemoteClient, WireFormat, model_of
-from culturekit.llm.clients.sending import Sending, http_client
+from culturekit.llm.clients.image_slots import BodyTemplates, encoded, filled, slot_of
+from culturekit.llm.clients.remote_client import RemoteClient, Sending, WireFormat, http_client, model_of
 from culturekit.llm.endpoints import GOOGLE, NO_KEY
 from culturekit.llm.failures import failure_of
-from culturekit.llm.models import model_for
-from culturekit.llm.reading.json_values import decoded, record, records
-from culturekit.llm.reading.schemas import schema_of
-from culturekit.llm.untrusted.redaction import Secret
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
+from culturekit.llm.models import habits_of, model_for
+from culturekit.llm.redaction import Secret
+from culturekit.llm.reply_schema import schema_of
+from culturekit.llm.rows import refuse_weighing
+from culturekit.llm.usage import Counts, too_few, usage_of_text
 
-AS_IT_COMES: Mapping[str, object] = {
-    "shouldReturnHttpResponse": True,
-    "automaticFunctionCalling": {"disable": True},
-}
-"""What tells the SDK to leave replies as they are; none of it is sent."""
+_ROOM_TO_THINK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _GeminiSettings:
+    """How the requests of one client look.
+
+    `room` is how many tokens may be spent on thinking, on top of those of the answer; `thinking` is what the model is
+    told about it.
+    """
+
+    temperature: float | None = 0.0
+    top_p: float | None = None
+    seed: int | None = None
+    thinking: tuple[tuple[str, int | str], ...] = ()
+    media_resolution: str = ""
+    max_tokens: int | None = None
+    room: int = 0
+
+    def limit(self, request: Request) -> int:
+        return (self.max_tokens or request.max_tokens) + self.room
+
+    def generation(self, sample: int) -> dict[str, Any]:
+        """Return how tokens are drawn; samples of one question are drawn from different seeds."""
+        chosen: dict[str, Any] = {
+            "temperature": self.temperature,
+            "topP": self.top_p,
+            "seed": None if self.seed is None else self.seed + sample,
+            "thinkingConfig": dict(self.thinking) or None,
+            "mediaResolution": f"MEDIA_RESOLUTION_{self.media_resolution.upper()}" if self.media_resolution else None,
+        }
+        return {name: value for name, value in chosen.items() if value is not None}
+
+
+def settings_of(model: str, options: GoogleOptions) -> _GeminiSettings:
+    """Choose what the SPEC leaves open.
+
+    Thoughts count as output and would eat the tokens of the answer: models that can do without them are asked not to
+    think, the others get room for it. From Gemini 3.6 on the provider takes no sampling of its own accord: nothing is
+    sent of it that the SPEC does not state.
+    """
+    habits = habits_of(model, "google")
+    budget, level = options.thinking_budget, options.thinking_level
+    if budget is None and level is None and habits.stops_thinking:
+        budget = 0
+    thinks = level is not None or habits.thinks
+    thinking: list[tuple[str, int | str]] = [] if level is None else [("thinkingLevel", level)]
+    if budget is not None and level is None:
+        thinking.append(("thinkingBudget", budget))
+    return _GeminiSettings(
+        0.0 if options.temperature is None and habits.samples else options.temperature,
+        options.top_p,
+        options.seed,
+        tuple(thinking),
+        options.media_resolution or "",
+        options.max_tokens,
+        budget if budget is not None else _ROOM_TO_THINK if thinks else 0,
+    )
+
+
+_GARBLED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"}
+
+
+def compose(request: Request, settings: _GeminiSettings, templates: BodyTemplates) -> Outgoing:
+    """Write a request."""
+    refuse_weighing(request, "Google")
+    return templates.outgoing(request, settings.limit(request), lambda text: _body_of(request, settings, text))
+
+
+def _body_of(request: Request, settings: _GeminiSettings, data: str) -> dict[str, Any]:
+    """Write the body around what comes from outside."""
+    slots = [{"inlineData": {"mimeType": image.media_type, "data": slot_of(image)}} for image in request.images]
+    return {
+        "systemInstruction": {"parts": [{"text": request.instructions}]},
+        "contents": [{"role": "user", "parts": [{"text": data}, *slots]}],
+        "generationConfig": {
+            "responseMimeType": "application/json",
+            "responseJsonSchema": schema_of(request.schema_type, "google-json"),
+            "maxOutputTokens": settings.limit(request),
+            **settings.generation(request.sample),
+        },
+    }
+
+
+def read(raw: bytes) -> Reply:
+    """Read a reply; what a filter stopped looks like any other until one asks why it ended."""
+    body = record(decoded(raw))
+    version = text(body.get("modelVersion"))
+    feedback = record(body.get("promptFeedback"))
+    blocked = text(feedback.get("blockReason"))
+    if blocked and blocked != "BLOCK_REASON_UNSPECIFIED":
+        return Reply("", usage(body.get("usageMetadata"), ""), "blocked", f"prompt: {blocked}", version)
+    candidates = records(body.get("candidates"))
+    if not candidates:
+        nothing = "no candidates in the reply" if body else why_no_object(raw)
+        return Reply("", usage(body.get("usageMetadata"), ""), "unreadable", nothing, version)
+    parts = records(record(candidates[0].get("content")).get("parts"))
+    reply_text = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
+    stop, detail = _ending(text(candidates[0].get("finishReason")), reply_text)
+    return Reply(reply_text, usage(body.get("usageMetadata"), reply_text), stop, detail, version)
+
+
+def _ending(reason: str, reply_text: str) -> tuple[Stop, str]:
+    """Return why a reply ended; reasons that are not known are taken for a filter's."""
+    if reason in ("", "FINISH_REASON_UNSPECIFIED"):
+        return ("end", "") if reply_text else ("unreadable", "nothing was said, and no reason given")
+    if reason == "STOP":
+        return "end", ""
+    if reason == "MAX_TOKENS":
+        return "length", how_cut(reply_text)
+    if reason in _GARBLED:
+        return "unreadable", reason
+    return "blocked", reason
+
+
+def usage(value: object, reply_text: str) -> Usage:
+    """Read what the provider counted, thoughts as output; count here where it did not. It leaves out counts of none."""
+    counts = Counts(value)
+    if not {"promptTokenCount", "candidatesTokenCount", "totalTokenCount"} & counts.stated.keys():
+        return usage_of_text(reply_text)
+    prompt, tools = counts.take("promptTokenCount"), counts.take("toolUsePromptTokenCount") or 0
+    thought = counts.take("thoughtsTokenCount") or 0
+    answer = counts.take("candidatesTokenCount") if counts.stated.get("candidatesTokenCount") is not None else 0
+    return counts.usage(
+        reply_text,
+        sent=None if prompt is None else prompt + tools,
+        came=None if answer is None or too_few(answer, reply_text) else answer + thought,
+        thought=thought,
+        cached=counts.take("cachedContentTokenCount") or 0,
+        total=counts.take("totalTokenCount"),
+    )
+
+
+# What tells the SDK to leave replies as they are; none of it is sent.
+_AS_IT_COMES: Mapping[str, object] = {"shouldReturnHttpResponse": True, "automaticFunctionCalling": {"disable": True}}
 
 
 class GoogleClient(RemoteClient):
     """Asks one model to generate content."""
 
     def batches(self) -> BatchClient:
-        """Give the batches of this client."""
+        """Return the batches of this client."""
         return GoogleBatches(self)
 
 
@@ -65,7 +194,7 @@ class GoogleConnection:
     async def ask(self, body: dict[str, Any]) -> object:
         """Ask once, with the contents and the configuration of a body as the SDK types them."""
         config = {name: value for name, value in body.items() if name not in ("contents", "generationConfig")}
-        config |= body.get("generationConfig", {}) | AS_IT_COMES
+        config |= body.get("generationConfig", {}) | _AS_IT_COMES
         return await self.sdk.aio.models.generate_content(
             model=self.model,
             contents=[self.types.Content.model_validate_json(msgspec.json.encode(each)) for each in body["contents"]],
@@ -91,7 +220,7 @@ def make(spec: Spec) -> GoogleClient:
     options = spec.read(GoogleOptions)
     base_url = GOOGLE.base_url(options.base_url)
     model = model_of(spec, model_for("text-google")).removeprefix("models/")
-    compose = partial(gemini_api.compose, settings=settings_of(model, options), templates=BodyTemplates())
+    written = partial(compose, settings=settings_of(model, options), templates=BodyTemplates())
     return GoogleClient(
         Identity("google", base_url, f"/{options.api_version}/models/{model}:generateContent", model),
         options,
@@ -99,27 +228,18 @@ def make(spec: Spec) -> GoogleClient:
         connect=lambda secret: GoogleConnection(
             base_url, model, secret, api_version=options.api_version, seconds=options.timeout
         ),
-        written=WireFormat(compose, gemini_api.wire, gemini_api.read),
+        written=WireFormat(written, partial(filled, write=encoded), read),
     )
 
 
 KEY = "key"
 
-NOT_DONE: Mapping[int, FailureKind] = {
-    1: "timeout",
-    4: "timeout",
-    8: "busy",
-    10: "server",
-    13: "server",
-    14: "server",
-}
-"""Codes of google.rpc that may pass: cancelled, deadline, exhausted, aborted, internal, unavailable."""
-
-STATUS_OF = {3: 400, 5: 404, 7: 403, 9: 400, 11: 400, 16: 401}
-"""The others, as the status that they have over HTTP."""
+# Codes of google.rpc that may pass: cancelled, deadline, exhausted, aborted, internal, unavailable.
+_NOT_DONE: Mapping[int, FailureKind] = {1: "timeout", 4: "timeout", 8: "busy", 10: "server", 13: "server", 14: "server"}
+_STATUS_OF = {3: 400, 5: 404, 7: 403, 9: 400, 11: 400, 16: 401}  # the others, as the status that they have over HTTP
 
 
-class Trouble(msgspec.Struct):
+class _Trouble(msgspec.Struct):
     """The status of a request that failed."""
 
     code: Status = 0
@@ -129,7 +249,7 @@ class Trouble(msgspec.Struct):
 NOTHING = msgspec.Raw(b"null")
 
 
-class ResultLine(msgspec.Struct):
+class _ResultLine(msgspec.Struct):
     """A line of a file of results, or an element of inline results, its response untouched."""
 
     key: str | None = None
@@ -138,27 +258,20 @@ class ResultLine(msgspec.Struct):
     error: msgspec.Raw = NOTHING
 
 
-class RequestLine(msgspec.Struct):
+class _RequestLine(msgspec.Struct):
     """A line of an input file, its request untouched."""
 
     key: str
     request: msgspec.Raw
 
 
-def request_line(name: str, body: bytes) -> bytes:
-    """Write the line of one request around its body."""
+def _request_line(name: str, body: bytes) -> bytes:
     return b'{"key":' + msgspec.json.encode(name) + b',"request":' + body + b"}\n"
-
-
-def inline_requests(lines: bytes) -> list[object]:
-    """Make of lines what goes inline: the key moves into the metadata."""
-    rows = msgspec.json.Decoder(RequestLine).decode_lines(lines)
-    return [{"request": msgspec.json.decode(row.request), "metadata": {KEY: row.key}} for row in rows]
 
 
 def result_of(line: bytes) -> BatchResult | None:
     """Read a line or an element of results; None where it cannot be read or has no key."""
-    row: ResultLine | None = decoded(line, ResultLine)
+    row: _ResultLine | None = decoded(line, _ResultLine)
     if row is None:
         return None
     name = row.key or (row.metadata or {}).get(KEY)
@@ -166,28 +279,27 @@ def result_of(line: bytes) -> BatchResult | None:
         return None
     if bytes(row.response) != b"null":
         return BatchResult(name, "reply", 200, bytes(row.response))
-    return error_of(name, bytes(row.error))
+    return _error_of(name, bytes(row.error))
 
 
-def error_of(name: str, raw: bytes) -> BatchResult:
+def _error_of(name: str, raw: bytes) -> BatchResult:
     """Read why a request has no response; its code is one of google.rpc, or one of HTTP."""
     try:
-        trouble = msgspec.json.decode(raw, type=Trouble)
+        trouble = msgspec.json.decode(raw, type=_Trouble)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return BatchResult(name, "server", 0, raw, "neither a response nor an error")
-    status = STATUS_OF.get(trouble.code, trouble.code)
-    if trouble.code in NOT_DONE or status < 400:
-        kind = NOT_DONE.get(trouble.code, "server")
+    status = _STATUS_OF.get(trouble.code, trouble.code)
+    if trouble.code in _NOT_DONE or status < 400:
+        kind = _NOT_DONE.get(trouble.code, "server")
         return BatchResult(name, kind, status, raw, trouble.message)
     failure = failure_of(status, {}, msgspec.json.encode({"error": {"code": status, "message": trouble.message}}))
     return BatchResult(name, failure.kind, status, raw, failure.detail)
 
 
-FILE_SECONDS = 3600.0
+_FILE_SECONDS = 3600.0
+# Up to here a job goes inline: the provider takes 20 MB, and the SDK's escapes make three of one.
 INLINE_BYTES = 6_000_000
-"""Up to here a job goes inline: the provider takes 20 MB, and the SDK's escapes make three of one."""
-
-STATES: Mapping[str, JobState] = {
+_STATES: Mapping[str, JobState] = {
     "SUCCEEDED": "done",
     "PARTIALLY_SUCCEEDED": "done",
     "FAILED": "failed",
@@ -209,11 +321,15 @@ class GoogleBatches:
 
     def compose(self, request: Request) -> Outgoing:
         """Write a request as it leaves in a batch, where the schema stands in the other field."""
-        return batch_form(request, self.client.compose(request))
+        outgoing = self.client.compose(request)
+        body = msgspec.json.decode(outgoing.body)
+        body["generationConfig"].pop("responseJsonSchema", None)  # ignored in a batch
+        body["generationConfig"]["responseSchema"] = schema_of(request.schema_type, "google-schema")
+        return replace(outgoing, body=canonical_json(body))
 
     def line(self, row: BatchRow) -> bytes:
         """Write the line of one row."""
-        return request_line(row.name, self.client.written.wire(row.outgoing))
+        return _request_line(row.name, self.client.written.wire(row.outgoing))
 
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         """Bring up the file, if the lines are too large to go inline."""
@@ -221,7 +337,7 @@ class GoogleBatches:
             return ""
         lines.seek(0)
         config = {"display_name": tag, "mime_type": "application/jsonl"}
-        _, stored = await self.through(lambda sdk: sdk.files.upload(file=lines, config=config), FILE_SECONDS)
+        _, stored = await self.through(lambda sdk: sdk.files.upload(file=lines, config=config), _FILE_SECONDS)
         name = getattr(stored, "name", None)
         if not name:
             raise Failure("server", "an answer that names no file", status=200)
@@ -233,7 +349,9 @@ class GoogleBatches:
         config: dict[str, Any] = {"display_name": tag}
         if not upload:
             lines.seek(0)
-            inline = {"requests": {"requests": inline_requests(lines.read())}}
+            rows = msgspec.json.Decoder(_RequestLine).decode_lines(lines.read())
+            requests = [{"request": msgspec.json.decode(row.request), "metadata": {KEY: row.key}} for row in rows]
+            inline = {"requests": {"requests": requests}}
             source = {"inlined_requests": []}
             config["http_options"] = {"extra_body": {"batch": {"inputConfig": inline}}}
         return await self.job_from(lambda sdk: sdk.batches.create(model=self.model, src=source, config=config))
@@ -246,7 +364,7 @@ class GoogleBatches:
             listed = await self.raw(
                 lambda sdk, page=page: sdk.batches.list(config={"page_size": 100, "page_token": page})
             )
-            found += [job_of(operation) for operation in listed.get("operations") or []]
+            found += [_job_of(operation) for operation in listed.get("operations") or []]
             page = listed.get("nextPageToken")
             if not page:
                 return sorted((job for job in found if job.tag == tag), key=lambda job: (job.created, job.number))
@@ -268,7 +386,7 @@ class GoogleBatches:
         for element in job.inline:
             yield result_of(element)
         for name in job.outputs:
-            current, _ = await self.through(lambda sdk, name=name: sdk.files.download(file=name), FILE_SECONDS)
+            current, _ = await self.through(lambda sdk, name=name: sdk.files.download(file=name), _FILE_SECONDS)
             for line in current.received.splitlines():
                 if line.strip():
                     yield result_of(line)
@@ -279,7 +397,7 @@ class GoogleBatches:
 
     async def job_from(self, ask: Callable[..., Awaitable[object]]) -> Job:
         """Ask for a job, and read it."""
-        job = job_of(await self.raw(ask))
+        job = _job_of(await self.raw(ask))
         if not job.number:
             raise Failure("server", "an answer that names no job", status=200)
         return job
@@ -297,28 +415,20 @@ class GoogleBatches:
         return await self.client.through(lambda opened: ask(opened.sdk.aio), seconds=seconds, largest=None)
 
 
-def batch_form(request: Request, outgoing: Outgoing) -> Outgoing:
-    """Write a request for a batch: the field of the JSON schema is ignored there, so the schema goes into the other."""
-    body = msgspec.json.decode(outgoing.body)
-    body["generationConfig"].pop("responseJsonSchema", None)
-    body["generationConfig"]["responseSchema"] = schema_of(request.schema_type, "google-schema")
-    return replace(outgoing, body=canonical_json(body))
-
-
-def job_of(operation: Mapping[str, Any]) -> Job:
+def _job_of(operation: Mapping[str, Any]) -> Job:
     """Read what the provider says of a batch."""
-    told = record(operation.get("metadata"))
-    output = record(told.get("output")) or record(operation.get("response"))
+    metadata = record(operation.get("metadata"))
+    output = record(metadata.get("output")) or record(operation.get("response"))
     inline = records(record(output.get("inlinedResponses")).get("inlinedResponses"))
-    trouble = record(operation.get("error")) or record(told.get("error"))
-    state = STATES.get(str(told.get("state", "")).rpartition("_STATE_")[2], "waiting")
-    failure = error_of("", msgspec.json.encode(trouble))
+    trouble = record(operation.get("error")) or record(metadata.get("error"))
+    state = _STATES.get(str(metadata.get("state", "")).rpartition("_STATE_")[2], "waiting")
+    failure = _error_of("", msgspec.json.encode(trouble))
     return Job(
         str(operation.get("name") or ""),
         "failed" if trouble and state in {"waiting", "running"} else state,
-        tag=str(told.get("displayName") or ""),
-        created=seconds_of(told.get("createTime")),
-        counted=counted(record(told.get("batchStats"))),
+        tag=str(metadata.get("displayName") or ""),
+        created=_seconds_of(metadata.get("createTime")),
+        counted=counted(record(metadata.get("batchStats"))),
         outputs=(str(output["responsesFile"]),) if output.get("responsesFile") else (),
         inline=tuple(msgspec.json.encode(element) for element in inline),
         kind=failure.kind if failure.kind in {"busy", "fatal"} else "server",
@@ -335,7 +445,7 @@ def counted(stats: Mapping[str, Any]) -> int | None:
         return None
 
 
-def seconds_of(text: object) -> float:
+def _seconds_of(text: object) -> float:
     """Read a time as seconds since 1970; 0 where there is none."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()

@@ -10,11 +10,11 @@ import orjson
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import IntegrityError
 from culturekit.llm.client import Image, Outgoing, Request
-from culturekit.llm.untrusted.untrusted import user_message
+from culturekit.llm.untrusted import user_message
 
-MARK = "\x00the text goes here\x00"
-MARK_WRITTEN = orjson.dumps(MARK)
-MOST_KEPT = 64
+_MARK = "\x00the text goes here\x00"
+_MARK_WRITTEN = orjson.dumps(_MARK)
+_MOST_KEPT = 64
 
 
 class BodyTemplates:
@@ -22,25 +22,25 @@ class BodyTemplates:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self.kept: dict[object, tuple[bytes, bytes]] = {}
-
-    def body(self, key: object, text: str, write: Callable[[str], Any]) -> bytes:
-        """Give the canonical JSON of `write(text)`; two calls with the same key may differ in the text only."""
-        ends = self.kept.get(key)
-        if ends is None:
-            head, *tails = canonical_json(write(MARK)).split(MARK_WRITTEN)
-            if len(tails) != 1:
-                return canonical_json(write(text))
-            if len(self.kept) >= MOST_KEPT:
-                self.kept.clear()
-            ends = self.kept[key] = (head, tails[0])
-        return ends[0] + orjson.dumps(text) + ends[1]
+        self._kept: dict[object, tuple[bytes, bytes]] = {}
 
     def outgoing(self, request: Request, limit: int, write: Callable[[str], Any], *also: object) -> Outgoing:
         """Write a request of so many tokens at most; `also` names what else in its body is not the text."""
         slots = tuple(map(slot_of, request.images))
         key = (request.instructions, request.schema_type, request.sample, limit, slots, *also)
-        return Outgoing(self.body(key, user_message(request.data), write), request.images, request.sample, limit)
+        return Outgoing(self._body(key, user_message(request.data), write), request.images, request.sample, limit)
+
+    def _body(self, key: object, text: str, write: Callable[[str], Any]) -> bytes:
+        """Write the canonical JSON of `write(text)`; two calls with the same key may differ in the text only."""
+        ends = self._kept.get(key)
+        if ends is None:
+            head, *tails = canonical_json(write(_MARK)).split(_MARK_WRITTEN)
+            if len(tails) != 1:
+                return canonical_json(write(text))
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            ends = self._kept[key] = (head, tails[0])
+        return ends[0] + orjson.dumps(text) + ends[1]
 
 
 def slot_of(image: Image) -> str:
@@ -58,17 +58,26 @@ def encoded(image: Image) -> str:
     return base64.b64encode(image.content).decode("ascii")
 
 
-def filled(outgoing: Outgoing, fill: Callable[[Any, dict[str, Image]], int]) -> bytes:
-    """Write the bytes that leave: the body as it stands, with `fill` putting the images in their slots.
-
-    `fill` changes the decoded body and says how many slots it filled, which must be all.
-    """
+def filled(outgoing: Outgoing, write: Callable[[Image], str]) -> bytes:
+    """Write the bytes that leave: the body as it is, with each image written into its slot."""
     if not outgoing.images:
         return outgoing.body
-    body = msgspec.json.decode(outgoing.body)
-    count = fill(body, {slot_of(image): image for image in outgoing.images})
+    body, written = msgspec.json.decode(outgoing.body), {slot_of(image): write(image) for image in outgoing.images}
+    count = _fill(body, written)
     if count != len(outgoing.images):
         raise IntegrityError(
             "the images of a request do not fit its body", expected=f"{len(outgoing.images)} slots", found=str(count)
         )
     return canonical_json(body)
+
+
+def _fill(node: Any, written: dict[str, str]) -> int:  # noqa: ANN401 - JSON of our own
+    """Fill the slots below a node, which are whole texts, and count them."""
+    count = 0
+    for key, below in node.items() if isinstance(node, dict) else enumerate(node):
+        if isinstance(below, dict | list):
+            count += _fill(below, written)
+        elif isinstance(below, str) and below in written:
+            node[key] = written[below]
+            count += 1
+    return count

@@ -9,10 +9,10 @@ from culturekit.core.errors import UsageError
 from culturekit.core.pictures.picture_reading import Pixels
 from culturekit.llm.client import Image
 
-LONGEST_SIDE = 1024
+_LONGEST_SIDE = 1024
 
 
-def image_of(pixels: Pixels, *, longest: int = LONGEST_SIDE) -> Image:
+def image_of(pixels: Pixels, *, longest: int = _LONGEST_SIDE) -> Image:
     """Scale the longer side of a picture down to at most `longest` pixels, and write it in the one way.
 
     Nothing of a file but its pixels remains: no place, no camera, no thumbnail.

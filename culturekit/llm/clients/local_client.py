@@ -1,25 +1,217 @@
 """A transformers model in this process, from a folder: texts, and images where the model sees."""
 
 import asyncio
+import io
 import threading
-from collections.abc import Mapping
-from functools import cached_property
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+from PIL import Image as Picture
 
 from culturekit.core.digests import canonical_json, digest_tree
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec
-from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage, how_cut
+from culturekit.core.torch_places import needed_package
+from culturekit.llm.client import Failure, Identity, Image, Outgoing, Rate, Reply, Request, Usage, how_cut
 from culturekit.llm.clients.client_options import LocalOptions
-from culturekit.llm.clients.local_model import LocalModel, Turn
-from culturekit.llm.reading.json_values import decoded, record, records, text
-from culturekit.llm.reading.shape_reading import shape_of
-from culturekit.llm.rows import expected_shape
-from culturekit.llm.untrusted.untrusted import user_message
+from culturekit.llm.json_values import decoded, record, records, text
+from culturekit.llm.reply_schema import expected_shape, shape_of
+from culturekit.llm.rows import WeighedToken
+from culturekit.llm.untrusted import user_message
 from culturekit.llm.usage import Counts
+
+# What stands for a token that is added, in whatever else has a number for each token; 0 elsewhere.
+_FILLED = {"attention_mask": 1}
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One question as it was composed."""
+
+    instructions: str
+    data: str
+    max_new_tokens: int
+    seed: int
+    temperature: float | None
+    top_p: float | None
+    weighed: tuple[str, ...] = ()
+
+
+class _Generated(msgspec.Struct, frozen=True):
+    """One reply."""
+
+    text: str
+    stop: Literal["end", "length", "time"]
+    input_tokens: int
+    output_tokens: int
+
+
+class _Weighed(msgspec.Struct, frozen=True):
+    """How probable a reply begins with each of some texts; nothing was generated."""
+
+    text: str
+    stop: Literal["end"]
+    input_tokens: int
+    output_tokens: int
+    tokens: list[WeighedToken]
+
+
+class LocalModel:
+    """A model, and what turns chats into its tokens; one generation at a time."""
+
+    def __init__(self, folder: Path, *, device: str, dtype: str) -> None:
+        """Load both from the folder alone."""
+        needed = partial(needed_package, kind="client local", extra="embed")
+        self.torch, transformers = needed("torch"), needed("transformers")
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        self.sees = getattr(config, "vision_config", None) is not None
+        kind = transformers.AutoModelForImageTextToText if self.sees else transformers.AutoModelForCausalLM
+        words = transformers.AutoProcessor if self.sees else transformers.AutoTokenizer
+        self.transformers = transformers
+        self.words: Any = words.from_pretrained(folder, local_files_only=True)
+        self.tokenizer: Any = self.words.tokenizer if self.sees else self.words
+        self.device = device if device != "auto" else "cuda" if self.torch.cuda.is_available() else "cpu"
+        chosen = dtype if dtype == "auto" else getattr(self.torch, dtype)
+        self.model: Any = kind.from_pretrained(folder, local_files_only=True, dtype=chosen).to(self.device).eval()
+        self.has_template = bool(getattr(self.words, "chat_template", None))
+
+    def generate(self, turn: Turn, images: Sequence[Image], *, seconds: float, stopped: threading.Event) -> _Generated:
+        """Generate one reply, the likeliest tokens or drawn from a seed; stop when told, or when the time is over."""
+        if images and not self.sees:
+            raise UsageError("this model sees no images", found=f"{len(images)} images", hint="Choose a vision model.")
+        inputs = self.tokens(turn, images).to(self.device)
+        length = int(inputs["input_ids"].shape[1])
+        until = time.monotonic() + seconds
+        over = _StopWhen(self.torch, lambda: stopped.is_set() or time.monotonic() > until)
+        drawn: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+        if turn.temperature is not None:
+            drawn = {"do_sample": True, "temperature": turn.temperature, "top_p": turn.top_p or 1.0, "top_k": 0}
+        with self.torch.inference_mode(), self.torch.random.fork_rng():
+            self.torch.manual_seed(turn.seed)
+            sequences = self.model.generate(
+                **inputs,
+                **drawn,
+                max_new_tokens=turn.max_new_tokens,
+                stopping_criteria=self.transformers.StoppingCriteriaList([over]),
+                pad_token_id=self.padding(),
+            )
+        tokens = sequences[0, length:].tolist()
+        ended = bool(tokens) and tokens[-1] in self.ends()
+        stop: Literal["end", "length", "time"] = "end" if ended else "time" if over.struck else "length"
+        return _Generated(self.tokenizer.decode(tokens, skip_special_tokens=True), stop, length, len(tokens))
+
+    def weigh(self, turn: Turn, images: Sequence[Image]) -> _Weighed:
+        """Return how probable it is that the reply begins with each of some texts."""
+        if images and not self.sees:
+            raise UsageError("this model sees no images", found=f"{len(images)} images", hint="Choose a vision model.")
+        inputs = self.tokens(turn, images).to(self.device)
+        found = _weighed_texts(self.torch, self.model, self.tokenizer, inputs, turn.weighed)
+        likeliest = max(found, key=lambda item: item.logprob)
+        return _Weighed(likeliest.token, "end", int(inputs["input_ids"].shape[1]), 1, found)
+
+    def tokens(self, turn: Turn, images: Sequence[Image]) -> Any:  # noqa: ANN401 - a batch of tensors
+        """Write a question as the model was taught to read it."""
+        if not self.has_template:
+            return self.tokenizer(f"{turn.instructions}\n\n{turn.data}\n", return_tensors="pt")
+        pictures = [Picture.open(io.BytesIO(image.content)).convert("RGB") for image in images]
+        content: Any = turn.data
+        if self.sees:
+            content = [{"type": "image"} for _ in pictures] + [{"type": "text", "text": turn.data}]
+        instructions: Any = [{"type": "text", "text": turn.instructions}] if self.sees else turn.instructions
+        chat = [{"role": "system", "content": instructions}, {"role": "user", "content": content}]
+        written = self.words.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+        if self.sees:
+            return self.words(text=[written], images=pictures or None, return_tensors="pt", add_special_tokens=False)
+        return self.tokenizer(written, return_tensors="pt", add_special_tokens=False)
+
+    def ends(self) -> set[int]:
+        """Return the tokens that end a reply."""
+        configured = self.model.generation_config.eos_token_id
+        listed = configured if isinstance(configured, list) else [configured]
+        return {token for token in (*listed, self.tokenizer.eos_token_id) if token is not None}
+
+    def padding(self) -> int | None:
+        """Return the token that fills up, which a batch of one never needs but generation asks for."""
+        pad: int | None = self.tokenizer.pad_token_id
+        return min(self.ends(), default=None) if pad is None else pad
+
+
+class _StopWhen:
+    """Tells a generation to stop; `struck` says that it was told so."""
+
+    def __init__(self, torch: Any, over: Any) -> None:  # noqa: ANN401 - a module, a function
+        self.torch = torch
+        self.over = over
+        self.struck = False
+
+    def __call__(self, tokens: Any, scores: Any, **_: Any) -> Any:  # noqa: ANN401 - tensors
+        """Look before each token."""
+        self.struck = self.struck or bool(self.over())
+        return self.torch.full((tokens.shape[0],), self.struck, dtype=self.torch.bool, device=tokens.device)
+
+
+def _weighed_texts(
+    torch: Any,  # noqa: ANN401 - a module
+    model: Any,  # noqa: ANN401 - a model of transformers
+    tokenizer: Any,  # noqa: ANN401 - a tokenizer of transformers
+    inputs: Mapping[str, Any],
+    texts: Sequence[str],
+) -> list[WeighedToken]:
+    """Weigh texts that a reply may begin with, each by all of its tokens.
+
+    Texts that are the same tokens count once, and so does one that only goes on where another ends: the
+    probabilities add up to at most 1.
+    """
+    chosen = distinct({text: written(tokenizer, text) for text in texts})
+    if not chosen:
+        raise UsageError("the model's tokenizer can write none of these texts", found=", ".join(map(repr, texts)))
+    after: dict[tuple[int, ...], Any] = {}
+    found = []
+    for chosen_text, tokens in chosen.items():
+        total = 0.0
+        for place, token in enumerate(tokens):
+            if tokens[:place] not in after:
+                after[tokens[:place]] = _next_token(torch, model, inputs, tokens[:place])
+            total += float(after[tokens[:place]][token])
+        found.append(WeighedToken(chosen_text, min(total, 0.0)))
+    return found
+
+
+def written(tokenizer: Any, text: str) -> tuple[int, ...]:  # noqa: ANN401 - a tokenizer of transformers
+    """Write a text in tokens; nothing where it has letters that the tokenizer does not know."""
+    tokens = tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+    return () if tokenizer.unk_token_id is not None and tokenizer.unk_token_id in tokens else tokens
+
+
+def distinct(written_texts: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Keep texts of which none begins as another one does that is whole."""
+    kept: dict[str, tuple[int, ...]] = {}
+    for words, tokens in sorted(written_texts.items(), key=lambda item: (len(item[1]), item[0])):
+        if tokens and not any(tokens[: len(other)] == other for other in kept.values()):
+            kept[words] = tokens
+    return kept
+
+
+def _next_token(torch: Any, model: Any, inputs: Mapping[str, Any], prefix: tuple[int, ...]) -> Any:  # noqa: ANN401
+    """Return the log probability of every token after the question and a beginning of the reply."""
+    given = dict(inputs)
+    ids = given["input_ids"]
+    added = torch.tensor([prefix], dtype=ids.dtype, device=ids.device)
+    if model.config.is_encoder_decoder:
+        start = torch.full((1, 1), model.config.decoder_start_token_id, dtype=ids.dtype, device=ids.device)
+        given["decoder_input_ids"] = torch.cat([start, added], dim=1)
+    elif prefix:
+        length = ids.shape[1]
+        for name, value in inputs.items():
+            if getattr(value, "shape", None) == (1, length) and name != "input_ids":
+                given[name] = torch.cat([value, torch.full_like(value[:, : len(prefix)], _FILLED.get(name, 0))], dim=1)
+        given["input_ids"] = torch.cat([ids, added], dim=1)
+    with torch.inference_mode():
+        logits = model(**given).logits[0, -1]
+    return torch.log_softmax(logits.double(), dim=-1).cpu()
 
 
 class LocalClient:
@@ -67,8 +259,12 @@ class LocalClient:
     def compose(self, request: Request) -> Outgoing:
         """Write down all that decides the reply."""
         limit = self.settings.max_tokens or request.max_tokens
+        instructions = request.instructions
+        if not request.weighed:  # nothing else holds the model to the shape
+            shape = expected_shape(shape_of(request.schema_type).root)
+            instructions += f"\n\nReply with nothing but one JSON object of this shape:\n{shape}"
         body: dict[str, object] = {
-            "instructions": request.instructions if request.weighed else with_shape(request),
+            "instructions": instructions,
             "data": user_message(request.data),
             "images": [image.sha256 for image in request.images],
             "max_new_tokens": limit,
@@ -98,39 +294,28 @@ class LocalClient:
                 raise Failure("connection", "the question was called off")
             if body.weighed:
                 return msgspec.json.encode(self.loaded.weigh(body, outgoing.images))
-            said = self.loaded.generate(body, outgoing.images, seconds=self.settings.timeout, stopped=stopped)
-        if said.stop == "time":
+            reply_text = self.loaded.generate(body, outgoing.images, seconds=self.settings.timeout, stopped=stopped)
+        if reply_text.stop == "time":
             raise Failure("timeout", f"no whole reply within {self.settings.timeout:g} s")
-        return msgspec.json.encode(said)
+        return msgspec.json.encode(reply_text)
 
     def read(self, raw: bytes) -> Reply:
         """Read a reply as `send` wrote it."""
         body = record(decoded(raw))
         if "text" not in body:
             return Reply("", stop="unreadable", detail="not a reply of this client")
-        said = text(body["text"])
+        reply_text = text(body["text"])
         counts = Counts(body)
         usage = Usage(counts.take("input_tokens") or 0, counts.take("output_tokens") or 0)
         if body.get("stop") == "length":
-            return Reply(said, usage, "length", how_cut(said), self.model)
-        tokens = tuple(filter(None, map(one_token, records(body.get("tokens")))))
-        return Reply(said, usage, "end", "", self.model, tokens)
+            return Reply(reply_text, usage, "length", how_cut(reply_text), self.model)
+        pairs = [(text(item.get("token")), item.get("logprob")) for item in records(body.get("tokens"))]
+        tokens = tuple((token, float(value)) for token, value in pairs if isinstance(value, int | float))
+        return Reply(reply_text, usage, "end", "", self.model, tokens)
 
     async def close(self) -> None:
         """Let go of the model."""
         self.loaded = None
-
-
-def with_shape(request: Request) -> str:
-    """Write the instructions with the shape of the reply, to which nothing else holds the model."""
-    shape = expected_shape(shape_of(request.schema_type).root)
-    return f"{request.instructions}\n\nReply with nothing but one JSON object of this shape:\n{shape}"
-
-
-def one_token(item: dict[str, Any]) -> tuple[str, float] | None:
-    """Read a beginning of a reply and its probability as `send` wrote them; what was no number stands there as null."""
-    logprob = item.get("logprob")
-    return (text(item.get("token")), float(logprob)) if isinstance(logprob, int | float) else None
 
 
 def make(spec: Spec) -> LocalClient:

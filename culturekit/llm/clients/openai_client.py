@@ -11,34 +11,30 @@ import msgspec
 from culturekit.core.registry import Spec, needing
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, BatchRow, Job, JobState, Status
 from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Request
-from culturekit.llm.clients import chat_completions, responses_api
+from culturekit.llm.clients import openai_wire
 from culturekit.llm.clients.client_options import OpenAIOptions
-from culturekit.llm.clients.image_slots import BodyTemplates
-from culturekit.llm.clients.openai_settings import Settings, settings_of
-from culturekit.llm.clients.remote_client import Connection, RemoteClient, WireFormat, model_of
-from culturekit.llm.clients.sending import http_client
+from culturekit.llm.clients.image_slots import BodyTemplates, data_url, filled
+from culturekit.llm.clients.remote_client import Connection, RemoteClient, WireFormat, http_client, model_of
 from culturekit.llm.endpoints import NO_KEY, OPENAI
 from culturekit.llm.failures import failure_of
+from culturekit.llm.json_values import decoded
 from culturekit.llm.models import model_for
-from culturekit.llm.reading.json_values import decoded
-from culturekit.llm.untrusted.redaction import Secret
+from culturekit.llm.redaction import Secret
 
-ENDPOINTS = {"chat": "/chat/completions", "responses": "/responses"}
-CREATES: Mapping[str, Callable[[Any], Callable[..., Awaitable[object]]]] = {
+_ENDPOINTS = {"chat": "/chat/completions", "responses": "/responses"}
+# What asks each endpoint, of the SDK that leaves replies as they came.
+_CREATES: Mapping[str, Callable[[Any], Callable[..., Awaitable[object]]]] = {
     "/chat/completions": lambda raw: raw.chat.completions.create,
     "/responses": lambda raw: raw.responses.create,
     "/images/generations": lambda raw: raw.images.generate,
 }
-"""What asks each endpoint, of the SDK that leaves replies as they came."""
-
-FORMATS = {"chat": chat_completions, "responses": responses_api}
 
 
 class OpenAIClient(RemoteClient):
     """Asks one model for chat completions or responses."""
 
     def batches(self) -> BatchClient:
-        """Give the batches of this client."""
+        """Return the batches of this client."""
         return OpenAIBatches(self)
 
 
@@ -53,9 +49,9 @@ class OpenAIConnection:
             base_url=base_url,
             max_retries=0,
             timeout=seconds,
-            http_client=http_client(httpx_of(sdk), seconds=seconds),
+            http_client=http_client(_httpx_of(sdk), seconds=seconds),
         )
-        self.create = CREATES[endpoint](self.sdk.with_raw_response)
+        self.create = _CREATES[endpoint](self.sdk.with_raw_response)
         self.arguments = frozenset(inspect.signature(self.create).parameters)
 
     async def ask(self, body: dict[str, Any]) -> object:
@@ -75,7 +71,7 @@ def openai_sdk() -> Any:  # noqa: ANN401 - a module
         return importlib.import_module("openai")
 
 
-def httpx_of(sdk: Any) -> Any:  # noqa: ANN401 - modules
+def _httpx_of(sdk: Any) -> Any:  # noqa: ANN401 - modules
     """Find the httpx that the SDK uses, which is another one from version 3 on."""
     kinds = (kind for kind in sdk.DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
     return importlib.import_module(next(kinds).__module__.partition(".")[0])
@@ -86,53 +82,52 @@ def make(spec: Spec) -> OpenAIClient:
     options = spec.read(OpenAIOptions)
     base_url = OPENAI.base_url(options.base_url)
     model = model_of(spec, model_for("text-small"))
-    endpoint = ENDPOINTS[options.api]
-    settings = settings_of(model, base_url, options)
+    endpoint = _ENDPOINTS[options.api]
+    settings = openai_wire.settings_of(model, base_url, options)
+    chat = options.api == "chat"
+    compose = openai_wire.compose_completion if chat else openai_wire.compose_response
     client = OpenAIClient(
         Identity("openai", base_url, endpoint, model),
         options,
         key=partial(OPENAI.key, options.key_variable, base_url),
         connect=lambda secret: OpenAIConnection(base_url, endpoint, secret, options.timeout),
-        written=format_of(options.api, settings),
+        written=WireFormat(
+            partial(compose, settings=settings, templates=BodyTemplates()),
+            partial(filled, write=data_url),
+            openai_wire.read_completion if chat else openai_wire.read_response,
+        ),
     )
     if not OPENAI.owns(base_url):
         client.caveat = "The server is not OpenAI's own: whether it enforces the schema of replies is for it to decide."
     return client
 
 
-def format_of(api: str, settings: Settings) -> WireFormat:
-    """Choose how requests and replies look."""
-    chosen = FORMATS[api]
-    return WireFormat(partial(chosen.compose, settings=settings, templates=BodyTemplates()), chosen.wire, chosen.read)
+_NOT_DONE: Mapping[str, FailureKind] = {"batch_expired": "timeout", "batch_cancelled": "timeout"}
 
 
-NOT_DONE: Mapping[str, FailureKind] = {"batch_expired": "timeout", "batch_cancelled": "timeout"}
-"""Errors of rows that were never looked at."""
-
-
-class Response(msgspec.Struct):
+class _Response(msgspec.Struct):
     """The reply to one line, its body untouched."""
 
     status_code: Status = 0
     body: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class Trouble(msgspec.Struct):
+class _Trouble(msgspec.Struct):
     """Why there is no reply to a line."""
 
     code: str | None = None
     message: str | None = None
 
 
-class ResultLine(msgspec.Struct):
+class _ResultLine(msgspec.Struct):
     """A line of an output or error file."""
 
     custom_id: str
-    response: Response | None = None
-    error: Trouble | None = None
+    response: _Response | None = None
+    error: _Trouble | None = None
 
 
-def request_line(name: str, url: str, body: bytes) -> bytes:
+def _request_line(name: str, url: str, body: bytes) -> bytes:
     """Write the line of one request around its body."""
     head = msgspec.json.encode({"custom_id": name, "method": "POST", "url": url})
     return head[:-1] + b',"body":' + body + b"}\n"
@@ -140,7 +135,7 @@ def request_line(name: str, url: str, body: bytes) -> bytes:
 
 def result_of(line: bytes) -> BatchResult | None:
     """Read a line of results; None where it cannot be read."""
-    row: ResultLine | None = decoded(line, ResultLine)
+    row: _ResultLine | None = decoded(line, _ResultLine)
     if row is None:
         return None
     response, trouble = row.response, row.error
@@ -151,22 +146,19 @@ def result_of(line: bytes) -> BatchResult | None:
         return BatchResult(row.custom_id, failure.kind, response.status_code, bytes(response.body), failure.detail)
     code = (trouble.code if trouble else None) or "no response and no error"
     detail = f"{code}: {(trouble.message if trouble else None) or ''}"
-    return BatchResult(row.custom_id, NOT_DONE.get(code, "server"), 0, line.strip(), detail)
+    return BatchResult(row.custom_id, _NOT_DONE.get(code, "server"), 0, line.strip(), detail)
 
 
 TAG = "culturekit_job"
-FILE_SECONDS = 3600.0
-"""How long a file may take to go up or come down."""
-
-STATES: Mapping[str, JobState] = {
+_FILE_SECONDS = 3600.0  # how long a file may take to go up or come down
+_STATES: Mapping[str, JobState] = {
     "completed": "done",
     "failed": "failed",
     "expired": "expired",
     "cancelled": "cancelled",
     "validating": "waiting",
 }
-CROWDED = "token_limit_exceeded"
-"""So much of ours is waiting there already that no more is taken."""
+_CROWDED = "token_limit_exceeded"  # so much of ours is waiting there already that no more is taken
 
 
 class OpenAIBatches:
@@ -185,24 +177,24 @@ class OpenAIBatches:
 
     def line(self, row: BatchRow) -> bytes:
         """Write the line of one row."""
-        return request_line(row.name, self.url, self.client.written.wire(row.outgoing))
+        return _request_line(row.name, self.url, self.client.written.wire(row.outgoing))
 
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         """Bring up the file."""
         lines.seek(0)
         file = (f"{tag}.jsonl", lines, "application/jsonl")
-        stored = await self.ask(lambda sdk, more: sdk.files.create(file=file, purpose="batch", **more), FILE_SECONDS)
+        stored = await self.ask(lambda sdk, more: sdk.files.create(file=file, purpose="batch", **more), _FILE_SECONDS)
         return named(stored)
 
     async def create(self, lines: BinaryIO, *, upload: str, tag: str) -> Job:
         """Create the batch of an uploaded file."""
         del lines
         wanted = {"endpoint": self.url, "completion_window": "24h", "metadata": {TAG: tag}}
-        return read_job(await self.ask(lambda sdk, more: sdk.batches.create(input_file_id=upload, **wanted, **more)))
+        return _read_job(await self.ask(lambda sdk, more: sdk.batches.create(input_file_id=upload, **wanted, **more)))
 
     async def find(self, tag: str) -> list[Job]:
         """Go through all batches there are for those with a tag."""
-        found = [job_of(batch) async for batch in self.listed()]
+        found = [_job_of(batch) async for batch in self.listed()]
         return sorted((job for job in found if job.tag == tag), key=lambda job: (job.created, job.number))
 
     async def listed(self) -> AsyncIterator[Any]:
@@ -225,12 +217,12 @@ class OpenAIBatches:
 
     async def poll(self, number: str) -> Job:
         """Ask how a batch is doing."""
-        return read_job(await self.ask(lambda sdk, more: sdk.batches.retrieve(number, **more)))
+        return _read_job(await self.ask(lambda sdk, more: sdk.batches.retrieve(number, **more)))
 
     async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
         """Read the file of outputs, then that of errors."""
         for name in job.outputs:
-            content = await self.ask(lambda sdk, more, name=name: sdk.files.content(name, **more), FILE_SECONDS)
+            content = await self.ask(lambda sdk, more, name=name: sdk.files.content(name, **more), _FILE_SECONDS)
             for line in content.content.splitlines():
                 if line.strip():
                     yield result_of(line)
@@ -250,14 +242,14 @@ class OpenAIBatches:
             absent = {} if self.client.secret else {"extra_headers": {"Authorization": openai_sdk().Omit()}}
             return ask(opened.sdk, absent)
 
-        _, made = await self.client.through(asked, seconds=seconds, largest=None)
-        if made is None:
+        _, answer = await self.client.through(asked, seconds=seconds, largest=None)
+        if answer is None:
             raise Failure("server", "an answer that cannot be read", status=200)
-        return made
+        return answer
 
 
 def named(stored: Any) -> str:  # noqa: ANN401 - a file of the SDK, or whatever a server brought in its place
-    """Give the name of a file that was brought up.
+    """Return the name of a file that was brought up.
 
     Raises:
         Failure: what came names none.
@@ -268,27 +260,23 @@ def named(stored: Any) -> str:  # noqa: ANN401 - a file of the SDK, or whatever 
     return str(name)
 
 
-def read_job(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
-    """Read what came for a batch, which may be anything.
-
-    Raises:
-        Failure: it is no batch.
-    """
+def _read_job(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
+    """Read what came for a batch, which may be anything."""
     try:
         if batch.id:
-            return job_of(batch)
+            return _job_of(batch)
     except (AttributeError, TypeError, ValueError):
         pass
     raise Failure("server", "an answer that names no batch", status=200)
 
 
-def job_of(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
+def _job_of(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
     """Read what the SDK says of a batch."""
     counts = batch.request_counts
-    kind, detail, rejected = trouble_of(getattr(batch.errors, "data", None) or [])
+    kind, detail, rejected = _trouble_of(getattr(batch.errors, "data", None) or [])
     return Job(
         str(batch.id),
-        STATES.get(batch.status, "running"),
+        _STATES.get(batch.status, "running"),
         tag=str((batch.metadata or {}).get(TAG, "")),
         created=float(batch.created_at or 0),
         counted=None if counts is None else (counts.completed or 0) + (counts.failed or 0),
@@ -299,14 +287,14 @@ def job_of(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
     )
 
 
-def trouble_of(errors: list[Any]) -> tuple[Any, str, tuple[tuple[int, str], ...]]:
+def _trouble_of(errors: list[Any]) -> tuple[Any, str, tuple[tuple[int, str], ...]]:
     """Read why a batch failed as a whole: what kind of failure that is, what was said, and which lines are to blame."""
     failures = [
         failure_of(400, {}, msgspec.json.encode({"error": {"code": error.code, "message": error.message}}))
         for error in errors
     ]
     detail = "; ".join(f"{error.code}: {error.message}" for error in errors[:3])
-    if any(error.code == CROWDED for error in errors):
+    if any(error.code == _CROWDED for error in errors):
         return "busy", detail, ()
     if any(failure.kind == "fatal" for failure in failures):
         return "fatal", detail, ()

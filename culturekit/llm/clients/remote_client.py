@@ -1,29 +1,207 @@
-"""What the clients of far services share: keys, limits, connections of one event loop, sending once."""
+"""What the clients of remote services share: an HTTP client that keeps what comes, keys, limits, sending once."""
 
 import asyncio
 import errno
 import os
 import re
+import socket
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request
 from culturekit.llm.clients.client_options import ServiceOptions
-from culturekit.llm.clients.sending import LARGEST_REPLY, Sending, sent_once, verdict
 from culturekit.llm.endpoints import is_loopback
-from culturekit.llm.failures import failure_of
+from culturekit.llm.failures import error_of, failure_of, failure_within
+from culturekit.llm.json_values import decoded
 from culturekit.llm.prices import parse_price, rate_of
-from culturekit.llm.reading.json_values import decoded
-from culturekit.llm.untrusted.redaction import Secret, in_json
+from culturekit.llm.redaction import Secret, in_json
+
+_CONNECT_SECONDS = 10.0
+_KEPT_SECONDS = 4.0
+_LARGEST_REPLY = 64 * 2**20
+_LOOKED_AT = 4096
+# Headers that say how a body travelled; what the SDK is given is unpacked already.
+_FRAMING = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+@dataclass(slots=True)
+class Sending:
+    """What came back for one request, byte for byte, whatever the SDK above makes of it."""
+
+    largest: int | None = _LARGEST_REPLY  # bytes after which a reply is cut off
+    status: int = 0
+    headers: Mapping[str, str] | None = None
+    received: bytes = b""
+    # Why nothing came; kept here, since some versions of the SDKs wrap whatever is raised under them.
+    failure: Failure | None = None
+
+
+_CURRENT: ContextVar[Sending] = ContextVar("sending")
 
 Thing = TypeVar("Thing")
 
-REFUSED = os.strerror(errno.ECONNREFUSED).lower()
-NOBODY_HERE = 60.0
-"""Seconds after which a server on this machine is given up where nobody listens, unless the SPEC states a patience."""
+
+async def _sent_once(
+    ask: Callable[[], Awaitable[Thing]], *, seconds: float, largest: int | None = _LARGEST_REPLY
+) -> tuple[Sending, Thing | None]:
+    """Let an SDK ask, and give what came back within the time, beside what the SDK made of it.
+
+    That is None where the SDK made nothing of it: a status that is no success, or bytes that it cannot read.
+    """
+    current = Sending(largest)
+    token = _CURRENT.set(current)
+    try:
+        async with asyncio.timeout(seconds):
+            return current, await ask()
+    except TimeoutError:
+        raise current.failure or _timed_out(f"after {seconds:g} s") from None
+    except Exception:
+        if current.failure is not None:
+            raise current.failure from None
+        if not current.status:
+            raise
+        return current, None
+    finally:
+        _CURRENT.reset(token)
+
+
+def verdict(current: Sending) -> Failure | None:
+    """Check whether a success is a failure, because it holds an error in place of a reply."""
+    if b'"error"' not in current.received[:_LOOKED_AT]:
+        return None
+    error = error_of(decoded(current.received))
+    return failure_within(error, current.headers or {}, current.received) if error else None
+
+
+def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the httpx of whichever SDK
+    """Make a client that keeps what comes for the current sending before the SDK sees it.
+
+    `http` is the module that the SDK itself uses, httpx or its successor.
+    """
+    broken = (http.RequestError, ssl.SSLError, OSError)
+    unsent = (http.ConnectError, http.ConnectTimeout, http.PoolTimeout, http.ProxyError, http.UnsupportedProtocol)
+    timeout = http.Timeout(seconds, connect=min(_CONNECT_SECONDS, seconds / 2.0), pool=None)
+    settings = {
+        "timeout": timeout,
+        "limits": http.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=_KEPT_SECONDS),
+        "verify": _trusted(http),
+    }
+    lanes = _Lanes(lambda: http.AsyncClient(**settings))
+
+    class KeepingTransport(http.AsyncBaseTransport):  # type: ignore[misc]
+        """Reads each reply to its end, and keeps its bytes."""
+
+        async def handle_async_request(self, request: Any) -> Any:  # noqa: ANN401
+            """Send a request within our limits of time, without following redirects, and keep the whole reply."""
+            current, lane = _CURRENT.get(), lanes.take()
+            request.extensions = {**request.extensions, "timeout": timeout.as_dict()}
+            try:
+                response = await lane.send(request, stream=True, follow_redirects=False)
+                try:
+                    received = await _read_to_end(response, current.largest)
+                finally:
+                    await response.aclose()
+            except (*broken, Failure) as error:
+                current.failure = _failure_on_the_way(error, unsent=unsent, timeout=http.TimeoutException)
+                raise current.failure from None
+            finally:
+                lanes.free.append(lane)
+            current.status, current.headers, current.received = response.status_code, response.headers, received
+            headers = [(name, value) for name, value in response.headers.multi_items() if name not in _FRAMING]
+            return http.Response(response.status_code, headers=headers, content=received)
+
+        async def aclose(self) -> None:
+            """Close the connections."""
+            await lanes.close()
+
+    return http.AsyncClient(transport=KeepingTransport(), timeout=timeout)
+
+
+@cache
+def _trusted(http: Any) -> ssl.SSLContext:  # noqa: ANN401 - as above
+    """Load the certificates that are trusted, once for all clients: that takes longer than many a request."""
+    found: ssl.SSLContext = http.create_ssl_context()
+    return found
+
+
+def _failure_on_the_way(error: Exception, *, unsent: tuple[type[Exception], ...], timeout: type[Exception]) -> Failure:
+    """Tell what broke, and whether the request had left by then: only then can it have been sold."""
+    if isinstance(error, Failure):
+        return error
+    if isinstance(error, unsent):
+        return Failure("connection", _reason_of(error), sent=False)
+    if isinstance(error, timeout):
+        return _timed_out(f"({type(error).__name__})")
+    return Failure("connection", f"the connection broke ({_reason_of(error)})")
+
+
+def _timed_out(how: str) -> Failure:
+    return Failure("timeout", f"a request timed out {how}; raise timeout= in the SPEC if replies take longer")
+
+
+def _reason_of(error: BaseException) -> str:
+    """Name the reason at the bottom of an error by its number: messages of the HTTP client may hold what was sent."""
+    name = type(error).__name__
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return f"TLS: {(cause.reason or 'handshake failed').replace('_', ' ').lower()}"
+        if isinstance(cause, socket.gaierror):
+            return "the name of the server is not known"
+        if isinstance(cause, OSError) and cause.errno:
+            return os.strerror(cause.errno).lower()
+        cause = cause.__cause__ or cause.__context__
+    return name
+
+
+async def _read_to_end(response: Any, largest: int | None) -> bytes:  # noqa: ANN401 - of whichever httpx
+    """Read a reply to its end, unless it has none."""
+    parts, size = [], 0
+    async for part in response.aiter_bytes():
+        parts.append(part)
+        size += len(part)
+        if largest is not None and size > largest:
+            raise Failure(
+                "server", f"a reply of more than {largest >> 20} MiB was cut off", status=response.status_code
+            )
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class _Lanes:
+    """HTTP clients of one connection each, one for each request under way: none to choose from.
+
+    A pool looks through all its idle connections before each request, which costs more than the request itself where
+    many go at once. Here the lane that was free last is taken, and one is opened where none is free.
+    """
+
+    def __init__(self, open_lane: Callable[[], Any]) -> None:
+        self.open_lane = open_lane
+        self.all: list[Any] = []
+        self.free: list[Any] = []
+
+    def take(self) -> Any:  # noqa: ANN401 - a client of whichever httpx
+        """Take a lane; it is given back when its reply has been read or has failed."""
+        if self.free:
+            return self.free.pop()
+        self.all.append(self.open_lane())
+        return self.all[-1]
+
+    async def close(self) -> None:
+        """Close all of them."""
+        while self.all:
+            await self.all.pop().aclose()
+        self.free.clear()
+
+
+_REFUSED = os.strerror(errno.ECONNREFUSED).lower()
+# Seconds after which a server on this machine is given up where nobody listens, unless the SPEC states a patience.
+_NOBODY_HERE = 60.0
 
 
 class Connection(Protocol):
@@ -33,11 +211,9 @@ class Connection(Protocol):
 
     async def ask(self, body: dict[str, Any]) -> object:
         """Make a request of typed arguments from its body, and send it once."""
-        ...
 
     async def close(self) -> None:
         """Close the connections."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +272,7 @@ class RemoteClient:
         return parse_price(self.settings.price) if self.settings.price else rate_of(self.identity)
 
     def ready(self) -> None:
-        """Make sure that a request could be sent: the SDK and the key are there; nothing is sent.
+        """Check that a request could be sent: the SDK and the key are there; nothing is sent.
 
         Raises:
             MissingDependency: one of them is not.
@@ -122,7 +298,7 @@ class RemoteClient:
         ask: Callable[[Connection], Awaitable[Thing]],
         *,
         seconds: float | None = None,
-        largest: int | None = LARGEST_REPLY,
+        largest: int | None = _LARGEST_REPLY,
     ) -> tuple[Sending, Thing | None]:
         """Ask through the SDK; give what came, byte for byte, and what the SDK made of it, None where it could not.
 
@@ -131,16 +307,16 @@ class RemoteClient:
         """
         opened = self.connection()
         try:
-            current, made = await sent_once(
+            current, parsed = await _sent_once(
                 lambda: ask(opened), seconds=seconds or self.settings.timeout, largest=largest
             )
         except Failure as failure:
-            if failure.detail == REFUSED and self.settings.patience is None and is_loopback(self.identity.base_url):
-                failure.patience = NOBODY_HERE
+            if failure.detail == _REFUSED and self.settings.patience is None and is_loopback(self.identity.base_url):
+                failure.patience = _NOBODY_HERE
             raise self.without_key_in(failure) from None
         if not 200 <= current.status < 300:
             raise self.without_key_in(failure_of(current.status, current.headers or {}, current.received))
-        return current, made
+        return current, parsed
 
     def read(self, raw: bytes) -> Reply:
         """Read the raw bytes of a reply."""
@@ -153,7 +329,7 @@ class RemoteClient:
             await opened[1].close()
 
     def connection(self) -> Connection:
-        """Give the connections of the running event loop."""
+        """Return the connections of the running event loop."""
         loop = asyncio.get_running_loop()
         if self.open is None or self.open[0] is not loop:
             self.secret = self.key()

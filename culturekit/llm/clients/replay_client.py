@@ -16,7 +16,7 @@ from culturekit.llm.clients.client_options import ReplayOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.journal_file import FILE, SOUND, check_types, damaged, errors_explained, key_of, open_for_reading
 
-REPLIES = f"""
+_REPLIES = f"""
 SELECT raw, checksum, replies.number, coalesce(outcome, '') FROM requests
 JOIN replies ON replies.request = requests.number
 JOIN runs ON runs.number = replies.run
@@ -25,14 +25,13 @@ WHERE key = ? AND kind = 'reply' AND ? IN ('', runs.tag)
 ORDER BY replies.number
 """
 
-OWN_ID = "${id}"
+_OWN_ID = "${id}"
 
 
-class ReplayClient:
+class _ReplayClient:
     """Gives replies again, and nothing of its own."""
 
-    def __init__(self, replies: "JournalReplies | ScriptedReplies", path: Path, *, miss_is_error: bool) -> None:
-        """Take where the replies are."""
+    def __init__(self, replies: "_JournalReplies | _ScriptedReplies", path: Path, *, miss_is_error: bool) -> None:
         self.replies = replies
         self.path = path
         self.miss_is_error = miss_is_error
@@ -40,11 +39,7 @@ class ReplayClient:
         self.caveat = f"The replies are replayed from {path.name}: no model was asked."
 
     def ask(self, request: Request) -> Reply:
-        """Give the reply to a request.
-
-        Raises:
-            UsageError: there is none.
-        """
+        """Return the reply to a request."""
         found = self.replies.reply_to(request)
         if found is None and not self.miss_is_error:
             found = self.replies.default_for(request)
@@ -58,7 +53,7 @@ class ReplayClient:
         return found
 
 
-def make(spec: Spec) -> ReplayClient:
+def make(spec: Spec) -> _ReplayClient:
     """Make the client from a JSONL file, or from the journal of a finished run."""
     options = spec.read(ReplayOptions)
     path = Path(spec.target)
@@ -66,7 +61,7 @@ def make(spec: Spec) -> ReplayClient:
         raise UsageError(
             "there are no replies to replay", where=spec.target, expected="replay:FILE.jsonl or replay:FOLDER"
         )
-    replies: JournalReplies | ScriptedReplies
+    replies: _JournalReplies | _ScriptedReplies
     if path.is_dir():
         if not options.client:
             raise UsageError(
@@ -74,36 +69,31 @@ def make(spec: Spec) -> ReplayClient:
                 where=str(path),
                 expected="replay:FOLDER?client=SPEC, where & and ? of that SPEC are written %26 and %3F",
             )
-        replies = JournalReplies(path, options.client, run=options.run)
+        replies = _JournalReplies(path, options.client, run=options.run)
     else:
-        replies = ScriptedReplies(path, far_client(options.client) if options.client else None)
-    return ReplayClient(replies, path, miss_is_error=options.miss == "error")
+        replies = _ScriptedReplies(path, _far_client(options.client) if options.client else None)
+    return _ReplayClient(replies, path, miss_is_error=options.miss == "error")
 
 
-class JournalReplies:
+class _JournalReplies:
     """Replies in the journal of a run, found by the same key under which they were bought; the journal is only read."""
 
     def __init__(self, folder: Path, spec: str, *, run: str) -> None:
-        """Open the journal in a folder, or in the folder `journal` of a stage; `run` takes the replies of one run only.
-
-        Raises:
-            UsageError: there is no journal, or the client is none that writes one.
-        """
         found = [path for path in (folder / FILE, folder / "journal" / FILE) if path.is_file()]
         if not found:
             raise UsageError("there is no journal of replies in this folder", where=str(folder), expected=FILE)
         self.path = found[0]
-        self.client = far_client(spec)
+        self.client = _far_client(spec)
         self.run = run
         self.model = self.client.model
         self.connection = open_for_reading(self.path)
         self.lock = threading.Lock()
 
     def reply_to(self, request: Request) -> Reply | None:
-        """Give the reply to a request: the last answer, or what came last where none was an answer."""
+        """Return the reply to a request: the last answer, or what came last where none was an answer."""
         key = key_of(self.client.identity, self.client.compose(request))
         with self.lock, errors_explained(self.path):
-            rows = self.connection.execute(REPLIES, (key, self.run)).fetchall()
+            rows = self.connection.execute(_REPLIES, (key, self.run)).fetchall()
         if not rows:
             return None
         raw, checksum, number, _ = max(rows, key=lambda row: (row[3] in ANSWERED, row[2]))
@@ -113,11 +103,10 @@ class JournalReplies:
         return self.client.read(raw)
 
     def default_for(self, request: Request) -> Reply | None:
-        """A journal holds what was asked, and nothing for the rest."""
         return None
 
 
-def far_client(text: str) -> Client:
+def _far_client(text: str) -> Client:
     """Make the client whose replies were recorded; it is never asked, so it needs no key."""
     client = CLIENTS.make(text)
     if not isinstance(client, Client):
@@ -125,7 +114,7 @@ def far_client(text: str) -> Client:
     return client
 
 
-class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One reply, to the request with a key or to the row of a task.
 
     `text` is as it came; or `reply` is JSON, in which the text `${id}` stands for the id of the row.
@@ -142,34 +131,29 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model_version: str = ""
 
 
-class ScriptedReplies:
+class _ScriptedReplies:
     """The lines of a JSONL file, one a reply: found by key, or by task, row and sample.
 
     A line of a task without a row stands for all rows of the task that have none of their own.
     """
 
     def __init__(self, path: Path, client: Client | None = None) -> None:
-        """Read the file; keys are those of requests as `client` writes them.
-
-        Raises:
-            ConfigError: lines that cannot be read, or that answer the same twice; all of them are listed.
-        """
         content = path.read_bytes()
         self.model = f"replay-{digest_bytes(content)[:12]}"
         self.client = client
-        self.lines: dict[tuple[str, str | None, int], Line] = {}
-        self.keys: dict[str, Line] = {}
+        self.lines: dict[tuple[str, str | None, int], _Line] = {}
+        self.keys: dict[str, _Line] = {}
         problems = []
         for number, written in enumerate(content.splitlines(), start=1):
             if written.strip():
                 try:
-                    self.add(msgspec.json.decode(written, type=Line))
+                    self.add(msgspec.json.decode(written, type=_Line))
                 except (msgspec.MsgspecError, ValueError) as error:
                     problems.append(Problem(str(error), str(path), number))
         if problems:
             raise ConfigError(problems)
 
-    def add(self, line: Line) -> None:
+    def add(self, line: _Line) -> None:
         """Take a line."""
         if (line.text is None) == (line.reply is None):
             raise ValueError("a line has a text or a reply, and not both")
@@ -183,7 +167,7 @@ class ScriptedReplies:
             raise ValueError(f"task {line.task}, id {line.id}, sample {line.sample} have a reply above")
         self.lines[key] = line
 
-    def add_key(self, line: Line) -> None:
+    def add_key(self, line: _Line) -> None:
         """Take a line that answers the request with a key."""
         if self.client is None:
             raise ValueError("a line with a key needs client=SPEC, the client whose requests have such keys")
@@ -192,26 +176,26 @@ class ScriptedReplies:
         self.keys[line.key.lower()] = line
 
     def reply_to(self, request: Request) -> Reply | None:
-        """Give the reply to a request or to a row."""
+        """Return the reply to a request or to a row."""
         if self.client is not None and self.keys:
             keyed = self.keys.get(key_of(self.client.identity, self.client.compose(request)).hex())
             if keyed is not None:
-                return reply_of_line(keyed, request)
+                return _reply_of_line(keyed, request)
         row = request.data.get("id")
         line = None if row is None else self.lines.get((request.task, str(row), request.sample))
-        return None if line is None else reply_of_line(line, request)
+        return None if line is None else _reply_of_line(line, request)
 
     def default_for(self, request: Request) -> Reply | None:
-        """Give the reply to all rows of a task that have none of their own."""
+        """Return the reply to all rows of a task that have none of their own."""
         line = self.lines.get((request.task, None, request.sample)) or self.lines.get((request.task, None, 0))
-        return None if line is None else reply_of_line(line, request)
+        return None if line is None else _reply_of_line(line, request)
 
 
-def reply_of_line(line: Line, request: Request) -> Reply:
+def _reply_of_line(line: _Line, request: Request) -> Reply:
     """Make the reply of a line."""
     if line.text is not None:
         text = line.text
     else:
-        own = str(request.data.get("id", ""))
-        text = msgspec.json.encode({k: own if v == OWN_ID else v for k, v in (line.reply or {}).items()}).decode()
+        row_id = str(request.data.get("id", ""))
+        text = msgspec.json.encode({k: row_id if v == _OWN_ID else v for k, v in (line.reply or {}).items()}).decode()
     return Reply(text, stop=line.stop, detail=line.detail, model_version=line.model_version)

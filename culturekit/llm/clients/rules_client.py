@@ -12,10 +12,10 @@ from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec
 from culturekit.llm.client import Reply, Request
 
-ORGANISATION = re.compile(
+_ORGANISATION = re.compile(
     r"\b(company|corporation|brand|restaurant chain|manufacturer|organi[sz]ation|inc\.?|ltd\.?)\b"
 )
-EVENT_OR_WORK = re.compile(r"\b(film|album|song|novel|episode|video game|television series|human|person)\b")
+_EVENT_OR_WORK = re.compile(r"\b(film|album|song|novel|episode|video game|television series|human|person)\b")
 FRAGMENT = re.compile(r"\b(fragment|drawing|sketch|study|photograph) of\b")
 
 
@@ -27,33 +27,32 @@ class RulesClient:
 
     def ask(self, request: Request) -> Reply:
         """Apply the rule of the task."""
-        rule = RULES.get(request.task)
+        rule = _RULES.get(request.task)
         if rule is None:
             raise UsageError(
                 f"the rules client has no rules for {request.task}",
-                expected=" or ".join(sorted(RULES)),
+                expected=" or ".join(sorted(_RULES)),
                 hint="Name a language model instead.",
             )
         return Reply(msgspec.json.encode(rule(request.data)).decode())
 
 
-def judge_candidate(data: Mapping[str, object]) -> dict[str, str]:
+def _judge_candidate(data: Mapping[str, object]) -> dict[str, str]:
     """Judge a candidate for the cultural space by the words of its label and description."""
     text = f"{data.get('label') or ''} {data.get('description') or ''}".casefold()
     verdict = "keep"
-    if ORGANISATION.search(text) or EVENT_OR_WORK.search(text):
+    if _ORGANISATION.search(text) or _EVENT_OR_WORK.search(text):
         verdict = "remove"
     elif FRAGMENT.search(text):
         verdict = "review"
     return {"id": str(data["id"]), "verdict": verdict}
 
 
-def propose_nothing(data: Mapping[str, object]) -> dict[str, object]:
-    """Find nothing missing: rules know no artifact that the graph does not name."""
+def _propose_nothing(data: Mapping[str, object]) -> dict[str, object]:
     return {"id": str(data["id"]), "wrong": [], "artifacts": []}
 
 
-def check_proposal(data: Mapping[str, object]) -> dict[str, object]:
+def _check_proposal(data: Mapping[str, object]) -> dict[str, object]:
     """Check a proposal by its words, and its country by what the graph says; rules know no more than that."""
     item = data.get("item")
     about: Mapping[str, object] = item if isinstance(item, Mapping) else {}
@@ -63,13 +62,13 @@ def check_proposal(data: Mapping[str, object]) -> dict[str, object]:
     named = str(about.get("label") or "").casefold() == str(data.get("name")).casefold()
     return {
         "id": str(data["id"]),
-        "instance": "no" if ORGANISATION.search(words) or EVENT_OR_WORK.search(words) else "yes",
+        "instance": "no" if _ORGANISATION.search(words) or _EVENT_OR_WORK.search(words) else "yes",
         "belongs": "yes" if stated else "unsure",
         "item": ("same" if named else "other") if about else "none",
     }
 
 
-def take_the_first(data: Mapping[str, object]) -> dict[str, object]:
+def _take_the_first(data: Mapping[str, object]) -> dict[str, object]:
     """Keep the first descriptors of the union as they are: rules do not know which of them are right."""
     candidates, most = data["candidates"], data["at_most"]
     assert isinstance(candidates, list)
@@ -83,11 +82,11 @@ def take_the_first(data: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-RULES: Mapping[str, Callable[[Mapping[str, object]], Mapping[str, object]]] = {
-    "cspace.filter": judge_candidate,
-    "cspace.propose": propose_nothing,
-    "cspace.verify": check_proposal,
-    "descriptors.refine": take_the_first,
+_RULES: Mapping[str, Callable[[Mapping[str, object]], Mapping[str, object]]] = {
+    "cspace.filter": _judge_candidate,
+    "cspace.propose": _propose_nothing,
+    "cspace.verify": _check_proposal,
+    "descriptors.refine": _take_the_first,
 }
 
 

@@ -37,24 +37,22 @@ class TimedSocket:
         self.connected.sendall(content)
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """Give what comes as a file; `http.client` asks for no other than "rb"."""
+        """Return what comes as a file; `http.client` asks for no other than "rb"."""
         raw = cast("io.RawIOBase", self.connected.makefile("rb", buffering=0))
-        return io.BufferedReader(TimedReader(raw, self))
+        return io.BufferedReader(_TimedReader(raw, self))
 
     def close(self) -> None:
         """Close it; a file that was made of it stays open."""
         self.connected.close()
 
 
-class TimedReader(io.RawIOBase):
+class _TimedReader(io.RawIOBase):
     """Reads what comes through a timed socket."""
 
     def __init__(self, raw: io.RawIOBase, timed: TimedSocket) -> None:
-        """Take the untimed file."""
         self.raw, self.timed = raw, timed
 
     def readable(self) -> bool:
-        """It is for reading."""
         return True
 
     def readinto(self, buffer: object) -> int | None:

@@ -12,9 +12,8 @@ from culturekit.core.schemas import COMPLETED, KEPT
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept
-from culturekit.llm.reading import schema_checks
-from culturekit.llm.reading.schema_checks import TARGETS
-from culturekit.llm.reading.schemas import schema_of
+from culturekit.llm import reply_schema
+from culturekit.llm.reply_schema import TARGETS, schema_of
 from tests.builders.completion_world import BRAZIL, CUISINE, DISH, JAPAN, Proposer, artifact_said, dish, world
 
 
@@ -336,7 +335,7 @@ def test_the_schema_asks_for_as_many_as_are_wanted_and_kinds_by_name(work: Work,
 
 
 def test_what_a_target_does_not_enforce_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(schema_checks.ABILITIES, "vllm", replace(schema_checks.ABILITIES["vllm"], words=frozenset()))
+    monkeypatch.setitem(reply_schema.ABILITIES, "vllm", replace(reply_schema.ABILITIES["vllm"], words=frozenset()))
     asked = asked_proposals(("dish",) * 2, 4)
     artifacts = schema_of(asked, "vllm")["properties"]["artifacts"]
     assert "maxItems" not in artifacts

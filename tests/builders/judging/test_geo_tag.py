@@ -11,8 +11,7 @@ from culturekit.core.schemas import CSPACE, JUDGMENTS, MATCHES
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Reply, Request
-from culturekit.llm.reading.schema_checks import TARGETS, Target
-from culturekit.llm.reading.schemas import check_shape, schema_of
+from culturekit.llm.reply_schema import TARGETS, Target, check_shape, schema_of
 from tests.builders.judging.test_image_judge import Scripted, png, table
 from tests.builders.spaces import artifact, cspace
 

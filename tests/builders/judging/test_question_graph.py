@@ -20,8 +20,7 @@ from culturekit.core.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.client import Reply, Request
-from culturekit.llm.reading.reply_codes import ParseFailure
-from culturekit.llm.rows import read_reply
+from culturekit.llm.replies import ParseFailure, read_reply
 from tests.builders.judging.test_image_judge import Scripted
 from tests.builders.spaces import rows_of
 

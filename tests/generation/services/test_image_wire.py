@@ -15,8 +15,7 @@ from culturekit.generation.services.google_image_client import shape_of_size
 from culturekit.generation.services.image_client import IMAGE_SERVICES, Made, calls_of, question_of
 from culturekit.llm.client import Reply
 from culturekit.llm.journal_file import key_of
-from culturekit.llm.reading.reply_codes import ParseFailure
-from culturekit.llm.rows import read_reply
+from culturekit.llm.replies import ParseFailure, read_reply
 
 PICTURE = base64.b64encode(b"a picture").decode()
 NAME = "sha256:" + digest_bytes(b"a picture")

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from culturekit.generation.picture_store import PictureStore
 from culturekit.generation.services.paid_runner import Fetched, FetchLimits, Refused, fetched, is_public, place_of
 from tests.llm.server import RunningServer, Script, running_server
-from tests.llm.server.dripping import HEADER, dripping
 from tests.llm.server.pictures import picture_bytes
 from tests.llm.server.script import Pictures
+from tests.llm.server.wire import HEADER, dripping
 
 DIGEST = "ab" * 32
 QUICK = FetchLimits(bytes=50_000, seconds=60.0, tries=2, pause=0.01)

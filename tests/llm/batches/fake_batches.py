@@ -10,9 +10,6 @@ from culturekit.llm.batches import BatchLimits, BatchResult, BatchRow, Job, JobS
 from culturekit.llm.client import Failure, Outgoing, Request
 from tests.llm.fake_client import FakeClient, answer_for
 
-__all__ = ["SMALL", "FakeBatches", "Killed", "Plan", "Shop", "TestClock"]
-
-
 SMALL = BatchLimits(rows=4, size=100_000)
 
 
@@ -59,8 +56,7 @@ class Made:
     polls: int = 0
 
 
-Behaviour = Callable[[str, int], BatchResult | bytes]
-"""What becomes of a row's id at its n-th purchase, from 1."""
+Behaviour = Callable[[str, int], BatchResult | bytes]  # what becomes of a row's id at its n-th purchase, from 1
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """Rows answered in batches: each bought once, each in one outcome, whatever the provider and whoever kills do."""
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.core.errors import BudgetReached, UpstreamUnavailable, UsageError
-from culturekit.llm.batch_runner import answer_batch
-from culturekit.llm.batches import BatchLimits, BatchResult, Job
+from culturekit.core.errors import BudgetReached, IntegrityError, UpstreamUnavailable, UsageError
+from culturekit.llm.batch_runner import BatchRunner
+from culturekit.llm.batches import BatchLimits, BatchResult, Job, JobBook, Phase, Planned
 from culturekit.llm.client import Failure, FailureKind, Rate, Request
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
@@ -56,7 +57,7 @@ class Desk:
     ) -> Iterator[Answered]:
         client = FakeClient(rate=Rate(1.0, 2.0))
         batches = FakeBatches(client, self.shop, self.limits, tick, self.files)
-        yield from answer_batch(client, batches, journal, requests, options, run, clock=self.clock)
+        yield from BatchRunner(client, batches, journal, requests, options, run, clock=self.clock).answers()
         assert batches.closed == 1
 
 
@@ -391,7 +392,9 @@ def test_killed_anywhere_any_number_of_times_nothing_is_bought_twice(
             try:
                 with KilledJournal(folder) as journal:
                     journal.tick = tick
-                    asked = answer_batch(client, batches, journal, questions(11), AskOptions(), "run", clock=clock)
+                    asked = BatchRunner(
+                        client, batches, journal, questions(11), AskOptions(), "run", clock=clock
+                    ).answers()
                     return list(asked), shop, kept(journal)
             except Killed:
                 continue
@@ -409,3 +412,49 @@ def test_killed_anywhere_any_number_of_times_nothing_is_bought_twice(
 def kept(journal: Journal) -> list[tuple[str, int]]:
     """List what the journal holds, in an order of its own."""
     return sorted(journal.reader.execute("SELECT key, attempt FROM exchanges"))
+
+
+class Facts(dict[str, bytes]):
+    """Small facts in memory."""
+
+    def remember(self, name: str, value: bytes) -> None:
+        self[name] = value
+
+    def recall(self, name: str) -> bytes | None:
+        return self.get(name)
+
+
+def begun(facts: Facts, *rows: Planned) -> JobBook:
+    book = JobBook(facts)
+    bodies = zlib.compress(b"".join(b'{"n":%d}\n' % row.attempt for row in rows))
+    book.begin(rows, bodies, run="run", begun=7.0, reserved=0.25, upload="file-1")
+    return book
+
+
+def test_a_job_is_read_back_with_its_rows_and_how_far_it_is() -> None:
+    facts, rows = Facts(), (Planned(b"a" * 32, 1), Planned(b"b" * 32, 70_000))
+    book = begun(facts, *rows)
+    steps: list[tuple[Phase, int]] = [("sending", 1), ("open", 1), ("collected", 0)]
+    for phase, unfinished in steps:
+        record = book.move(book.records[1], phase, job="batch_9")
+        again = JobBook(facts)
+        assert again.records == {1: record} and len(again.unfinished()) == unfinished
+        assert (record.job, record.reserved, record.upload, record.tag) == (
+            "batch_9",
+            0.25,
+            "file-1",
+            "culturekit-run-1",
+        )
+        assert again.rows(record) == list(rows)
+        assert list(again.bodies(record)) == [b'{"n":1}', b'{"n":70000}']
+        assert again.next_tag("run") == "culturekit-run-2"
+    assert book.move(record, "void").job == "batch_9"
+
+
+@pytest.mark.parametrize("what", ["rows", "bodies"])
+def test_a_job_whose_rows_or_bodies_are_gone_is_no_sound_journal(what: str) -> None:
+    facts = Facts()
+    book = begun(facts, Planned(b"a" * 32, 1))
+    del facts[f"batch/1/{what}"]
+    with pytest.raises(IntegrityError, match=f"the {what} of batch job 1 are not in the journal"):
+        list(getattr(JobBook(facts), what)(book.records[1]))

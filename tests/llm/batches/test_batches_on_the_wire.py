@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.core.errors import BudgetReached, UpstreamUnavailable, UsageError
-from culturekit.llm.batches import Pauses
+from culturekit.llm.batch_runner import Pauses
 from culturekit.llm.clients import google_client as google_batches
 from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal import Journal

@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from culturekit.llm.batch_runner import answer_batch, batches_of
-from culturekit.llm.batches import Clock, Pauses
+from culturekit.llm.batch_runner import BatchRunner, Clock, Pauses, batches_of
 from culturekit.llm.client import Request
 from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.rows import Answered
 from tests.faults.llm_batch_asking import client_of
-
-__all__ = ["PROVIDERS", "ask"]
 
 PROVIDERS = ("openai", "google")
 QUICK = Pauses(first=0.01, longest=0.05, settle=0.05)
@@ -32,5 +29,7 @@ def ask(
     """Answer requests in batches."""
     client = client_of(provider, url)
     with Journal(folder) as journal:
-        asked = answer_batch(client, batches_of(client), journal, requests, options, run, pauses=pauses, clock=clock)
+        asked = BatchRunner(
+            client, batches_of(client), journal, requests, options, run, pauses=pauses, clock=clock
+        ).answers()
         return list(asked)

@@ -9,7 +9,7 @@ import pytest
 
 from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.llm.client import Failure
-from culturekit.llm.clients import gemini_api
+from culturekit.llm.clients import google_client
 from culturekit.llm.clients.client_options import GoogleOptions
 from tests.llm.listening import Listening, listening
 from tests.llm.questions import client, picture, question, send, sent
@@ -176,15 +176,15 @@ def reply_of(finish: str | None, parts: list[dict[str, object]]) -> bytes:
 
 @pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "BLOCKLIST", "SPII", "OTHER", "LANGUAGE", "NEW_ONE"])
 def test_every_reason_but_the_normal_ones_is_a_filters(reason: str) -> None:
-    read = gemini_api.read(reply_of(reason, [{"text": "half an ans"}]))
+    read = google_client.read(reply_of(reason, [{"text": "half an ans"}]))
     assert (read.stop, read.detail) == ("blocked", reason)
 
 
 def test_thoughts_are_left_out_of_the_text() -> None:
-    read = gemini_api.read(reply_of("STOP", [{"text": "hm", "thought": True}, {"text": '{"a"'}, {"text": ":1}"}]))
+    read = google_client.read(reply_of("STOP", [{"text": "hm", "thought": True}, {"text": '{"a"'}, {"text": ":1}"}]))
     assert (read.text, read.stop, read.usage.counted) == ('{"a":1}', "end", "here")
-    assert gemini_api.read(reply_of(None, [{"text": "x"}])).stop == "end"
-    assert gemini_api.read(reply_of(None, [])).stop == "unreadable"
+    assert google_client.read(reply_of(None, [{"text": "x"}])).stop == "end"
+    assert google_client.read(reply_of(None, [])).stop == "unreadable"
 
 
 def generation(spec_: str) -> dict[str, Any]:

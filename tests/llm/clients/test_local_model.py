@@ -14,7 +14,7 @@ from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.llm.client import Image
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.clients.local_model import LocalModel, distinct
+from culturekit.llm.clients.local_client import LocalModel, distinct
 from tests.builders.judging.asked import weigh_images
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_graph import prompts
@@ -52,7 +52,7 @@ def test_a_text_is_as_probable_as_all_of_its_tokens(folder: Path) -> None:
     import msgspec
 
     from culturekit.llm.client import Client
-    from culturekit.llm.clients.local_model import Turn
+    from culturekit.llm.clients.local_client import Turn
 
     assert isinstance(client, Client)
     turn = msgspec.json.decode(client.compose(request).body, type=Turn)

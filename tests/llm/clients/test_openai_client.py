@@ -278,12 +278,7 @@ def test_no_server_is_a_connection_that_failed_and_nothing_was_sent(client: str)
 
 
 @pytest.mark.parametrize(
-    ("host", "more", "patience"),
-    [
-        ("127.0.0.1", "", 60.0),
-        ("localhost", "", 60.0),
-        ("127.0.0.1", "&patience=7", None),
-    ],
+    ("host", "more", "patience"), [("127.0.0.1", "", 60.0), ("localhost", "", 60.0), ("127.0.0.1", "&patience=7", None)]
 )
 def test_a_server_on_this_machine_that_is_not_there_is_worth_a_minute_unless_the_spec_says_more(
     host: str, more: str, patience: float | None

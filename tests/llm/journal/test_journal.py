@@ -1,12 +1,31 @@
+"""Whatever of a request changes what leaves, changes its key."""
+
 import asyncio
+import hashlib
 import os
+import random
+import sqlite3
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from culturekit.llm.client import Usage
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry, Reading
+from culturekit.core.digests import canonical_json
+from culturekit.core.stage_folder import Staging
+from culturekit.core.work import Work
+from culturekit.llm.client import Identity, Image, Outgoing, Reply, Request, Usage
+from culturekit.llm.engine import Replay
+from culturekit.llm.journal import Journal, RequestTexts, read_templates, run_tag, shared_ends
+from culturekit.llm.journal_file import TABLES, Entry, Reading, key_of
+from culturekit.llm.purse import Purse
+from culturekit.llm.rows import Question, Row
+from culturekit.llm.usage import Budget, estimate
+from tests.core.test_stage_folder import finish
+from tests.llm.fake_client import FakeClient, answer_for, questions
 
 
 def entry(key: int, raw: bytes = b'{"a":1}', *, run: str = "one", kind: str = "reply", attempt: int = 1) -> Entry:
@@ -68,3 +87,202 @@ def test_facts_are_kept(tmp_path: Path) -> None:
         journal.remember("job", b"2")
     with Journal(tmp_path) as journal:
         assert journal.recall("job") == b"2"
+
+
+def test_a_run_keeps_its_tag_through_kills_and_the_next_has_another(tmp_path: Path) -> None:
+    place = Staging(tmp_path / "s", stage="test")
+    work = Work({}, place.out, place.scratch, None, None)  # type: ignore[arg-type]
+    tags = []
+    for key in ("k1", "k1", "k2"):
+        place.open(key)
+        tags.append(run_tag(work))
+        assert run_tag(work) == tags[-1]
+    finish(place, "k2", b"x")
+    place.open("k2")
+    tags.append(run_tag(work))
+    assert tags[0] == tags[1]
+    assert len(set(tags)) == 3
+    assert all(len(tag) == 16 for tag in tags)
+
+
+IDENTITY = Identity("openai", "https://api.openai.com/v1", "chat/completions", "gpt-4o-mini")
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    id: str
+    verdict: str
+
+
+class Other(msgspec.Struct, frozen=True):
+    id: str
+
+
+def image(content: bytes = b"png") -> Image:
+    return Image(content, "image/png", hashlib.sha256(content).hexdigest(), 8, 8)
+
+
+REQUEST = Request(
+    "cspace.filter",
+    "Judge.",
+    {"id": "Q1", "label": "pho"},
+    Verdict,
+    {"id": ("Q1",)},
+    (image(),),
+    sample=0,
+    max_tokens=64,
+)
+CHANGED: dict[str, Any] = {
+    "task": "image.judge",
+    "instructions": "Judge!",
+    "data": {"id": "Q1", "label": "phở"},
+    "reply": Other,
+    "allowed": {"id": ("Q2",)},
+    "images": (image(b"other"),),
+    "sample": 1,
+    "max_tokens": 65,
+    "weighed": ("Yes", "No"),
+    "asks": Other,
+}
+# Ours alone: it leaves in no body. Two tasks that send the same bytes ask the same question.
+NOT_SENT = {"task"}
+
+
+def compose(request: Request) -> Outgoing:
+    """Write a request as a provider's body would hold it."""
+    body = {
+        "system": request.instructions,
+        "user": dict(request.data),
+        "schema": msgspec.json.schema(request.schema_type),
+        "allowed": {name: list(values) for name, values in request.allowed.items()},
+        "images": [one.sha256 for one in request.images],
+        "max_tokens": request.max_tokens,
+        "weighed": list(request.weighed),
+    }
+    return Outgoing(canonical_json(body), request.images, request.sample, request.max_tokens)
+
+
+def test_every_field_of_a_request_is_tried() -> None:
+    assert set(CHANGED) == {field.name for field in fields(Request)}
+
+
+@pytest.mark.parametrize("name", sorted(set(CHANGED) - NOT_SENT))
+def test_a_changed_request_has_another_key(name: str) -> None:
+    changed = replace(REQUEST, **{name: CHANGED[name]})
+    assert key_of(IDENTITY, compose(changed)) != key_of(IDENTITY, compose(REQUEST))
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Identity)])
+def test_another_address_is_another_key(name: str) -> None:
+    other = replace(IDENTITY, **{name: getattr(IDENTITY, name) + "x"})
+    assert key_of(other, compose(REQUEST)) != key_of(IDENTITY, compose(REQUEST))
+
+
+@pytest.mark.parametrize("field", fields(Image), ids=lambda field: field.name)
+def test_an_image_counts_with_everything_it_is(field: Any) -> None:
+    change: Any = {"content": b"pnG", "media_type": "image/webp", "sha256": "0" * 64, "width": 9, "height": 9}[
+        field.name
+    ]
+    one, other = (Outgoing(b"{}", (picture,)) for picture in (image(), replace(image(), **{field.name: change})))
+    assert key_of(IDENTITY, other) != key_of(IDENTITY, one)
+
+
+def test_the_order_and_number_of_images_count() -> None:
+    a, b = image(b"a"), image(b"b")
+    keys = {key_of(IDENTITY, Outgoing(b"{}", images)) for images in ((), (a,), (b,), (a, b), (b, a), (a, a))}
+    assert len(keys) == 6
+
+
+@given(st.binary(max_size=64), st.binary(max_size=64), st.integers(0, 9), st.integers(0, 9))
+def test_keys_are_equal_exactly_when_what_leaves_is_equal(one: bytes, other: bytes, first: int, second: int) -> None:
+    same = (one, first) == (other, second)
+    keys = key_of(IDENTITY, Outgoing(one, sample=first)), key_of(IDENTITY, Outgoing(other, sample=second))
+    assert (keys[0] == keys[1]) is same
+    assert len(keys[0]) == 32
+
+
+def texts() -> RequestTexts:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.executescript(TABLES)
+    return RequestTexts(connection)
+
+
+def stored(kept: RequestTexts) -> dict[bytes, bytes]:
+    templates = read_templates(kept.connection)
+    rows = kept.connection.execute("SELECT key, template, middle FROM requests")
+    return {key: templates[number].head + middle + templates[number].tail for key, number, middle in rows}
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40))
+def test_shared_ends_are_ends_of_both_and_do_not_overlap(one: bytes, other: bytes) -> None:
+    head, tail = shared_ends(one, other)
+    assert one.startswith(head) and other.startswith(head)
+    assert one.endswith(tail) and other.endswith(tail)
+    assert len(head) + len(tail) <= min(len(one), len(other))
+    left, right = (text[len(head) : len(text) - len(tail)] for text in (one, other))
+    assert not left or not right or (left[0] != right[0] and left[-1] != right[-1])
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.sampled_from([b"a" * 70, b"b" * 90, b"{}", b"Q1", b"\xff"]), max_size=5).map(b"".join)))
+def test_every_body_comes_back_whatever_it_shares(bodies: list[bytes]) -> None:
+    kept = texts()
+    wanted = {number.to_bytes(32, "big"): body for number, body in enumerate(bodies)}
+    for key, body in wanted.items():
+        kept.numbers_of([(key, body)])
+    assert stored(kept) == wanted
+
+
+def test_constant_instructions_are_written_once() -> None:
+    kept = texts()
+    system = b"You judge candidates. " * 100
+    openai = [(b"o%031d" % n, b'{"messages":["%b","Q%d"],"model":"m"}' % (system, n)) for n in range(500)]
+    google = [(b"g%031d" % n, b'{"contents":"Q%d","systemInstruction":"%b"}' % (n, system)) for n in range(500)]
+    mixed = [request for pair in zip(openai, google, strict=True) for request in pair]
+    for start in range(0, len(mixed), 64):
+        kept.numbers_of(mixed[start : start + 64])
+    assert stored(kept) == dict(mixed)
+    (written,) = kept.connection.execute("SELECT sum(length(middle)) FROM requests").fetchone()
+    (shared,) = kept.connection.execute("SELECT sum(length(head) + length(tail)) FROM templates").fetchone()
+    assert written < 1000 * 50
+    assert shared < 5 * len(system)
+
+
+def test_a_template_is_added_only_where_it_saves_far_more_than_the_best_one() -> None:
+    kept, rng = texts(), random.Random(1)
+    for number in range(40):
+        kept.numbers_of([(b"k%031d" % number, b"a" * 200 + rng.randbytes(600))])
+    assert len(kept.templates) == len(read_templates(kept.connection)) <= 3
+    for number in range(40, 50):
+        kept.numbers_of([(b"k%031d" % number, b"a" * 200 + b"b" * 600 + rng.randbytes(900))])
+    assert max(template.saved for template in kept.templates) >= 800
+
+
+def test_a_request_is_written_once_per_key() -> None:
+    kept = texts()
+    first = kept.numbers_of([(b"k" * 32, b"body"), (b"k" * 32, b"body")])
+    assert kept.numbers_of([(b"k" * 32, b"body")]) == first
+    assert kept.connection.execute("SELECT count(*) FROM requests").fetchone() == (1,)
+
+
+@dataclass
+class StatingClient(FakeClient):
+    """Says of every reply that it took the same tokens."""
+
+    stated: Usage = field(default_factory=Usage)
+
+    def read(self, raw: bytes) -> Reply:
+        return replace(super().read(raw), usage=self.stated)
+
+
+@pytest.mark.parametrize(("outcome", "stated"), [("invalid", Usage(0, 10, counted="here")), ("", Usage(1, 10))])
+def test_what_a_server_did_not_count_in_a_batch_is_counted_by_the_request(
+    outcome: str, stated: Usage, tmp_path: Path
+) -> None:
+    client, (request,) = StatingClient(stated=stated), questions(1)
+    request = replace(request, instructions="Judge whether this is a dish. " * 20)
+    purse = Purse(client.rate, client.identity, Budget(None))
+    replay = Replay(Journal(tmp_path), purse, client, run="one", tries=3)
+    entry = Entry(b"k", "one", 1, "batch", 200, "reply", answer_for("Q0"), b"", outcome=outcome)
+    usage = replay.counted(Question(0, Row(request), Outgoing(b""), b"k"), entry).usage
+    assert usage.input_tokens == estimate(client.compose(request)) > 100
+    assert (usage.output_tokens, usage.counted) == (10, "here")

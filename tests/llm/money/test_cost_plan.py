@@ -21,7 +21,7 @@ from culturekit.llm.cost_plan import (
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, Reading, key_of
 from culturekit.llm.ledger import Spent, read_spending
-from culturekit.llm.rows import REPAIR_MARK, WORDING
+from culturekit.llm.replies import _WORDING, REPAIR_MARK
 from culturekit.llm.usage import estimate, input_bound
 from tests.llm.fake_client import questions
 
@@ -152,7 +152,7 @@ def asked(task: str, number: int, *, note: str = "") -> Outgoing:
 
 def test_a_pilot_tells_of_others_of_its_kind_and_not_of_what_else_its_run_asked(tmp_path: Path) -> None:
     earlier = [(asked("filter", number), Usage(400, 12)) for number in range(30)]
-    repairs = [(asked("filter", number, note=WORDING.format(code="fenced", sentence="", shape="")), Usage(480, 12))
+    repairs = [(asked("filter", number, note=_WORDING.format(code="fenced", sentence="", shape="")), Usage(480, 12))
                for number in range(3)]  # fmt: skip
     others = [(asked("verify", number), Usage(9_000, 900)) for number in range(50)]
     spent = journalled(tmp_path, [*earlier, *repairs, *others])
@@ -232,7 +232,7 @@ def test_the_margin_is_that_of_means_with_what_repairs_added(tmp_path: Path) -> 
     alike = [asked("filter", number) for number in range(20, 120)]
     counts = np.array([(300, 20), (500, 44)] * 10)
     earlier = [(one, Usage(int(sent), int(came))) for one, (sent, came) in zip(alike, counts, strict=False)]
-    repair = asked("filter", 20, note=WORDING.format(code="fenced", sentence="", shape="")), Usage(4_000, 128)
+    repair = asked("filter", 20, note=_WORDING.format(code="fenced", sentence="", shape="")), Usage(4_000, 128)
     plan = plan_cost(alike, IDENTITY, RATE, spent=journalled(tmp_path, [*earlier, repair]))
     assert (plan.bought, plan.pilot) == (20, 20)
     sums = 80 * counts.mean(axis=0) * (1.5, 1.2)

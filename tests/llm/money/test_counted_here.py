@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.llm.client import Identity, Outgoing, Rate, Reply, Usage
-from culturekit.llm.clients import chat_completions, gemini_api, responses_api
+from culturekit.llm.clients import google_client, openai_wire
 from culturekit.llm.prices import picodollars_of
 from culturekit.llm.usage import MOST_TOKENS, Counts, fully_counted, stated_usage, too_few
 
@@ -21,7 +21,7 @@ SENT, CAME = 400, 12
 
 def chat(usage: object) -> Usage:
     choice = {"message": {"content": SAID}, "finish_reason": "stop"}
-    return counted(chat_completions.read(json.dumps({"choices": [choice], "usage": usage}).encode()))
+    return counted(openai_wire.read_completion(json.dumps({"choices": [choice], "usage": usage}).encode()))
 
 
 def responses(usage: object) -> Usage:
@@ -33,7 +33,9 @@ def responses(usage: object) -> Usage:
             for new in [name.replace("prompt", named["prompt"]).replace("completion", named["completion"])]
         }
     output = [{"type": "message", "content": [{"type": "output_text", "text": SAID}]}]
-    return counted(responses_api.read(json.dumps({"status": "completed", "output": output, "usage": usage}).encode()))
+    return counted(
+        openai_wire.read_response(json.dumps({"status": "completed", "output": output, "usage": usage}).encode())
+    )
 
 
 def gemini(usage: object) -> Usage:
@@ -44,7 +46,7 @@ def gemini(usage: object) -> Usage:
         usage = {names[name]: value for name, value in usage.items() if name in names}
         usage |= {"thoughtsTokenCount": thought, "cachedContentTokenCount": cached}
     candidate = {"content": {"parts": [{"text": SAID}]}, "finishReason": "STOP"}
-    return counted(gemini_api.read(json.dumps({"candidates": [candidate], "usageMetadata": usage}).encode()))
+    return counted(google_client.read(json.dumps({"candidates": [candidate], "usageMetadata": usage}).encode()))
 
 
 def record(value: object) -> dict[str, Any]:
@@ -152,10 +154,10 @@ def test_a_total_above_its_parts_is_not_believed_to_be_paid() -> None:
 
 def test_gemini_leaves_out_counts_of_none() -> None:
     raw = json.dumps({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": SENT}})
-    assert gemini_api.read(raw.encode()).usage == Usage(SENT, 0)
+    assert google_client.read(raw.encode()).usage == Usage(SENT, 0)
     usage = {"promptTokenCount": SENT, "thoughtsTokenCount": 50, "totalTokenCount": SENT + 50}
     candidate = {"content": {}, "finishReason": "MAX_TOKENS"}
-    read = gemini_api.read(json.dumps({"candidates": [candidate], "usageMetadata": usage}).encode()).usage
+    read = google_client.read(json.dumps({"candidates": [candidate], "usageMetadata": usage}).encode()).usage
     assert read == Usage(SENT, 50, 50)
     assert not read.doubt
 
@@ -165,7 +167,7 @@ def test_counts_that_are_far_too_small_are_not_believed() -> None:
     essay = " ".join(f"word {number}" for number in range(1000))
     choice = {"message": {"content": essay}, "finish_reason": "stop"}
     counts = {"prompt_tokens": SENT, "completion_tokens": 1, "total_tokens": SENT + 1}
-    reply = chat_completions.read(json.dumps({"choices": [choice], "usage": counts}).encode())
+    reply = openai_wire.read_completion(json.dumps({"choices": [choice], "usage": counts}).encode())
     assert reply.usage.counted == "here"
     assert reply.usage.output_tokens > 1_000
     assert reply.usage.doubt == f"1 tokens for a reply of {len(essay)} characters"
@@ -173,7 +175,7 @@ def test_counts_that_are_far_too_small_are_not_believed() -> None:
 
 def test_no_more_is_counted_here_than_was_asked_for() -> None:
     choice = {"message": {"content": "a b " * 100_000}, "finish_reason": "stop"}
-    usage = counted(chat_completions.read(json.dumps({"choices": [choice], "usage": None}).encode()))
+    usage = counted(openai_wire.read_completion(json.dumps({"choices": [choice], "usage": None}).encode()))
     assert usage.output_tokens == ASKED.max_tokens
     assert not too_few(100, " " * 10_000_000)
 

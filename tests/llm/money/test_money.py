@@ -21,7 +21,7 @@ from culturekit.llm.prices import (
     worst_cost,
 )
 from culturekit.llm.purse import check_asking
-from culturekit.llm.usage import Budget
+from culturekit.llm.usage import Budget, dollars
 from tests.llm.fake_client import FakeClient
 
 
@@ -143,7 +143,7 @@ def test_a_budget_is_never_overshot(limit: float, requests: list[tuple[float, fl
             under_way.append((worst, worst * share))
         if len(under_way) >= at_once:
             budget.settle(*under_way.pop(0))
-        assert budget.spent + budget.reserved <= limit + 1e-12
+        assert dollars(budget.used + budget.aside) <= limit + 1e-12
     for reserved, actual in under_way:
         budget.settle(reserved, actual)
     assert budget.aside == 0
@@ -151,11 +151,12 @@ def test_a_budget_is_never_overshot(limit: float, requests: list[tuple[float, fl
 
 
 def test_a_budget_counts_what_was_spent_before_and_to_the_last_fraction() -> None:
-    budget = Budget(1.0, spent=0.7)
+    budget = Budget(1.0)
+    budget.settle(0.0, 0.7)
     assert budget.reserve(0.1) and budget.reserve(0.1) and budget.reserve(0.1)
     assert not budget.reserve(1e-12)
     budget.settle(0.1, 0.04)
-    assert budget.left == 0.06
+    assert budget.limit is not None and dollars(budget.limit - budget.used - budget.aside) == 0.06
     assert Budget(None).reserve(1e9)
     assert not Budget(0.0).reserve(1e-9)
     for none in (float("nan"), float("inf"), -0.01):

@@ -184,7 +184,7 @@ def test_a_question_without_a_reply_costs_its_worst_only_where_it_may_be_billed(
     purse.came(question, sold=billed == "keep")
     getattr(purse, billed)(question)
     assert purse.unsure == part * worst
-    assert [purse.budget.spent, purse.budget.reserved] == pytest.approx([part * worst, 0.0])
+    assert [purse.budget.spent, purse.budget.aside] == pytest.approx([part * worst, 0.0])
     assert worst > 0.0
 
 
@@ -220,8 +220,7 @@ def test_the_dollars_of_the_progress_are_those_of_the_ledger(tmp_path: Path) -> 
     heard = HeardProgress()
     client = Miscounting(stated=None, delay=0.06)
     with Journal(tmp_path / JOURNAL) as journal:
-        engine = AskEngine(client, journal, AskOptions(concurrency=1, budget=1.0), run="two", progress=heard)
-        asking = Pass(engine, client, journal, questions(60), 60)
+        asking = Pass(client, journal, questions(60), AskOptions(concurrency=1, budget=1.0), "two", heard)
         list(asking.answers())
     total = ledger_of(tmp_path).total
     assert total.requests == 60

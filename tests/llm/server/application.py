@@ -1,20 +1,127 @@
 """The two protocols under `/openai/v1` and `/google/v1beta`, and the paths for whoever runs a test."""
 
 import logging
-from typing import Any
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import msgspec
 
+from tests.llm.server import (
+    google_batches,
+    google_endpoints,
+    google_files,
+    openai_batches,
+    openai_endpoints,
+    openai_files,
+    openai_image_making,
+)
 from tests.llm.server.error_replies import Refused
-from tests.llm.server.exchange import Exchange, answered
-from tests.llm.server.picture_addresses import give_picture
-from tests.llm.server.routes import find_route
+from tests.llm.server.exchange import Endpoint, Exchange, answered
+from tests.llm.server.pictures import CONTENT_TYPES, picture_bytes
 from tests.llm.server.script import script_from_json
 from tests.llm.server.selling import encoded
 from tests.llm.server.service import Service
 from tests.llm.server.wire import Arrived, Departing, json_departing
 
-__all__ = ["Application"]
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One path. Endpoints that sell look up the row before faults are drawn."""
+
+    method: str
+    pattern: re.Pattern[str]
+    operation: str
+    provider: Literal["openai", "google"]
+    endpoint: Endpoint
+    sells: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A route and the parts of the path that have names."""
+
+    route: Route
+    groups: dict[str, str]
+
+
+def _openai(method: str, path: str, operation: str, endpoint: Endpoint, *, sells: bool = False) -> Route:
+    return Route(method, re.compile(r"/openai/v1" + path), operation, "openai", endpoint, sells)
+
+
+def _google(method: str, path: str, operation: str, endpoint: Endpoint, *, sells: bool = False) -> Route:
+    return Route(method, re.compile(r"/google/v1(?:beta|alpha)?" + path), operation, "google", endpoint, sells)
+
+
+_ID = r"/(?P<name>[^/:]+)"
+_UPLOAD = re.compile(r"/google/upload/v1(?:beta|alpha)?/files")
+
+ROUTES = (
+    _openai("POST", "/chat/completions", "chat", openai_endpoints.chat, sells=True),
+    _google("POST", f"/models{_ID}:generateContent", "generate", google_endpoints.generate, sells=True),
+    _openai("POST", "/responses", "responses", openai_endpoints.respond, sells=True),
+    _google(
+        "POST", f"/models{_ID}:streamGenerateContent", "generate.stream", google_endpoints.generate_stream, sells=True
+    ),
+    _openai("POST", "/images/generations", "images", openai_image_making.make_image, sells=True),
+    _openai("GET", "/models", "models.list", openai_endpoints.list_models),
+    _openai("GET", r"/models/(?P<name>.+)", "models.get", openai_endpoints.retrieve_model),
+    _openai("POST", "/files", "files.create", openai_files.create_file),
+    _openai("GET", "/files", "files.list", openai_files.list_files),
+    _openai("GET", f"/files{_ID}", "files.get", openai_files.retrieve_file),
+    _openai("GET", f"/files{_ID}/content", "files.content", openai_files.file_content),
+    _openai("DELETE", f"/files{_ID}", "files.delete", openai_files.delete_file),
+    _openai("POST", "/batches", "batches.create", openai_batches.create_batch),
+    _openai("GET", "/batches", "batches.list", openai_batches.list_batches),
+    _openai("GET", f"/batches{_ID}", "batches.get", openai_batches.retrieve_batch),
+    _openai("POST", f"/batches{_ID}/cancel", "batches.cancel", openai_batches.cancel_batch),
+    _google("POST", f"/models{_ID}:countTokens", "tokens.count", google_endpoints.count_tokens),
+    _google("POST", f"/models{_ID}:batchGenerateContent", "batches.create", google_batches.create_batch),
+    _google("GET", "/models", "models.list", google_endpoints.list_models),
+    _google("GET", f"/models{_ID}", "models.get", google_endpoints.get_model),
+    _google("GET", "/batches", "batches.list", google_batches.list_batches),
+    _google("GET", f"/batches{_ID}", "batches.get", google_batches.get_batch),
+    _google("POST", f"/batches{_ID}:cancel", "batches.cancel", google_batches.cancel_batch),
+    _google("DELETE", f"/batches{_ID}", "batches.delete", google_batches.delete_batch),
+    _google("GET", "/files", "files.list", google_files.list_files),
+    _google("GET", f"/files{_ID}", "files.get", google_files.get_file),
+    _google("GET", f"/files{_ID}:download", "files.content", google_files.download_file),
+    _google("DELETE", f"/files{_ID}", "files.delete", google_files.delete_file),
+    Route("POST", _UPLOAD, "files.create", "google", google_files.start_upload),
+)
+_FINISH_UPLOAD = Route("POST", _UPLOAD, "files.upload", "google", google_files.take_upload)
+
+
+def find_route(method: str, path: str, query: Mapping[str, str]) -> Found | None:
+    """Find who answers; None where nobody does."""
+    for route in ROUTES:
+        if route.method != method:
+            continue
+        found = route.pattern.fullmatch(path)
+        if found is not None:
+            uploading = route.endpoint is google_files.start_upload and "upload_id" in query
+            return Found(_FINISH_UPLOAD if uploading else route, found.groupdict())
+    return None
+
+
+def give_picture(service: Service, arrived: Arrived) -> Departing:
+    """GET /pictures/{digest}/{place}; no key is asked for."""
+    told = service.script.pictures
+    service.fetches += 1
+    if service.fetches <= told.busy:
+        return Departing(503, [("retry-after", "0")], b"busy")
+    if told.moves:
+        return Departing(302, [("location", told.moves)], b"")
+    if told.status != 200:
+        return Departing(told.status, [], b"no")
+    _, _, digest, place = arrived.path.split("/")
+    content = picture_bytes(digest, int(place), told) + bytes(told.padding)
+    kind = told.type or CONTENT_TYPES.get(told.form, "image/png")
+    departing = Departing(200, [("content-type", kind)], content)
+    departing.cut = "inside" if told.form == "torn" else ""
+    return departing
+
 
 _logger = logging.getLogger(__name__)
 

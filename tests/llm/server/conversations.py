@@ -12,17 +12,6 @@ from google.genai import types
 from tests.llm.server.running import RunningServer, running_server
 from tests.llm.server.script import Script
 
-__all__ = [
-    "SCHEMA",
-    "ask_google",
-    "ask_openai",
-    "batch_file",
-    "chat_body",
-    "google_client",
-    "google_talk",
-    "openai_client",
-]
-
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {

@@ -1,15 +1,14 @@
 """Replies that say no, in the shape each provider gives them."""
 
 import math
+import re
 import time
+from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any
 
-from tests.llm.server.fault_kinds import STATUS_FAULTS
-from tests.llm.server.script import Fault
+from tests.llm.server.script import STATUS_FAULTS, Fault
 from tests.llm.server.wire import Departing, json_departing
-
-__all__ = ["Refused", "error_body", "error_reply", "fault_reply", "hint_headers"]
 
 _OPENAI: dict[str, tuple[str, str | None, str]] = {
     "busy": ("requests", "rate_limit_exceeded", "Rate limit reached for requests. Please try again later."),
@@ -61,10 +60,7 @@ _GOOGLE: dict[str, tuple[str, str]] = {
     "forbidden": ("PERMISSION_DENIED", "Permission denied: the consumer may not use this service."),
     "not-found": ("NOT_FOUND", "The model is not found for API version v1beta."),
     "bad-request": ("INVALID_ARGUMENT", "Request contains an invalid argument."),
-    "context-length": (
-        "INVALID_ARGUMENT",
-        "The input token count exceeds the maximum number of tokens allowed.",
-    ),
+    "context-length": ("INVALID_ARGUMENT", "The input token count exceeds the maximum number of tokens allowed."),
     "content-policy": ("INVALID_ARGUMENT", "The request was rejected by the safety policy."),
     "moderation": ("INVALID_ARGUMENT", "The prompt could not be submitted: it violates the safety policy."),
     "conflict": ("ABORTED", "Another request holds this resource."),
@@ -156,3 +152,34 @@ def _google_details(fault: Fault) -> list[dict[str, Any]] | None:
         delay = f"{math.ceil(fault.wait * 1000) / 1000:g}s"
         details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
     return details or None
+
+
+_NAME = re.compile(r'\bname="([^"]*)"')
+_FILENAME = re.compile(r'\bfilename="([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class FormPart:
+    """One field of a form."""
+
+    filename: str | None
+    content: bytes
+
+
+def parse_form(content_type: str, body: bytes) -> dict[str, FormPart]:
+    """Take a form apart.
+
+    Raises:
+        Refused: it is no form.
+    """
+    found = re.search(r'boundary="?([^";]+)', content_type)
+    if not content_type.startswith("multipart/form-data") or found is None:
+        raise Refused("bad-request", f"expected multipart/form-data, found {content_type!r}")
+    parts = {}
+    for chunk in body.split(b"--" + found[1].encode())[1:-1]:
+        head, _, content = chunk.removeprefix(b"\r\n").partition(b"\r\n\r\n")
+        named = head.decode("utf-8", "replace")
+        name, filename = _NAME.search(named), _FILENAME.search(named)
+        if name is not None:
+            parts[name[1]] = FormPart(filename[1] if filename else None, content.removesuffix(b"\r\n"))
+    return parts

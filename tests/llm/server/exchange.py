@@ -9,13 +9,11 @@ from typing import Any, TypeAlias
 import orjson
 
 from tests.llm.server.error_replies import Refused, error_reply
-from tests.llm.server.fault_kinds import BODY_FAULTS, STATUS_FAULTS
+from tests.llm.server.script import BODY_FAULTS, STATUS_FAULTS
 from tests.llm.server.selling import connection_fault, damaged, refuse
 from tests.llm.server.service import Service
 from tests.llm.server.statistics import Record
 from tests.llm.server.wire import Arrived, Departing
-
-__all__ = ["Endpoint", "Exchange", "answered", "json_body"]
 
 
 @dataclass(frozen=True, slots=True)

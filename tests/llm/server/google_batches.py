@@ -19,8 +19,6 @@ from tests.llm.server.service import Service
 from tests.llm.server.shapes import anything, fields, mapping_of, text
 from tests.llm.server.wire import Departing, json_departing
 
-__all__ = ["cancel_batch", "create_batch", "delete_batch", "get_batch", "list_batches"]
-
 _LINE = fields({"key": text(), "request": anything, "metadata": mapping_of(anything)}, required=("request",))
 _STATES = {"running": "RUNNING", "cancelling": "RUNNING", "completed": "SUCCEEDED", "failed": "FAILED"}
 _TYPE = "type.googleapis.com/google.ai.generativelanguage.v1main.GenerateContentBatch"

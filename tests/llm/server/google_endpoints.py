@@ -4,19 +4,12 @@ from typing import Any
 
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.exchange import Exchange, json_body
-from tests.llm.server.google_generate import (
-    counted_tokens,
-    generate_chunks,
-    generate_question,
-    pick,
-)
+from tests.llm.server.google_generate import counted_tokens, generate_chunks, generate_question, pick
 from tests.llm.server.google_image_making import writes_generated
 from tests.llm.server.google_requests import check_count, check_generate
 from tests.llm.server.selling import sell
 from tests.llm.server.service import Service
 from tests.llm.server.wire import Departing, json_departing
-
-__all__ = ["check_model", "count_tokens", "generate", "generate_stream", "get_model", "list_models"]
 
 
 def generate(exchange: Exchange) -> Departing:

@@ -10,11 +10,9 @@ from typing import Any
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.exchange import Exchange, json_body
 from tests.llm.server.google_requests import fitting
+from tests.llm.server.jobs import StoredFile
 from tests.llm.server.shapes import Complaint, fields, text
-from tests.llm.server.storage import StoredFile
 from tests.llm.server.wire import Departing, json_departing
-
-__all__ = ["delete_file", "download_file", "get_file", "list_files", "start_upload", "take_upload"]
 
 _NAME = re.compile(r"files/[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 

@@ -9,10 +9,7 @@ from typing import Any
 import orjson
 
 from tests.llm.server.answers import Answer
-from tests.llm.server.questions import Question, data_of
-from tests.llm.server.tokens import count_image, count_text
-
-__all__ = ["counted_tokens", "generate_chunks", "generate_question", "generate_response", "pick"]
+from tests.llm.server.made_replies import Question, count_image, count_text, data_of
 
 _FINISH = {
     "stop": "STOP",

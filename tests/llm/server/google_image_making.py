@@ -6,11 +6,9 @@ from typing import Any
 
 from tests.llm.server.answers import Answer
 from tests.llm.server.google_generate import generate_response, usage_of
+from tests.llm.server.made_replies import Question
 from tests.llm.server.pictures import CONTENT_TYPES, picture_bytes
-from tests.llm.server.questions import Question
 from tests.llm.server.script import Script
-
-__all__ = ["writes_generated"]
 
 _FINISH = {
     "content-filter": "IMAGE_SAFETY",

@@ -5,15 +5,12 @@ from typing import Any
 
 from tests.llm.server.answers import Answer, answer_to
 from tests.llm.server.error_replies import Refused, error_body
-from tests.llm.server.fault_kinds import BODY_FAULTS, STATUS_FAULTS
 from tests.llm.server.jobs import Job, Line, LineResult, arranged, reaching
-from tests.llm.server.questions import Question
+from tests.llm.server.made_replies import Question
 from tests.llm.server.schedule import Circumstances
-from tests.llm.server.script import Fault, JobPlan
+from tests.llm.server.script import BODY_FAULTS, STATUS_FAULTS, Fault, JobPlan
 from tests.llm.server.selling import Encode, damaged_value, is_good
 from tests.llm.server.service import Service
-
-__all__ = ["cancel", "look_at", "next_plan", "register"]
 
 
 def next_plan(service: Service) -> JobPlan:

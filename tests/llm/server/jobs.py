@@ -1,16 +1,14 @@
 """Batch jobs, whichever protocol they came by: their lines, their plan, how far they are."""
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from tests.llm.server.made_replies import fraction_of
-from tests.llm.server.questions import Question
+from tests.llm.server.made_replies import Question, fraction_of
 from tests.llm.server.script import JobPlan
 from tests.llm.server.statistics import Sales
-
-__all__ = ["Job", "JobState", "Line", "LineResult", "arranged", "reaching"]
 
 JobState: TypeAlias = Literal["running", "cancelling", "completed", "expired", "failed", "cancelled"]
 
@@ -113,3 +111,39 @@ def reaching(results: list[LineResult], told: list[LineResult]) -> set[str]:
     """Name the lines whose result a client can use: it is told their own body under their own name."""
     bodies = {(one.name, id(one.body)) for one in told}
     return {result.name for result in results if (result.name, id(result.body)) in bodies}
+
+
+@dataclass(slots=True)
+class StoredFile:
+    """A file somebody uploaded, or a job wrote."""
+
+    name: str
+    provider: str
+    filename: str
+    purpose: str
+    content: bytes
+    created: int
+    announced: int = 0
+
+
+@dataclass(slots=True)
+class Storage:
+    """Files and jobs by name, in the order of their making; names are never given twice."""
+
+    files: dict[str, StoredFile] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
+    uploads: dict[str, StoredFile] = field(default_factory=dict)
+    made: int = 0
+
+    def new_name(self, prefix: str) -> str:
+        """Make a name, the same ones in the same order for every server."""
+        self.made += 1
+        return prefix + hashlib.sha256(f"{prefix}{self.made}".encode()).hexdigest()[:24]
+
+    def keep(
+        self, prefix: str, provider: str, content: bytes, *, filename: str, purpose: str, created: int
+    ) -> StoredFile:
+        """Keep a new file."""
+        stored = StoredFile(self.new_name(prefix), provider, filename, purpose, content, created)
+        self.files[stored.name] = stored
+        return stored

@@ -2,9 +2,7 @@
 
 import json
 
-from tests.llm.server.questions import Question
-
-__all__ = ["fence", "invent", "shout"]
+from tests.llm.server.made_replies import Question
 
 
 def shout(question: Question) -> str:

@@ -1,18 +1,42 @@
 """OpenAI chat completions: read a request as a question, write an answer as a completion or as a stream of chunks."""
 
+import base64
+import binascii
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from tests.llm.server.answers import Answer
-from tests.llm.server.openai_images import image_tokens
-from tests.llm.server.questions import Question, data_of
-from tests.llm.server.tokens import count_text
+from tests.llm.server.error_replies import Refused
+from tests.llm.server.made_replies import Question, count_image, count_text, data_of
 
-__all__ = ["chat_chunks", "chat_completion", "chat_question"]
+_DATA_URL = re.compile(r"data:image/(png|jpeg|jpg|gif|webp);base64,(.*)", re.DOTALL)
+
+
+def image_bytes(url: str) -> bytes:
+    """Decode a data URL.
+
+    Raises:
+        Refused: it is none, or holds no base64.
+    """
+    found = _DATA_URL.fullmatch(url)
+    if found is None:
+        raise Refused("bad-request", "Invalid image data URL.", param="url", code="invalid_image_url")
+    try:
+        return base64.b64decode(found[2], validate=True)
+    except binascii.Error:
+        raise Refused("bad-request", "Invalid base64 image_url.", code="invalid_base64") from None
+
+
+def image_tokens(image: Mapping[str, Any]) -> int:
+    """Count the tokens of an image: 85 in low detail, by tiles otherwise."""
+    content = image_bytes(image["url"])
+    return 85 if image.get("detail") == "low" else count_image(content, "openai")
+
 
 _FINISH = {"length": "length", "content-filter": "content_filter", "recitation": "content_filter"}
 _FINISH |= {"prohibited": "content_filter", "prompt-blocked": "content_filter"}

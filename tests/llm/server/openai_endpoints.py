@@ -2,16 +2,14 @@
 
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.exchange import Exchange, json_body
+from tests.llm.server.made_replies import Question
 from tests.llm.server.openai_chat import chat_chunks, chat_completion, chat_question
 from tests.llm.server.openai_requests import check_chat
 from tests.llm.server.openai_response_requests import check_responses
 from tests.llm.server.openai_responses import response, response_events, responses_question
-from tests.llm.server.questions import Question
 from tests.llm.server.selling import sell
 from tests.llm.server.service import Service
 from tests.llm.server.wire import Departing, json_departing
-
-__all__ = ["chat", "list_models", "respond", "retrieve_model", "sellable"]
 
 
 def chat(exchange: Exchange) -> Departing:

@@ -3,13 +3,10 @@
 import time
 from typing import Any
 
-from tests.llm.server.error_replies import Refused
+from tests.llm.server.error_replies import Refused, parse_form
 from tests.llm.server.exchange import Exchange
-from tests.llm.server.multipart import parse_form
-from tests.llm.server.storage import StoredFile
+from tests.llm.server.jobs import StoredFile
 from tests.llm.server.wire import Departing, json_departing
-
-__all__ = ["create_file", "delete_file", "file_content", "list_files", "retrieve_file"]
 
 _PURPOSES = {"assistants", "batch", "fine-tune", "vision", "user_data", "evals"}
 _LARGEST = 200 * 1024 * 1024

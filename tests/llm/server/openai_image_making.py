@@ -9,17 +9,14 @@ import orjson
 
 from tests.llm.server.answers import Answer
 from tests.llm.server.exchange import Exchange, json_body
+from tests.llm.server.made_replies import Question, count_text
 from tests.llm.server.openai_endpoints import sellable
 from tests.llm.server.openai_requests import fitting
 from tests.llm.server.pictures import picture_bytes
-from tests.llm.server.questions import Question
 from tests.llm.server.script import Script
 from tests.llm.server.selling import sell
 from tests.llm.server.shapes import fields, maybe, one_of, text, whole
-from tests.llm.server.tokens import count_text
 from tests.llm.server.wire import Departing
-
-__all__ = ["TOKENS", "check_image", "image_question", "make_image", "writes_images"]
 
 TOKENS = {"low": 272, "medium": 1056, "high": 4160}
 _REQUEST = fields(

@@ -3,8 +3,7 @@
 from typing import Any
 
 from tests.llm.server.error_replies import Refused
-from tests.llm.server.openai_requests import METADATA, fitting
-from tests.llm.server.openai_schema import check_strict_schema
+from tests.llm.server.openai_requests import METADATA, check_strict_schema, fitting
 from tests.llm.server.shapes import (
     Shape,
     anything,
@@ -19,8 +18,6 @@ from tests.llm.server.shapes import (
     text,
     whole,
 )
-
-__all__ = ["RESPONSE_FIELDS", "check_responses"]
 
 _TEXT = fields({"type": anything, "text": text(), "prompt_cache_breakpoint": anything}, required=("text",))
 _IMAGE = fields(
@@ -68,6 +65,7 @@ _FORMAT = either(
     },
 )
 
+# Fields for text and images. There is no `seed`, as in the real one.
 RESPONSE_FIELDS: dict[str, Shape] = {
     "background": maybe(flag),
     "include": maybe(list_of(text())),
@@ -96,8 +94,6 @@ RESPONSE_FIELDS: dict[str, Shape] = {
     "truncation": maybe(one_of("auto", "disabled")),
     "user": text(),
 }
-"""Fields for text and images. There is no `seed`, as in the real one."""
-
 _REQUEST = fields(RESPONSE_FIELDS, required=("input", "model"))
 
 

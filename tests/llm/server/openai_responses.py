@@ -8,12 +8,8 @@ import orjson
 
 from tests.llm.server.answers import Answer
 from tests.llm.server.error_replies import Refused
-from tests.llm.server.openai_chat import created_at
-from tests.llm.server.openai_images import image_tokens
-from tests.llm.server.questions import Question, data_of
-from tests.llm.server.tokens import count_text
-
-__all__ = ["response", "response_events", "responses_question"]
+from tests.llm.server.made_replies import Question, count_text, data_of
+from tests.llm.server.openai_chat import created_at, image_tokens
 
 _DEFAULT_LIMIT = 16_384
 _INCOMPLETE = {"length": "max_output_tokens"}

@@ -9,8 +9,6 @@ from PIL import Image
 
 from tests.llm.server.script import Pictures
 
-__all__ = ["CONTENT_TYPES", "picture_bytes"]
-
 CONTENT_TYPES = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp", "page": "text/html"}
 
 

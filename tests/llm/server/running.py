@@ -20,12 +20,10 @@ import orjson
 
 from tests.llm.server.answers import Model
 from tests.llm.server.application import Application
-from tests.llm.server.connection import Connection
 from tests.llm.server.script import Script
 from tests.llm.server.service import Service
 from tests.llm.server.statistics import Record
-
-__all__ = ["RunningServer", "kept_port", "running_server", "serve", "server_process"]
+from tests.llm.server.wire import Connection
 
 _ROOT = Path(__file__).parents[3]
 

@@ -9,18 +9,14 @@ import orjson
 
 from tests.llm.server.answers import Answer, answer_to
 from tests.llm.server.error_replies import fault_reply
-from tests.llm.server.fault_kinds import ANSWER_FAULTS, BODY_FAULTS, PLAIN_FAULTS, STATUS_FAULTS, TEXT_FAULTS
-from tests.llm.server.questions import Question
-from tests.llm.server.script import Fault
+from tests.llm.server.made_replies import Question
+from tests.llm.server.script import ANSWER_FAULTS, BODY_FAULTS, PLAIN_FAULTS, STATUS_FAULTS, TEXT_FAULTS, Fault
 from tests.llm.server.service import Service
 from tests.llm.server.statistics import Record
 from tests.llm.server.wire import Departing
 
-__all__ = ["Encode", "connection_fault", "damaged", "encoded", "is_good", "sell"]
-
+# Writes an answer in a provider's protocol: one value, or the events of a stream.
 Encode = Callable[[Question, Answer], "dict[str, Any] | list[bytes]"]
-"""Writes an answer in a provider's protocol: one value, or the events of a stream."""
-
 _PAGE = b"<!doctype html><html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>"
 _DEEP = 100_000
 _JSON = ("content-type", "application/json")

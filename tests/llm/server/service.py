@@ -8,18 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tests.llm.server.answers import Model
-from tests.llm.server.connection import Connection
 from tests.llm.server.error_replies import hint_headers
-from tests.llm.server.made_replies import fraction_of, made_value
-from tests.llm.server.questions import Question
-from tests.llm.server.quota_windows import Allowance, QuotaWindow
-from tests.llm.server.schedule import Circumstances, Schedule
+from tests.llm.server.jobs import Storage
+from tests.llm.server.made_replies import Question, fraction_of, made_value
+from tests.llm.server.schedule import Allowance, Circumstances, QuotaWindow, Schedule
 from tests.llm.server.script import Fault, Script
 from tests.llm.server.statistics import Record, Statistics
-from tests.llm.server.storage import Storage
-from tests.llm.server.wire import Arrived, Departing
-
-__all__ = ["Service"]
+from tests.llm.server.wire import Arrived, Connection, Departing
 
 _PROMISES = {"retry-after", "retry-after-date", "retry-after-ms", "retry-info"}
 

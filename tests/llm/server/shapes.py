@@ -3,26 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
-__all__ = [
-    "Complaint",
-    "Shape",
-    "anything",
-    "either",
-    "fields",
-    "flag",
-    "list_of",
-    "mapping_of",
-    "maybe",
-    "nothing_but",
-    "number",
-    "one_of",
-    "text",
-    "whole",
-]
-
 Path: TypeAlias = tuple[str | int, ...]
-Shape: TypeAlias = Callable[[Any, Path], None]
-"""Looks at a value and raises a `Complaint` where it does not fit."""
+Shape: TypeAlias = Callable[[Any, Path], None]  # looks at a value and raises a `Complaint` where it does not fit
 
 
 class Complaint(Exception):

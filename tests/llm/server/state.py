@@ -6,12 +6,10 @@ from pathlib import Path
 
 import msgspec
 
+from tests.llm.server.jobs import Storage
 from tests.llm.server.script import Script
 from tests.llm.server.service import Service
 from tests.llm.server.statistics import Statistics
-from tests.llm.server.storage import Storage
-
-__all__ = ["restore", "save"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tests.llm.server.answers import Answer
-from tests.llm.server.questions import Question
+from tests.llm.server.made_replies import Question
 from tests.llm.server.script import Prices
-
-__all__ = ["Record", "Sales", "Statistics"]
 
 
 @dataclass(slots=True)
@@ -86,8 +84,8 @@ class Statistics:
     lines_made: dict[str, int] = field(default_factory=dict)
     bought: dict[str, int] = field(default_factory=dict)
     bought_online: dict[str, int] = field(default_factory=dict)
+    # Mistakes of the server itself; a test that meets one means nothing.
     broken: list[str] = field(default_factory=list)
-    """Mistakes of the server itself; a test that meets one means nothing."""
     in_flight: int = 0
     most_in_flight: int = 0
 

@@ -10,7 +10,7 @@ from google.genai import errors
 
 from tests.llm.server import Fault, Rule, Script, When, running_server
 from tests.llm.server.conversations import SCHEMA, ask_google, ask_openai, chat_body, google_client, openai_client
-from tests.llm.server.fault_kinds import CONNECTION_FAULTS, FAULT_KINDS, PLAIN_FAULTS, STATUS_FAULTS
+from tests.llm.server.script import CONNECTION_FAULTS, FAULT_KINDS, PLAIN_FAULTS, STATUS_FAULTS
 
 _TEXTS = {
     "says": "an answer",
@@ -101,8 +101,7 @@ def _judged(text: str) -> str:
     return "an answer" if value["verdict"] in {"keep", "drop"} else "no such value"
 
 
-HASTY = 2.0
-"""Seconds until a client gives up that is never answered; the others wait as long as it takes."""
+HASTY = 2.0  # seconds until a client gives up that is never answered; the others wait as long as it takes
 
 
 async def _seen_by_openai(client: openai.AsyncOpenAI) -> str:

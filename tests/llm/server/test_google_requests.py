@@ -8,8 +8,15 @@ from google.genai import errors, types
 
 from tests.llm.server.conversations import SCHEMA, google_talk, user_text
 from tests.llm.server.error_replies import Refused
-from tests.llm.server.google_requests import CONFIG_FIELDS, REQUEST_FIELDS, check_batch_request, check_generate
-from tests.llm.server.google_schema import SCHEMA_FIELDS, check_json_schema, check_schema
+from tests.llm.server.google_requests import (
+    CONFIG_FIELDS,
+    REQUEST_FIELDS,
+    SCHEMA_FIELDS,
+    check_batch_request,
+    check_generate,
+    check_json_schema,
+    check_schema,
+)
 
 _GOOD: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
 _OBJECT: dict[str, Any] = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}

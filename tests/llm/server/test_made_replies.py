@@ -7,8 +7,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.llm.server.made_replies import made_value
-from tests.llm.server.questions import Question, data_of
+from tests.llm.server.made_replies import Question, data_of, made_value
 
 
 class _Part(msgspec.Struct, forbid_unknown_fields=True):

@@ -13,9 +13,8 @@ from openai.types.responses import response_create_params
 from tests.llm.server import running_server
 from tests.llm.server.conversations import SCHEMA, chat_body, openai_client
 from tests.llm.server.error_replies import Refused
-from tests.llm.server.openai_requests import BATCH_FIELDS, CHAT_FIELDS, check_chat
+from tests.llm.server.openai_requests import BATCH_FIELDS, CHAT_FIELDS, check_chat, check_strict_schema
 from tests.llm.server.openai_response_requests import RESPONSE_FIELDS
-from tests.llm.server.openai_schema import check_strict_schema
 
 
 def _strict(**more: Any) -> dict[str, Any]:

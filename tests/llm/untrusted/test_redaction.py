@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import pytest
 
-from culturekit.llm.untrusted import redaction
-from culturekit.llm.untrusted.redaction import KeyFilter, install_redaction, know, redact, redact_bytes, scrub
+from culturekit.llm import redaction
+from culturekit.llm.redaction import KeyFilter, install_redaction, know, redact, redact_bytes, scrub
 
 CANARY = 'canary/"5f+0c1e77==\\'
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ import pytest
 from rich.pretty import pretty_repr
 
 from culturekit.core.errors import MissingDependency, UsageError
-from culturekit.llm.untrusted.redaction import Secret, key_from_environment, redact, resolve_key
+from culturekit.llm.redaction import Secret, key_from_environment, redact, resolve_key
 
 CANARY = "canary-5f0c1e77aa"
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.core.errors import UsageError
-from culturekit.llm.untrusted.hidden_characters import HIDDEN
-from culturekit.llm.untrusted.untrusted import LONGEST_TEXT, LongText, cleaned, strip_hidden, user_message
+from culturekit.llm.untrusted import HIDDEN, LONGEST_TEXT, LongText, cleaned, strip_hidden, user_message
 
 HOSTILE = st.text(
     st.sampled_from(
@@ -102,8 +101,8 @@ def test_what_nobody_sees_is_taken_out(text: str, shown: str) -> None:
     assert strip_hidden(text) == shown
 
 
+# Signs of Arabic, Syriac, Kaithi and Egyptian that Unicode calls format characters, and that are seen.
 VISIBLE_FORMAT = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x13430, 0x13440)}
-"""Signs of Arabic, Syriac, Kaithi and Egyptian that Unicode calls format characters, and that are seen."""
 
 
 def test_every_format_and_control_character_of_unicode_is_known() -> None:

@@ -15,19 +15,19 @@ def decoded(raw: bytes, kind: Any = Any) -> Any:  # noqa: ANN401 - any JSON valu
     return value if each_key_once(raw) else None
 
 
-def refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse an object in which a key stands twice."""
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
+    """Reject an object in which a key stands twice."""
     if len({key for key, _ in pairs}) < len(pairs):
         raise ValueError
 
 
-KEYS = json.JSONDecoder(object_pairs_hook=refuse_repeated)
+_KEYS = json.JSONDecoder(object_pairs_hook=_refuse_repeated)
 
 
 def each_key_once(raw: bytes) -> bool:
-    """Tell whether no object of a JSON text has a key twice, however the key is written."""
+    """Check whether no object of a JSON text has a key twice, however the key is written."""
     try:
-        KEYS.decode(raw.decode())
+        _KEYS.decode(raw.decode())
     except (ValueError, RecursionError):
         return False
     return True

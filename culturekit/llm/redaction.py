@@ -84,11 +84,11 @@ def key_from_environment(*names: str) -> Secret:
         value = os.environ.get(name, "").strip()
         if not value:
             continue
-        if len(value) < SHORTEST_KEY:
+        if len(value) < _SHORTEST_KEY:
             raise UsageError(
                 "this key is too short to be blanked without harm to other words",
                 where=name,
-                expected=f"{SHORTEST_KEY} letters or more",
+                expected=f"{_SHORTEST_KEY} letters or more",
                 found=f"{len(value)}",
                 hint="Unset the variable where the server needs no key, or give the server a longer one.",
             )
@@ -102,32 +102,23 @@ def key_from_environment(*names: str) -> Secret:
     )
 
 
-SHORTEST = 6
-SHORTEST_KEY = 8
-"""Letters of a key: what is shorter stands in ordinary words, which blanking it would break."""
-
-"""Characters; anything shorter would blank ordinary words."""
-
-SECRET_VARIABLE = re.compile(
+_SHORTEST = 6  # characters; anything shorter would blank ordinary words
+_SHORTEST_KEY = 8  # letters of a key: what is shorter stands in ordinary words, which blanking it would break
+_SECRET_VARIABLE = re.compile(
     r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTHORIZATION)S?(?:_|$)|(?:^|_)(?:AUTH|PASS|PWD)$", re.IGNORECASE
 )
-PATHS = re.compile(r"(?:/[^/\0:]+)+|\d+|true|false", re.IGNORECASE)
+_PATHS = re.compile(r"(?:/[^/\0:]+)+|\d+|true|false", re.IGNORECASE)
 
-KNOWN: dict[str, str] = {}
-"""Each form of each key, and what stands for it."""
-
+KNOWN: dict[str, str] = {}  # each form of each key, and what stands for it
+# The first finds all these forms; each of the others one key as JSON may write it, with escapes.
 PATTERNS: list[re.Pattern[str]] = []
-"""The first finds all these forms; each of the others one key as JSON may write it, with escapes."""
-
-ESCAPABLE = '"\\/'
-"""Characters that JSON may also write behind a backslash as they are."""
-
-ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_ESCAPABLE = '"\\/'  # characters that JSON may also write behind a backslash as they are
+_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 
 
 def know(name: str, value: str) -> None:
     """Remember a key, so that it is never shown."""
-    if len(value) < SHORTEST:
+    if len(value) < _SHORTEST:
         return
     encoded = value.encode("utf-8", "surrogateescape")
     forms = {value, quote(encoded), quote(encoded, safe=""), quote_plus(encoded), json.dumps(value)[1:-1]}
@@ -141,13 +132,13 @@ def know(name: str, value: str) -> None:
 @cache
 def in_json(value: str) -> str:
     """Write a pattern that finds a text in JSON however it is escaped there, also in JSON that is a string of JSON."""
-    return "".join(map(character_in_json, value))
+    return "".join(map(_character_in_json, value))
 
 
-def character_in_json(character: str) -> str:
+def _character_in_json(character: str) -> str:
     """Write a pattern for one character: as it is, or as one or two escapes of four hexadecimal digits."""
     units = character.encode("utf-16-be", "surrogatepass").hex(" ", 2).split()
-    plain = (r"\\*" if character in ESCAPABLE else "") + re.escape(character)
+    plain = (r"\\*" if character in _ESCAPABLE else "") + re.escape(character)
     escaped = "".join(rf"\\+u(?i:{unit})" for unit in units)
     return f"(?:{plain}|{escaped})"
 
@@ -167,13 +158,12 @@ def redact_bytes(content: bytes) -> bytes:
 def blanked(text: str) -> str:
     """Blank every known key in a text."""
     for pattern in PATTERNS if "\\" in text else PATTERNS[:1]:
-        text = pattern.sub(shown_for, text)
+        text = pattern.sub(_shown_for, text)
     return text
 
 
-def shown_for(match: re.Match[str]) -> str:
-    """Give what stands for a key, however it was written."""
-    return KNOWN.get(match[0]) or KNOWN.get(ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), match[0]), "[key]")
+def _shown_for(match: re.Match[str]) -> str:
+    return KNOWN.get(match[0]) or KNOWN.get(_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), match[0]), "[key]")
 
 
 def scrub(error: BaseException) -> None:
@@ -181,14 +171,14 @@ def scrub(error: BaseException) -> None:
     for each in chain(error):
         traceback.clear_frames(each.__traceback__)
         with contextlib.suppress(Exception):
-            each.args = tuple(redacted(argument) for argument in each.args)
+            each.args = tuple(_redacted(argument) for argument in each.args)
         for name, value in list(getattr(each, "__dict__", {}).items()):
             with contextlib.suppress(Exception):
-                setattr(each, name, None if name in {"request", "response"} else redacted(value))
+                setattr(each, name, None if name in {"request", "response"} else _redacted(value))
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
-    """Give an exception, what caused it, and what it groups, each once."""
+    """Yield an exception, what caused it, and what it groups, each once."""
     waiting, met = [error], set[int]()
     while waiting:
         each = waiting.pop()
@@ -196,11 +186,11 @@ def chain(error: BaseException) -> Iterator[BaseException]:
             continue
         met.add(id(each))
         yield each
-        behind = [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
-        waiting += [one for one in behind if isinstance(one, BaseException)]
+        causes = [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+        waiting += [one for one in causes if isinstance(one, BaseException)]
 
 
-def redacted(value: Any) -> Any:  # noqa: ANN401 - any value of any exception
+def _redacted(value: Any) -> Any:  # noqa: ANN401 - any value of any exception
     """Blank keys in texts, bytes and containers of them; other values stay."""
     match value:
         case str():
@@ -208,11 +198,11 @@ def redacted(value: Any) -> Any:  # noqa: ANN401 - any value of any exception
         case bytes():
             return redact_bytes(value)
         case dict():
-            return {redacted(key): redacted(below) for key, below in value.items()}
+            return {_redacted(key): _redacted(below) for key, below in value.items()}
         case list():
-            return [redacted(item) for item in value]
+            return [_redacted(item) for item in value]
         case tuple() if type(value) is tuple:
-            return tuple(redacted(item) for item in value)
+            return tuple(_redacted(item) for item in value)
     return value
 
 
@@ -221,14 +211,14 @@ class KeyFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record, and let it pass."""
-        clean_record(record)
+        _clean_record(record)
         for name, value in list(record.__dict__.items()):
             if name not in {"msg", "args", "exc_info", "exc_text", "stack_info"}:
-                record.__dict__[name] = redacted(value)
+                record.__dict__[name] = _redacted(value)
         return True
 
 
-def clean_record(record: logging.LogRecord) -> None:
+def _clean_record(record: logging.LogRecord) -> None:
     """Write the message and the traceback of a record out as text without keys."""
     try:
         record.msg, record.args = redact(record.getMessage()), ()
@@ -249,33 +239,28 @@ def install_redaction() -> None:
     Variables of the environment whose name is one of a key are known from now on. A second call only looks at the
     environment again.
     """
-    know_environment()
+    for name, value in os.environ.items():
+        if _SECRET_VARIABLE.search(name) and not _PATHS.fullmatch(value):
+            know(name, value.strip())
     if getattr(sys.excepthook, "redacts", False):
         return
     factory = logging.getLogRecordFactory()
 
     def clean_factory(*arguments: Any, **options: Any) -> logging.LogRecord:  # noqa: ANN401 - as logging calls it
         record = factory(*arguments, **options)
-        clean_record(record)
+        _clean_record(record)
         return record
 
     logging.setLogRecordFactory(clean_factory)
     for handler in logging.getLogger().handlers:
         handler.addFilter(KeyFilter())
-    sys.excepthook = quietly(sys.excepthook, lambda arguments: arguments[1])
-    threading.excepthook = quietly(threading.excepthook, lambda arguments: arguments[0].exc_value)
-    sys.unraisablehook = quietly(sys.unraisablehook, lambda arguments: arguments[0].exc_value)
-    warnings.showwarning = quietly(warnings.showwarning, lambda arguments: arguments[0])
+    sys.excepthook = _quietly(sys.excepthook, lambda arguments: arguments[1])
+    threading.excepthook = _quietly(threading.excepthook, lambda arguments: arguments[0].exc_value)
+    sys.unraisablehook = _quietly(sys.unraisablehook, lambda arguments: arguments[0].exc_value)
+    warnings.showwarning = _quietly(warnings.showwarning, lambda arguments: arguments[0])
 
 
-def know_environment() -> None:
-    """Know the values of all variables that are named like keys."""
-    for name, value in os.environ.items():
-        if SECRET_VARIABLE.search(name) and not PATHS.fullmatch(value):
-            know(name, value.strip())
-
-
-def quietly(hook: Callable[..., Any], error_of: Callable[[tuple[Any, ...]], object]) -> Callable[..., Any]:
+def _quietly(hook: Callable[..., Any], error_of: Callable[[tuple[Any, ...]], object]) -> Callable[..., Any]:
     """Let a hook write, and blank keys in what it wrote; the exception is scrubbed before the hook sees it."""
 
     def clean_hook(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - whatever the hook takes

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from culturekit.builders.activities.extracting import Quote, check_quotes, find_quote
-from culturekit.llm.reading.reply_codes import ParseFailure
+from culturekit.llm.replies import ParseFailure
 
 SOURCE = "Feijoada  is a\nstew of beans\u00a0with beef, cafe\u0301 and 김치.\nIt\u200b is\u202e Brazilian."
 

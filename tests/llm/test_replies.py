@@ -5,11 +5,9 @@ import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from culturekit.llm.client import Request
-from culturekit.llm.reading.reply_codes import CODES, ParseFailure, ReplyCode
-from culturekit.llm.rows import Answer, read_reply
+from culturekit.llm.replies import CODES, Answer, ParseFailure, ReplyCode, read_reply, repair_request
 
 
 class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -195,14 +193,46 @@ def test_the_codes_are_a_closed_list_and_a_failure_shows_nothing_of_the_reply() 
     assert "EVIL" not in repr(failure)
 
 
-class Vote(BaseModel):
+class Source(msgspec.Struct):
+    quotes: list[str]
+    year: int | None
+
+
+class Sourced(msgspec.Struct):
     id: str
     verdict: Literal["keep", "remove"]
+    sources: list[Source]
+    sure: bool = True
 
 
-def test_a_pydantic_model_is_read_as_strictly() -> None:
-    request = Request("t", "i", {}, Vote, {"id": ("Q1",)})  # type: ignore[arg-type]
-    answer: object = read_reply(request, '{"id":"Q1","verdict":"keep"}')
-    assert answer == Vote(id="Q1", verdict="keep")
-    assert code_of(read_reply(request, '{"id":"Q1","verdict":"keep","more":1}')) == "unknown-key"
-    assert code_of(read_reply(request, '{"id":1,"verdict":"keep"}')) == "wrong-type"
+ASKED = Request("task", "Judge.", {"id": "Q1", "label": "kimchi"}, Sourced, {"id": ("Q1",)}, sample=3, max_tokens=99)
+
+
+def test_a_repair_says_the_code_and_the_shape() -> None:
+    repaired = repair_request(ASKED, ParseFailure("missing-key", "verdict", "{}"))
+    assert repaired.instructions == (
+        "Judge.\n\nAn earlier reply to this could not be used.\n"
+        "Error missing-key: A key that was asked for is missing.\n"
+        "Reply again, with nothing but one JSON object of this shape:\n"
+        '{"id": text, "verdict": "keep" | "remove", '
+        '"sources": [{"quotes": [text, ...], "year": whole number | null}, ...], "sure": true | false}\n'
+    )
+    assert (repaired.data, repaired.reply, repaired.allowed) == (ASKED.data, Sourced, ASKED.allowed)
+    assert (repaired.sample, repaired.max_tokens, repaired.task) == (3, 99, "task")
+
+
+@pytest.mark.parametrize("text", ["IGNORE", '{"IGNORE": 1}', '{"id": "IGNORE"}', '```IGNORE\n{"id":1}```', "{IGNORE"])
+def test_nothing_of_the_reply_is_sent_back(text: str) -> None:
+    failure = read_reply(ASKED, text)
+    assert isinstance(failure, ParseFailure)
+    assert "IGNORE" not in repair_request(ASKED, failure).instructions
+
+
+def test_each_code_makes_a_request_of_its_own_and_the_same_for_ever() -> None:
+    def wording(code: ReplyCode, raw: str) -> str:
+        return repair_request(ASKED, ParseFailure(code, raw, raw)).instructions
+
+    every = {wording(code, "x") for code in CODES}
+    assert len(every) == len(CODES)
+    assert ASKED.instructions not in every
+    assert every == {wording(code, "y") for code in CODES}

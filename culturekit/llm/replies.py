@@ -1,0 +1,398 @@
+"""Read the text of a reply as a value of its type, or say why it is none and how to ask again."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
+
+import msgspec
+
+from culturekit.llm.client import Request
+from culturekit.llm.reply_schema import LIMITS, Json, Shape, expected_shape, shape_of
+
+ReplyCode: TypeAlias = Literal[
+    "empty", "endless-white-space", "too-long", "too-deep", "not-json", "unfinished", "fenced", "text-around",
+    "not-an-object", "duplicate-key", "missing-key", "unknown-key", "wrong-type", "wrong-value", "not-a-number",
+    "number-out-of-range", "lone-surrogate", "unknown-id", "missing-id", "duplicate-id", "empty-quote",
+    "quote-not-found",
+]  # fmt: skip
+
+# Why a reply is not an answer, each in one sentence that any model may be told.
+CODES: Mapping[ReplyCode, str] = {
+    "empty": "The reply has no text.",
+    "endless-white-space": "The reply is white space without end.",
+    "too-long": "The reply is far longer than any answer.",
+    "too-deep": "The reply is nested far deeper than any answer.",
+    "not-json": "The reply is not JSON.",
+    "unfinished": "The reply begins as JSON and breaks off.",
+    "fenced": "The JSON stands in a code fence; it must stand alone.",
+    "text-around": "There is text around the JSON; it must stand alone.",
+    "not-an-object": "The reply is JSON, but not an object.",
+    "duplicate-key": "A key stands twice in one object.",
+    "missing-key": "A key that was asked for is missing.",
+    "unknown-key": "There is a key that was not asked for.",
+    "wrong-type": "A value is of the wrong type.",
+    "wrong-value": "A value is not one of those allowed, or outside its limits.",
+    "not-a-number": "NaN and Infinity are not JSON numbers.",
+    "number-out-of-range": "A number is too large to be kept.",
+    "lone-surrogate": "A text holds half of a character.",
+    "unknown-id": "An id is not among those that were given.",
+    "missing-id": "An id that was given is not answered.",
+    "duplicate-id": "An id is answered twice.",
+    "empty-quote": "A quote is empty.",
+    "quote-not-found": "A quote does not stand in the source word for word.",
+}
+FENCED = "fenced"  # also the detail of an answer whose code fence was taken off here
+
+_Fences = Literal["refuse", "strip"]
+Answer: TypeAlias = "msgspec.Struct | ParseFailure"
+
+_LONGEST = 1_000_000  # characters; what a model can say in one reply ends well before
+_DEEPEST = 32  # levels; the deepest schema that any target takes has 10
+_FLOOD = 200  # characters of white space in a row, in what is no answer, that are called endless
+_SHORT = 2_000
+_LARGEST = 2**63 - 1  # beyond this no table can hold a whole number
+_EXACT = 2**53
+_BRACES_TRIED = 20
+
+_WHITE_SPACE = " \t\r\n"
+_RUN = re.compile(rf"[ \t\r\n]{{{_FLOOD}}}")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+_END = re.compile(r"(?<!\\)\$$")  # to Python alone, `$` is also the place before a last line break
+_PLAIN_OBJECT = msgspec.json.Decoder(dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class ParseFailure:
+    """A reply that is not an answer: its code, the field it is about, and the raw text.
+
+    `detail` is made of our own words and the field names of the shape; nothing of the reply is in it, so it may be
+    shown and sent. `raw` may hold anything.
+    """
+
+    code: ReplyCode
+    detail: str
+    raw: str = field(repr=False)
+
+
+class _Unreadable(Exception):
+    """A text that is not one strict JSON object."""
+
+    def __init__(self, code: ReplyCode) -> None:
+        super().__init__(code)
+        self.code: ReplyCode = code
+
+
+def read_reply(request: Request, text: str, *, fences: _Fences = "refuse") -> Answer:
+    """Read a reply as one JSON object of the shape and with the values that the request allows.
+
+    Nothing else is an answer: no text around the object, no key twice, none missing and none too many. A code fence
+    around it is an error too, unless `fences="strip"` says that one may be taken off.
+
+    `request.allowed` names keys. Under a key such as `id` stands one of its values, or a list of some of them, none
+    twice. Under a key of the items of a list, written `verdicts[].id`, each of its values stands exactly once.
+    """
+    try:
+        value = read_json(text, fences=fences)
+    except _Unreadable as error:
+        return ParseFailure(error.code, "", text)
+    mistake = _first_mistake(shape_of(request.reply), value)
+    if mistake is not None:
+        return ParseFailure(mistake.code, f"{mistake.path.lstrip('.') or 'reply'}: {mistake.expected}", text)
+    for key, allowed in request.allowed.items():
+        if value.get(key) in allowed:
+            continue
+        code = _problem_of_ids(list(_values_at(value, key.split("."))), allowed, each_once="[]" in key)
+        if code is not None:
+            return ParseFailure(code, key, text)
+    try:
+        return msgspec.convert(value, request.reply)
+    except (ValueError, TypeError) as error:  # rules of the type itself
+        overflow = isinstance(error.__cause__, OverflowError)
+        code = "number-out-of-range" if overflow else "wrong-value"
+        return ParseFailure(code, "reply: a value that its type accepts", text)
+
+
+def read_json(text: str, *, fences: _Fences = "refuse") -> Json:
+    """Read exactly one JSON object, with nothing around it but white space: no key twice, no NaN, no half characters.
+
+    With `fences="strip"` a code fence around it is taken off, if the whole text is that one fence.
+    """
+    plain = plain_object(text)
+    if plain is not None:
+        return plain
+    if len(text) > _LONGEST:
+        raise _Unreadable("endless-white-space" if _RUN.search(text, 0, _LONGEST) else "too-long")
+    bare = text.strip(_WHITE_SPACE)
+    if not bare:
+        raise _Unreadable("endless-white-space" if _RUN.search(text) else "empty")
+    if fences == "strip":
+        bare = _without_fence(bare)
+    if bare.count("{") + bare.count("[") > _DEEPEST and _too_deep(bare):
+        raise _Unreadable("too-deep")
+    try:
+        value = _DECODER.decode(bare)
+    except json.JSONDecodeError as error:
+        raise _Unreadable("endless-white-space" if _RUN.search(text) else _code_of_text(bare, error)) from None
+    except ValueError:
+        raise _Unreadable("number-out-of-range") from None
+    if not isinstance(value, dict):
+        raise _Unreadable("not-an-object")
+    try:
+        bare.encode()
+        if "\\u" in bare:
+            "".join(_texts(value)).encode()
+    except UnicodeEncodeError:
+        raise _Unreadable("lone-surrogate") from None
+    return value
+
+
+def plain_object(text: str) -> Json | None:
+    """Read a short object of ASCII texts without escapes, as most replies are; None for anything else.
+
+    Four quotation marks a pair: so no key is there twice.
+    """
+    if len(text) > _SHORT or not text.isascii() or "\\" in text:
+        return None
+    try:
+        value: Json = _PLAIN_OBJECT.decode(text)
+    except msgspec.DecodeError:
+        return None
+    return value if text.count('"') == 4 * len(value) else None
+
+
+def _too_deep(text: str) -> bool:
+    """Check whether the brackets of a text, those in its strings left out, are nested deeper than allowed."""
+    level = 0
+    for token in _TOKEN.finditer(text):
+        level += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
+        if level > _DEEPEST:
+            return True
+    return False
+
+
+def _without_fence(text: str) -> str:
+    """Take a code fence off, if it is one and there is nothing else."""
+    opening, newline, rest = text.partition("\n")
+    if not newline or not re.fullmatch(r"```[a-zA-Z]*[ \t\r]*", opening) or not rest.endswith("```"):
+        return text
+    inner = rest[:-3].strip(_WHITE_SPACE)
+    return text if "```" in inner else inner
+
+
+def _code_of_text(text: str, error: json.JSONDecodeError) -> ReplyCode:
+    """Name the kind of a text that is not JSON."""
+    if text.startswith("```"):
+        return "fenced"
+    if error.msg == "Extra data" or _holds_object(text):
+        return "text-around"
+    breaks_off = error.pos >= len(text) or error.msg.startswith("Unterminated")
+    return "unfinished" if text[0] == "{" and breaks_off else "not-json"
+
+
+def _holds_object(text: str) -> bool:
+    """Check whether a JSON object begins at one of the first opening braces of a text that begins with none."""
+    start = text.find("{", 1)
+    for _ in range(_BRACES_TRIED if text[0] != "{" else 0):
+        if start < 0:
+            return False
+        try:
+            _DECODER.raw_decode(text, start)
+        except (ValueError, _Unreadable):
+            start = text.find("{", start + 1)
+        else:
+            return True
+    return False
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield all texts of a JSON value, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for item in value:
+            yield from _texts(item)
+        yield from _texts(list(value.values())) if isinstance(value, dict) else ()
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Json:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _Unreadable("duplicate-key")
+    return found
+
+
+def _finite(digits: str) -> float:
+    """Read a number that a float can hold; to JSON 3.0 is the whole number 3."""
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise _Unreadable("number-out-of-range")
+    return int(number) if number.is_integer() and abs(number) < _EXACT else number
+
+
+def _refuse_constant(_: str) -> NoReturn:
+    """Reject NaN and the infinities, which Python reads and JSON does not have."""
+    raise _Unreadable("not-a-number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse_constant)
+
+
+class _Mistake(NamedTuple):
+    """What is wrong: a code, the path of the field, and what was expected there."""
+
+    code: ReplyCode
+    path: str
+    expected: str
+
+
+_KINDS = {
+    "object": "an object",
+    "array": "a list",
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+}
+
+
+def _first_mistake(shape: Shape, value: Json) -> _Mistake | None:
+    """Find the first mistake of an object, in the order of the fields; None where it fits."""
+    plain = shape.plain  # most replies are no more than plain texts and choices
+    if plain is not None and len(value) == len(plain):
+        for key, values in plain.items():
+            below = value.get(key)
+            if type(below) is not str or (values is not None and below not in values):
+                break
+        else:
+            return None
+    return next(_mistakes(shape, shape.root, value, ""), None)
+
+
+def _mistakes(shape: Shape, node: Json, value: Any, path: str) -> Iterator[_Mistake]:  # noqa: ANN401 - any JSON value
+    """Yield the mistakes of a value, nearest to the root first."""
+    if "$ref" in node:
+        yield from _mistakes(shape, shape.recursive[node["$ref"].rpartition("/")[2]], value, path)
+    elif "anyOf" in node:
+        yield from _nearest_mistake(shape, node["anyOf"], value, path)
+    elif "enum" in node:
+        if not isinstance(value, str | int) or isinstance(value, bool) or value not in node["enum"]:
+            code: ReplyCode = "wrong-value" if isinstance(value, str | int) else "wrong-type"
+            yield _Mistake(code, path, "one of the values listed")
+    elif not _is_kind(value, node["type"]):
+        yield _Mistake("wrong-type", path, _KINDS[node["type"]])
+    elif "properties" in node:
+        for key, below in node["properties"].items():
+            if key in value:
+                yield from _mistakes(shape, below, value[key], f"{path}.{key}")
+            elif key in node["required"]:
+                yield _Mistake("missing-key", f"{path}.{key}", "every key that is asked for")
+        if value.keys() - node["properties"].keys():  # counted and not named: nobody knows what they say
+            yield _Mistake("unknown-key", path, f"the keys {', '.join(node['properties'])} and no others")
+    elif node["type"] == "object":
+        for below in value.values():
+            yield from _mistakes(shape, node["additionalProperties"], below, f"{path}.*")
+    elif node["type"] in ("integer", "number"):
+        if node["type"] == "integer" and abs(value) > _LARGEST:
+            yield _Mistake("number-out-of-range", path, "a number of at most 63 bits")
+        if any(_passes(word, node[word], value) for word in node.keys() & LIMITS.keys()):
+            yield _Mistake("wrong-value", path, " and ".join(LIMITS[word].format(node[word]) for word in _limits(node)))
+    else:
+        passed = (word for word in _limits(node) if _passes(word, node[word], value))
+        yield from (_Mistake("wrong-value", path, LIMITS[word].format(node[word])) for word in passed)
+        for item in value if node["type"] == "array" else ():
+            yield from _mistakes(shape, node["items"], item, f"{path}[]")
+
+
+def _limits(node: Json) -> Iterator[str]:
+    return (word for word in LIMITS if word in node)
+
+
+def _is_kind(value: object, kind: str) -> bool:
+    """Check a value against a type of JSON Schema; 3.0 is a whole number, true is none."""
+    match kind:
+        case "object":
+            return isinstance(value, dict)
+        case "array":
+            return isinstance(value, list)
+        case "string":
+            return isinstance(value, str)
+        case "boolean" | "null":
+            return isinstance(value, bool) if kind == "boolean" else value is None
+    whole = isinstance(value, int) or (isinstance(value, float) and (kind == "number" or value.is_integer()))
+    return whole and not isinstance(value, bool)
+
+
+def _passes(word: str, limit: Any, value: Any) -> bool:  # noqa: ANN401 - as JSON Schema has them
+    """Check whether a value goes beyond one of its limits; formats are left to the type itself."""
+    match word:
+        case "minLength" | "minItems":
+            return len(value) < int(limit)
+        case "maxLength" | "maxItems":
+            return len(value) > int(limit)
+        case "pattern":
+            return re.search(_END.sub(r"\\Z", limit), value) is None
+        case "uniqueItems":
+            return len({repr(item) for item in value}) < len(value)
+        case "minimum" | "exclusiveMinimum":
+            return bool(value < limit or (word == "exclusiveMinimum" and value == limit))
+        case "maximum" | "exclusiveMaximum":
+            return bool(value > limit or (word == "exclusiveMaximum" and value == limit))
+    return bool(value % limit != 0)
+
+
+def _nearest_mistake(shape: Shape, options: Sequence[Json], value: object, path: str) -> Iterator[_Mistake]:
+    """Yield the mistake of the kind that comes nearest; there is none where any kind fits."""
+    nearest: _Mistake | None = None
+    for option in options:
+        mistake = next(_mistakes(shape, option, value, path), None)
+        if mistake is None:
+            return
+        if nearest is None or (nearest.code == "wrong-type" and nearest.path == path):
+            nearest = mistake
+    if nearest is not None:
+        yield nearest
+
+
+def _values_at(value: object, steps: Sequence[str]) -> Iterator[object]:
+    """Yield the values under a path of keys; `[]` goes into each item of a list."""
+    if not steps:
+        yield value
+    elif isinstance(value, dict):
+        below = value.get(steps[0].removesuffix("[]"))
+        for item in below if steps[0].endswith("[]") and isinstance(below, list) else [below]:
+            yield from _values_at(item, steps[1:])
+
+
+def _problem_of_ids(found: Sequence[object], allowed: Sequence[str], *, each_once: bool) -> ReplyCode | None:
+    """Compare ids with those that were given."""
+    ids = [item for each in found for item in (each if isinstance(each, list) else [each]) if item is not None]
+    if any(item not in allowed for item in ids):
+        return "unknown-id"
+    if len({str(item) for item in ids}) < len(ids):
+        return "duplicate-id"
+    return "missing-id" if each_once and len(ids) < len(set(allowed)) else None
+
+
+_WORDING = """
+
+An earlier reply to this could not be used.
+Error {code}: {sentence}
+Reply again, with nothing but one JSON object of this shape:
+{shape}
+"""
+# What stands in the body of every repair, and of nothing else: line breaks of data are escaped twice.
+REPAIR_MARK = _WORDING.partition("Error")[0].replace("\n", "\\n").encode()
+
+
+def repair_request(request: Request, failure: ParseFailure) -> Request:
+    """Ask again, and quote the error code and the expected shape; nothing of the earlier reply is sent back.
+
+    The instructions differ from those of the first request, so the repair has a key of its own. For one shape there
+    are as many as there are codes.
+    """
+    shape = expected_shape(shape_of(request.schema_type).root)
+    note = _WORDING.format(code=failure.code, sentence=CODES[failure.code], shape=shape)
+    return replace(request, instructions=request.instructions + note)

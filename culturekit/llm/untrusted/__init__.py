@@ -1,1 +1,0 @@
-"""Text from outside as data for a model, and keys that never leave."""
