@@ -32,6 +32,7 @@ from culturekit.llm.endpoints import is_elsewhere
 from culturekit.llm.engine import NOTHING, Asker, AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, key_of
+from culturekit.llm.price_update import check_listed
 from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_price
 from culturekit.llm.rows import Answered, Question, Row
@@ -408,6 +409,7 @@ class BatchRunner(Asker):
         """Set aside what a row can cost at worst in a batch, if there is enough."""
         check_price(self.client)
         check_alive(self.client.identity, go_on=self.options.go_on)
+        check_listed(self.client.identity, go_on=self.options.go_on)
         rate = self.client.rate
         worst = 0.0 if rate is None else rate.batch * self.purse.worst(question)
         if self.purse.budget.reserve(worst):

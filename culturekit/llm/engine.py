@@ -44,6 +44,7 @@ from culturekit.llm.client import (
 from culturekit.llm.dispatch import Dispatch, DurableHold, Later, Limiter, OutOfMoney, WaitNotices, run_ended_by
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, Reading, key_of
+from culturekit.llm.price_update import check_listed
 from culturekit.llm.prices import check_alive
 from culturekit.llm.probing import probe_once
 from culturekit.llm.purse import Purse, check_price
@@ -639,6 +640,7 @@ class Pass(Asker):
         check_sending(client.model)
         check_price(client)
         check_alive(client.identity, go_on=options.go_on)
+        check_listed(client.identity, go_on=options.go_on)
         self.purse.remember_in(journal, self.run)
         hold = DurableHold(journal, client.identity, options.patience)
         began = time.monotonic()

@@ -1,5 +1,6 @@
 """Renew what is known of prices, and check which models a provider still lists."""
 
+import logging
 import math
 import urllib.error
 import urllib.request
@@ -7,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import quote
 
 import msgspec
@@ -17,6 +18,7 @@ from pydantic import ValidationError
 from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.core.yaml_source import parse_yaml, validate
+from culturekit.llm.client import Identity
 from culturekit.llm.endpoints import SERVICES
 from culturekit.llm.prices import (
     SNAPSHOT,
@@ -35,8 +37,11 @@ from culturekit.llm.prices import (
 )
 from culturekit.llm.redaction import Secret
 
+logger = logging.getLogger(__name__)
+
 LARGEST = 50_000_000  # bytes of a source; LiteLLM's list is under two million
 _SECONDS = 60.0
+_PATIENCE = 5.0  # seconds for a list that is only looked at before a run begins
 
 _Provider: TypeAlias = Literal["openai", "google"]
 
@@ -320,7 +325,42 @@ class _Standing:
         return f"{self.state}{when}{instead}{news}"
 
 
-def standings(provider: Literal["openai", "google"], models: Iterable[str] = ()) -> list[_Standing]:
+_looked_up: set[tuple[str, str]] = set()  # providers and models whose list was asked for: once in a process
+
+
+def check_listed(identity: Identity, *, go_on: bool = False) -> None:
+    """Ask the provider whether it still lists a model, before money is spent on it.
+
+    That holds for the provider's address: its own, or the one that the variable names. A list that is not there in
+    time says nothing: the model will answer, or say why not.
+
+    Raises:
+        UsageError: the provider says that the model is shut, and nobody said to go on all the same.
+    """
+    provider = identity.provider.removesuffix("-images")
+    name = identity.model.removeprefix("models/")
+    service = SERVICES.get(provider)
+    if service is None or service.base_url("") != identity.base_url or (provider, name) in _looked_up:
+        return
+    _looked_up.add((provider, name))
+    try:
+        every = standings(cast(_Provider, provider), [name], seconds=_PATIENCE)
+    except (MissingDependency, UpstreamUnavailable) as error:
+        logger.debug("no list of models: %s", error)
+        return
+    found = next(one for one in every if one.model == name)
+    if found.state == "shut" and not go_on:
+        raise UsageError(
+            f"{provider} has shut {name}", expected=f"a model that answers, such as {found.instead or 'another'}",
+            found=str(found), where=identity.base_url, hint="Name another model; --go-on asks this one all the same.",
+        )  # fmt: skip
+    if found.state == "not listed" or found.news:
+        logger.warning("%s: %s, says %s", name, found, provider)
+
+
+def standings(
+    provider: Literal["openai", "google"], models: Iterable[str] = (), *, seconds: float = _SECONDS
+) -> list[_Standing]:
     """Ask a provider for its list, and hold the models of the price list and some others against it.
 
     Raises:
@@ -332,7 +372,8 @@ def standings(provider: Literal["openai", "google"], models: Iterable[str] = ())
     secret = service.key("", base_url)
     if secret is None:
         raise MissingDependency(f"there is no key for {base_url}", hint=f"Set {' or '.join(service.keys)}.")
-    listed = dict(_openai(base_url, secret) if provider == "openai" else _google(base_url, secret))
+    ask = _openai if provider == "openai" else _google
+    listed = dict(ask(base_url, secret, seconds))
     known = {price.model: price for price in known_prices() if price.provider == provider}
     named = sorted({*known, *(model.removeprefix("models/") for model in models)})
     day = today()
@@ -363,19 +404,19 @@ def _standing(provider: str, model: str, listed: Mapping[str, str], price: Price
     )
 
 
-def _openai(base_url: str, secret: Secret) -> Iterator[tuple[str, str]]:
+def _openai(base_url: str, secret: Secret, seconds: float) -> Iterator[tuple[str, str]]:
     """Read the models of OpenAI, each with the day that it is shut on where one is told."""
     url = f"{base_url}/models"
-    for entry in _entries(get(url, {"Authorization": f"Bearer {secret.reveal()}"}), "data", url):
+    for entry in _entries(get(url, {"Authorization": f"Bearer {secret.reveal()}"}, seconds=seconds), "data", url):
         yield str(entry.get("id", "")), _day(entry.get("shutdown_date"))
 
 
-def _google(base_url: str, secret: Secret) -> Iterator[tuple[str, str]]:
+def _google(base_url: str, secret: Secret, seconds: float) -> Iterator[tuple[str, str]]:
     """Read the models of Google, page after page."""
     token = ""
     for _ in range(_PAGES):
         url = f"{base_url}/v1beta/models?pageSize=1000{f'&pageToken={quote(token)}' if token else ''}"
-        content = get(url, {"x-goog-api-key": secret.reveal()})
+        content = get(url, {"x-goog-api-key": secret.reveal()}, seconds=seconds)
         for entry in _entries(content, "models", url):
             yield str(entry.get("name", "")).removeprefix("models/"), _day(entry.get("shutdownDate"))
         token = str(msgspec.json.decode(content).get("nextPageToken") or "")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from typer.testing import CliRunner, Result
 
 from culturekit.cli.app import app
 from culturekit.core.errors import ConfigError, UsageError
-from culturekit.llm import prices
+from culturekit.llm import price_update, prices
+from culturekit.llm.client import Identity
 from tests.conftest import SMALL
 from tests.generation.folder.folder_worlds import prompts
 from tests.loopback import served
@@ -190,6 +192,27 @@ def test_the_doctor_asks_both_providers(lists: str, monkeypatch: pytest.MonkeyPa
     assert found["openai:gpt-image-1"][0] == "broken", "the recipe needs it"
     assert found["google:gemini-2.5-flash-image"] == ("ok", "alive")
     assert found["google:gemini-2.5-flash"][1].startswith("shuts on 2026-12-01")
+
+
+def test_a_run_asks_the_provider_before_money_is_spent(
+    lists: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(price_update, "_looked_up", set())
+    identity = Identity("openai", f"{lists}/v1", "/chat/completions", "gpt-5.2")
+    price_update.check_listed(identity)
+    assert caplog.text == "", "without a key nobody is asked"
+    monkeypatch.setattr(price_update, "_looked_up", set())
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+    price_update.check_listed(identity)
+    price_update.check_listed(identity)
+    assert caplog.text.count("gpt-5.2: shuts on 2026-12-20; the list of prices does not say so, says openai") == 1
+    monkeypatch.setenv("CULTUREKIT_TODAY", "2026-12-21")
+    monkeypatch.setattr(price_update, "_looked_up", set())
+    with pytest.raises(UsageError, match=r"openai has shut gpt-5.2; expected a model that answers"):
+        price_update.check_listed(identity)
+    monkeypatch.setattr(price_update, "_looked_up", set())
+    price_update.check_listed(identity, go_on=True)
+    price_update.check_listed(replace(identity, base_url="https://example.org/v1", model="mine"))  # of somebody else
 
 
 def test_the_doctor_says_where_a_key_is_missing_or_wrong(
