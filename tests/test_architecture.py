@@ -128,6 +128,19 @@ def test_folders_do_not_import_each_other() -> None:
     assert rooms <= {"llm"}, sorted(map(str, both))
 
 
+def test_recipes_do_not_import_each_other() -> None:
+    """What two benchmarks share stands in a lower room, or beside their folders."""
+    folders = [path.name for path in sorted((PACKAGE / "recipes").iterdir()) if (path / "__init__.py").is_file()]
+    assert len(folders) >= 5
+    for path in SOURCES:
+        inside = path.relative_to(PACKAGE).parts[:2]
+        others = [name for name in folders if inside != ("recipes", name)]
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ImportFrom) and node.module and inside[0] != "cli":
+                found = [name for name in others if f"{node.module}.".startswith(f"culturekit.recipes.{name}.")]
+                assert found == [], (path, found)
+
+
 def test_only_one_module_writes_parquet() -> None:
     writing = [path.name for path in SOURCES if ".write_parquet(" in path.read_text(encoding="utf-8")]
     assert writing == ["tables.py"]
