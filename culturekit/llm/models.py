@@ -41,7 +41,7 @@ class Habits(StrictModel):
     gone: bool = False
 
 
-class _Pictures(StrictModel):
+class Pictures(StrictModel):
     """What OpenAI bills for a picture as input, by model: a whole and each tile, or a factor on its patches."""
 
     usual: str
@@ -57,7 +57,7 @@ class Models(StrictModel):
     roles: Mapping[Role, str]
     published: Mapping[str, Mapping[str, tuple[str, ...]]]
     habits: Mapping[_Provider, tuple[Habits, ...]]
-    pictures: _Pictures
+    pictures: Pictures
 
 
 @cache
