@@ -56,7 +56,7 @@ AREAS = {
             },
             "culturekit/llm/batches.py": BATCHES,
         },
-        (*JOURNAL, "tests/recipes/test_run_stage_journal.py", "tests/llm/batches", *ENGINE),
+        (*JOURNAL, "tests/core/test_run_stage_journal.py", "tests/llm/batches", *ENGINE),
     ),
     "money": Area(
         {
