@@ -251,15 +251,16 @@ def semantic_diversity(
     *,
     tau: float,
     extractor_dimensions: Collection[str] | None = None,
+    aggregate: Aggregate = "dimension",
 ) -> float:
-    """Say how much more the images of a prompt cover together than one alone, averaged over dimensions.
+    """Say how much more the images of a prompt cover together than one alone.
 
-    In a dimension it is ALIGN of all predictions pooled, less the mean of ALIGN over the images. Arguments, answer
-    and errors are those of `descriptor_diversity`.
+    It is ALIGN of all predictions together, less the mean of ALIGN over the images, with ALIGN aggregated as in
+    `align`. Other arguments, answer and errors are those of `descriptor_diversity`.
     """
+    check_choice("aggregate", aggregate, AGGREGATES)
     covers = coverings(images, n_ref, tau=tau, extractor_dimensions=extractor_dimensions)
-    scores = [gain(covered.sum(axis=0), images=len(images)) for covered in covers]
-    return mean_of(scores, images=len(images))
+    return gain_of([covered.sum(axis=0) for covered in covers], images=len(images), aggregate=aggregate)
 
 
 def coverings(
@@ -293,6 +294,12 @@ def evenness(counts: NDArray[np.int64]) -> float:
 def gain(counts: NDArray[np.int64], *, images: int) -> float:
     """Give the share of references that any image covers, less the mean share that one covers."""
     return (int((counts > 0).sum()) - int(counts.sum()) / images) / len(counts)
+
+
+def gain_of(counts: Sequence[NDArray[np.int64]], *, images: int, aggregate: Aggregate) -> float:
+    """Give the gain over all dimensions, of which `counts` has one array each: their mean, or that of all together."""
+    parts = [np.concatenate(counts)] if aggregate == "pooled" and counts else counts
+    return mean_of([gain(each, images=images) for each in parts], images=images)
 
 
 def mean_of(scores: Sequence[float], *, images: int) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from culturekit.core.choices import ANSWERED
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, PROMPTS
-from culturekit.metrics.ahead.descriptor_scores import Reduce, evenness, exaggeration, gain, mean_of
+from culturekit.metrics.ahead.descriptor_scores import Aggregate, Reduce, evenness, exaggeration, gain_of, mean_of
 from culturekit.metrics.ahead.matching import (
     DIMENSIONS,
     NOT_EXTRACTED,
@@ -398,15 +398,22 @@ def _image_sets(cells: Cells) -> Iterator[ImageSet]:
         yield ImageSet(model, prompt_id, dimension, block)
 
 
-def variety_of_prompts(cells: Cells, tau: float) -> pl.DataFrame:
+def variety_of_prompts(cells: Cells, tau: float, aggregate: Aggregate = "dimension") -> pl.DataFrame:
     """Give model, prompt_id, images, ddiv and sdiv of every prompt; NaN where there are fewer than two images."""
-    rows: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
+    sizes: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], list[NDArray[np.int64]]] = {}
     for images in _image_sets(cells):
-        n, counts = len(images.best), (images.best >= tau).sum(axis=0)
-        rows.setdefault((images.model, images.prompt_id), []).append((n, evenness(counts), gain(counts, images=n)))
+        key = images.model, images.prompt_id
+        sizes.setdefault(key, len(images.best))
+        counts.setdefault(key, []).append((images.best >= tau).sum(axis=0))
     answer = [
-        (*key, found[0][0], *(mean_of([row[score] for row in found], images=found[0][0]) for score in (1, 2)))
-        for key, found in rows.items()
+        (
+            *key,
+            n,
+            mean_of([evenness(each) for each in counts[key]], images=n),
+            gain_of(counts[key], images=n, aggregate=aggregate),
+        )
+        for key, n in sizes.items()
     ]
     schema = {"model": pl.String, "prompt_id": pl.String, "images": pl.Int64, "ddiv": pl.Float64, "sdiv": pl.Float64}
     return pl.DataFrame(answer, schema=schema, orient="row")

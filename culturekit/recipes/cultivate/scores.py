@@ -170,7 +170,7 @@ SDIV = describe(
     "sdiv",
     "Semantic diversity",
     "mean over dimensions of ALIGN_d of the predictions of all images of a prompt pooled - mean over its "
-    "images of ALIGN_d",
+    "images of ALIGN_d; aggregate=pooled: of ALIGN as one share over all dimensions",
     paper=f"{_PAPER}, equation 7",
     inputs=ALIGN.inputs,
     pitfalls=(
@@ -251,7 +251,9 @@ def _resolved(*, phrases: PhraseVectors, options: AheadOptions, like: Path | Non
 def _with_threshold(stage: Stage, given: Mapping[str, Any]) -> Stage:
     """Keep the default threshold in the manifest too."""
     tau = given["options"].threshold if given["like"] is None else None
-    return replace(stage, options={**stage.options, "tau": tau})
+    # Pooled shares had another SDIV up to version 4; those of dimensions have not changed since.
+    version = stage.version + (given["options"].aggregate == "pooled")
+    return replace(stage, version=version, options={**stage.options, "tau": tau})
 
 
 @scores(
@@ -376,7 +378,9 @@ def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
         params["exag"] = {"reduce": options.reduce, "scorer": excess.scorer}
         params["faith"] = {**params["align"], **params["exag"]}
     countries = tables.prompts.select("prompt_id", "country")
-    items = pl.concat([_image_items(per_image, images), _prompt_items(variety_of_prompts(cells, tau), countries)])
+    items = pl.concat(
+        [_image_items(per_image, images), _prompt_items(variety_of_prompts(cells, tau, options.aggregate), countries)]
+    )
     groups = country_groups(options.scheme, options.groups)
     climb = Climb(params, PER_PROMPT, groups, options.scheme, options.benchmark, options.confidence, options.target)
     return AheadScores(climbed(items, climb, left_out), descriptor_matches(cells, tau), exaggerations, tau)

@@ -91,7 +91,7 @@ def by_loop(asked: Tokens, images: list[Tokens], aggregate: str) -> dict[str, li
         else:
             answer["align"].append(sum(c[0] for c in counts) / sum(c[1] for c in counts))
             answer["hal"].append(sum(c[2] for c in counts) / max(1, sum(c[3] for c in counts)))
-    ddiv, sdiv = [], []
+    ddiv, sdiv, together = [], [], []
     for dimension in FIVE:
         references = once(asked[dimension])
         cover = [[any(cosine(r, p) >= TAU for p in once(said[dimension])) for said in images] for r in references]
@@ -100,7 +100,9 @@ def by_loop(asked: Tokens, images: list[Tokens], aggregate: str) -> dict[str, li
         ddiv.append(-sum(each * math.log(each) for each in p) / math.log(len(references)) if p else 0.0)
         alone = mean([sum(row[i] for row in cover) / len(references) for i in range(len(images))])
         sdiv.append(sum(any(row) for row in cover) / len(references) - alone)
-    return {**answer, "ddiv": [mean(ddiv)], "sdiv": [mean(sdiv)]}
+        together += [any(row) for row in cover]
+    pooled = mean(together) - mean(answer["align"])  # equation 7 with ALIGN as one share
+    return {**answer, "ddiv": [mean(ddiv)], "sdiv": [mean(sdiv) if aggregate == "dimension" else pooled]}
 
 
 def tables(asked: dict[str, tuple[str, Tokens]], said: dict[str, list[Tokens]]) -> AheadInput:
