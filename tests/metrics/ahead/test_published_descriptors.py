@@ -100,7 +100,7 @@ def by_loop(asked: Tokens, images: list[Tokens], aggregate: str) -> dict[str, li
         ddiv.append(-sum(each * math.log(each) for each in p) / math.log(len(references)) if p else 0.0)
         alone = mean([sum(row[i] for row in cover) / len(references) for i in range(len(images))])
         sdiv.append(sum(any(row) for row in cover) / len(references) - alone)
-        together += [any(row) for row in cover]
+        together += [float(any(row)) for row in cover]
     pooled = mean(together) - mean(answer["align"])  # equation 7 with ALIGN as one share
     return {**answer, "ddiv": [mean(ddiv)], "sdiv": [mean(sdiv) if aggregate == "dimension" else pooled]}
 
