@@ -112,8 +112,10 @@ class LineProgress:
         if not self.total:
             return f"{self.name}: at work for {duration(passed)}" + (f"; {self.totals}" if self.totals else "")
         parts = [f"{self.name}: {self.done:,} of {self.total:,} {self.unit}"]
-        early = self.done < min(FEW, self.total / FEW)
-        parts += [f"at it for {duration(passed)}"] if early else [rate_text(rate), f"{duration(left or 0.0)} left"]
+        if self.done >= min(FEW, self.total / FEW):
+            parts += [rate_text(rate), f"{duration(left or 0.0)} left"]
+        elif passed >= LINE_SECONDS:
+            parts.append(f"after {duration(passed)}")
         return ", ".join(parts) + (f"; {self.totals}" if self.totals else "")
 
 

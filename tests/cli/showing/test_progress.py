@@ -65,7 +65,7 @@ def test_a_log_hears_of_a_stage_that_counts_nothing(capsys: pytest.CaptureFixtur
     progress.begin(8, "questions of round 1")
     clock.now += LINE_SECONDS
     progress.tell("$0.0100, 5 tokens/s")
-    assert capsys.readouterr().err == "complete: 0 of 8 questions of round 1, at it for 5 s; $0.0100, 5 tokens/s\n"
+    assert capsys.readouterr().err == "complete: 0 of 8 questions of round 1, after 5 s; $0.0100, 5 tokens/s\n"
     progress.advance(1)
     clock.now += 55
     progress.speak_after(QUIET_SECONDS)
