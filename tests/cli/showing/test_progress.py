@@ -78,7 +78,8 @@ def test_nothing_is_foretold_from_the_first_of_many_units() -> None:
     progress = LineProgress(as_json=False, clock=Clock())
     progress.begin(4112, "thumbnails")
     progress.done = 1
-    assert progress.line(2.0) == ": 1 of 4,112 thumbnails, at it for 2 s"
+    assert progress.line(2.0) == ": 1 of 4,112 thumbnails"
+    assert progress.line(7.0) == ": 1 of 4,112 thumbnails, after 7 s"
     progress.done = 10
     assert progress.line(2.0).endswith("left")
 
