@@ -99,7 +99,7 @@ def preview(
     if stated is not None and llm is not None:
         raise UsageError("prices are stated, or those of a judge", expected="--llm, or both prices", found="all")
     if llm is None and (go_on or prices is not None):
-        raise UsageError("nothing looks at --go-on or --prices alone", expected="--llm")
+        raise UsageError("--go-on and --prices have no effect alone", expected="--llm")
     tokens = stated or prices_of_judge(llm, go_on=go_on)
     became, words = chosen.heirs(), wording()
     found = [

@@ -45,7 +45,7 @@ def command_function(declaration: StageCommand) -> Callable[..., None]:
     flags = last | {name: flag for name, flag in FLAGS.items() if getattr(declaration, name, True)}
 
     def command(out: Path, **typed: Any) -> None:  # noqa: ANN401 - each option has its own type
-        check_looked_at(options_among(taken), typed)
+        check_needs(options_among(taken), typed)
         told, flagged = ({name: typed.pop(name) for name in names} for names in (first, flags))
         told.pop("prices", None)  # used while it was read
         stage = built(declaration.stage, typed)
@@ -93,14 +93,14 @@ def parameters_of(flags: Flags) -> Iterator[Parameter]:
         yield Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
-def check_looked_at(options: Iterable[Declared], typed: Mapping[str, Any]) -> None:
-    """Refuse an option that nothing looks at, as another was not typed."""
+def check_needs(options: Iterable[Declared], typed: Mapping[str, Any]) -> None:
+    """Reject an option that has no effect without another."""
     for each in options:
         needs, value = each.typed.needs.split(), typed[each.option]
         if not needs or value in (None, typed_as(each)[1]) or any(is_typed(one, typed) for one in needs):
             continue
         raise UsageError(
-            f"nothing looks at --{each.option.replace('_', '-')} alone",
+            f"--{each.option.replace('_', '-')} has no effect alone",
             expected=" or ".join(f"--{one.replace('=', ' ')}" for one in needs),
         )
 
@@ -120,7 +120,7 @@ def spread_out(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def spread(**typed: Any) -> None:  # noqa: ANN401 - each option has its own type
-        check_looked_at((each for group in groups.values() for each in options_of(group)), typed)
+        check_needs((each for group in groups.values() for each in options_of(group)), typed)
         for name, group in groups.items():
             typed[name] = built(group.kind, {each.option: typed.pop(each.option) for each in options_of(group)})
         command(**typed)

@@ -236,7 +236,7 @@ VS_WORST = describe(
 
 
 def _settled(audits: Files, sample: Files, correction: Correction, **_: object) -> None:
-    """Refuse what nothing looks at without the answers of people."""
+    """Reject options that have no effect without the answers of people."""
     idle = {"sample": sample, "pool": correction.pool, "design": correction.design != "drawn"}
     if not audits and any(idle.values()):
         raise UsageError(
