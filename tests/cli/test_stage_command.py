@@ -77,17 +77,17 @@ def test_an_option_is_looked_at_beside_one_that_it_needs(words: tuple[str, ...])
 
 
 IDLE = {
-    "score qvs --matches m --prompts p": "--prompts has no effect alone; expected --within country",
-    "score realism --real r --fake f --splits 5": "--splits has no effect alone; expected --probs",
-    "score questions --images i --quality q --by country --scheme cultivate": "--scheme has no effect alone; expected --by region or",
-    "score task1 --task1 t --k 3": "--k has no effect alone; expected --real",
-    "index build --cspace c --encoder embedded --prompts p": "--prompts has no effect alone; expected --references",
-    "index map --index x --images i --adjust csls --bank b --temperature 1": "--temperature has no effect alone; expected --adjust",
-    "cspace complete --kept k --roots cuisine --llm rules --drops d": "--drops has no effect alone; expected --candidates",
-    "cspace complete --kept k --roots cuisine --llm rules --beside f": "--beside has no effect alone; expected --budget",
-    "select export --selected s --captions c --images i --per-shard 9": "--per-shard has no effect alone; expected --format",
-    "annotate export audit --images i --gold-per-sheet 20": "--gold-per-sheet has no effect alone; expected --gold",
-    "prompts build neutral --term food.n.02": "--term has no effect alone; expected --wordnet",
+    "score qvs --matches m --prompts p": "--prompts; expected --within country",
+    "score realism --real r --fake f --splits 5": "--splits; expected --probs",
+    "score questions --images i --quality q --by country --scheme cultivate": "--scheme; expected --by region or",
+    "score task1 --task1 t --k 3": "--k; expected --real",
+    "index build --cspace c --encoder embedded --prompts p": "--prompts; expected --references",
+    "index map --index x --images i --adjust csls --bank b --temperature 1": "--temperature; expected --adjust",
+    "cspace complete --kept k --roots cuisine --llm rules --drops d": "--drops; expected --candidates",
+    "cspace complete --kept k --roots cuisine --llm rules --beside f": "--beside; expected --budget",
+    "select export --selected s --captions c --images i --per-shard 9": "--per-shard; expected --format",
+    "annotate export audit --images i --gold-per-sheet 20": "--gold-per-sheet; expected --gold",
+    "prompts build neutral --term food.n.02": "--term; expected --wordnet",
 }
 
 
@@ -95,4 +95,4 @@ IDLE = {
 def test_an_option_that_has_no_effect_is_refused(words: str) -> None:
     refused = CliRunner().invoke(culturekit_app, [*words.split(), "--out", "nowhere"])
     assert isinstance(refused.exception, UsageError), refused.output
-    assert IDLE[words] in str(refused.exception)
+    assert IDLE[words].replace(";", " has no effect alone;") in str(refused.exception)
