@@ -10,9 +10,10 @@ from typing import Any
 
 from culturekit.builders.simulated.simulated_model import CAPTIONING, KNOWING, Manner, Options
 from culturekit.generation.simulated.scenes.scenes_backend import world
+from culturekit.recipes.linguistic.dialects import PROPOSE_PAIRS, propose_pairs
 from tests.llm.server import Answer, Question
 
-TOLD = {**KNOWING, **CAPTIONING}
+TOLD = {**KNOWING, **CAPTIONING, PROPOSE_PAIRS: propose_pairs}
 
 
 def knows(question: Question) -> Answer | str | None:

@@ -327,8 +327,8 @@ class QuickOnce(FakeClient):
         self.delay = float(sys.argv[2]) if self.asked else 0.0
         return await super().send(outgoing)
 
-interruptible = engine.interruptible
-engine.interruptible = lambda wind_down: interruptible(lambda: (os.write(2, b"winding down\\n"), wind_down()))
+interruptible = engine._interruptible
+engine._interruptible = lambda wind_down: interruptible(lambda: (os.write(2, b"winding down\\n"), wind_down()))
 with Journal(Path(sys.argv[1]) / "journal") as journal:
     client = QuickOnce()
     answers = AskEngine(client, journal, AskOptions(concurrency=8), run="one").ask_all(questions(100_000))
