@@ -28,9 +28,8 @@ from culturekit.core.work import Work
 from culturekit.generation.backend import ImageRequest, Picture
 from culturekit.generation.diffusion.diffusers_backend import DiffusersBackend, Sources
 from culturekit.generation.diffusion.diffusers_folder import Options, find_pipeline
-from culturekit.generation.held_runner import held_shards, make_held
 from culturekit.generation.picture_store import Maker
-from culturekit.generation.runner import ImagePlan, list_requests
+from culturekit.generation.runner import ImagePlan, held_shards, list_requests, make_held
 
 __all__ = ["Contest"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["fastest", "measured_rates"]
+__all__ = ["fastest", "floor_seconds", "measured_rates"]
 
 SIDE = 8192
 BYTES = 2**30
@@ -20,6 +20,13 @@ def measured_rates(device: str = "cuda", *, side: int = SIDE, size: int = BYTES)
     arithmetic = fastest(lambda: square @ square, device)
     moving = fastest(lambda: block.clone(), device)
     return 2.0 * side**3 / arithmetic, 2.0 * size / moving
+
+
+def floor_seconds(rows: int, dim: int, queries: int, *, flops: float, bytes_per_second: float) -> float:
+    """Say how long a GPU needs at the least: its arithmetic, or reading vectors and writing and reading products."""
+    arithmetic = 2.0 * rows * dim * queries / flops
+    moving = (2.0 * rows * dim + 4.0 * rows * queries) / bytes_per_second
+    return max(arithmetic, moving)
 
 
 def fastest(work: Callable[[], Any], device: str, *, times: int = TIMES) -> float:

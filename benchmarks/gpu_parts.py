@@ -70,9 +70,10 @@ def search(bench: Bench) -> None:
 
 def search_one(bench: Bench, vectors: Vectors, kind: str, dtype: Any) -> None:  # noqa: ANN401 - a torch.dtype
     """Search one set of vectors in one kind of numbers."""
+    from gpu_floor import floor_seconds
     from search_vectors import draw_queries
 
-    from culturekit.index.search.flat_torch import GpuSearcher, floor_seconds
+    from culturekit.index.search.flat_torch import GpuSearcher
     from culturekit.index.search.search import best_by_hand
 
     torch = importlib.import_module("torch")

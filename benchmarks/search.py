@@ -128,9 +128,7 @@ def whole_search(vectors: Vectors, kind: str, checked: int) -> list[list[str]]:
 
 def gpu_floor(vectors: Vectors, queries: int) -> float:
     """Say how long the GPU needs at the least, from what it can do at its best."""
-    from gpu_floor import measured_rates
-
-    from culturekit.index.search.flat_torch import floor_seconds
+    from gpu_floor import floor_seconds, measured_rates
 
     flops, moved = measured_rates()
     rows, dim = vectors.shape

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from culturekit.core.plugins import Contract, hold, maker_of, shown
 from culturekit.core.registry import Entry, Registry, parse_spec
 
-Pixels: TypeAlias = NDArray[np.uint8]
-"""uint8 (height, width, 3), RGB."""
+Pixels: TypeAlias = NDArray[np.uint8]  # uint8 (height, width, 3), RGB
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +71,16 @@ class ImageBackend(Protocol):
     @property
     def version(self) -> str | None:
         """What exactly answers, as far as it is known."""
-        ...
 
     @property
     def knows_truth(self) -> bool:
         """Whether its pictures come with what they show."""
-        ...
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer each request, in order; an image that cannot be made is a Failure, not an exception.
 
         All requests of a call want the same size, and those of one prompt follow one another.
         """
-        ...
 
 
 class Lane(Protocol):
@@ -92,7 +88,6 @@ class Lane(Protocol):
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer a batch, as `ImageBackend.generate` does; it has `batch_size` requests or fewer."""
-        ...
 
 
 @runtime_checkable
@@ -105,19 +100,17 @@ class HeldBackend(ImageBackend, Protocol):
     @property
     def batch_size(self) -> int:
         """How many images a lane makes at once."""
-        ...
 
     def lanes(self, workers: int) -> AbstractContextManager[Sequence[Lane]]:
         """Lay the weights ready; on a CPU there is a lane for each worker, elsewhere one for each device."""
-        ...
 
     def release(self) -> None:
         """Let go of the weights: the next model of a recipe needs the memory."""
-        ...
 
 
 # The text-to-image backends that culturekit knows by name.
 
+# services that cost money. They have a runner of their own, and are made by `services.image_client`.
 SERVICES: list[Entry[Any]] = [
     Entry(
         "openai",
@@ -140,9 +133,8 @@ SERVICES: list[Entry[Any]] = [
         options="culturekit.generation.image_options:ServiceImageOptions",
     ),
 ]
-"""Services that cost money. They have a runner of their own, and are made by `services.image_client`."""
 
-STATUSES = ("refused", "filtered", "failed")
+_STATUSES = ("refused", "filtered", "failed")
 
 
 def replies(_: object, answer: object, requests: Sequence[ImageRequest]) -> list[ImageReply]:
@@ -153,13 +145,13 @@ def replies(_: object, answer: object, requests: Sequence[ImageRequest]) -> list
     for request, reply in zip(requests, found, strict=True):
         hold(isinstance(reply, Picture | Failure), "a Picture or a Failure", shown(reply))
         if isinstance(reply, Failure):
-            hold(reply.status in STATUSES, f"a status {' or '.join(STATUSES)}", repr(reply.status))
+            hold(reply.status in _STATUSES, f"a status {' or '.join(_STATUSES)}", repr(reply.status))
         else:
-            hold_picture(reply, request)
+            _hold_picture(reply, request)
     return found
 
 
-def hold_picture(reply: Picture, request: ImageRequest) -> None:
+def _hold_picture(reply: Picture, request: ImageRequest) -> None:
     """Make sure that a picture has pixels of the size that was asked for, and parameters that can be written down."""
     pixels: object = reply.pixels
     kind = f"{pixels.dtype} {pixels.shape}" if isinstance(pixels, np.ndarray) else type(pixels).__name__
@@ -174,7 +166,7 @@ def hold_picture(reply: Picture, request: ImageRequest) -> None:
         hold(False, "provider_params that JSON can write", str(error))
 
 
-LANE = Contract((Lane,), answers={"generate": replies})
+_LANE = Contract((Lane,), answers={"generate": replies})
 
 
 @contextmanager
@@ -185,10 +177,10 @@ def lanes(backend: object, answer: AbstractContextManager[Sequence[Lane]], worke
     with ExitStack() as stack:
         with plugin.blamed("failed at lanes"):
             entered = list(stack.enter_context(answer))
-        yield [LANE.held(lane, plugin) for lane in entered]
+        yield [_LANE.held(lane, plugin) for lane in entered]
 
 
-BACKEND = Contract(
+_BACKEND = Contract(
     (ImageBackend, HeldBackend),
     answers={"generate": replies, "lanes": lanes},
     says=lambda backend: {"says": backend.version},
@@ -239,7 +231,7 @@ BACKENDS: Registry[ImageBackend] = Registry(
         *SERVICES,
     ],
     point="backend",
-    contract=BACKEND,
+    contract=_BACKEND,
 )
 
 

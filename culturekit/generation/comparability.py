@@ -9,17 +9,11 @@ import polars as pl
 
 from culturekit.core.counting import counted
 
-UNKNOWN = "unknown"
-
-Slot: TypeAlias = tuple[str, int, int]
-"""prompt_id, repeat, slot."""
-
-SEEDS_COMPARED = 1_000
-"""Of so many slots, the first by prompt, two models' seeds are compared."""
-
-UNSENT = '"negative_text":"not sent|"negative_prompt_left_out":'
-CUT = '"prompt_cut":'
-"""How a backend says in `provider_params` what became of a prompt."""
+_UNKNOWN = "unknown"
+Slot: TypeAlias = tuple[str, int, int]  # prompt_id, repeat, slot
+_SEEDS_COMPARED = 1_000  # of so many slots, the first by prompt, two models' seeds are compared
+_UNSENT = '"negative_text":"not sent|"negative_prompt_left_out":'
+_CUT = '"prompt_cut":'  # how a backend says in `provider_params` what became of a prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,59 +50,59 @@ class Traits:
         }
 
 
-Models: TypeAlias = Mapping[str, Traits]
-Check: TypeAlias = Callable[[Models], str]
+_Models: TypeAlias = Mapping[str, Traits]
+_Check: TypeAlias = Callable[[_Models], str]
 
 
 def traits_of(images: pl.DataFrame) -> Traits:
     """Read the traits of a table of images; those that were not made have no size."""
     made = images.filter(pl.col("status") == "ok")
-    honoured = {True: "yes", False: "no", None: UNKNOWN}
+    honoured = {True: "yes", False: "no", None: _UNKNOWN}
     slots = made.drop_nulls(["prompt_id", "repeat", "slot", "seed"]).sort("prompt_id", "repeat", "slot")
     return Traits(
-        tally(made["rewriter"].to_list()),
-        tally([honoured[value] for value in made["seed_honoured"].to_list()]),
-        tally([f"{width}x{height}" for width, height in made.select("width", "height").iter_rows()]),
-        int(images["provider_params"].str.contains(UNSENT).sum()),
-        tally([version or UNKNOWN for version in made["model_version"].to_list()]),
-        int(images["provider_params"].str.contains(CUT, literal=True).sum()),
+        _tally(made["rewriter"].to_list()),
+        _tally([honoured[value] for value in made["seed_honoured"].to_list()]),
+        _tally([f"{width}x{height}" for width, height in made.select("width", "height").iter_rows()]),
+        int(images["provider_params"].str.contains(_UNSENT).sum()),
+        _tally([version or _UNKNOWN for version in made["model_version"].to_list()]),
+        int(images["provider_params"].str.contains(_CUT, literal=True).sum()),
         {
             (prompt, repeat, slot): seed
-            for prompt, repeat, slot, seed in slots.head(SEEDS_COMPARED)
+            for prompt, repeat, slot, seed in slots.head(_SEEDS_COMPARED)
             .select("prompt_id", "repeat", "slot", "seed")
             .iter_rows()
         },
     )
 
 
-def tally(values: list[str]) -> dict[str, int]:
+def _tally(values: list[str]) -> dict[str, int]:
     """Count values, in alphabetical order."""
     return dict(sorted(Counter(values).items()))
 
 
-def not_comparable(models: Models) -> list[str]:
+def not_comparable(models: _Models) -> list[str]:
     """Say in sentences what is not comparable between models, or within one; nothing where all is alike."""
     found = {name: traits for name, traits in sorted(models.items()) if traits.rewriter}
-    return [sentence for check in CHECKS.values() if (sentence := check(found))]
+    return [sentence for check in _CHECKS.values() if (sentence := check(found))]
 
 
 def differ_in(first: Traits, second: Traits) -> list[str]:
     """Name what two models' images differ in besides the model."""
-    return [name for name, check in CHECKS.items() if check({"a": first, "b": second})]
+    return [name for name, check in _CHECKS.items() if check({"a": first, "b": second})]
 
 
-def when_apart(trait: Callable[[Traits], Mapping[str, int]], word: str, sentence: str) -> Check:
+def _when_apart(trait: Callable[[Traits], Mapping[str, int]], word: str, sentence: str) -> _Check:
     """Make a check of a trait that should be one for all images; `sentence` has a place for who has which."""
 
-    def check(models: Models) -> str:
+    def check(models: _Models) -> str:
         found = {name: trait(traits) for name, traits in models.items()}
         apart = len({value for count in found.values() for value in count}) > 1
-        return sentence.format(shares_by_model(found, word)) if apart else ""
+        return sentence.format(_shares_by_model(found, word)) if apart else ""
 
     return check
 
 
-def by_seeds(models: Models) -> str:
+def _by_seeds(models: _Models) -> str:
     """Compare the seeds of the slots that models have in common, where they count."""
     seeded = [(name, traits.first_seeds) for name, traits in models.items() if set(traits.seeds) != {"no"}]
     apart = [
@@ -123,15 +117,14 @@ def by_seeds(models: Models) -> str:
     )
 
 
-def by_negatives(models: Models) -> str:
-    """Compare what became of negative prompts."""
+def _by_negatives(models: _Models) -> str:
     unsent = [name for name, traits in models.items() if traits.unsent_negatives]
     if not unsent or len(unsent) == len(models):
         return ""
     return f"Negative prompts could not be sent to {', '.join(unsent)}; other models may have had them."
 
 
-def by_cuts(models: Models) -> str:
+def _by_cuts(models: _Models) -> str:
     """Compare how much of the prompts was read."""
     cut = {name: traits.cut_prompts for name, traits in models.items() if traits.cut_prompts}
     if not cut:
@@ -140,46 +133,45 @@ def by_cuts(models: Models) -> str:
     return f"Prompts were longer than a text encoder reads for {shown}: only their beginning counted there."
 
 
-def by_version(models: Models) -> str:
+def _by_version(models: _Models) -> str:
     """Look for models that changed while they were asked."""
     changed = {name: traits.versions for name, traits in models.items() if len(traits.versions) > 1}
     if not changed:
         return ""
-    return f"More than one version answered under one name: {shares_by_model(changed, 'was ')}. Scores mix them."
+    return f"More than one version answered under one name: {_shares_by_model(changed, 'was ')}. Scores mix them."
 
 
-CHECKS: Mapping[str, Check] = {
-    "rewriter": when_apart(
+# what is looked at, under the name it has in tables; each gives a sentence, or nothing where all is alike
+_CHECKS: Mapping[str, _Check] = {
+    "rewriter": _when_apart(
         lambda traits: traits.rewriter,
         "rewriter ",
         "Prompts were rewritten for some models and not, or nobody knows, for others: {}. "
         "A difference between them may be the rewriter's.",
     ),
-    "seeds honoured": when_apart(
+    "seeds honoured": _when_apart(
         lambda traits: traits.seeds,
         "honoured: ",
         "Not all models honour seeds: {}. "
         "Images of those that do not cannot be made again, and repeats are not paired between models.",
     ),
-    "seeds": by_seeds,
-    "size": when_apart(
+    "seeds": _by_seeds,
+    "size": _when_apart(
         lambda traits: traits.sizes,
         "",
         "Images differ in size: {}. Encoders see them scaled, and quality scores depend on size.",
     ),
-    "negative prompts": by_negatives,
-    "prompts cut": by_cuts,
-    "versions": by_version,
+    "negative prompts": _by_negatives,
+    "prompts cut": _by_cuts,
+    "versions": _by_version,
 }
-"""What is looked at, under the name it has in tables; each gives a sentence, or nothing where all is alike."""
 
 
-def shares_by_model(models: Mapping[str, Mapping[str, int]], word: str) -> str:
-    """Write who has what."""
-    return "; ".join(f"{name} {word}{shares(count)}" for name, count in models.items())
+def _shares_by_model(models: Mapping[str, Mapping[str, int]], word: str) -> str:
+    return "; ".join(f"{name} {word}{_shares(count)}" for name, count in models.items())
 
 
-def shares(count: Mapping[str, int]) -> str:
+def _shares(count: Mapping[str, int]) -> str:
     """Write the values of one model, the most frequent first."""
     ordered = sorted(count.items(), key=lambda item: (-item[1], item[0]))
     first = [value if len(ordered) == 1 else f"{value} ({number:,})" for value, number in ordered[:4]]

@@ -8,14 +8,14 @@ import msgspec
 from culturekit.llm.clients.client_options import ServiceOptions
 
 Rewriter: TypeAlias = Literal["on", "off", "unknown"]
-Amount: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1000)]
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
-Candidates: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=10)]
-Wait: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=3600)]
-Size: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$")]
-Ratio: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]?:[1-9][0-9]?$")]
-Scale: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,4}K?$")]
-Word: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_-]{1,32}$")]
+_Amount: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1000)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+_Candidates: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=10)]
+_Wait: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=3600)]
+_Size: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$")]
+_Ratio: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]?:[1-9][0-9]?$")]
+_Scale: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,4}K?$")]
+_Word: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_-]{1,32}$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class ImageOptions(ServiceOptions):
         send_seed: Send the seed of an image; OpenAI and Google ignore or refuse it, a server of your own may not.
     """
 
-    timeout: Wait = 300.0
-    image_price: Amount | None = None
-    image_tokens: Count | None = None
+    timeout: _Wait = 300.0
+    image_price: _Amount | None = None
+    image_tokens: _Count | None = None
     rewriter: Rewriter | None = None
     send_seed: bool = False
 
@@ -53,14 +53,14 @@ class OpenAIImageOptions(ImageOptions):
     """
 
     api: Literal["images", "responses"] = "images"
-    size: Size | Literal["auto"] | None = None
-    quality: Word | None = None
+    size: _Size | Literal["auto"] | None = None
+    quality: _Word | None = None
     background: Literal["transparent", "opaque", "auto"] | None = None
     output_format: Literal["png", "jpeg", "webp"] | None = None
     response_format: Literal["b64_json", "url"] | None = None
     moderation: Literal["auto", "low"] | None = None
     style: Literal["vivid", "natural"] | None = None
-    n: Candidates = 1
+    n: _Candidates = 1
 
     def __post_init__(self) -> None:
         """Refuse what the responses API does not know."""
@@ -86,8 +86,8 @@ class GoogleImageOptions(ImageOptions):
     """
 
     api_version: Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+(alpha|beta)?[0-9]*$")] = "v1beta"
-    aspect_ratio: Ratio | None = None
-    image_size: Scale | None = None
+    aspect_ratio: _Ratio | None = None
+    image_size: _Scale | None = None
     safety: Literal["low", "medium", "high", "none"] | None = None
 
 
@@ -111,8 +111,8 @@ class ServiceImageOptions(ServiceOptions):
         image_price: USD per image, in place of what the file says; 0 for a server of your own.
     """
 
-    timeout: Wait = 300.0
-    image_price: Amount | None = None
+    timeout: _Wait = 300.0
+    image_price: _Amount | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is about tokens."""

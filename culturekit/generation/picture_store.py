@@ -26,14 +26,14 @@ from culturekit.core.schemas import IMAGES
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.llm.json_values import decoded
 
-SAFE = re.compile(r"^(?!\.)[A-Za-z0-9._-]{1,100}$")
-NO_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP}
-"""What a file system says that cannot link here."""
+_SAFE = re.compile(r"^(?!\.)[A-Za-z0-9._-]{1,100}$")
+# what a file system says that cannot link here
+_NO_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
 def folder_of_prompt(prompt_id: str) -> str:
     """Name the folder of a prompt's images; an id that is no safe name gets one made of its hash."""
-    return prompt_id if SAFE.match(prompt_id) else f"prompt-{digest(prompt_id)[:16]}"
+    return prompt_id if _SAFE.match(prompt_id) else f"prompt-{digest(prompt_id)[:16]}"
 
 
 def linked(source: Path, to: Path) -> bool:
@@ -42,7 +42,7 @@ def linked(source: Path, to: Path) -> bool:
     try:
         os.link(os.path.realpath(source), to)
     except OSError as error:
-        if error.errno in NO_LINK:
+        if error.errno in _NO_LINK:
             return False
         raise
     return True
@@ -54,13 +54,10 @@ def placed(content: bytes, to: Path) -> None:
     write_atomically(to, content)
 
 
-KEPT = "sha256:"
-"""How the name of kept bytes begins, where a reply had the bytes themselves."""
-
-HOLDERS = frozenset({"b64_json", "data", "result"})
-"""Under these keys the replies of image services hold a picture in base64."""
-
-DATA_URL = ";base64,"
+KEPT = "sha256:"  # how the name of kept bytes begins, where a reply had the bytes themselves
+# under these keys the replies of image services hold a picture in base64
+_HOLDERS = frozenset({"b64_json", "data", "result"})
+_DATA_URL = ";base64,"
 
 
 class PictureStore:
@@ -124,12 +121,12 @@ def set_apart(raw: bytes, store: PictureStore) -> bytes:
     Bytes that are no JSON, or hold no picture, stay as they are.
     """
     body = decoded(raw)
-    if not isinstance(body, dict | list) or not replaced(body, store):
+    if not isinstance(body, dict | list) or not _replaced(body, store):
         return raw
     return msgspec.json.encode(body)
 
 
-def replaced(root: Any, store: PictureStore) -> bool:  # noqa: ANN401 - any JSON value
+def _replaced(root: Any, store: PictureStore) -> bool:  # noqa: ANN401 - any JSON value
     """Go through a reply, and say whether anything in it was changed."""
     changed, open_ = False, [root]
     while open_:
@@ -139,20 +136,20 @@ def replaced(root: Any, store: PictureStore) -> bool:  # noqa: ANN401 - any JSON
         elif isinstance(value, dict):
             open_ += value.values()
             for key, held in value.items():
-                name = name_of(key, held, store)
+                name = _name_of(key, held, store)
                 if name is not None:
                     value[key] = name
                     changed = True
     return changed
 
 
-def name_of(key: str, held: object, store: PictureStore) -> str | None:
+def _name_of(key: str, held: object, store: PictureStore) -> str | None:
     """Keep a picture that stands under a key; None where none does. A name that came from outside is taken away."""
     if not isinstance(held, str):
         return None
-    if key == "url" and held.startswith("data:") and DATA_URL in held:
-        held = held.split(DATA_URL, 1)[1]
-    elif key not in HOLDERS:
+    if key == "url" and held.startswith("data:") and _DATA_URL in held:
+        held = held.split(_DATA_URL, 1)[1]
+    elif key not in _HOLDERS:
         return None
     if held.startswith(KEPT):
         return ""
@@ -199,7 +196,7 @@ def image_row(request: ImageRequest, reply: ImageReply, shard: Shard, version: s
     row = asked_row(request, shard.maker.model, version)
     if isinstance(reply, Failure):
         return {**row, "status": reply.status, "reason": reply.reason}
-    return {**row, **saved(reply, request, shard), "status": "ok"}
+    return {**row, **_saved(reply, request, shard), "status": "ok"}
 
 
 def image_id_of(model: str, request: ImageRequest, pixels: Pixels | None = None) -> str:
@@ -233,7 +230,7 @@ def asked_row(request: ImageRequest, model: str, version: str | None) -> dict[st
     }
 
 
-def saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, Any]:
+def _saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, Any]:
     """Write the file of a picture; give what the table says of it."""
     place = folder_of_prompt(request.prompt_id)
     relative = f"files/{place}/{request.repeat:04d}-{request.slot:02d}.{shard.format}"
@@ -274,8 +271,7 @@ def statuses_of(images: pl.DataFrame) -> tuple[int, dict[str, int]]:
     return statuses.pop("ok", 0), dict(statuses)
 
 
-FINDINGS = "findings"
-"""Under this key the `provider_params` of an image list what was odd about it."""
+FINDINGS = "findings"  # under this key the `provider_params` of an image list what was odd about it
 
 
 def findings(images: pl.DataFrame) -> list[str]:

@@ -1,11 +1,16 @@
 """Prompts times repeats times slots to images: in shards, resumable, every image asked for gets a row."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 from pydantic import Field
@@ -13,15 +18,14 @@ from pydantic import Field
 from culturekit.core.atomic import explained_outside, write_atomically
 from culturekit.core.choices import PictureFormat, PromptKind
 from culturekit.core.defaults import REQUESTS_PER_SHARD
-from culturekit.core.digests import canonical_json, digest
+from culturekit.core.digests import canonical_json, digest, digest_file
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import IMAGES, PROMPTS
-from culturekit.core.stage_folder import run_shards, seal_pictures
+from culturekit.core.stage_folder import is_sealed, run_shards, seal_pictures
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.generation.backend import BACKENDS, HeldBackend, ImageBackend, ImageRequest
-from culturekit.generation.comparability import traits_of
-from culturekit.generation.held_runner import Pace, held_shards, make_held, pilot_held
+from culturekit.generation.backend import BACKENDS, HeldBackend, ImageBackend, ImageReply, ImageRequest, Lane
+from culturekit.generation.comparability import Slot, traits_of
 from culturekit.generation.picture_store import (
     Maker,
     Shard,
@@ -33,7 +37,7 @@ from culturekit.generation.picture_store import (
     truth_columns,
 )
 
-PACE = "pace.json"
+_PACE = "pace.json"
 SIZE = r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"
 
 
@@ -47,13 +51,20 @@ class ImagePlan:
     size: Annotated[
         str | None,
         Field(
-            pattern=SIZE,
-            description="Width x height in pixels, such as 512x512. [what the backend makes by itself]",
+            pattern=SIZE, description="Width x height in pixels, such as 512x512. [what the backend makes by itself]"
         ),
     ] = None
     format: Annotated[
         PictureFormat, Field(description="Form of the files that are written; both keep every pixel.")
     ] = "png"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long an image takes when all lanes are at work, and how many are still to be made."""
+
+    seconds_per_image: float
+    left: int
 
 
 def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed: int) -> Outcome:
@@ -64,12 +75,21 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
         shards = held_shards(work, maker, plan.format, requests, backend)
         hands = partial(make_held, backend=backend, work=work)
         try:
-            run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images", hands=hands)
+            run_shards(work, shards, _make_shard, size=lambda shard: len(shard.requests), unit="images", hands=hands)
         finally:
             backend.release()
     else:
-        shards = plan_shards(work, maker, plan.format, requests)
-        run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images")
+        shards = [
+            Shard(
+                maker,
+                work.out,
+                work.scratch / f"images-{start:09d}.parquet",
+                plan.format,
+                tuple(requests[start : start + REQUESTS_PER_SHARD]),
+            )
+            for start in range(0, len(requests), REQUESTS_PER_SHARD)
+        ]
+        run_shards(work, shards, _make_shard, size=lambda shard: len(shard.requests), unit="images")
     images = merge_parts([shard.part for shard in shards], part_schema())
     write_table(work.out, IMAGES, images)
     made, drops = statuses_of(images)
@@ -90,32 +110,18 @@ def pilot(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed
         raise UsageError("a pilot times a model that runs on this machine", found=maker.backend)
     shards = held_shards(work, maker, plan.format, wanted(prompts_path, plan, seed), backend)
     try:
-        pace = pilot_held(shards, backend=backend, work=work)
+        pace = _pilot_held(shards, backend=backend, work=work)
     finally:
         backend.release()
     if pace is not None:
-        write_atomically(work.scratch / PACE, canonical_json(asdict(pace)))
+        write_atomically(work.scratch / _PACE, canonical_json(asdict(pace)))
     return pace
 
 
 def known_pace(final: Path) -> float | None:
     """Give the seconds an image takes, as a pilot for a stage folder measured them."""
-    path = final.with_name(f".{final.name}.partial") / "scratch" / PACE
+    path = final.with_name(f".{final.name}.partial") / "scratch" / _PACE
     return float(json.loads(path.read_bytes())["seconds_per_image"]) if path.is_file() else None
-
-
-def plan_shards(work: Work, maker: Maker, form: PictureFormat, requests: Sequence[ImageRequest]) -> list[Shard]:
-    """Cut requests into shards."""
-    return [
-        Shard(
-            maker,
-            work.out,
-            work.scratch / f"images-{start:09d}.parquet",
-            form,
-            tuple(requests[start : start + REQUESTS_PER_SHARD]),
-        )
-        for start in range(0, len(requests), REQUESTS_PER_SHARD)
-    ]
 
 
 def wanted(prompts_path: Path, plan: ImagePlan, seed: int) -> tuple[ImageRequest, ...]:
@@ -159,7 +165,7 @@ def backend_of(spec: str, cspace: Path | None) -> ImageBackend:
     return BACKENDS.kept(spec) if cspace is None else BACKENDS.kept(spec, cspace=cspace)
 
 
-def make_shard(shard: Shard) -> int:
+def _make_shard(shard: Shard) -> int:
     """Make the images of a shard, then its part of the table."""
     backend = backend_of(shard.maker.backend, shard.maker.cspace)
     with explained_outside(f"the backend {shard.maker.backend}"):
@@ -171,3 +177,219 @@ def make_shard(shard: Shard) -> int:
     save_parquet(pl.DataFrame(rows, schema=part_schema(truth_columns(backend))), shard.part)
     seal_pictures(shard.part, shard.out, rows)
     return len(rows)
+
+
+# Images of a model that one process holds: batches to its lanes, each picture kept as soon as it is made.
+
+_PILOT = 2
+
+
+class _SlotJournal:
+    """Lines of JSON, one row each; a line that a kill cut short, or whose file is not there, does not count."""
+
+    def __init__(self, path: Path, out: Path, *, version: str | None) -> None:
+        """Read what an earlier run of the same model left; rows of another version are left behind."""
+        self.path, self.out, self.version = path, out, version
+        self.rows: dict[Slot, Mapping[str, Any]] = {}
+        if path.exists():
+            self.read()
+
+    def read(self) -> None:
+        """Take the rows that are whole, and cut the file behind them."""
+        whole = 0
+        with self.path.open("rb") as file:
+            for line in file:
+                try:
+                    row = json.loads(line) if line.endswith(b"\n") else None
+                except ValueError:
+                    row = None
+                if not isinstance(row, dict):
+                    break
+                whole += len(line)
+                if row["model_version"] == self.version and self.has_file(row):
+                    self.rows[_slot_in_row(row)] = row
+        os.truncate(self.path, whole)
+
+    def has_file(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether the file of a row is there with the bytes that the row promises."""
+        path = self.out / row["path"]
+        return not row["path"] or (path.is_file() and digest_file(path) == row["sha256"])
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write rows behind the others: from here on they outlive a kill."""
+        with self.path.open("ab") as file:
+            for row in rows:
+                file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        self.rows.update((_slot_in_row(row), row) for row in rows)
+
+    def settle(self) -> None:
+        """Wait until the rows are on disk: from here on they outlive a power cut, too."""
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def remove(self) -> None:
+        """Let go of it: the shard's part is written."""
+        self.path.unlink(missing_ok=True)
+
+
+@dataclass(slots=True)
+class _OpenShard:
+    """A shard at work: its journal, and its batches that are not answered."""
+
+    shard: Shard
+    journal: _SlotJournal
+    batches: list[list[ImageRequest]] = field(default_factory=list)
+    left: int = 0
+
+    def missing(self, batch: Sequence[ImageRequest]) -> list[ImageRequest]:
+        """List the requests of a batch whose image is not there."""
+        return [request for request in batch if _slot_of(request) not in self.journal.rows]
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A call of a lane; it holds the same requests as in an undisturbed run, so that it gives the same pictures."""
+
+    opened: _OpenShard
+    requests: Sequence[ImageRequest]
+
+
+def _slot_of(request: ImageRequest) -> Slot:
+    return request.prompt_id, request.repeat, request.slot
+
+
+def held_shards(
+    work: Work, maker: Maker, form: PictureFormat, requests: Sequence[ImageRequest], backend: HeldBackend
+) -> list[Shard]:
+    """Cut requests into shards of whole batches, each of one size and with or without a negative prompt."""
+    size = backend.batch_size * math.ceil(REQUESTS_PER_SHARD / backend.batch_size)
+    groups = [
+        [request for request in group if (request.negative_text is None) == without]
+        for group in batches(requests)
+        for without in (True, False)
+    ]
+    runs = [group[start : start + size] for group in groups for start in range(0, len(group), size)]
+    return [
+        Shard(maker, work.out, work.scratch / f"images-{number:09d}.parquet", form, tuple(run))
+        for number, run in enumerate(runs)
+    ]
+
+
+def make_held(
+    do: Callable[[Shard], int], shards: Sequence[Shard], *, backend: HeldBackend, work: Work
+) -> Iterator[int]:
+    """Make the images of shards that are not done, and say after every batch how many more there are."""
+    del do
+    if not shards:
+        return
+    opened = [_open_shard(shard, backend) for shard in shards]
+    before = sum(len(one.journal.rows) for one in opened)
+    yield before
+    for one in opened:
+        _finish(one)
+    todo = (_Batch(one, batch) for one in opened for batch in one.batches)
+    with (
+        explained_outside(f"the backend {shards[0].maker.backend}"),
+        backend.lanes(work.engine.workers) as lanes,
+        ThreadPoolExecutor(max(work.engine.workers, backend.batch_size)) as writers,  # they wait for the disk
+    ):
+        for batch, replies in _in_lanes(lanes, todo):
+            yield keep(batch, replies, backend, writers)
+
+
+def _open_shard(shard: Shard, backend: HeldBackend) -> _OpenShard:
+    """Read what is there of a shard, and list the batches that are not whole."""
+    journal = _SlotJournal(shard.part.with_suffix(".jsonl"), shard.out, version=backend.version)
+    opened = _OpenShard(shard, journal)
+    size = backend.batch_size
+    runs = [list(shard.requests[start : start + size]) for start in range(0, len(shard.requests), size)]
+    opened.batches = [run for run in runs if opened.missing(run)]
+    opened.left = len(opened.batches)
+    return opened
+
+
+def keep(batch: _Batch, replies: Sequence[ImageReply], backend: HeldBackend, writers: ThreadPoolExecutor) -> int:
+    """Write the pictures of a batch that were not there, then their rows; with its last batch a shard is done."""
+    opened = batch.opened
+    pairs = [
+        (request, reply)
+        for request, reply in zip(batch.requests, replies, strict=True)
+        if _slot_of(request) not in opened.journal.rows
+    ]
+    for row in writers.map(lambda pair: image_row(pair[0], pair[1], opened.shard, backend.version), pairs):
+        opened.journal.add([row])
+    opened.journal.settle()
+    opened.left -= 1
+    _finish(opened)
+    return len(pairs)
+
+
+def _finish(opened: _OpenShard) -> None:
+    """Write the part of a shard that has all its images, in the order in which they were asked for."""
+    if opened.left:
+        return
+    rows = [opened.journal.rows[_slot_of(request)] for request in opened.shard.requests]
+    save_parquet(pl.DataFrame(rows, schema=part_schema()), opened.shard.part)
+    seal_pictures(opened.shard.part, opened.shard.out, rows)
+    opened.journal.remove()
+
+
+def _pilot_held(shards: Sequence[Shard], *, backend: HeldBackend, work: Work) -> Pace | None:
+    """Make two images of the run, each with all of its batch, so that it comes out as in the run; time the second.
+
+    Gives None where all images are there.
+    """
+    opened = [_open_shard(shard, backend) for shard in shards if not is_sealed(shard.part)]
+    missing = [(one, batch, request) for one in opened for batch in one.batches for request in one.missing(batch)]
+    if not missing:
+        return None
+    with explained_outside(f"the backend {shards[0].maker.backend}"), backend.lanes(work.engine.workers) as lanes:
+        for one, batch, request in missing[:_PILOT]:
+            started = time.perf_counter()
+            reply = lanes[0].generate(batch)[batch.index(request)]
+            one.journal.add([image_row(request, reply, one.shard, backend.version)])
+            seconds = time.perf_counter() - started
+        return Pace(seconds / (backend.batch_size * len(lanes)), len(missing) - len(missing[:_PILOT]))
+
+
+def _slot_in_row(row: Mapping[str, Any]) -> Slot:
+    return row["prompt_id"], row["repeat"], row["slot"]
+
+
+def _in_lanes(lanes: Sequence[Lane], batches: Iterator[_Batch]) -> Iterator[tuple[_Batch, list[ImageReply]]]:
+    """Let each lane answer one batch after another in a thread of its own, while the caller keeps what was answered."""
+    threads = [ThreadPoolExecutor(1, "lane") for _ in lanes]
+    failed = threading.Event()
+    asked: dict[Future[list[ImageReply] | None], tuple[int, _Batch]] = {}
+
+    def answer(lane: Lane, batch: _Batch) -> list[ImageReply] | None:
+        if failed.is_set():
+            return None
+        try:
+            return lane.generate(batch.requests)
+        except BaseException:
+            failed.set()
+            raise
+
+    def ask(number: int) -> None:
+        batch = next(batches, None)
+        if batch is not None:
+            asked[threads[number].submit(answer, lanes[number], batch)] = number, batch
+
+    try:
+        for number in [*range(len(lanes))] * 2:  # a lane has the next batch at hand when it is done with one
+            ask(number)
+        while asked:
+            done = wait(asked, return_when=FIRST_COMPLETED).done
+            for future in sorted(done, key=lambda one: one.exception() is not None):  # what was made is kept first
+                number, batch = asked.pop(future)
+                replies = future.result()
+                if replies is not None:
+                    ask(number)
+                    yield batch, replies
+    finally:  # every lane finishes what it is at, and no more
+        for thread in threads:
+            thread.shutdown(wait=True, cancel_futures=True)

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from culturekit.core.plugins import Contract, hold, state_of
 from culturekit.core.registry import Entry, Registry
 
-Vectors: TypeAlias = NDArray[np.float32]
-"""float32 (n, dim), unit norm."""
-
+Vectors: TypeAlias = NDArray[np.float32]  # float32 (n, dim), unit norm
+# one picture as a model takes it; the same shape and type for every picture of an encoder
 Prepared: TypeAlias = NDArray[Any]
-"""One picture as a model takes it; the same shape and type for every picture of an encoder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +46,10 @@ class Encoder(Protocol):
     @property
     def identity(self) -> EncoderIdentity:
         """What exactly encodes."""
-        ...
 
     @property
     def caveat(self) -> str:
         """What a reader of a score must know about this encoder; empty when nothing."""
-        ...
 
 
 @runtime_checkable
@@ -66,19 +62,15 @@ class ImageEncoder(Encoder, Protocol):
     @property
     def batch_size(self) -> int:
         """How many pictures are encoded at once; part of what decides the last bits of a vector."""
-        ...
 
     def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
         """Bring one picture, uint8 (height, width, 3), to the form that is encoded; any thread may call this."""
-        ...
 
     def encode_prepared(self, pictures: Sequence[Prepared]) -> Vectors:
         """Encode prepared pictures, `batch_size` at once."""
-        ...
 
     def encode_images(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
         """Prepare and encode pictures; a vector never depends on which others are in its batch."""
-        ...
 
 
 @runtime_checkable
@@ -87,17 +79,14 @@ class TextEncoder(Encoder, Protocol):
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Encode texts; what is longer than the model's context is cut, and `too_long` says which those are."""
-        ...
 
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
         """List the texts that are longer than the model's context."""
-        ...
 
 
 # The encoders that culturekit knows by name.
 
-LENGTHS = (0.99, 1.01)
-"""Of unit vectors, as half precision computes them."""
+_LENGTHS = (0.99, 1.01)  # of unit vectors, as half precision computes them
 
 
 def vectors(encoder: Encoder, answer: object, asked: Sequence[object]) -> Vectors:
@@ -108,19 +97,19 @@ def vectors(encoder: Encoder, answer: object, asked: Sequence[object]) -> Vector
     found: Vectors = np.asarray(answer)
     hold(bool(np.isfinite(found).all()), "finite numbers", "numbers that are not finite")
     lengths = np.linalg.norm(found, axis=1)
-    wrong = lengths[(lengths < LENGTHS[0]) | (lengths > LENGTHS[1])]
+    wrong = lengths[(lengths < _LENGTHS[0]) | (lengths > _LENGTHS[1])]
     hold(not wrong.size, "vectors of length 1", f"one of length {wrong[0]:.4g}" if wrong.size else "")
     return found
 
 
-def identified(encoder: Encoder, identity: EncoderIdentity) -> EncoderIdentity:
+def _identified(encoder: Encoder, identity: EncoderIdentity) -> EncoderIdentity:
     """Let the state of the plugin be part of what never mixes in one index."""
     return replace(identity, revision=f"{identity.revision}, {state_of(encoder)}")
 
 
-ENCODER = Contract(
+_ENCODER = Contract(
     (ImageEncoder, TextEncoder),
-    answers={"identity": identified, "encode_prepared": vectors, "encode_images": vectors, "encode_texts": vectors},
+    answers={"identity": _identified, "encode_prepared": vectors, "encode_images": vectors, "encode_texts": vectors},
     says=lambda encoder: {"identity": encoder.identity.as_options()},
 )
 
@@ -189,5 +178,5 @@ ENCODERS: Registry[Encoder] = Registry(
         ),
     ],
     point="encoder",
-    contract=ENCODER,
+    contract=_ENCODER,
 )

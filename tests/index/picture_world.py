@@ -19,10 +19,7 @@ from tests.generation.simulated.simulated_models import model, portraits, space
 
 ENCODER = EmbeddedEncoder()
 REFERENCES = 4
-PLACES = {
-    "cuisine": [["BR"], ["FR"], ["JP"], ["BR", "FR"]],
-    "art": [["JP"], ["FR", "BR"], ["US"]],
-}
+PLACES = {"cuisine": [["BR"], ["FR"], ["JP"], ["BR", "FR"]], "art": [["JP"], ["FR", "BR"], ["US"]]}
 """The countries of the artifacts of each concept, again and again."""
 
 

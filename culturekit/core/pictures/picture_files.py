@@ -28,6 +28,7 @@ TOO_COSTLY = "picture too costly to decode"
 UNKNOWN_FORMAT = "picture format not read"
 BROKEN = "picture cannot be decoded"
 
+# every reason that a `NoPicture` can have, and what it means
 REASONS = {
     ABSENT: "there is no such file",
     OUTSIDE: "the path is absolute, climbs, or leads through a link out of the folder; nothing there was opened",
@@ -41,7 +42,6 @@ REASONS = {
     UNKNOWN_FORMAT: "by its first bytes it is no PNG, JPEG, WebP, GIF, BMP or TIFF, whatever its name says",
     BROKEN: "cut, corrupt, or of a kind inside its format that is not read",
 }
-"""Every reason that a `NoPicture` can have, and what it means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ def encoded(pixels: NDArray[np.uint8], form: PictureFormat = "png") -> bytes:
     return buffer.getvalue()
 
 
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""A pipe that took the file's place after the look at it would not be waited for."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# a pipe that took the file's place after the look at it would not be waited for
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def read_bytes_inside(root: Path, relative: str, *, limits: PictureLimits = LIMITS) -> bytes | NoPicture:
@@ -102,7 +102,7 @@ def read_bytes_inside(root: Path, relative: str, *, limits: PictureLimits = LIMI
         path = os.path.realpath(f"{folder}/{relative}")
         if path != folder and not path.startswith(folder.rstrip("/") + "/"):
             return NoPicture(OUTSIDE, shown(relative))
-        return read_steps(folder, os.path.relpath(path, folder).split("/"), limits)
+        return _read_steps(folder, os.path.relpath(path, folder).split("/"), limits)
     except (FileNotFoundError, NotADirectoryError):
         return NoPicture(ABSENT, shown(relative))
     except OSError as error:
@@ -113,24 +113,24 @@ def read_bytes_inside(root: Path, relative: str, *, limits: PictureLimits = LIMI
         return NoPicture(UNOPENED, "no file can have this name")
 
 
-def read_steps(folder: str, steps: list[str], limits: PictureLimits) -> bytes | NoPicture:
+def _read_steps(folder: str, steps: list[str], limits: PictureLimits) -> bytes | NoPicture:
     """Go down from a folder, one name at a time, and read what is at the end if it is a regular file."""
-    here = os.open(folder, FOLDER)
+    here = os.open(folder, _FOLDER)
     try:
         for step in steps[:-1]:
-            below = os.open(step, FOLDER, dir_fd=here)
+            below = os.open(step, _FOLDER, dir_fd=here)
             os.close(here)
             here = below
         if not stat.S_ISREG(os.stat(steps[-1], dir_fd=here, follow_symlinks=False).st_mode):
             return NoPicture(IRREGULAR)
-        descriptor = os.open(steps[-1], FILE, dir_fd=here)
+        descriptor = os.open(steps[-1], _FILE, dir_fd=here)
     finally:
         os.close(here)
     with os.fdopen(descriptor, "rb") as file:
-        return read_regular(file, limits)
+        return _read_regular(file, limits)
 
 
-def read_regular(file: BinaryIO, limits: PictureLimits) -> bytes | NoPicture:
+def _read_regular(file: BinaryIO, limits: PictureLimits) -> bytes | NoPicture:
     """Read an open file whole, unless it is no regular file, empty, or too large."""
     state = os.fstat(file.fileno())
     if not stat.S_ISREG(state.st_mode):

@@ -44,16 +44,14 @@ from culturekit.generation.picture_store import FINDINGS
 
 # One pipeline on one device: batches of one length, a generator for each image, every outcome said.
 
-Upcast = Callable[[], "DiffusersLane | None"]
-"""Gives a lane that decodes in float32; None where that makes no difference."""
-
-NOT_FINITE = "the numbers of the picture are not finite"
-
-BATCH_ON_GPU = 4
+# gives a lane that decodes in float32; None where that makes no difference
+_Upcast = Callable[[], "DiffusersLane | None"]
+_NOT_FINITE = "the numbers of the picture are not finite"
+_BATCH_ON_GPU = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class _Drawn:
     """One picture of a batch: what was decoded was finite numbers, and what a safety checker said, if there is one."""
 
     pixels: Pixels
@@ -61,7 +59,7 @@ class Drawn:
     unsafe: bool | None
 
 
-class Watch:
+class _Watch:
     """Looks at what a decoder gives, before it is cut to colours: what is infinite would come out white or black."""
 
     def __init__(self, pipeline: Any) -> None:  # noqa: ANN401 - a pipeline
@@ -72,7 +70,6 @@ class Watch:
             decoder.register_forward_hook(self.hear)
 
     def hear(self, module: object, given: object, decoded: Any) -> None:  # noqa: ANN401 - a tensor
-        """Remember which pictures are finite."""
         sample = decoded if hasattr(decoded, "isfinite") else getattr(decoded, "sample", decoded[0])
         self.heard.finite = [*getattr(self.heard, "finite", []), *sample.isfinite().flatten(1).all(1).tolist()]
 
@@ -83,19 +80,12 @@ class Watch:
         return heard if len(heard) == count else [all(heard)] * count
 
 
-def drawn(numbers: NDArray[np.floating[Any]], heard: Sequence[bool], unsafe: Sequence[bool | None]) -> list[Drawn]:
+def _drawn(numbers: NDArray[np.floating[Any]], heard: Sequence[bool], unsafe: Sequence[bool | None]) -> list[_Drawn]:
     """Turn numbers of 0 to 1, (n, height, width, 3), into pictures as diffusers itself does."""
     finite = np.isfinite(numbers).all(axis=(1, 2, 3))
     scaled = (numbers if finite.all() else np.nan_to_num(numbers)) * 255
     pixels = np.rint(scaled, out=scaled).astype(np.uint8)
-    return [Drawn(pixels[place], bool(finite[place]) and heard[place], unsafe[place]) for place in range(len(numbers))]
-
-
-def one_colour(pixels: Pixels) -> str | None:
-    """Name the colour of a picture that has only one; None of any other."""
-    first = pixels[0, 0]
-    alike = bool((pixels[0] == first).all() and (pixels == first).all())
-    return "#" + "".join(f"{part:02x}" for part in first.tolist()) if alike else None
+    return [_Drawn(pixels[place], bool(finite[place]) and heard[place], unsafe[place]) for place in range(len(numbers))]
 
 
 @dataclass(slots=True)
@@ -106,11 +96,11 @@ class DiffusersLane:
     """
 
     call: Call
-    watch: Watch
+    watch: _Watch
     batch: int
     threads: int
     told: Mapping[str, object]
-    upcast: Upcast = lambda: None
+    upcast: _Upcast = lambda: None
     made: int = 0
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
@@ -152,7 +142,7 @@ class DiffusersLane:
         self.made += len(requests)
         return [self.reply(*pair, "auto") for pair in zip(requests, self.mended(requests, found), strict=True)]
 
-    def draw(self, requests: Sequence[ImageRequest]) -> list[Drawn]:
+    def draw(self, requests: Sequence[ImageRequest]) -> list[_Drawn]:
         """Call the pipeline with a full batch, and look at what it gives for the requests."""
         filled = [*requests, *([requests[-1]] * (self.batch - len(requests)))]
         self.watch.take(0)
@@ -168,9 +158,9 @@ class DiffusersLane:
                 found=f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}",
                 hint="What was made is kept, and the same command goes on from there.",
             ) from error
-        return drawn(np.asarray(numbers), self.watch.take(len(filled)), flags)[: len(requests)]
+        return _drawn(np.asarray(numbers), self.watch.take(len(filled)), flags)[: len(requests)]
 
-    def mended(self, requests: Sequence[ImageRequest], found: Sequence[Drawn]) -> list[tuple[Drawn, bool]]:
+    def mended(self, requests: Sequence[ImageRequest], found: Sequence[_Drawn]) -> list[tuple[_Drawn, bool]]:
         """Draw a batch again with a decoder in float32 where some of it is no picture; tell which are from there."""
         other = None if all(one.finite for one in found) else self.upcast()
         if other is None:
@@ -178,13 +168,15 @@ class DiffusersLane:
         again = other.draw(requests)
         return [(one, False) if one.finite else (new, True) for one, new in zip(found, again, strict=True)]
 
-    def reply(self, request: ImageRequest, outcome: tuple[Drawn, bool], vae: str) -> ImageReply:
+    def reply(self, request: ImageRequest, outcome: tuple[_Drawn, bool], vae: str) -> ImageReply:
         """Say what came of one request."""
         one, mended = outcome
-        colour = one_colour(one.pixels)
+        first = one.pixels[0, 0]
+        alike = bool((one.pixels[0] == first).all() and (one.pixels == first).all())
+        colour = "#" + "".join(f"{part:02x}" for part in first.tolist()) if alike else None
         if not one.finite:
             tried = ", also with a decoder in float32" if mended else ""
-            return Failure("failed", f"{NOT_FINITE} in {self.told['dtype']}{tried}")
+            return Failure("failed", f"{_NOT_FINITE} in {self.told['dtype']}{tried}")
         if one.unsafe or (one.unsafe is not None and colour == "#000000"):
             return Failure("refused", "the safety checker of the pipeline gave a black picture in place of this one")
         more, odd = self.call.notes(request)
@@ -200,7 +192,7 @@ class DiffusersLane:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class _Place:
     """A device, what it is called in tables, and in which numbers it computes.
 
     On a CPU `threads` is 1: with another number torch adds up in another order, and the same seed gives other bits.
@@ -214,11 +206,10 @@ class Place:
     @property
     def usual_batch(self) -> int:
         """How many images are made at once unless told."""
-        return 1 if self.threads else BATCH_ON_GPU
+        return 1 if self.threads else _BATCH_ON_GPU
 
 
-def places_of(options: Options) -> list[Place]:
-    """List the devices that a SPEC asks for."""
+def _places_of(options: Options) -> list[_Place]:
     torch = importlib.import_module("torch")
     names = options.device.split(",")
     if len(names) > 1 and not {"auto", "cuda"}.isdisjoint(names):
@@ -227,7 +218,7 @@ def places_of(options: Options) -> list[Place]:
     if options.device in {"auto", "cuda"} and devices[0].type == "cuda":
         devices = [torch.device("cuda", n) for n in range(torch.cuda.device_count())]
     return [
-        Place(
+        _Place(
             device,
             chosen_dtype(options.dtype, device),
             torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
@@ -235,14 +226,6 @@ def places_of(options: Options) -> list[Place]:
         )
         for device in devices
     ]
-
-
-def free_memory() -> None:
-    """Give back what nobody holds any more; pipelines hold themselves in circles."""
-    torch = importlib.import_module("torch")
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 @contextmanager
@@ -256,8 +239,7 @@ def kept_threads() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-STATEFUL = re.compile("^tokenizer|guider$")
-"""Parts of a pipeline that remember something of a call."""
+_STATEFUL = re.compile("^tokenizer|guider$")  # parts of a pipeline that remember something of a call
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +274,7 @@ class DiffusersBackend:
     def __init__(self, sources: Sources, options: Options) -> None:
         """Take the files and how they are used."""
         self.sources, self.options = sources, options
-        self.places = places_of(options)
+        self.places = _places_of(options)
         self.batch_size = options.batch or self.places[0].usual_batch
         self.laid: list[DiffusersLane] = []
 
@@ -320,7 +302,10 @@ class DiffusersBackend:
     def release(self) -> None:
         """Let go of the weights, in the memory of the devices too; lanes that are asked for later load them again."""
         self.laid = []
-        free_memory()
+        torch = importlib.import_module("torch")
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer requests of one size, in order."""
@@ -331,29 +316,29 @@ class DiffusersBackend:
                 found |= zip(some, lanes[0].generate([requests[number] for number in some]), strict=True)
         return [found[number] for number in range(len(requests))]
 
-    def lane(self, place: Place) -> DiffusersLane:
+    def lane(self, place: _Place) -> DiffusersLane:
         """Load the weights for one device."""
         base, refiner, adapters = self.sources.base, self.sources.refiner, self.sources.adapters
         return self.around(load(base, refiner, adapters, self.options, device=place.device, dtype=place.dtype), place)
 
-    def around(self, loaded: Loaded, place: Place) -> DiffusersLane:
+    def around(self, loaded: Loaded, place: _Place) -> DiffusersLane:
         """Make a lane of what was loaded."""
         call = call_of(loaded, self.options)
         last = loaded.refiner or loaded.base
         return DiffusersLane(
-            call, Watch(last), self.batch_size, place.threads, self.picture_facts(loaded, place, call.arguments),
+            call, _Watch(last), self.batch_size, place.threads, self.picture_facts(loaded, place, call.arguments),
             upcast=cache(lambda: self.upcast(loaded, place)),
         )  # fmt: skip
 
     def beside(self, lane: DiffusersLane) -> DiffusersLane:
         """Make another lane around the same weights: a pipeline keeps count of its steps and serves one at a time."""
         loaded = lane.call.loaded
-        refiner = None if loaded.refiner is None else another(loaded.refiner)
-        own = replace(loaded, base=another(loaded.base), refiner=refiner)
+        refiner = None if loaded.refiner is None else _another(loaded.refiner)
+        own = replace(loaded, base=_another(loaded.base), refiner=refiner)
         upcast = cache(lambda: self.upcast(own, self.places[0]))
         return replace(lane, call=call_of(own, self.options), upcast=upcast)
 
-    def upcast(self, loaded: Loaded, place: Place) -> DiffusersLane | None:
+    def upcast(self, loaded: Loaded, place: _Place) -> DiffusersLane | None:
         """Make a lane whose decoder works in float32; None where it does already, or cannot be loaded alone."""
         last = loaded.refiner or loaded.base
         vae = getattr(last, "vae", None)
@@ -361,11 +346,11 @@ class DiffusersBackend:
             return None
         folder = (self.sources.refiner or self.sources.base).path
         decoder = float32_vae(last, folder).to(place.device)
-        changed = another(last, vae=decoder)
+        changed = _another(last, vae=decoder)
         pair = replace(loaded, refiner=changed) if loaded.refiner else replace(loaded, base=changed)
         return replace(self.around(pair, place), upcast=lambda: None)
 
-    def picture_facts(self, loaded: Loaded, place: Place, arguments: Mapping[str, Any]) -> dict[str, object]:
+    def picture_facts(self, loaded: Loaded, place: _Place, arguments: Mapping[str, Any]) -> dict[str, object]:
         """Say of every picture how it was made."""
         options = self.options
         told: dict[str, object] = {
@@ -397,7 +382,7 @@ class DiffusersBackend:
         return told
 
 
-def another(pipeline: Any, **instead: Any) -> Any:  # noqa: ANN401 - pipelines
+def _another(pipeline: Any, **instead: Any) -> Any:  # noqa: ANN401 - pipelines
     """Make a second pipeline around the same weights.
 
     It has a count of steps of its own; a guider, which counts them too; and tokenizers of its own: those remember how
@@ -406,19 +391,19 @@ def another(pipeline: Any, **instead: Any) -> Any:  # noqa: ANN401 - pipelines
     kind = type(pipeline)
     scheduler = getattr(pipeline, "scheduler", None)
     fresh = {} if scheduler is None else {"scheduler": type(scheduler).from_config(scheduler.config)}
-    fresh |= {name: deepcopy(part) for name, part in pipeline.components.items() if STATEFUL.search(name)}
+    fresh |= {name: deepcopy(part) for name, part in pipeline.components.items() if _STATEFUL.search(name)}
     settings = {
         name: value for name, value in pipeline.config.items()
-        if name not in pipeline.components and not name.startswith("_") and name in accepted(kind)
+        if name not in pipeline.components and not name.startswith("_") and name in _accepted(kind)
     }  # fmt: skip
-    if "add_watermarker" in accepted(kind):
+    if "add_watermarker" in _accepted(kind):
         settings["add_watermarker"] = False
     made = kind(**{**settings, **pipeline.components, **fresh, **instead})
     made.set_progress_bar_config(disable=True)
     return made
 
 
-def accepted(kind: Any) -> set[str]:  # noqa: ANN401 - a class
+def _accepted(kind: Any) -> set[str]:  # noqa: ANN401 - a class
     """Name what a pipeline's class is made of."""
     return set(inspect.signature(kind.__init__).parameters)
 
@@ -439,7 +424,7 @@ def files_behind(spec: Spec) -> dict[str, object]:
     return found
 
 
-def sources_of(spec: Spec) -> Sources:
+def _sources_of(spec: Spec) -> Sources:
     """Find the files of a SPEC, and make sure that they are safe to load; torch is not needed for that."""
     options = spec.read(Options)
     base = find_pipeline(spec.target, revision=options.revision, variant=options.variant, asked_by=DIFFUSERS)
@@ -452,4 +437,4 @@ def make(spec: Spec) -> ImageBackend:
     options = spec.read(Options)
     for package in ("torch", "diffusers", "transformers"):
         needed_package(package, kind="backend diffusers", extra="embed,generate")
-    return DiffusersBackend(sources_of(spec), options)
+    return DiffusersBackend(_sources_of(spec), options)

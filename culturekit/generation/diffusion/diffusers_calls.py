@@ -19,7 +19,7 @@ from culturekit.version import install_line
 
 # Pipelines of diffusers, loaded from a folder that was found safe: adapters, device, precision, what waits outside.
 
-DENOISERS = ("transformer", "unet", "prior", "transformer_2")
+_DENOISERS = ("transformer", "unet", "prior", "transformer_2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def quiet() -> Iterator[None]:
                     logger.enable_progress_bar()
 
 
-def pipeline_class(folder: PipelineFolder) -> Any:  # noqa: ANN401 - a class of diffusers
+def _pipeline_class(folder: PipelineFolder) -> Any:  # noqa: ANN401 - a class of diffusers
     """Find the class of a pipeline among those of diffusers; code that comes with a model is not run."""
     diffusers = needed_package("diffusers", kind="backend diffusers", extra="embed,generate")
     kind = getattr(diffusers, folder.kind, None)
@@ -60,19 +60,14 @@ def pipeline_class(folder: PipelineFolder) -> Any:  # noqa: ANN401 - a class of 
     for part in folder.components():
         if part.library not in {"diffusers", "transformers"} and not hasattr(diffusers.pipelines, part.library):
             raise custom(folder.path, f"{part.name}: {part.library}.{part.kind}")
-    if "prompt" not in defaults_of(kind):
+    if "prompt" not in _defaults_of(kind):
         raise UsageError("this pipeline makes no pictures of prompts", where=str(folder.path), found=folder.kind)
     return kind
 
 
-def defaults_of(kind: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a class of diffusers
+def _defaults_of(kind: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a class of diffusers
     """Give what a pipeline can be told when it is called, and what it does otherwise."""
     return {name: one.default for name, one in inspect.signature(kind.__call__).parameters.items()}
-
-
-def denoiser_of(pipeline: Any) -> str:  # noqa: ANN401 - a pipeline
-    """Name the part of a pipeline that takes the noise away."""
-    return next((name for name in DENOISERS if getattr(pipeline, name, None) is not None), "")
 
 
 def load(
@@ -87,20 +82,22 @@ def load(
     """Load what one lane needs."""
     base = loaded(folder, dtype)
     if adapters:
-        adapt(base, adapters, options)
-    settle(base, folder, options, device)
+        _adapt(base, adapters, options)
+    _settle(base, folder, options, device)
     second = None if refiner is None else loaded(refiner, dtype)
     if refiner is not None:
-        settle(second, refiner, options, device)
+        _settle(second, refiner, options, device)
     return Loaded(base, second, device, dtype)
 
 
 def loaded(folder: PipelineFolder, dtype: Any) -> Any:  # noqa: ANN401 - a pipeline
     """Load one pipeline: safetensors of this folder, classes of diffusers and transformers, nothing else."""
-    kind = pipeline_class(folder)
+    kind = _pipeline_class(folder)
     own = {"add_watermarker": False} if "add_watermarker" in inspect.signature(kind.__init__).parameters else {}
     try:
-        check_parts(folder)
+        for part in folder.components():
+            if part.library in {"diffusers", "transformers"}:
+                getattr(getattr(importlib.import_module(part.library), part.kind, None), "from_pretrained", None)
         pipeline = kind.from_pretrained(
             folder.path,
             torch_dtype=dtype,
@@ -113,48 +110,39 @@ def loaded(folder: PipelineFolder, dtype: Any) -> Any:  # noqa: ANN401 - a pipel
         raise MissingDependency(
             f"the pipeline {folder.kind} needs a package that is not installed",
             where=str(folder.path),
-            found=first_line(error),
+            found=_first_line(error),
             hint=f"Install it with: {install_line_for(error)}",
         ) from error
     except (OSError, ValueError, TypeError, AttributeError, RuntimeError, KeyError) as error:
         raise UsageError(
-            "diffusers cannot load this pipeline", where=str(folder.path), expected=folder.kind, found=first_line(error)
+            "diffusers cannot load this pipeline",
+            where=str(folder.path),
+            expected=folder.kind,
+            found=_first_line(error),
         ) from error
     pipeline.set_progress_bar_config(disable=True)
     return pipeline
 
 
-def check_parts(folder: PipelineFolder) -> None:
-    """Look each part's class up: where its package lacks another one, it stands for itself and says so when touched.
-
-    Raises:
-        ImportError: a package is missing; diffusers itself would only wonder at the class.
-    """
-    for part in folder.components():
-        if part.library in {"diffusers", "transformers"}:
-            getattr(getattr(importlib.import_module(part.library), part.kind, None), "from_pretrained", None)
-
-
-NEEDED = re.compile(r"requires (?:the )?([\w-]+) library", re.IGNORECASE)
-OURS = {"accelerate", "diffusers", "huggingface_hub", "peft", "pytorch", "safetensors", "torch", "transformers"}
-"""Packages that come with the extras `embed` and `generate`; torchvision does too, if it fits."""
+_NEEDED = re.compile(r"requires (?:the )?([\w-]+) library", re.IGNORECASE)
+# packages that come with the extras `embed` and `generate`; torchvision does too, if it fits
+_OURS = {"accelerate", "diffusers", "huggingface_hub", "peft", "pytorch", "safetensors", "torch", "transformers"}
 
 
 def install_line_for(error: ImportError) -> str:
     """Give the command that brings what an import lacks."""
-    named = NEEDED.search(str(error))
+    named = _NEEDED.search(str(error))
     package = named[1].lower() if named else error.name or ""
     if package == "torchvision" and mend_torchvision() == "hidden":  # installed, but made for another torch
         return install_line(packages="--force-reinstall --no-deps torchvision")
-    return install_line("embed,generate") if package in {*OURS, "torchvision", ""} else install_line(packages=package)
+    return install_line("embed,generate") if package in {*_OURS, "torchvision", ""} else install_line(packages=package)
 
 
-def first_line(error: Exception) -> str:
-    """Give the beginning of what an error says."""
+def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:300] or type(error).__name__
 
 
-def adapt(pipeline: Any, adapters: Sequence[Path], options: Options) -> None:  # noqa: ANN401 - a pipeline
+def _adapt(pipeline: Any, adapters: Sequence[Path], options: Options) -> None:  # noqa: ANN401 - a pipeline
     """Put LoRA adapters on a pipeline, all of them at once."""
     needed_package("peft", kind="option lora of diffusers", extra="generate")
     if not hasattr(pipeline, "load_lora_weights"):
@@ -167,7 +155,7 @@ def adapt(pipeline: Any, adapters: Sequence[Path], options: Options) -> None:  #
             )
         except (OSError, ValueError, TypeError, RuntimeError, KeyError) as error:
             raise UsageError(
-                "this adapter does not fit the pipeline", where=str(path), found=first_line(error)
+                "this adapter does not fit the pipeline", where=str(path), found=_first_line(error)
             ) from error
     told = {name for some in pipeline.get_list_adapters().values() for name in some}
     for name, path in zip(names, adapters, strict=True):
@@ -177,7 +165,7 @@ def adapt(pipeline: Any, adapters: Sequence[Path], options: Options) -> None:  #
     pipeline.set_adapters(names, [scale] * len(names))
 
 
-def settle(pipeline: Any, folder: PipelineFolder, options: Options, device: Any) -> None:  # noqa: ANN401 - torch things
+def _settle(pipeline: Any, folder: PipelineFolder, options: Options, device: Any) -> None:  # noqa: ANN401 - torch things
     """Bring a pipeline to its device, and compile what takes the noise away."""
     if options.vae == "float32" and getattr(pipeline, "vae", None) is not None:
         pipeline.register_modules(vae=float32_vae(pipeline, folder.path))
@@ -189,7 +177,9 @@ def settle(pipeline: Any, folder: PipelineFolder, options: Options, device: Any)
             if (guider := getattr(pipeline, name, None)) is not None:
                 pipeline.register_modules(**{name: guider.new(guidance_scale=options.guidance)})
     if options.compile:
-        getattr(pipeline, denoiser_of(pipeline)).compile()
+        getattr(
+            pipeline, next((name for name in _DENOISERS if getattr(pipeline, name, None) is not None), "")
+        ).compile()
     if options.offload == "model":
         pipeline.enable_model_cpu_offload(device=device)
     elif options.offload == "sequential":
@@ -208,21 +198,17 @@ def float32_vae(pipeline: Any, folder: Path) -> Any:  # noqa: ANN401 - torch thi
     return vae.eval()
 
 
-OPTIONS = {"steps": "num_inference_steps", "true_guidance": "true_cfg_scale", "tokens": "max_sequence_length"}
-"""What an option is called by diffusers."""
-
+# what an option is called by diffusers
+_OPTIONS = {"steps": "num_inference_steps", "true_guidance": "true_cfg_scale", "tokens": "max_sequence_length"}
+# what the option `guidance` is called: HunyuanImage has only the second
 GUIDANCES = ("guidance_scale", "distilled_guidance_scale")
-"""What the option `guidance` is called: HunyuanImage has only the second."""
-
-ENDLESS = 10**6
-"""What tokenizers give as their context that know of none."""
-
-NOTHING = " "
-"""The negative prompt of a pipeline whose true guidance needs one, where there is none: as its makers advise."""
+_ENDLESS = 10**6  # what tokenizers give as their context that know of none
+# the negative prompt of a pipeline whose true guidance needs one, where there is none: as its makers advise
+_NOTHING = " "
 
 
 @dataclass(frozen=True, slots=True)
-class Guidance:
+class _Guidance:
     """How a pipeline is told to follow the prompt; `no_negative` says why a negative prompt has no effect."""
 
     arguments: Mapping[str, float]
@@ -231,10 +217,10 @@ class Guidance:
 
     def negative(self, request: ImageRequest, options: Options) -> str | None:
         """Give the negative prompt that is sent; None where none is."""
-        text = wanted_negative(request, options)
+        text = _wanted_negative(request, options)
         if self.no_negative:
             return None
-        return text or (NOTHING if self.fills else None)
+        return text or (_NOTHING if self.fills else None)
 
 
 class TextReaders:
@@ -242,8 +228,10 @@ class TextReaders:
 
     def __init__(self, pipeline: Any, tokens: int) -> None:  # noqa: ANN401 - a pipeline
         """Find them; `tokens` is how many a long encoder reads, 0 what the pipeline does by itself."""
-        usual = tokens or defaults_of(type(pipeline)).get("max_sequence_length") or 0
-        chats = writes_conversations(type(pipeline))
+        usual = tokens or _defaults_of(type(pipeline)).get("max_sequence_length") or 0
+        kind = type(pipeline)
+        codes = (getattr(getattr(kind, name), "__code__", None) for name in dir(kind) if "prompt" in name)
+        chats = any("apply_chat_template" in code.co_names for code in codes if code is not None)
         self.readers: dict[str, tuple[Callable[[str], Sequence[int]], int]] = {}
         self.last: tuple[str, dict[str, list[int]]] = ("", {})
         for name, part in sorted(pipeline.components.items()):
@@ -252,14 +240,16 @@ class TextReaders:
                 continue
             # a processor would take a text for the address of a picture
             tokenizer = part.tokenizer if hasattr(part, "image_processor") else part
-            own = int(getattr(tokenizer, "model_max_length", ENDLESS))
+            own = int(getattr(tokenizer, "model_max_length", _ENDLESS))
             is_clip = type(tokenizer).__name__.startswith("CLIP")
             long = usual or getattr(pipeline, f"{name}_max_length", 0)
             most = own if is_clip or not long else long
-            if most < ENDLESS:
+            if most < _ENDLESS:
                 system = getattr(pipeline, "system_message", "")
                 read = (
-                    partial(tokens_in_conversation, part, tokenizer, system) if chats else partial(tokens_of, tokenizer)
+                    partial(_tokens_in_conversation, part, tokenizer, system)
+                    if chats
+                    else partial(_tokens_of, tokenizer)
                 )
                 self.readers[name] = (read, most)
 
@@ -271,26 +261,19 @@ class TextReaders:
         return self.last[1]
 
 
-def tokens_of(tokenizer: Any, text: str) -> Sequence[int]:  # noqa: ANN401 - a tokenizer
-    """Read a text as it is."""
+def _tokens_of(tokenizer: Any, text: str) -> Sequence[int]:  # noqa: ANN401 - a tokenizer
     ids: Sequence[int] = tokenizer(text)["input_ids"]
     return ids
 
 
-def tokens_in_conversation(part: Any, tokenizer: Any, system: str, text: str) -> Sequence[int]:  # noqa: ANN401
+def _tokens_in_conversation(part: Any, tokenizer: Any, system: str, text: str) -> Sequence[int]:  # noqa: ANN401
     """Read a text as what a user says, after what the pipeline itself says first."""
     if system:  # so does FLUX.2, in parts of a type each
         turns = [{"role": role, "content": [{"type": "text", "text": said}]} for role, said in
                  (("system", system), ("user", text))]  # fmt: skip
-        return tokens_of(tokenizer, part.apply_chat_template(turns, tokenize=False))
+        return _tokens_of(tokenizer, part.apply_chat_template(turns, tokenize=False))
     turn = {"role": "user", "content": text}
-    return tokens_of(tokenizer, part.apply_chat_template([turn], tokenize=False, add_generation_prompt=True))
-
-
-def writes_conversations(kind: Any) -> bool:  # noqa: ANN401 - a class of diffusers
-    """Tell whether a pipeline puts prompts into a conversation, whose other words count as tokens too."""
-    codes = (getattr(getattr(kind, name), "__code__", None) for name in dir(kind) if "prompt" in name)
-    return any("apply_chat_template" in code.co_names for code in codes if code is not None)
+    return _tokens_of(tokenizer, part.apply_chat_template([turn], tokenize=False, add_generation_prompt=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,28 +282,30 @@ class Call:
 
     loaded: Loaded
     options: Options
-    guidance: Guidance
+    guidance: _Guidance
     readers: TextReaders
     arguments: Mapping[str, Any]
 
     @property
     def honours_seeds(self) -> bool:
         """Whether the pipeline draws its noise from the generators that it is given."""
-        return "generator" in defaults_of(type(self.loaded.base))
+        return "generator" in _defaults_of(type(self.loaded.base))
 
     def numbers(self, requests: Sequence[ImageRequest]) -> tuple[Any, Sequence[bool | None]]:
         """Draw a batch: numbers of 0 to 1, and what a safety checker says of each picture."""
-        generators = [seeded(request.seed) for request in requests]
+        generators = [
+            importlib.import_module("torch").Generator("cpu").manual_seed(request.seed) for request in requests
+        ]
         given = {**self.arguments, **self.asked(self.loaded.base, requests, generators)}
         size = {"width": requests[0].width, "height": requests[0].height}
         given |= {name: pixels for name, pixels in size.items() if pixels is not None}
         if self.loaded.refiner is None:
-            return pictures(self.loaded.base(**given, output_type="np"), len(requests))
+            return _pictures(self.loaded.base(**given, output_type="np"), len(requests))
         share = self.options.share_before_refiner
         latents = self.loaded.base(**given, output_type="latent", denoising_end=share).images
         given = {**self.arguments, **self.asked(self.loaded.refiner, requests, generators)}
         refined = self.loaded.refiner(**given, image=latents, denoising_start=share, output_type="np")
-        return pictures(refined, len(requests))
+        return _pictures(refined, len(requests))
 
     def asked(self, pipeline: Any, requests: Sequence[ImageRequest], generators: Sequence[Any]) -> dict[str, Any]:  # noqa: ANN401
         """Write the prompts of a batch as a pipeline takes them."""
@@ -328,13 +313,13 @@ class Call:
         negatives = [self.guidance.negative(request, self.options) for request in requests]
         if any(text is not None for text in negatives):
             given["negative_prompt"] = [text or "" for text in negatives]
-        if "generator" in defaults_of(type(pipeline)):
+        if "generator" in _defaults_of(type(pipeline)):
             given["generator"] = generators
         return given
 
     def notes(self, request: ImageRequest) -> tuple[dict[str, object], list[str]]:
         """Say what was sent besides the prompt, and what of it had no effect."""
-        negative, wanted = self.guidance.negative(request, self.options), wanted_negative(request, self.options)
+        negative, wanted = self.guidance.negative(request, self.options), _wanted_negative(request, self.options)
         notes: dict[str, object] = {} if negative is None else {"negative_prompt": negative}
         odd = []
         if wanted and self.guidance.no_negative:
@@ -343,11 +328,13 @@ class Call:
         cuts = self.readers.cut(request.text)
         if cuts:
             notes["prompt_cut"] = cuts
-            odd += cut_notes(cuts)
+            odd += [
+                f"the prompt is longer than the {most} tokens of {name}" for name, (_, most) in sorted(cuts.items())
+            ]
         return notes, odd
 
 
-def pictures(output: Any, count: int) -> tuple[Any, Sequence[bool | None]]:  # noqa: ANN401 - what pipelines give
+def _pictures(output: Any, count: int) -> tuple[Any, Sequence[bool | None]]:  # noqa: ANN401 - what pipelines give
     """Take the pictures out of what a pipeline gives, and what its safety checker says."""
     flags = getattr(output, "nsfw_content_detected", None)
     images = getattr(output, "images", None)
@@ -356,25 +343,20 @@ def pictures(output: Any, count: int) -> tuple[Any, Sequence[bool | None]]:  # n
     return images, [None] * count if flags is None else [bool(flag) for flag in flags]
 
 
-def seeded(seed: int) -> Any:  # noqa: ANN401 - a generator of torch
-    """Make the generator of one image; on the CPU, so that a seed means the same noise on every device."""
-    return importlib.import_module("torch").Generator("cpu").manual_seed(seed)
-
-
 def call_of(loaded: Loaded, options: Options) -> Call:
     """Find out how a pipeline is called with some options; one that it cannot be told is refused."""
-    defaults, name = defaults_of(type(loaded.base)), type(loaded.base).__name__
-    for option, argument in OPTIONS.items():
+    defaults, name = _defaults_of(type(loaded.base)), type(loaded.base).__name__
+    for option, argument in _OPTIONS.items():
         if getattr(options, option) and argument not in defaults:
             raise UsageError(f"{name} has no {argument}", found=f"{option}={getattr(options, option)}")
-    if options.guidance is not None and not heeded_guidance(loaded.base) and guider_of(loaded.base) is None:
+    if options.guidance is not None and not _heeded_guidance(loaded.base) and guider_of(loaded.base) is None:
         other = "true_guidance" if "true_cfg_scale" in defaults else ""
         raise UsageError(
             "this pipeline was not trained to be told guidance_scale, and leaves it out",
             found=f"guidance={options.guidance}", hint=f"Use {other}." if other else "Leave the option away.",
         )  # fmt: skip
     if loaded.refiner is not None:
-        check_refiner(loaded, name)
+        _check_refiner(loaded, name)
     guidance = guidance_of(loaded.base, options)
     arguments: dict[str, Any] = dict(guidance.arguments)
     if "num_inference_steps" in defaults:
@@ -384,10 +366,10 @@ def call_of(loaded: Loaded, options: Options) -> Call:
     return Call(loaded, options, guidance, TextReaders(loaded.base, options.tokens), arguments)
 
 
-def check_refiner(loaded: Loaded, name: str) -> None:
+def _check_refiner(loaded: Loaded, name: str) -> None:
     """Make sure that one pipeline can leave off where the other goes on."""
-    ends = "denoising_end" in defaults_of(type(loaded.base))
-    begins = {"denoising_start", "image"} <= set(defaults_of(type(loaded.refiner)))
+    ends = "denoising_end" in _defaults_of(type(loaded.base))
+    begins = {"denoising_start", "image"} <= set(_defaults_of(type(loaded.refiner)))
     if not (ends and begins):
         raise UsageError(
             "these two pipelines cannot share the steps", expected="a base and a refiner, as SDXL has them",
@@ -395,15 +377,15 @@ def check_refiner(loaded: Loaded, name: str) -> None:
         )  # fmt: skip
 
 
-def wanted_negative(request: ImageRequest, options: Options) -> str | None:
+def _wanted_negative(request: ImageRequest, options: Options) -> str | None:
     """Give the negative prompt that was asked for: the prompt's own, or the one of the SPEC."""
     return options.negative or None if request.negative_text is None else request.negative_text
 
 
-def guidance_of(pipeline: Any, options: Options) -> Guidance:  # noqa: ANN401 - a pipeline
+def guidance_of(pipeline: Any, options: Options) -> _Guidance:  # noqa: ANN401 - a pipeline
     """Find out what a pipeline makes of guidance and negative prompts."""
-    defaults, name = defaults_of(type(pipeline)), type(pipeline).__name__
-    heeded = heeded_guidance(pipeline)
+    defaults, name = _defaults_of(type(pipeline)), type(pipeline).__name__
+    heeded = _heeded_guidance(pipeline)
     stated = {heeded: options.guidance, "true_cfg_scale": options.true_guidance}
     arguments = {
         key: float(defaults[key] if value is None else value)
@@ -411,28 +393,27 @@ def guidance_of(pipeline: Any, options: Options) -> Guidance:  # noqa: ANN401 - 
         if key in defaults and (value is not None or defaults[key] is not None)
     }
     if "negative_prompt" not in defaults:
-        return Guidance(arguments, f"{name} has no negative prompts", fills=False)
+        return _Guidance(arguments, f"{name} has no negative prompts", fills=False)
     if "true_cfg_scale" in defaults:
         idle = arguments.get("true_cfg_scale", 2.0) <= 1
-        return Guidance(arguments, f"{name} heeds them only with true_guidance above 1" if idle else "", fills=True)
+        return _Guidance(arguments, f"{name} heeds them only with true_guidance above 1" if idle else "", fills=True)
     if "guider" in pipeline.components:
         idle = (guider := guider_of(pipeline)) is None or guider.num_conditions < 2
-        return Guidance(arguments, f"{name} heeds them only with a guider at work" if idle else "", fills=False)
-    least = 0 if is_classifier_free(pipeline, 0.5) else 1
+        return _Guidance(arguments, f"{name} heeds them only with a guider at work" if idle else "", fills=False)
+    least = 0 if _is_classifier_free(pipeline, 0.5) else 1
     idle = arguments.get(heeded, 2.0) <= least
-    return Guidance(arguments, f"{name} heeds them only with guidance above {least}" if idle else "", fills=False)
+    return _Guidance(arguments, f"{name} heeds them only with guidance above {least}" if idle else "", fills=False)
 
 
-STRONG = 100.0
-"""Guidance at which every pipeline that can be guided is."""
+_STRONG = 100.0  # guidance at which every pipeline that can be guided is
 
 
-def heeded_guidance(pipeline: Any) -> str:  # noqa: ANN401 - a pipeline
+def _heeded_guidance(pipeline: Any) -> str:  # noqa: ANN401 - a pipeline
     """Name the argument of a pipeline that says how closely to follow the prompt; empty where it has no effect.
 
     A pipeline either computes every step with and without the prompt, or was trained to be told a number.
     """
-    name = next((name for name in GUIDANCES if name in defaults_of(type(pipeline))), "")
+    name = next((name for name in GUIDANCES if name in _defaults_of(type(pipeline))), "")
     trained = [
         getattr(getattr(pipeline, part, None), "config", {}).get(key)
         for part, key in (("transformer", "guidance_embeds"), ("unet", "time_cond_proj_dim"))
@@ -440,11 +421,11 @@ def heeded_guidance(pipeline: Any) -> str:  # noqa: ANN401 - a pipeline
     if any(trained):
         return name
     if hasattr(type(pipeline), "do_classifier_free_guidance"):
-        return name if is_classifier_free(pipeline, STRONG) else ""
+        return name if _is_classifier_free(pipeline, _STRONG) else ""
     return "" if trained[0] is False else name
 
 
-def is_classifier_free(pipeline: Any, strength: float) -> bool:  # noqa: ANN401 - a pipeline
+def _is_classifier_free(pipeline: Any, strength: float) -> bool:  # noqa: ANN401 - a pipeline
     """Ask a pipeline whether with some guidance it computes every step also without the prompt."""
     try:
         pipeline._guidance_scale = strength
@@ -457,8 +438,3 @@ def guider_of(pipeline: Any) -> Any:  # noqa: ANN401 - parts of pipelines
     """Give the part of a pipeline that guides, as HunyuanImage has one, if it is at work."""
     guider = getattr(pipeline, "guider", None)
     return guider if getattr(guider, "_enabled", False) else None
-
-
-def cut_notes(cuts: Mapping[str, Sequence[int]]) -> list[str]:
-    """Say which text encoders did not read all of a prompt."""
-    return [f"the prompt is longer than the {most} tokens of {name}" for name, (_, most) in sorted(cuts.items())]

@@ -11,20 +11,21 @@ import msgspec
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.model_files import digest_of_files, hub_folder, read_json
 
-INDEX = "model_index.json"
-PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.msgpack", "*.onnx")
-FILES_OF_WEIGHTS = (".safetensors", *(pattern.removeprefix("*") for pattern in PICKLES))
-TOLD_BY = ("*.json", "*.txt", "*.model", "*.jinja")
-STEM = r"(?:model|diffusion_pytorch_model)"
-WEIGHTLESS = re.compile(r"Tokenizer|Scheduler|Processor|Extractor|Guidance")
-HUB_LORA = re.compile(r"(?P<id>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:/(?P<file>(?:[\w.-]+/)*[\w.-]+\.safetensors))?")
-USUAL_LORA = "pytorch_lora_weights.safetensors"
-"""What diffusers calls the adapters that it saves."""
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_INDEX = "model_index.json"
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.msgpack", "*.onnx")
+_FILES_OF_WEIGHTS = (".safetensors", *(pattern.removeprefix("*") for pattern in _PICKLES))
+_TOLD_BY = ("*.json", "*.txt", "*.model", "*.jinja")
+_STEM = r"(?:model|diffusion_pytorch_model)"
+_WEIGHTLESS = re.compile(r"Tokenizer|Scheduler|Processor|Extractor|Guidance")
+_HUB_LORA = re.compile(
+    r"(?P<id>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:/(?P<file>(?:[\w.-]+/)*[\w.-]+\.safetensors))?"
+)
+_USUAL_LORA = "pytorch_lora_weights.safetensors"  # what diffusers calls the adapters that it saves
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class _Component:
     """A part of a pipeline: where its class is from, and what lies in its folder."""
 
     name: str
@@ -38,18 +39,17 @@ class Component:
         return self.named(self.variant) or self.named("")
 
     def named(self, variant: str) -> list[Path]:
-        """List the safetensors of one variant."""
         middle = re.escape(f".{variant}") if variant else ""
-        pattern = re.compile(rf"{STEM}{middle}(-\d{{5}}-of-\d{{5}})?\.safetensors")
+        pattern = re.compile(rf"{_STEM}{middle}(-\d{{5}}-of-\d{{5}})?\.safetensors")
         return sorted(path for path in self.folder.glob("*.safetensors") if pattern.fullmatch(path.name))
 
     def check(self) -> None:
         """Make sure that its weights are safetensors and that it brings no code."""
-        refuse_code(self.folder)
-        if self.weights() or WEIGHTLESS.search(self.kind):
+        _refuse_code(self.folder)
+        if self.weights() or _WEIGHTLESS.search(self.kind):
             return
         others = sorted(path.name for path in self.folder.glob("*.safetensors"))
-        pickles = sorted(path.name for pattern in PICKLES for path in self.folder.glob(pattern))
+        pickles = sorted(path.name for pattern in _PICKLES for path in self.folder.glob(pattern))
         if others or not pickles:
             raise UsageError(
                 "a part of the pipeline has no weights",
@@ -79,19 +79,19 @@ class PipelineFolder:
     @property
     def kind(self) -> str:
         """The class of the pipeline."""
-        return str(read_json(self.path / INDEX)["_class_name"])
+        return str(read_json(self.path / _INDEX)["_class_name"])
 
-    def components(self) -> Iterator[Component]:
+    def components(self) -> Iterator[_Component]:
         """List its parts that are there."""
-        for name, entry in sorted(read_json(self.path / INDEX).items()):
+        for name, entry in sorted(read_json(self.path / _INDEX).items()):
             if isinstance(entry, list) and len(entry) == 2 and all(isinstance(part, str) for part in entry):
-                yield Component(name, entry[0], entry[1], self.path / name, self.variant)
+                yield _Component(name, entry[0], entry[1], self.path / name, self.variant)
 
     def files(self) -> list[Path]:
         """List what decides a picture, in alphabetical order."""
-        told = {path for part in self.components() for pattern in TOLD_BY for path in part.folder.glob(pattern)}
+        told = {path for part in self.components() for pattern in _TOLD_BY for path in part.folder.glob(pattern)}
         weights = {path for part in self.components() for path in part.weights()}
-        return sorted({self.path / INDEX, *told, *weights})
+        return sorted({self.path / _INDEX, *told, *weights})
 
     def digest(self) -> str:
         """Hash the names and bytes of all that decides a picture."""
@@ -99,10 +99,10 @@ class PipelineFolder:
 
     def check(self) -> None:
         """Make sure that it is a pipeline of diffusers itself, of safetensors, with no code of its own."""
-        index = read_json(self.path / INDEX)
+        index = read_json(self.path / _INDEX)
         if not isinstance(index.get("_class_name"), str):
             raise custom(self.path, str(index.get("_class_name")))
-        refuse_code(self.path)
+        _refuse_code(self.path)
         for name, entry in index.items():
             if isinstance(entry, list) and not name.isidentifier():
                 raise IntegrityError("a part of the pipeline lies outside its folder", where=str(self.path), found=name)
@@ -110,7 +110,7 @@ class PipelineFolder:
             part.check()
 
 
-def refuse_code(folder: Path) -> None:
+def _refuse_code(folder: Path) -> None:
     """Refuse a folder that comes with code, or asks for code from elsewhere."""
     code = sorted(path.name for path in folder.glob("*.py"))
     if code:
@@ -140,10 +140,10 @@ def find_pipeline(target: str, *, revision: str = "", variant: str = "", asked_b
     if target and path.is_dir():
         if revision:
             raise UsageError("only a hub id has revisions", where=target, found=f"revision={revision}")
-        if not (path / INDEX).is_file():
-            raise UsageError("there is no pipeline in this folder", where=target, expected=INDEX)
+        if not (path / _INDEX).is_file():
+            raise UsageError("there is no pipeline in this folder", where=target, expected=_INDEX)
         folder = PipelineFolder(path, "local", variant)
-    elif not HUB_ID.fullmatch(target) or path.exists():
+    elif not _HUB_ID.fullmatch(target) or path.exists():
         raise UsageError(
             "this is not a folder with a pipeline in it",
             where=target or asked_by,
@@ -152,63 +152,63 @@ def find_pipeline(target: str, *, revision: str = "", variant: str = "", asked_b
             if path.is_file() else "",
         )  # fmt: skip
     else:
-        folder = from_hub(target, revision, variant, asked_by)
+        folder = _from_hub(target, revision, variant, asked_by)
     folder.check()
     return folder
 
 
-def from_hub(name: str, revision: str, variant: str, asked_by: str) -> PipelineFolder:
+def _from_hub(name: str, revision: str, variant: str, asked_by: str) -> PipelineFolder:
     """Find a hub id in the local cache or fetch it: first what tells its parts, then their safetensors."""
     told = hub_folder(
-        name, revision, complete=lambda folder: (folder / INDEX).is_file(), extra="generate", asked_by=asked_by,
-        fetched=(INDEX,),
+        name, revision, complete=lambda folder: (folder / _INDEX).is_file(), extra="generate", asked_by=asked_by,
+        fetched=(_INDEX,),
     )  # fmt: skip
-    if not (told / INDEX).is_file():
-        raise UsageError("this is no pipeline of diffusers", where=name, expected=INDEX)
+    if not (told / _INDEX).is_file():
+        raise UsageError("this is no pipeline of diffusers", where=name, expected=_INDEX)
     first = PipelineFolder(told, told.name, variant)
     parts = [part.name for part in first.components()]
     stems = ("model", "diffusion_pytorch_model")
     middles = ("", *((f".{variant}",) if variant else ()))
     wanted = [
-        *(f"{part}/{pattern}" for part in parts for pattern in TOLD_BY),
+        *(f"{part}/{pattern}" for part in parts for pattern in _TOLD_BY),
         *(
             f"{part}/{stem}{middle}{tail}.safetensors"
             for part in parts for stem in stems for middle in middles for tail in ("", "-*-of-*")
         ),
     ]  # fmt: skip
     whole = hub_folder(
-        name, revision or told.name, complete=lambda folder: is_complete(folder, variant),
-        extra="generate", asked_by=asked_by, fetched=(INDEX, *wanted),
+        name, revision or told.name, complete=lambda folder: _is_complete(folder, variant),
+        extra="generate", asked_by=asked_by, fetched=(_INDEX, *wanted),
     )  # fmt: skip
     return PipelineFolder(whole, whole.name, variant)
 
 
-def is_complete(folder: Path, variant: str) -> bool:
+def _is_complete(folder: Path, variant: str) -> bool:
     """Tell whether every part of a cached pipeline has what it needs."""
     found = PipelineFolder(folder, folder.name, variant)
-    return (folder / INDEX).is_file() and all(
-        part.weights() or (WEIGHTLESS.search(part.kind) and part.folder.is_dir()) for part in found.components()
+    return (folder / _INDEX).is_file() and all(
+        part.weights() or (_WEIGHTLESS.search(part.kind) and part.folder.is_dir()) for part in found.components()
     )
 
 
 def hub_lora(target: str) -> tuple[str, str] | None:
     """Read adapters of the hub as id and file; None where a folder or a file of one's own is named."""
-    found = None if Path(target).expanduser().exists() else HUB_LORA.fullmatch(target)
-    return None if found is None or found["id"].endswith(FILES_OF_WEIGHTS) else (found["id"], found["file"] or "")
+    found = None if Path(target).expanduser().exists() else _HUB_LORA.fullmatch(target)
+    return None if found is None or found["id"].endswith(_FILES_OF_WEIGHTS) else (found["id"], found["file"] or "")
 
 
 def lora_files(target: str, revision: str = "") -> list[Path]:
     """List the adapters of a folder, or the one that is named, in a folder or on the hub."""
     path, on_hub = Path(target).expanduser(), hub_lora(target)
     if on_hub is not None:
-        return [lora_of_hub(*on_hub, revision)]
+        return [_lora_of_hub(*on_hub, revision)]
     if revision:
         raise UsageError("only a hub id has revisions", where=target, found=f"lora_revision={revision}")
     files = [path] if path.suffix == ".safetensors" and path.is_file() else sorted(path.glob("*.safetensors"))
     if files:
         return files
-    pickles = sorted(name.name for pattern in PICKLES for name in path.glob(pattern)) if path.is_dir() else []
-    if pickles or path.suffix in {pattern.removeprefix("*") for pattern in PICKLES}:
+    pickles = sorted(name.name for pattern in _PICKLES for name in path.glob(pattern)) if path.is_dir() else []
+    if pickles or path.suffix in {pattern.removeprefix("*") for pattern in _PICKLES}:
         raise UsageError(
             "these adapters are a pickle, which can run any code when it is opened",
             where=target, expected="a folder with safetensors", found=(pickles or [path.name])[0],
@@ -218,9 +218,9 @@ def lora_files(target: str, revision: str = "") -> list[Path]:
     )
 
 
-def lora_of_hub(name: str, file: str, revision: str) -> Path:
+def _lora_of_hub(name: str, file: str, revision: str) -> Path:
     """Find the adapter of a hub id in the local cache or fetch it; of several, one has to be named."""
-    asked = file or USUAL_LORA
+    asked = file or _USUAL_LORA
     folder = hub_folder(
         name, revision, complete=lambda folder: (folder / asked).is_file(), extra="embed,generate",
         asked_by="lora", fetched=(file or "*.safetensors",),
@@ -239,10 +239,8 @@ def lora_of_hub(name: str, file: str, revision: str) -> Path:
 # What can be said of a diffusers model in its SPEC; reading it needs neither torch nor diffusers.
 
 DIFFUSERS = "diffusers"
-
-Offload: TypeAlias = Literal["none", "model", "sequential"]
-
-Scale: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=100)]
+_Offload: TypeAlias = Literal["none", "model", "sequential"]
+_Scale: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=100)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,14 +281,14 @@ class Options:
     """
 
     steps: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 0
-    guidance: Scale | None = None
-    true_guidance: Scale | None = None
+    guidance: _Scale | None = None
+    true_guidance: _Scale | None = None
     negative: str = ""
     tokens: Annotated[int, msgspec.Meta(ge=0, le=8192)] = 0
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     vae: Literal["auto", "float32"] = "auto"
     device: str = "auto"
-    offload: Offload = "none"
+    offload: _Offload = "none"
     compile: bool = False
     batch: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
     refiner: str = ""

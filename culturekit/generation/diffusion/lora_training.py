@@ -27,12 +27,9 @@ from culturekit.generation.diffusion.diffusers_calls import TextReaders, loaded,
 from culturekit.generation.diffusion.diffusers_folder import Options, PipelineFolder
 from culturekit.generation.diffusion.training import TUNED, TrainingPair, TuningOptions, shown_square
 
-ADAPTER = "pytorch_lora_weights.safetensors"
-"""As `load_lora_weights` looks for it in a folder."""
-
-LONGEST_GRADIENT = 1.0
-PROBES = 8
-"""Batches whose loss is measured again and again with the same noise: that of a step is mostly its noise."""
+_ADAPTER = "pytorch_lora_weights.safetensors"  # as `load_lora_weights` looks for it in a folder
+_LONGEST_GRADIENT = 1.0
+_PROBES = 8  # batches whose loss is measured again and again with the same noise: that of a step is mostly its noise
 
 
 class LoraTraining:
@@ -127,7 +124,7 @@ class LoraTraining:
             self.scaler.scale(loss).backward()
             total += loss.item()
         self.scaler.unscale_(self.optimiser)
-        gradient = torch.nn.utils.clip_grad_norm_(self.learned.values(), LONGEST_GRADIENT).item()
+        gradient = torch.nn.utils.clip_grad_norm_(self.learned.values(), _LONGEST_GRADIENT).item()
         if not np.isfinite(total):
             raise CultureKitError(f"the training came apart in step {number}: its loss is no number", found=str(total),
                                   hint="Choose a lower --rate, or dtype=bfloat16 or float32.")  # fmt: skip
@@ -139,7 +136,7 @@ class LoraTraining:
     def probe(self) -> float:
         """Measure the loss on the same pairs with the same noise as before."""
         with torch.no_grad():
-            losses = [self.loss(self.batch(n), self.generator("probe", n)).item() for n in range(PROBES)]
+            losses = [self.loss(self.batch(n), self.generator("probe", n)).item() for n in range(_PROBES)]
         return float(np.mean(losses))
 
     def save(self, path: Path) -> None:
@@ -184,8 +181,8 @@ class LoraTraining:
 def train(work: Work, folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> Outcome:
     """Train an adapter; what a kill cuts goes on from its last checkpoint."""
     checkpoint = work.scratch / "checkpoint.safetensors"
-    with kept_threads(), unless_full():
-        training = begun(folder, pairs, options)
+    with kept_threads(), _unless_full():
+        training = _begun(folder, pairs, options)
         work.progress.begin(options.steps, "steps")
         if checkpoint.exists():
             work.progress.advance(training.go_on(checkpoint))
@@ -198,7 +195,7 @@ def train(work: Work, folder: PipelineFolder, pairs: Sequence[TrainingPair], opt
                 training.save(checkpoint)
             work.progress.advance(1)
             work.progress.tell(f"loss {training.curve[-1][0]:.4f}")
-        training.write(work.out / ADAPTER)
+        training.write(work.out / _ADAPTER)
     curve = pl.DataFrame(training.curve, schema=["loss", "gradient", "probe"], orient="row").fill_nan(None)
     write_table(work.out, TRAINING, curve.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("step"), pl.all()))
     readers = TextReaders(training.pipeline, 0)
@@ -212,8 +209,8 @@ def train(work: Work, folder: PipelineFolder, pairs: Sequence[TrainingPair], opt
 
 def measure(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> tuple[float, int | None]:
     """Time the second of two steps, and ask the device for the most memory that they took."""
-    with kept_threads(), unless_full():
-        training = begun(folder, pairs, options)
+    with kept_threads(), _unless_full():
+        training = _begun(folder, pairs, options)
         training.step(1)
         started = time.perf_counter()
         training.step(2)
@@ -222,7 +219,7 @@ def measure(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: Tuni
         return seconds, torch.cuda.max_memory_allocated(training.device) if gpu else None
 
 
-def begun(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> LoraTraining:
+def _begun(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> LoraTraining:
     """Begin a training; on a CPU one thread adds up, for more do so in another order each time."""
     training = LoraTraining(folder, pairs, options)
     if training.device.type == "cpu":
@@ -231,7 +228,7 @@ def begun(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: Tuning
 
 
 @contextmanager
-def unless_full() -> Iterator[None]:
+def _unless_full() -> Iterator[None]:
     """Say what to do where the memory of a device is full."""
     try:
         yield

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +23,7 @@ from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS, Options,
 
 # Pairs of a folder of images with `metadata.jsonl`, ours or anybody's, and their pictures as a model takes them.
 
-METADATA = "metadata.jsonl"
+_METADATA = "metadata.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class TrainingPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class _Shown:
     """A square of a picture, float32 (3, side, side) of -1 to 1; its size before, and where the square was cut."""
 
     numbers: NDArray[np.float32]
@@ -46,17 +46,17 @@ class Shown:
 
 def pairs_in(folder: Path) -> list[TrainingPair]:
     """List the pairs of a folder that `select export` wrote, or of any folder of images with a list."""
-    root = next((place for place in (folder / "imagefolder", folder) if (place / METADATA).is_file()), None)
+    root = next((place for place in (folder / "imagefolder", folder) if (place / _METADATA).is_file()), None)
     if root is None:
         raise UsageError(
-            "there are no pairs to train on", where=str(folder), expected=f"a folder of images with {METADATA}",
+            "there are no pairs to train on", where=str(folder), expected=f"a folder of images with {_METADATA}",
             hint="`culturekit select export --format imagefolder` writes one.",
         )  # fmt: skip
-    with (root / METADATA).open(encoding="utf-8") as lines:
-        return list(read_pairs(root, lines))
+    with (root / _METADATA).open(encoding="utf-8") as lines:
+        return list(_read_pairs(root, lines))
 
 
-def read_pairs(root: Path, lines: Iterator[str]) -> Iterator[TrainingPair]:
+def _read_pairs(root: Path, lines: Iterator[str]) -> Iterator[TrainingPair]:
     """Read the list, line by line."""
     for number, line in enumerate(lines, start=1):
         try:
@@ -66,13 +66,13 @@ def read_pairs(root: Path, lines: Iterator[str]) -> Iterator[TrainingPair]:
             pair = None
         if pair is None or not all(isinstance(each, str) and each.strip() for each in (pair.file, pair.text)):
             raise UsageError(
-                "a line is no pair", where=f"{root / METADATA}, line {number}",
+                "a line is no pair", where=f"{root / _METADATA}, line {number}",
                 expected="JSON with file_name and text, neither empty", found=line.strip()[:80],
             )  # fmt: skip
         yield pair
 
 
-def shown_square(pair: TrainingPair, side: int) -> Shown:
+def shown_square(pair: TrainingPair, side: int) -> _Shown:
     """Read a picture, bring its shorter side to a length, and cut the middle; no mirror, which would turn writing."""
     read = read_inside(pair.root, pair.file)
     if isinstance(read, NoPicture):
@@ -81,24 +81,20 @@ def shown_square(pair: TrainingPair, side: int) -> Shown:
         )
     height, width = read.pixels.shape[:2]
     scale = side / min(height, width)
-    picture = Image.fromarray(read.pixels).resize(scaled((width, height), scale, side), Image.Resampling.LANCZOS)
+    size = (width, height)
+    picture = Image.fromarray(read.pixels).resize(
+        (max(side, round(size[0] * scale)), max(side, round(size[1] * scale))), Image.Resampling.LANCZOS
+    )
     left, top = (picture.width - side) // 2, (picture.height - side) // 2
     square = np.asarray(picture.crop((left, top, left + side, top + side)), np.float32)
-    return Shown((square / 127.5 - 1).transpose(2, 0, 1), (height, width), (top, left))
+    return _Shown((square / 127.5 - 1).transpose(2, 0, 1), (height, width), (top, left))
 
 
-def scaled(size: Sequence[int], scale: float, least: int) -> tuple[int, int]:
-    """Scale width and height, neither below the side that is cut."""
-    return max(least, round(size[0] * scale)), max(least, round(size[1] * scale))
-
-
+# the layers of the denoiser that get an adapter: all that attention multiplies with
 TUNED = ("to_q", "to_k", "to_v", "to_out.0")
-"""The layers of the denoiser that get an adapter: all that attention multiplies with."""
-
-PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
+_PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
 TAKEN = {"dtype", "device", "variant", "revision"}
-PER_LEARNED = 16
-"""Bytes of a number that is learned: itself, its gradient, and two running means, in float32."""
+_PER_LEARNED = 16  # bytes of a number that is learned: itself, its gradient, and two running means, in float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +159,9 @@ def pipeline_of(options: TuningOptions) -> PipelineFolder:
     """Find the pipeline, and make sure that it is one that can be trained."""
     told, target = options.spec.read(Options), options.spec.target
     folder = find_pipeline(target, revision=told.revision, variant=told.variant, asked_by=DIFFUSERS)
-    if folder.kind not in PIPELINES:
+    if folder.kind not in _PIPELINES:
         raise UsageError("adapters of this pipeline cannot be trained here", where=target,
-                         expected=" or ".join(PIPELINES), found=folder.kind)  # fmt: skip
+                         expected=" or ".join(_PIPELINES), found=folder.kind)  # fmt: skip
     return folder
 
 
@@ -182,5 +178,5 @@ def plan_tuning(options: TuningOptions, pairs: int, step: float | None = None, p
                     learned += options.rank * sum(tensor.shape[:2])
     shown = options.steps * options.batch * options.accumulate
     seconds = None if step is None else step * options.steps
-    held = (weights, learned * PER_LEARNED)
+    held = (weights, learned * _PER_LEARNED)
     return TuningPlan(options.steps, pairs, shown / pairs, learned, *held, seconds, peak)

@@ -33,13 +33,10 @@ from culturekit.generation.folder.folder_listing import (
 
 # Which prompt a file answers, by what its name or its row in a list says.
 
-IDENTIFYING = ("prompt_id", "prompt", "artifact_id", "artifact", "concept", "group", "country")
-"""The fields that say which prompt is meant."""
-
-SHORTEST_BEGINNING = 8
-"""Bytes that the beginning of a cut text has at least; shorter ones begin too many."""
-
-SHOWN = 3
+# the fields that say which prompt is meant
+_IDENTIFYING = ("prompt_id", "prompt", "artifact_id", "artifact", "concept", "group", "country")
+_SHORTEST_BEGINNING = 8  # bytes that the beginning of a cut text has at least; shorter ones begin too many
+_SHOWN = 3
 
 
 class Prompt(NamedTuple):
@@ -69,7 +66,7 @@ class Hit(NamedTuple):
     several: tuple[int, ...] = ()
 
 
-class Texts:
+class _Texts:
     """Prompts by a folded form of their text, also by its beginning."""
 
     def __init__(self, keys: Iterable[str]) -> None:
@@ -81,16 +78,15 @@ class Texts:
         self.ordered = sorted(self.places)
 
     def with_text(self, key: str) -> Sequence[int]:
-        """Find the prompts with this text."""
         return self.places.get(key, ())
 
     def begun(self, key: str) -> Sequence[int]:
         """Find the prompts whose text begins like this, as a name that was cut does."""
-        if len(key.encode()) < SHORTEST_BEGINNING:
+        if len(key.encode()) < _SHORTEST_BEGINNING:
             return ()
         found: list[int] = []
         for other in self.ordered[bisect_left(self.ordered, key) :]:
-            if not other.startswith(key) or len(found) > SHOWN:
+            if not other.startswith(key) or len(found) > _SHOWN:
                 break
             found += self.places[other]
         return found
@@ -105,9 +101,9 @@ class KnownPrompts:
         self.prompts = [Prompt._make(row) for row in rows]
         self.names = names or Names()
         self.ids = {prompt.prompt_id: place for place, prompt in enumerate(self.prompts)}
-        self.folded_ids = Texts(folded(prompt.prompt_id) for prompt in self.prompts)
-        self.texts = Texts(folded(prompt.text) for prompt in self.prompts)
-        self.bare_texts = Texts(bare(prompt.text) for prompt in self.prompts)
+        self.folded_ids = _Texts(folded(prompt.prompt_id) for prompt in self.prompts)
+        self.texts = _Texts(folded(prompt.text) for prompt in self.prompts)
+        self.bare_texts = _Texts(bare(prompt.text) for prompt in self.prompts)
         self.about: dict[tuple[str, str], frozenset[int]] = self.index_of_attributes()
         self.mentions = self.index_of_words()
 
@@ -145,29 +141,29 @@ class KnownPrompts:
 
     def find(self, fields: Fields) -> Hit:
         """Find the one prompt that everything said fits."""
-        said = {what: text for what in IDENTIFYING if (text := fields.get(what))}
+        said = {what: text for what in _IDENTIFYING if (text := fields.get(what))}
         if not said:
             return Hit(None, "the name says nothing of a prompt")
         places: Sequence[int] | frozenset[int] | None = None
         if "prompt_id" in said:
             places = self.by_id(said["prompt_id"])
             if not places:
-                return Hit(None, f"no prompt has the id {cut(said['prompt_id'])!r}")
+                return Hit(None, f"no prompt has the id {_cut(said['prompt_id'])!r}")
         elif "prompt" in said:
             places = self.by_text(said["prompt"])
             if not places:
-                return Hit(None, f"no prompt reads {cut(said['prompt'])!r}")
+                return Hit(None, f"no prompt reads {_cut(said['prompt'])!r}")
         for what in ("artifact_id", "artifact", "concept", "group", "country"):
             if what in said and (places is None or len(places) > 1):
                 places = self.narrowed(places, what, said[what])
                 if not places:
-                    return Hit(None, f"no such prompt is about the {what.removesuffix('_id')} {cut(said[what])!r}")
+                    return Hit(None, f"no such prompt is about the {what.removesuffix('_id')} {_cut(said[what])!r}")
         assert places is not None
         if len(places) == 1:
             return Hit(next(iter(places)))
         several = tuple(sorted(places))
-        ids = ", ".join(self.prompts[place].prompt_id for place in several[:SHOWN])
-        more = ", ..." if len(several) > SHOWN else ""
+        ids = ", ".join(self.prompts[place].prompt_id for place in several[:_SHOWN])
+        more = ", ..." if len(several) > _SHOWN else ""
         return Hit(None, f"fits more than one prompt: {ids}{more}", several)
 
     def by_id(self, prompt_id: str) -> Sequence[int]:
@@ -205,22 +201,21 @@ class KnownPrompts:
         """Name prompts that a name may have meant, the nearest first."""
         by_id = fields.get("prompt_id")
         if by_id:
-            return difflib.get_close_matches(by_id, self.ids, n=SHOWN, cutoff=0.5)
+            return difflib.get_close_matches(by_id, self.ids, n=_SHOWN, cutoff=0.5)
         said = bare(fields.get("prompt") or fields.get("artifact") or "")[:200]
-        keys = difflib.get_close_matches(said, self.bare_texts.ordered, n=SHOWN, cutoff=0.4)
+        keys = difflib.get_close_matches(said, self.bare_texts.ordered, n=_SHOWN, cutoff=0.4)
         return [self.prompts[self.bare_texts.places[key][0]].text for key in keys]
 
 
-def cut(text: str) -> str:
-    """Keep a message readable."""
+def _cut(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 # What is said of each file of a folder: by its row in a list, by its name, and by both which prompt it answers.
 
-NOTHING: Mapping[str, object] = MappingProxyType({})
-NOT_LISTED = "not in the list"
-NO_PATTERN = "fits no pattern"
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+_NOT_LISTED = "not in the list"
+_NO_PATTERN = "fits no pattern"
 
 
 @dataclass(frozen=True)
@@ -257,22 +252,22 @@ def read_name(name: str, naming: Naming, known: KnownPrompts | None) -> NameRead
     if naming.listed is not None:
         listed = naming.listed.files.get(name) or naming.by_form.get(unicodedata.normalize("NFC", name))
         if listed is None and not naming.patterns:
-            return NameReading({}, NOTHING, "", Hit(None, NOT_LISTED))
+            return NameReading({}, _NOTHING, "", Hit(None, _NOT_LISTED))
     best: NameReading | None = None
-    for fields, by in readings(name, naming, listed):
+    for fields, by in _readings(name, naming, listed):
         hit = None if known is None else known.find(fields)
-        said = NameReading(fields, listed.cells if listed else NOTHING, by, hit)
+        said = NameReading(fields, listed.cells if listed else _NOTHING, by, hit)
         if hit is None or hit.place is not None:
             return said
         if best is None or (hit.several and not (best.hit and best.hit.several)):
             best = said
     if best is not None:
         return best
-    unread = Hit(None, NO_PATTERN) if naming.patterns or known is not None else None
-    return NameReading({}, NOTHING, "", unread)
+    unread = Hit(None, _NO_PATTERN) if naming.patterns or known is not None else None
+    return NameReading({}, _NOTHING, "", unread)
 
 
-def readings(name: str, naming: Naming, listed: ListedFile | None) -> Iterator[tuple[Fields, str]]:
+def _readings(name: str, naming: Naming, listed: ListedFile | None) -> Iterator[tuple[Fields, str]]:
     """Give every way to read a name, in order."""
     for pattern in naming.patterns:
         for otherwise in (False, True):
@@ -292,10 +287,11 @@ def absent_files(naming: Naming, listing: Listing) -> Iterator[ListedFile]:
     return (file for name, file in files.items() if unicodedata.normalize("NFC", name) not in there)
 
 
-FORMS = ("csv", "jsonl", "tsv", "json", "parquet")
-LIST_NAMES = ("images.parquet", *(f"{stem}.{form}" for stem in ("metadata", "manifest") for form in FORMS))
+_FORMS = ("csv", "jsonl", "tsv", "json", "parquet")
+_LIST_NAMES = ("images.parquet", *(f"{stem}.{form}" for stem in ("metadata", "manifest") for form in _FORMS))
 
-CANDIDATES = tuple(
+# what is tried, the first of equals first
+_CANDIDATES = tuple(
     parse_pattern(text)
     for field in ("{prompt_id}", "{prompt}")
     for text in (
@@ -304,10 +300,9 @@ CANDIDATES = tuple(
         f"{{id}}-{{seed}}-{field}", f"{field}/{{_}}", f"{field}/{{_}}/{{_}}",
     )
 )  # fmt: skip
-"""What is tried, the first of equals first."""
 
-SAMPLE = 1_000
-MOST_PATTERNS = 3
+_SAMPLE = 1_000
+_MOST_PATTERNS = 3
 
 
 def naming_of(root: Path, *, pattern: str, manifest: str) -> Naming:
@@ -346,14 +341,14 @@ def stated_list(root: Path, manifest: str) -> Path:
 
 def find_list(root: Path) -> Path | None:
     """Find a list by its name; what another program calls a manifest is none."""
-    for name in LIST_NAMES:
+    for name in _LIST_NAMES:
         path = root / name
-        if path.is_file() and not (name == "manifest.json" and is_stage_manifest(path)):
+        if path.is_file() and not (name == "manifest.json" and _is_stage_manifest(path)):
             return path
     return None
 
 
-def is_stage_manifest(path: Path) -> bool:
+def _is_stage_manifest(path: Path) -> bool:
     """Tell the manifest of a stage of ours from a list of images."""
     try:
         held = msgspec.json.decode(path.read_bytes())
@@ -366,11 +361,11 @@ def guessed(naming: Naming, listing: Listing, known: KnownPrompts | None) -> Nam
     """Find the patterns that lead most names to a prompt; without prompts no name can be right or wrong."""
     if known is None or naming.patterns or naming.listed is not None:
         return naming
-    step = max(1, len(listing.pictures) // SAMPLE)
+    step = max(1, len(listing.pictures) // _SAMPLE)
     names = [file.name for file in listing.pictures[::step]]
     chosen: list[Pattern] = []
-    while names and len(chosen) < MOST_PATTERNS:
-        fits = [(fitting(pattern, names, known), pattern) for pattern in CANDIDATES if pattern not in chosen]
+    while names and len(chosen) < _MOST_PATTERNS:
+        fits = [(fitting(pattern, names, known), pattern) for pattern in _CANDIDATES if pattern not in chosen]
         best, pattern = max(fits, key=lambda pair: len(pair[0]))
         if not best:
             break

@@ -25,16 +25,15 @@ from culturekit.core.spreadsheet_cells import unguarded
 
 # The forms in which a list of images may come: CSV, TSV, JSON, JSON lines and Parquet, as rows with their lines.
 
-MOST_PROBLEMS = 50
-
+_MOST_PROBLEMS = 50
 Row = Mapping[str, Any]
 
 
 def bounded(problems: list[Problem], label: str) -> list[Problem]:
     """Keep a long list of problems readable."""
-    if len(problems) <= MOST_PROBLEMS:
+    if len(problems) <= _MOST_PROBLEMS:
         return problems
-    return [*problems[:MOST_PROBLEMS], Problem(f"and {len(problems) - MOST_PROBLEMS:,} more", label, 2**31)]
+    return [*problems[:_MOST_PROBLEMS], Problem(f"and {len(problems) - _MOST_PROBLEMS:,} more", label, 2**31)]
 
 
 def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
@@ -43,7 +42,7 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
     if not path.is_file():
         raise UsageError("there is no such list of images", where=str(path), expected="a file")
     if form == ".parquet":
-        yield from enumerate(read_parquet(path), start=1)
+        yield from enumerate(_read_parquet(path), start=1)
         return
     if form not in {".csv", ".tsv", ".jsonl", ".ndjson", ".json"}:
         raise UsageError(
@@ -59,15 +58,14 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
             hint="Save it again as UTF-8 (in Excel: CSV UTF-8).",
         ) from error  # fmt: skip
     if form in {".csv", ".tsv"}:
-        yield from delimited(text, path, tab=form == ".tsv")
+        yield from _delimited(text, path, tab=form == ".tsv")
     elif form == ".json":
-        yield from enumerate(json_rows(text, path), start=1)
+        yield from enumerate(_json_rows(text, path), start=1)
     else:
-        yield from json_lines(text, path)
+        yield from _json_lines(text, path)
 
 
-def read_parquet(path: Path) -> Iterator[Row]:
-    """Read the rows of a Parquet file."""
+def _read_parquet(path: Path) -> Iterator[Row]:
     try:
         yield from pl.read_parquet(path).iter_rows(named=True)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -75,7 +73,7 @@ def read_parquet(path: Path) -> Iterator[Row]:
         raise UsageError("a list of images is not readable Parquet", where=str(path), found=str(error)) from error
 
 
-def delimited(text: str, path: Path, *, tab: bool) -> Iterator[tuple[int, Row]]:
+def _delimited(text: str, path: Path, *, tab: bool) -> Iterator[tuple[int, Row]]:
     """Read CSV, also with semicolons, or TSV."""
     first = text.partition("\n")[0]
     between = "\t" if tab else ";" if ";" in first and "," not in first else ","
@@ -96,8 +94,7 @@ def delimited(text: str, path: Path, *, tab: bool) -> Iterator[tuple[int, Row]]:
         raise ConfigError(bounded(problems, path.name))
 
 
-def json_lines(text: str, path: Path) -> Iterator[tuple[int, Row]]:
-    """Read an object a line."""
+def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Row]]:
     problems: list[Problem] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -115,7 +112,7 @@ def json_lines(text: str, path: Path) -> Iterator[tuple[int, Row]]:
         raise ConfigError(bounded(problems, path.name))
 
 
-def json_rows(text: str, path: Path) -> Iterator[Row]:
+def _json_rows(text: str, path: Path) -> Iterator[Row]:
     """Read an array of objects, or an object of file names with a prompt or an object each."""
     expected = "an array of objects, or an object with file names as keys"
     try:
@@ -130,11 +127,10 @@ def json_rows(text: str, path: Path) -> Iterator[Row]:
 
 
 FILE_COLUMNS = ("path", "file_name", "file", "filename", "image")
-PROMPT_COLUMNS = ("prompt", "text", "prompt_text", "caption")
-WINDOWS = re.compile(r"^[A-Za-z]:[\\/]|^\\\\")
-ADDRESS = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-
-Reader = Callable[[Any], object]
+_PROMPT_COLUMNS = ("prompt", "text", "prompt_text", "caption")
+_WINDOWS = re.compile(r"^[A-Za-z]:[\\/]|^\\\\")
+_ADDRESS = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_Reader = Callable[[Any], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +152,13 @@ class LoadedList:
     unused: tuple[str, ...]
 
 
-MATCHING = ("prompt_id", "concept", "country", "group", "artifact_id", "artifact")
-ALIASES = {"object": "concept", "region": "group"}
-"""What lists of photographs call these columns."""
-OF_OUR_OWN = frozenset(
+_MATCHING = ("prompt_id", "concept", "country", "group", "artifact_id", "artifact")
+_ALIASES = {"object": "concept", "region": "group"}  # what lists of photographs call these columns
+# columns of an images table that are found again from the files
+_OF_OUR_OWN = frozenset(
     {"image_id", "sha256", "width", "height", "source", "source_sha256", "duplicate_of"}
     | {"truth_artifact_id", "truth_country"}
 )
-"""Columns of an images table that are found again from the files."""
 
 
 def read_list(path: Path, *, label: str) -> LoadedList:
@@ -185,13 +180,13 @@ def read_list(path: Path, *, label: str) -> LoadedList:
             found=", ".join(columns) or "no rows",
             hint=f"Did you mean {near[0]!r}?" if near else "",
         )
-    prompt_column = next((name for name in PROMPT_COLUMNS if name in columns), None)
+    prompt_column = next((name for name in _PROMPT_COLUMNS if name in columns), None)
     if prompt_column is None and "prompt_id" not in columns and "prompt_sent" in columns:
         prompt_column = "prompt_sent"
     problems: list[Problem] = []
     files: dict[str, ListedFile] = {}
     for line, row in rows:
-        listed = listed_file(line, row, file_column, prompt_column, label, problems)
+        listed = _listed_file(line, row, file_column, prompt_column, label, problems)
         if listed is not None and listed.name in files:
             first = files[listed.name].line
             problems.append(Problem(f"{listed.name!r} is listed already in row {first}", label, line, file_column))
@@ -199,11 +194,11 @@ def read_list(path: Path, *, label: str) -> LoadedList:
             files[listed.name] = listed
     if problems:
         raise ConfigError(bounded(problems, label))
-    used = {file_column, prompt_column, *READERS, *MATCHING, *ALIASES, *OF_OUR_OWN}
+    used = {file_column, prompt_column, *_READERS, *_MATCHING, *_ALIASES, *_OF_OUR_OWN}
     return LoadedList(label, MappingProxyType(files), tuple(name for name in columns if name not in used))
 
 
-def listed_file(
+def _listed_file(
     line: int, row: Row, file_column: str, prompt_column: str | None, label: str, problems: list[Problem]
 ) -> ListedFile | None:
     """Read a row, and note what is wrong with it."""
@@ -216,7 +211,7 @@ def listed_file(
     if problem:
         problems.append(Problem(problem, label, line, file_column))
     cells: dict[str, object] = {}
-    for column, read in READERS.items():
+    for column, read in _READERS.items():
         if row.get(column) in (None, ""):
             continue
         try:
@@ -224,8 +219,8 @@ def listed_file(
         except (ValueError, TypeError, OverflowError) as error:
             expected = str(error) if "literal" not in str(error) else "a whole number"
             problems.append(Problem(f"expected {expected}, found {str(row[column])[:60]!r}", label, line, column))
-    named = {ALIASES.get(column, column): value for column, value in row.items()}
-    fields = {column: str(named[column]) for column in MATCHING if named.get(column) not in (None, "")}
+    named = {_ALIASES.get(column, column): value for column, value in row.items()}
+    fields = {column: str(named[column]) for column in _MATCHING if named.get(column) not in (None, "")}
     if prompt_column is not None and row.get(prompt_column) not in (None, ""):
         fields["prompt"] = str(row[prompt_column])
     if len(problems) > before:
@@ -237,9 +232,9 @@ def name_problem(name: str) -> str:
     """Say why a name in a list may not be opened, in words; an empty text where it may."""
     if "\0" in name:
         return "a file name with a zero byte"
-    if ADDRESS.match(name):
+    if _ADDRESS.match(name):
         return f"{name[:80]!r} is an address, not a file of the folder"
-    if name.startswith(("/", "~")) or WINDOWS.match(name):
+    if name.startswith(("/", "~")) or _WINDOWS.match(name):
         return f"{name[:80]!r} is a full path; expected one relative to the folder"
     if ".." in re.split(r"[\\/]", name):
         return f"{name[:80]!r} leads out of the folder with '..'"
@@ -252,9 +247,7 @@ def plain_name(name: str) -> str:
     return PurePosixPath(slashed).as_posix()
 
 
-def whole_number(low: int, high: int) -> Reader:
-    """Read whole numbers within bounds."""
-
+def _whole_number(low: int, high: int) -> _Reader:
     def read(value: Any) -> int:  # noqa: ANN401 - a cell
         number = int(value) if isinstance(value, str) else value
         if isinstance(number, bool) or number != int(number) or not low <= number <= high:
@@ -264,9 +257,7 @@ def whole_number(low: int, high: int) -> Reader:
     return read
 
 
-def one_of(*words: str) -> Reader:
-    """Read one of some words."""
-
+def _one_of(*words: str) -> _Reader:
     def read(value: Any) -> str:  # noqa: ANN401 - a cell
         if str(value) not in words:
             raise ValueError(" or ".join(words))
@@ -283,7 +274,7 @@ def truth(value: Any) -> bool:  # noqa: ANN401 - a cell
     return known[str(value).casefold()]
 
 
-def moment(value: Any) -> datetime:  # noqa: ANN401 - a cell
+def _moment(value: Any) -> datetime:  # noqa: ANN401 - a cell
     """Read a time; without a zone it is UTC."""
     try:
         read = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
@@ -292,7 +283,7 @@ def moment(value: Any) -> datetime:  # noqa: ANN401 - a cell
     return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
 
 
-def settings(value: Any) -> str:  # noqa: ANN401 - a cell
+def _settings(value: Any) -> str:  # noqa: ANN401 - a cell
     """Read a JSON object, written out or as it is."""
     try:
         held = orjson.loads(value) if isinstance(value, str) else value
@@ -303,20 +294,20 @@ def settings(value: Any) -> str:  # noqa: ANN401 - a cell
         raise ValueError('a JSON object such as {"steps": 30}') from error
 
 
-READERS: Mapping[str, Reader] = {
+# the cells that a list may fill in the images table
+_READERS: Mapping[str, _Reader] = {
     "model": str,
     "model_version": str,
-    "seed": whole_number(-(2**63), 2**63 - 1),
+    "seed": _whole_number(-(2**63), 2**63 - 1),
     "seed_honoured": truth,
-    "repeat": whole_number(0, 65_535),
-    "slot": whole_number(0, 255),
+    "repeat": _whole_number(0, 65_535),
+    "slot": _whole_number(0, 255),
     "prompt_sent": str,
     "prompt_revised": str,
-    "rewriter": one_of("on", "off", "unknown"),
+    "rewriter": _one_of("on", "off", "unknown"),
     "safety": str,
-    "requested_at": moment,
-    "provider_params": settings,
-    "status": one_of("ok", "refused", "filtered", "failed", "missing"),
+    "requested_at": _moment,
+    "provider_params": _settings,
+    "status": _one_of("ok", "refused", "filtered", "failed", "missing"),
     "reason": str,
 }
-"""The cells that a list may fill in the images table."""

@@ -13,23 +13,20 @@ from typing import TypeAlias
 
 from culturekit.core.errors import UsageError
 
-PICTURE_SUFFIXES = frozenset(
+# what is a picture by name; some of these cannot be read, and are rows that say so
+_PICTURE_SUFFIXES = frozenset(
     f".{name}"
     for name in (
         "png", "jpg", "jpeg", "jpe", "jfif", "webp", "gif", "bmp", "dib", "tif", "tiff", "apng", "avif", "heic", "heif",
         "jxl", "jp2", "ppm", "pgm", "pbm", "pnm", "tga", "ico", "psd", "svg", "exr", "dng",
     )
 )  # fmt: skip
-"""What is a picture by name; some of these cannot be read, and are rows that say so."""
 
-EXTENSION = re.compile(r"^\.[A-Za-z][A-Za-z0-9]{0,7}$")
-BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*")
-"""How the files begin that are taken for pictures though their names have no extension."""
-
-SIDE_FILE = b"\x00\x05\x16\x07"
-"""How the files begin that a Mac puts beside each file on foreign disks, as `._NAME`."""
-
-UNREADABLE_FOLDER = "folder that cannot be read"
+_EXTENSION = re.compile(r"^\.[A-Za-z][A-Za-z0-9]{0,7}$")
+# how the files begin that are taken for pictures though their names have no extension
+_BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*")
+_SIDE_FILE = b"\x00\x05\x16\x07"  # how the files begin that a Mac puts beside each file on foreign disks, as `._NAME`
+_UNREADABLE_FOLDER = "folder that cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,7 @@ class PictureFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class _Other:
     """Something that is no picture by name."""
 
     name: str
@@ -60,7 +57,7 @@ class Listing:
 
     root: Path
     pictures: tuple[PictureFile, ...]
-    others: tuple[Other, ...]
+    others: tuple[_Other, ...]
 
 
 def shown(name: str) -> str:
@@ -82,7 +79,7 @@ def list_folder(root: Path, *, listed: Collection[str] = (), leave_out: str = ""
         )
     real = os.path.realpath(root)
     pictures: list[PictureFile] = []
-    others: list[Other] = []
+    others: list[_Other] = []
     waiting = [""]
     while waiting:
         below = waiting.pop()
@@ -90,26 +87,24 @@ def list_folder(root: Path, *, listed: Collection[str] = (), leave_out: str = ""
             with os.scandir(os.path.join(root, below)) as entries:  # noqa: PTH118 - a hundred thousand times
                 found = list(entries)
         except OSError as error:
-            others.append(Other(below, f"{UNREADABLE_FOLDER}: {error.strerror}"))
+            others.append(_Other(below, f"{_UNREADABLE_FOLDER}: {error.strerror}"))
             continue
         for entry in found:
             name = f"{below}/{entry.name}" if below else entry.name
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(name)
             elif name != leave_out:
-                thing = classify(entry, name, real, listed)
+                thing = _classify(entry, name, real, listed)
                 (pictures if isinstance(thing, PictureFile) else others).append(thing)  # type: ignore[arg-type]
     return Listing(
-        root,
-        tuple(sorted(pictures, key=lambda file: file.name)),
-        tuple(sorted(others, key=lambda other: other.name)),
+        root, tuple(sorted(pictures, key=lambda file: file.name)), tuple(sorted(others, key=lambda other: other.name))
     )
 
 
-def classify(entry: "os.DirEntry[str]", name: str, root: str, listed: Collection[str]) -> PictureFile | Other:
+def _classify(entry: "os.DirEntry[str]", name: str, root: str, listed: Collection[str]) -> PictureFile | _Other:
     """Tell a picture from what is none, and a picture that may be opened from one that may not."""
     suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122
-    by_name = suffix in PICTURE_SUFFIXES or name in listed
+    by_name = suffix in _PICTURE_SUFFIXES or name in listed
     problem, real = "", entry.path
     if entry.is_symlink():
         real = os.path.realpath(entry.path)
@@ -118,23 +113,23 @@ def classify(entry: "os.DirEntry[str]", name: str, root: str, listed: Collection
         elif not os.path.exists(real):  # noqa: PTH110
             problem = "link that leads nowhere"
         elif os.path.isdir(real):  # noqa: PTH112
-            return Other(name, "link to a folder, which is not followed")
+            return _Other(name, "link to a folder, which is not followed")
     if problem:
-        return PictureFile(name, 0, 0, problem) if by_name else Other(name, problem)
+        return PictureFile(name, 0, 0, problem) if by_name else _Other(name, problem)
     try:
         state = os.stat(real, follow_symlinks=False)  # noqa: PTH116
     except OSError as error:
-        return PictureFile(name, 0, 0, f"file cannot be read: {error.strerror}") if by_name else Other(name, "gone")
+        return PictureFile(name, 0, 0, f"file cannot be read: {error.strerror}") if by_name else _Other(name, "gone")
     if not stat.S_ISREG(state.st_mode):
-        return PictureFile(name, 0, 0, "not a plain file") if by_name else Other(name, "not a plain file")
-    if entry.name.startswith("._") and beginning(real).startswith(SIDE_FILE):
-        return Other(name, "side file of a Mac (._NAME)")
-    if by_name or (not EXTENSION.match(suffix) and looks_like_picture(beginning(real))):
+        return PictureFile(name, 0, 0, "not a plain file") if by_name else _Other(name, "not a plain file")
+    if entry.name.startswith("._") and _beginning(real).startswith(_SIDE_FILE):
+        return _Other(name, "side file of a Mac (._NAME)")
+    if by_name or (not _EXTENSION.match(suffix) and _looks_like_picture(_beginning(real))):
         return PictureFile(name, state.st_size, state.st_mtime_ns)
-    return Other(name, suffix if EXTENSION.match(suffix) else "no extension")
+    return _Other(name, suffix if _EXTENSION.match(suffix) else "no extension")
 
 
-def beginning(path: str) -> bytes:
+def _beginning(path: str) -> bytes:
     """Read the first bytes of a file, as far as they can be read."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
@@ -143,14 +138,13 @@ def beginning(path: str) -> bytes:
         return b""
 
 
-def looks_like_picture(first: bytes) -> bool:
-    """Tell a picture by its first bytes."""
-    return first.startswith(BEGINNINGS) or (first[:4] == b"RIFF" and first[8:12] == b"WEBP")
+def _looks_like_picture(first: bytes) -> bool:
+    return first.startswith(_BEGINNINGS) or (first[:4] == b"RIFF" and first[8:12] == b"WEBP")
 
 
 def unreadable_folders(listing: Listing) -> Iterator[str]:
     """Name the folders that could not be looked into."""
-    return (shown(other.name) for other in listing.others if other.reason.startswith(UNREADABLE_FOLDER))
+    return (shown(other.name) for other in listing.others if other.reason.startswith(_UNREADABLE_FOLDER))
 
 
 # Naming patterns such as `{prompt}__{id}.png`: what the parts of a file's path mean.
@@ -159,9 +153,9 @@ def unreadable_folders(listing: Listing) -> Iterator[str]:
 # folder the folders lie; a pattern that begins with `/` begins at the folder named. Longer texts (`{prompt}`,
 # `{prompt_id}`, `{artifact}`) take as much as they can, all other fields as little.
 
-DIGITS = re.compile(r"([0-9]{1,18})")
-WORD_ENDS = re.compile(r"[\W_]+")
-SEPARATORS = re.compile(r"[\s_+]+")
+_DIGITS = re.compile(r"([0-9]{1,18})")
+_WORD_ENDS = re.compile(r"[\W_]+")
+_SEPARATORS = re.compile(r"[\s_+]+")
 
 
 @lru_cache(maxsize=65_536)
@@ -184,33 +178,29 @@ def bare(text: str) -> str:
 
 def spaced(text: str) -> str:
     """Fold a text word by word, one space between words."""
-    return " ".join(filter(None, (bare(word) for word in WORD_ENDS.split(text))))
+    return " ".join(filter(None, (bare(word) for word in _WORD_ENDS.split(text))))
 
 
 def natural_order(name: str) -> tuple[tuple[int | str, ...], str]:
     """Give what names are sorted by, so that img2 comes before img10."""
-    parts = DIGITS.split(name)
+    parts = _DIGITS.split(name)
     return tuple(int(part) if place % 2 else part for place, part in enumerate(parts)), name
 
 
 def words_of(text: str) -> str:
     """Write the text of a name with spaces, where it has none."""
-    return text if " " in text else SEPARATORS.sub(" ", text).strip()
+    return text if " " in text else _SEPARATORS.sub(" ", text).strip()
 
 
-NUMBERS = ("repeat", "slot", "seed")
-LONG = ("prompt_id", "prompt", "artifact", "artifact_id")
-FIELDS = (*LONG, *NUMBERS, "model", "id", "concept", "country", "group", "_")
-BETWEEN = "|"
-"""What stands between patterns that are tried one after the other."""
-
-PIECE = re.compile(r"\{\{|\}\}|\{(?P<field>[^{}]*)\}|[{}]|[^{}]+")
-SUFFIXES = "|".join(sorted(suffix[1:] for suffix in PICTURE_SUFFIXES))
-ANY_SUFFIX = r"\.[^./]+"
-SUFFIX = re.compile(rf"\.(?:{SUFFIXES})$", re.IGNORECASE)
-
-Fields: TypeAlias = Mapping[str, str]
-"""What a name says, by field."""
+_NUMBERS = ("repeat", "slot", "seed")
+_LONG = ("prompt_id", "prompt", "artifact", "artifact_id")
+FIELDS = (*_LONG, *_NUMBERS, "model", "id", "concept", "country", "group", "_")
+_BETWEEN = "|"  # what stands between patterns that are tried one after the other
+_PIECE = re.compile(r"\{\{|\}\}|\{(?P<field>[^{}]*)\}|[{}]|[^{}]+")
+_SUFFIXES = "|".join(sorted(suffix[1:] for suffix in _PICTURE_SUFFIXES))
+_ANY_SUFFIX = r"\.[^./]+"
+_SUFFIX = re.compile(rf"\.(?:{_SUFFIXES})$", re.IGNORECASE)
+Fields: TypeAlias = Mapping[str, str]  # what a name says, by field
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +225,7 @@ class Pattern:
             return None
         own = "/".join(parts[-self.parts :])
         if self.without_suffix:
-            own = SUFFIX.sub("", own)
+            own = _SUFFIX.sub("", own)
         expression = self.otherwise if otherwise else self.expression
         match = expression.fullmatch(own if own.isascii() else unicodedata.normalize("NFC", own))
         return None if match is None else match.groupdict()
@@ -247,7 +237,7 @@ def parse_patterns(text: str) -> tuple[Pattern, ...]:
     Raises:
         ValueError: one of them is wrong, in words for its writer.
     """
-    return tuple(parse_pattern(one) for one in text.split(BETWEEN)) if text else ()
+    return tuple(parse_pattern(one) for one in text.split(_BETWEEN)) if text else ()
 
 
 def parse_pattern(text: str) -> Pattern:
@@ -261,12 +251,12 @@ def parse_pattern(text: str) -> Pattern:
         raise ValueError(f"pattern {text!r} does not end in the name of a file")
     if any(part in (".", "..") for part in body.split("/")):
         raise ValueError(f"pattern {text!r} leads out of the folder with '..' or '.'")
-    pieces, suffix = tuple(pieces_of(body, text)), ""
+    pieces, suffix = tuple(_pieces_of(body, text)), ""
     stem, dot, end = body.rpartition(".")
     if dot and end == "*":
-        pieces, suffix = tuple(pieces_of(stem, text)), ANY_SUFFIX
-    elif dot and f".{end.lower()}" in PICTURE_SUFFIXES:
-        pieces, suffix = tuple(pieces_of(stem, text)), rf"\.(?i:{re.escape(end)})"
+        pieces, suffix = tuple(_pieces_of(stem, text)), _ANY_SUFFIX
+    elif dot and f".{end.lower()}" in _PICTURE_SUFFIXES:
+        pieces, suffix = tuple(_pieces_of(stem, text)), rf"\.(?i:{re.escape(end)})"
     names = tuple(dict.fromkeys(piece.field for piece in pieces if piece.field and piece.field != "_"))
     if not names:
         raise ValueError(f"pattern {text!r} has no field; fields are {listed()}")
@@ -277,33 +267,33 @@ def parse_pattern(text: str) -> Pattern:
                 "no one could tell where one ends"
             )
     parts = body.count("/") + 1
-    greedy, lazy = (re.compile(expression_of(pieces, long) + suffix, re.DOTALL) for long in ("+", "+?"))
+    greedy, lazy = (re.compile(_expression_of(pieces, long) + suffix, re.DOTALL) for long in ("+", "+?"))
     return Pattern(text, parts, anchored, not suffix, names, greedy, lazy)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class _Piece:
     """A field, or what stands between fields."""
 
     field: str = ""
     literal: str = ""
 
 
-def pieces_of(body: str, text: str) -> Iterator[Piece]:
+def _pieces_of(body: str, text: str) -> Iterator[_Piece]:
     """Part a pattern into fields and what stands between them."""
-    for match in PIECE.finditer(body):
+    for match in _PIECE.finditer(body):
         found, field = match[0], match["field"]
         if field is not None:
             if field not in FIELDS:
                 raise ValueError(f"pattern {text!r} has the field {{{field}}}, which is none of {listed()}")
-            yield Piece(field=field)
+            yield _Piece(field=field)
         elif found in ("{", "}"):
             raise ValueError(f"pattern {text!r} has a brace that nothing closes; one that is meant is written twice")
         else:
-            yield Piece(literal=unicodedata.normalize("NFC", found[0] if found in ("{{", "}}") else found))
+            yield _Piece(literal=unicodedata.normalize("NFC", found[0] if found in ("{{", "}}") else found))
 
 
-def expression_of(pieces: tuple[Piece, ...], long: str) -> str:
+def _expression_of(pieces: tuple[_Piece, ...], long: str) -> str:
     """Write a pattern as a regular expression; a field named twice says the same twice."""
     written, seen = [], set()
     for piece in pieces:
@@ -316,7 +306,7 @@ def expression_of(pieces: tuple[Piece, ...], long: str) -> str:
             written.append(f"(?P={field})")
         else:
             seen.add(field)
-            of = "[0-9]{1,20}" if field in NUMBERS else f"[^/]{long if field in LONG else '+?'}"
+            of = "[0-9]{1,20}" if field in _NUMBERS else f"[^/]{long if field in _LONG else '+?'}"
             written.append(f"(?P<{field}>{of})")
     return "".join(written)
 

@@ -27,12 +27,11 @@ from culturekit.generation.folder.folder_listing import (
 )
 
 UNMATCHED = "unmatched"
-MISSING = "missing"
-FAILED = "failed"
-LONGEST_ID = 80
-
-MOST_REPEATS = 65_535
-MOST_SLOTS = 255
+_MISSING = "missing"
+_FAILED = "failed"
+_LONGEST_ID = 80
+_MOST_REPEATS = 65_535
+_MOST_SLOTS = 255
 
 
 class Place(NamedTuple):
@@ -43,7 +42,7 @@ class Place(NamedTuple):
     clash: int | None = None
 
 
-class Places:
+class _Places:
     """The places of one prompt and model; a repeat has `slots` of them, more where names say so."""
 
     def __init__(self, slots: int) -> None:
@@ -61,9 +60,9 @@ class Places:
             if repeat is None and slot is None:
                 continue
             if repeat is None and slot is not None:
-                repeat = self.next_in(repeats_of, slot, MOST_REPEATS)
+                repeat = self.next_in(repeats_of, slot, _MOST_REPEATS)
             elif slot is None and repeat is not None:
-                slot = self.next_in(slots_of, repeat, MOST_SLOTS)
+                slot = self.next_in(slots_of, repeat, _MOST_SLOTS)
             dealt[number] = Place(repeat, slot)
             if repeat is not None and slot is not None and (repeat, slot) in self.taken:
                 dealt[number] = Place(repeat, slot, self.taken[repeat, slot])
@@ -78,11 +77,10 @@ class Places:
         return number if number <= most else None
 
     def free(self, number: int) -> Place:
-        """Take the next free place."""
         while divmod(self.next_free, self.slots) in self.taken:
             self.next_free += 1
         place = divmod(self.next_free, self.slots)
-        if place[0] > MOST_REPEATS:
+        if place[0] > _MOST_REPEATS:
             return Place(None, None)
         self.taken[place] = number
         return Place(*place)
@@ -151,8 +149,15 @@ def plan_folder(
 ) -> FolderPlan:
     """Give every picture its place, and every place that should have one and has none a row."""
     if known is None:
-        need_prompts(naming)
-    planner = Planner(known, layout, names or Names())
+        for pattern in naming.patterns:
+            useless = [name for name in ("artifact", "artifact_id") if name in pattern.names]
+            if useless:
+                raise UsageError(
+                    f"the field {{{useless[0]}}} finds the prompt that names the artifact, and no prompts were given",
+                    where=f"pattern {pattern.text}",
+                    hint="Add --prompts FILE.",
+                )
+    planner = _Planner(known, layout, names or Names())
     for file in sorted(listing.pictures, key=lambda file: natural_order(file.name)):
         planner.add(file, shown(file.name), read_name(file.name, naming, known))
     for listed in absent_files(naming, listing):
@@ -163,23 +168,10 @@ def plan_folder(
     return planner.plan()
 
 
-def need_prompts(naming: Naming) -> None:
-    """Refuse fields that mean nothing without a table of prompts."""
-    for pattern in naming.patterns:
-        useless = [name for name in ("artifact", "artifact_id") if name in pattern.names]
-        if useless:
-            raise UsageError(
-                f"the field {{{useless[0]}}} finds the prompt that names the artifact, and no prompts were given",
-                where=f"pattern {pattern.text}",
-                hint="Add --prompts FILE.",
-            )
-
-
-class Planner:
+class _Planner:
     """Gathers what is said of files, then deals out repeats and slots."""
 
     def __init__(self, known: KnownPrompts | None, layout: Layout, names: Names) -> None:
-        """Start with nothing."""
         self.known = known
         self.layout = layout
         self.codes = {folded(name): code for code, called in names.countries.items() for name in (code, *called)}
@@ -202,7 +194,7 @@ class Planner:
         row = Row(cells, file, name, said.by)
         unmatched = said.hit is not None and said.hit.place is None
         if file is not None and file.problem:
-            row = replace(row, status=FAILED, reason=file.problem)
+            row = replace(row, status=_FAILED, reason=file.problem)
         elif said.hit is not None and unmatched:
             row = replace(row, status=UNMATCHED, reason=said.hit.reason, several=said.hit.several)
         elif problem:
@@ -210,7 +202,7 @@ class Planner:
         elif cells.get("status", "ok") != "ok":
             row = replace(row, status=str(cells["status"]), reason=str(cells.get("reason") or "so the list says"))
         elif absent:
-            row = replace(row, status=MISSING, reason=absent)
+            row = replace(row, status=_MISSING, reason=absent)
         if row.status == UNMATCHED or unmatched:
             row = replace(row, cells={**cells, "repeat": None, "slot": None})
         elif cells.get("prompt_id") is not None:
@@ -234,7 +226,7 @@ class Planner:
         country = fields.get("country")
         verbatim = text if said.cells or "prompt" not in fields else words_of(text or "")
         return {
-            "prompt_id": fields.get("prompt_id") or (id_of_text(text) if text else None),
+            "prompt_id": fields.get("prompt_id") or (_id_of_text(text) if text else None),
             "prompt_sent": said.cells.get("prompt_sent") or verbatim,
             "concept": fields.get("concept"),
             "country": self.codes.get(folded(country), country) if country else None,
@@ -254,7 +246,7 @@ class Planner:
 
     def number_problem(self, cells: Mapping[str, Any]) -> str:
         """Say why a repeat or a slot cannot be one."""
-        for what, most in (("repeat", MOST_REPEATS), ("slot", MOST_SLOTS)):
+        for what, most in (("repeat", _MOST_REPEATS), ("slot", _MOST_SLOTS)):
             number = cells.get(what)
             if number is not None and not 0 <= number <= most:
                 first = self.layout.first
@@ -264,9 +256,9 @@ class Planner:
     def plan(self) -> FolderPlan:
         """Deal out repeats and slots, and add a row for every image that should be there."""
         clashes = 0
-        taken: dict[tuple[str, str], Places] = {}
+        taken: dict[tuple[str, str], _Places] = {}
         for key, members in self.groups.items():
-            places = taken[key] = Places(self.layout.slots or 1)
+            places = taken[key] = _Places(self.layout.slots or 1)
             asked = [self.rows[member].cells for member in members]
             for member, (repeat, slot, clash) in zip(members, places.deal(asked), strict=True):
                 row = self.rows[member]
@@ -278,11 +270,11 @@ class Planner:
                 self.rows[member] = row
         return FolderPlan(tuple(self.rows) + tuple(self.missing(taken)), dict(self.other_models), clashes)
 
-    def missing(self, taken: Mapping[tuple[str, str], Places]) -> Iterator[Row]:
+    def missing(self, taken: Mapping[tuple[str, str], _Places]) -> Iterator[Row]:
         """Give a row for each place that should have an image and has none."""
         if self.known is None or not self.layout.complete:
             return
-        empty = Places(self.layout.slots or 1)
+        empty = _Places(self.layout.slots or 1)
         for model in sorted(self.models or {self.layout.model or self.layout.unnamed}):
             for prompt in self.known.prompts:
                 places = taken.get((model, prompt.prompt_id), empty)
@@ -296,11 +288,11 @@ class Planner:
                         "repeat": repeat,
                         "slot": slot,
                     }
-                    yield Row(cells, status=MISSING, reason="no file for this prompt, repeat and slot")
+                    yield Row(cells, status=_MISSING, reason="no file for this prompt, repeat and slot")
 
 
-def id_of_text(text: str) -> str:
+def _id_of_text(text: str) -> str:
     """Make an id of a prompt's text, for images whose prompts nobody gave."""
     slug = spaced(text).replace(" ", "-")
     whole = digest(bare(text) or text)[:10]
-    return slug if 0 < len(slug) <= LONGEST_ID else f"{slug[: LONGEST_ID - 11]}-{whole}".strip("-")
+    return slug if 0 < len(slug) <= _LONGEST_ID else f"{slug[: _LONGEST_ID - 11]}-{whole}".strip("-")

@@ -10,11 +10,11 @@ from culturekit.generation.folder.folder_listing import Listing, PictureFile
 from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row
 from culturekit.generation.folder.folder_run import findings_of, hash_file, other_kinds
 
-EXAMPLES = 5
+_EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class _Example:
     """A file, and what it would stand for."""
 
     file: str
@@ -26,7 +26,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmatched:
+class _Unmatched:
     """A file that found no prompt, why, and prompts that may be meant."""
 
     file: str
@@ -53,8 +53,8 @@ class Preview:
     duplicates: int
     of_other_models: Mapping[str, int]
     not_pictures: Mapping[str, int]
-    examples: tuple[Example, ...]
-    unmatched_examples: tuple[Unmatched, ...]
+    examples: tuple[_Example, ...]
+    unmatched_examples: tuple[_Unmatched, ...]
     missing_examples: tuple[str, ...]
     duplicate_examples: tuple[tuple[str, ...], ...]
     hints: tuple[str, ...]
@@ -71,7 +71,7 @@ def preview_of(listing: Listing, naming: Naming, plan: FolderPlan, known: KnownP
     taken = [row for row in files if not row.status]
     unmatched = list(plan.with_status("unmatched"))
     missing = list(plan.with_status("missing"))
-    same = same_files(listing)
+    same = _same_files(listing)
     mapped = [row for row in taken if row.cells.get("prompt_id") is not None]
     by = Counter(row.by for row in files if row.by and row.status != UNMATCHED)
     return Preview(
@@ -90,53 +90,48 @@ def preview_of(listing: Listing, naming: Naming, plan: FolderPlan, known: KnownP
         duplicates=sum(len(group) - 1 for group in same),
         of_other_models={model: len(names) for model, names in sorted(plan.other_models.items())},
         not_pictures={kind: len(names) for kind, names in other_kinds(listing).items()},
-        examples=tuple(example(row) for row in spread(mapped or taken)),
-        unmatched_examples=tuple(unmatched_example(row, naming, known) for row in spread(unmatched)),
-        missing_examples=tuple(missing_example(row) for row in spread(missing)),
-        duplicate_examples=tuple(tuple(group[:EXAMPLES]) for group in same[:EXAMPLES]),
+        examples=tuple(
+            _Example(
+                str(row.source),
+                row.cells.get("prompt_id"),
+                row.cells.get("prompt_sent"),
+                str(row.cells["model"]),
+                row.cells.get("repeat"),
+                row.cells.get("slot"),
+            )
+            for row in _spread(mapped or taken)
+        ),
+        unmatched_examples=tuple(_unmatched_example(row, naming, known) for row in _spread(unmatched)),
+        missing_examples=tuple(
+            f"{row.source}: {row.reason}"
+            if row.source is not None
+            else f"{row.cells['prompt_id']}, repeat {row.cells['repeat']}, slot {row.cells['slot']}"
+            for row in _spread(missing)
+        ),
+        duplicate_examples=tuple(tuple(group[:_EXAMPLES]) for group in same[:_EXAMPLES]),
         hints=tuple(hints(naming, plan, known)),
         findings=tuple(findings_of(plan, listing, failed=len(list(plan.with_status("failed"))))),
     )
 
 
-def spread(rows: Sequence[Row]) -> Sequence[Row]:
+def _spread(rows: Sequence[Row]) -> Sequence[Row]:
     """Take a few rows from all over."""
-    return rows[:: max(1, -(-len(rows) // EXAMPLES))]
+    return rows[:: max(1, -(-len(rows) // _EXAMPLES))]
 
 
-def example(row: Row) -> Example:
-    """Show what a file would stand for."""
-    cells = row.cells
-    return Example(
-        str(row.source),
-        cells.get("prompt_id"),
-        cells.get("prompt_sent"),
-        str(cells["model"]),
-        cells.get("repeat"),
-        cells.get("slot"),
-    )
-
-
-def unmatched_example(row: Row, naming: Naming, known: KnownPrompts | None) -> Unmatched:
+def _unmatched_example(row: Row, naming: Naming, known: KnownPrompts | None) -> _Unmatched:
     """Show a file that found no prompt, with what may be meant."""
     if row.file is None or known is None:
-        return Unmatched(str(row.source), row.reason or "")
+        return _Unmatched(str(row.source), row.reason or "")
     if row.several:
         several = tuple(known.prompts[place].prompt_id for place in row.several)
-        return Unmatched(str(row.source), row.reason or "", several)
+        return _Unmatched(str(row.source), row.reason or "", several)
     fields = read_name(row.file.name, naming, known).fields
     stem = row.file.name.rpartition("/")[2].rpartition(".")[0]
-    return Unmatched(str(row.source), row.reason or "", tuple(known.nearest(fields or {"prompt": stem})))
+    return _Unmatched(str(row.source), row.reason or "", tuple(known.nearest(fields or {"prompt": stem})))
 
 
-def missing_example(row: Row) -> str:
-    """Show what has no file."""
-    if row.source is not None:
-        return f"{row.source}: {row.reason}"
-    return f"{row.cells['prompt_id']}, repeat {row.cells['repeat']}, slot {row.cells['slot']}"
-
-
-def same_files(listing: Listing) -> list[list[str]]:
+def _same_files(listing: Listing) -> list[list[str]]:
     """Find files with the same bytes; only those of the same size are read."""
     sizes: dict[int, list[PictureFile]] = defaultdict(list)
     for file in listing.pictures:
@@ -185,27 +180,28 @@ def preview_lines(preview: Preview) -> Iterator[str]:
     }
     yield from (f"  {what:<24} {count:>9,}" for what, count in counts.items() if count or what.startswith("mapped"))
     yield from (f"  {f'model {model}':<24} {count:>9,}" for model, count in preview.models.items())
-    yield from section("such as", [line_of(one) for one in preview.examples])
-    yield from section("no prompt", [line_of_unmatched(one) for one in preview.unmatched_examples])
-    yield from section("missing", preview.missing_examples)
-    yield from section("the same bytes", [" = ".join(group) for group in preview.duplicate_examples])
+    yield from _section(
+        "such as",
+        [
+            f"{one.file} -> {one.prompt_id or 'no prompt'}"
+            + ("" if one.repeat is None else f", repeat {one.repeat}, slot {one.slot}")
+            + (f": {one.prompt}" if one.prompt else "")
+            for one in preview.examples
+        ],
+    )
+    yield from _section(
+        "no prompt",
+        [
+            f"{one.file}: {one.reason}" + (f" (nearest: {'; '.join(one.nearest[:3])})" if one.nearest else "")
+            for one in preview.unmatched_examples
+        ],
+    )
+    yield from _section("missing", preview.missing_examples)
+    yield from _section("the same bytes", [" = ".join(group) for group in preview.duplicate_examples])
     yield from preview.hints
 
 
-def section(title: str, lines: Sequence[str]) -> Iterator[str]:
-    """Write some lines under a title."""
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
     if lines:
         yield f"{title}:"
         yield from (f"  {line}" for line in lines)
-
-
-def line_of(one: Example) -> str:
-    """Write an example."""
-    place = "" if one.repeat is None else f", repeat {one.repeat}, slot {one.slot}"
-    return f"{one.file} -> {one.prompt_id or 'no prompt'}{place}{f': {one.prompt}' if one.prompt else ''}"
-
-
-def line_of_unmatched(one: Unmatched) -> str:
-    """Write a file that found no prompt."""
-    nearest = f" (nearest: {'; '.join(one.nearest[:3])})" if one.nearest else ""
-    return f"{one.file}: {one.reason}{nearest}"

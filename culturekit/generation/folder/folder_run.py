@@ -36,12 +36,10 @@ from culturekit.generation.picture_store import linked, placed, statuses_of
 
 # A folder of images named by its content; what has been hashed once, at the same size and time, is remembered.
 
-WORTH_REMEMBERING = 64_000_000
-"""Bytes of a folder from which hashing it takes longer than a reader would like to wait."""
-
-FILES_AT_ONCE = 4_096
-SECONDS_BETWEEN_NOTES = 20.0
-MOST_THREADS = 8
+WORTH_REMEMBERING = 64_000_000  # bytes of a folder from which hashing it takes longer than a reader would like to wait
+_FILES_AT_ONCE = 4_096
+_SECONDS_BETWEEN_NOTES = 20.0
+_MOST_THREADS = 8
 
 
 class Noted(msgspec.Struct, array_like=True, frozen=True):
@@ -53,7 +51,7 @@ class Noted(msgspec.Struct, array_like=True, frozen=True):
     sha256: str
 
 
-Memory = Mapping[str, Noted]
+_Memory = Mapping[str, Noted]
 
 
 def hashed(listing: Listing, memory: Path | None = None) -> Listing:
@@ -63,23 +61,25 @@ def hashed(listing: Listing, memory: Path | None = None) -> Listing:
     """
     if memory is not None and sum(file.size for file in listing.pictures) < WORTH_REMEMBERING:
         memory = None
-    known = {} if memory is None else read_memory(memory)
+    known = {} if memory is None else _read_memory(memory)
     done: list[PictureFile] = []
     fresh, spoke = False, time.monotonic()
-    with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as threads:
-        for start in range(0, len(listing.pictures), FILES_AT_ONCE):
-            some = listing.pictures[start : start + FILES_AT_ONCE]
-            before = [noted_hash(file, known) for file in some]
+    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
+        for start in range(0, len(listing.pictures), _FILES_AT_ONCE):
+            some = listing.pictures[start : start + _FILES_AT_ONCE]
+            before = [_noted_hash(file, known) for file in some]
             hashes = iter(
                 threads.map(hash_file, [(listing.root, f) for f, h in zip(some, before, strict=True) if not h])
             )
-            done += [with_hash(file, own or next(hashes)) for file, own in zip(some, before, strict=True)]
+            for file, noted in zip(some, before, strict=True):
+                found = noted or next(hashes)
+                done.append(replace(file, problem=found[1:]) if found[0] == "!" else replace(file, sha256=found))
             fresh = fresh or not all(before)
-            if memory is not None and fresh and time.monotonic() - spoke > SECONDS_BETWEEN_NOTES:
-                write_memory(memory, done)
+            if memory is not None and fresh and time.monotonic() - spoke > _SECONDS_BETWEEN_NOTES:
+                _write_memory(memory, done)
                 spoke = time.monotonic()
     if memory is not None and (fresh or len(known) != len(done)):
-        write_memory(memory, done)
+        _write_memory(memory, done)
     return replace(listing, pictures=tuple(done))
 
 
@@ -93,7 +93,7 @@ def content_of(listing: Listing) -> str:
     )
 
 
-def noted_hash(file: PictureFile, known: Memory) -> str:
+def _noted_hash(file: PictureFile, known: _Memory) -> str:
     """Give the hash of a file that has not changed since it was noted; a file not to be opened has none to find."""
     if file.problem:
         return f"!{file.problem}"
@@ -108,22 +108,17 @@ def hash_file(place: tuple[Path, PictureFile]) -> str:
         with (root / file.name).open("rb") as opened:
             state = os.fstat(opened.fileno())
             if (state.st_size, state.st_mtime_ns) != (file.size, file.changed):
-                raise changed_meanwhile(root, file.name)
+                raise _changed_meanwhile(root, file.name)
             return hashlib.file_digest(opened, "sha256").hexdigest()
     except FileNotFoundError as error:
-        raise changed_meanwhile(root, file.name) from error
+        raise _changed_meanwhile(root, file.name) from error
     except OSError as error:
         if machine_fails(error):
             raise
         return f"!file cannot be read: {error.strerror}"
 
 
-def with_hash(file: PictureFile, found: str) -> PictureFile:
-    """Put a hash, or the reason why there is none, to a file."""
-    return replace(file, problem=found[1:]) if found.startswith("!") else replace(file, sha256=found)
-
-
-def changed_meanwhile(root: Path, name: str) -> IntegrityError:
+def _changed_meanwhile(root: Path, name: str) -> IntegrityError:
     """Say that somebody else is at work in the folder."""
     return IntegrityError(
         "the folder of images changed while it was read",
@@ -133,7 +128,7 @@ def changed_meanwhile(root: Path, name: str) -> IntegrityError:
     )
 
 
-def read_memory(path: Path) -> Memory:
+def _read_memory(path: Path) -> _Memory:
     """Read what was noted; a memory that cannot be read is none."""
     try:
         notes = msgspec.msgpack.decode(path.read_bytes(), type=list[Noted])
@@ -142,7 +137,7 @@ def read_memory(path: Path) -> Memory:
     return {os.fsdecode(note.name): note for note in notes}
 
 
-def write_memory(path: Path, files: Sequence[PictureFile]) -> None:
+def _write_memory(path: Path, files: Sequence[PictureFile]) -> None:
     """Note the files hashed so far."""
     notes = [Noted(os.fsencode(f.name), f.size, f.changed, f.sha256) for f in files if f.sha256]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +146,8 @@ def write_memory(path: Path, files: Sequence[PictureFile]) -> None:
 
 # Importing the pictures of a folder: each read once, copied as it is or written again, or a row with the reason.
 
-DEFAULTS: Mapping[str, Any] = {
+# what stands of an image of which nobody says more; all else is empty
+_DEFAULTS: Mapping[str, Any] = {
     "path": "",
     "rewriter": "unknown",
     "provider_params": "{}",
@@ -159,10 +155,9 @@ DEFAULTS: Mapping[str, Any] = {
     "width": 0,
     "height": 0,
 }
-"""What stands of an image of which nobody says more; all else is empty."""
 
 
-def image_id_of(row: Row) -> str:
+def _image_id_of(row: Row) -> str:
     """Name an image: the same file under the same name and model has the same id, wherever the folder lies."""
     model = row.cells["model"]
     if row.source is None:
@@ -170,12 +165,12 @@ def image_id_of(row: Row) -> str:
     return digest([model, row.source, row.file.sha256 if row.file else ""])[:16]
 
 
-def table_row(row: Row, *, duplicate_of: str | None = None) -> dict[str, Any]:
+def _table_row(row: Row, *, duplicate_of: str | None = None) -> dict[str, Any]:
     """Write a row as the table has it; what only reading the picture tells is still to come."""
     return {
-        **DEFAULTS,
+        **_DEFAULTS,
         **row.cells,
-        "image_id": image_id_of(row),
+        "image_id": _image_id_of(row),
         "status": row.status,
         "reason": row.reason,
         "source": row.source,
@@ -184,7 +179,7 @@ def table_row(row: Row, *, duplicate_of: str | None = None) -> dict[str, Any]:
     }
 
 
-def duplicates_of(plan: FolderPlan) -> dict[int, int]:
+def _duplicates_of(plan: FolderPlan) -> dict[int, int]:
     """Find files with the same bytes: for each further one, by its place among the rows, the place of the first."""
     first: dict[str, int] = {}
     found: dict[int, int] = {}
@@ -196,21 +191,20 @@ def duplicates_of(plan: FolderPlan) -> dict[int, int]:
     return found
 
 
-def label_of(row: Row) -> str:
+def _label_of(row: Row) -> str:
     """Call a row by its file, for people."""
     return row.source if row.source is not None else shown(str(row.cells["prompt_id"]))
 
 
+# how a file that can stay as it is comes into the new folder: as a second name of the same file, or as a copy
 Taking: TypeAlias = Literal["link", "copy"]
-"""How a file that can stay as it is comes into the new folder: as a second name of the same file, or as a copy."""
-
-SUFFIXES = {"JPEG": "jpg", "TIFF": "tif"}
-FOLDER_OPTIONAL = ("concept", "country", "source", "source_sha256", "duplicate_of")
-FOLDER_SCHEMA: Mapping[str, pl.DataType] = {
+_SUFFIXES = {"JPEG": "jpg", "TIFF": "tif"}
+_FOLDER_OPTIONAL = ("concept", "country", "source", "source_sha256", "duplicate_of")
+# the columns of an images table made from a folder
+_FOLDER_SCHEMA: Mapping[str, pl.DataType] = {
     **IMAGES.schema,
-    **{name: IMAGES.optional[name].dtype for name in FOLDER_OPTIONAL},
+    **{name: IMAGES.optional[name].dtype for name in _FOLDER_OPTIONAL},
 }
-"""The columns of an images table made from a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +216,7 @@ class Handling:
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class _Intake:
     """A picture to import: its row to be, and the image whose bytes it repeats."""
 
     row: Row
@@ -230,28 +224,28 @@ class Intake:
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class _Shard:
     """A run of pictures, as a work item."""
 
     root: Path
     out: Path
     part: Path
     handling: Handling
-    pictures: tuple[Intake, ...]
+    pictures: tuple[_Intake, ...]
 
 
-def take_shard(shard: Shard) -> int:
+def take_shard(shard: _Shard) -> int:
     """Import the pictures of a shard, then write its part of the table."""
     rows = []
     for intake in shard.pictures:
-        row = table_row(intake.row, duplicate_of=intake.duplicate_of)
-        rows.append({**row, **taken(intake.row, row["image_id"], shard)})
-    save_parquet(pl.DataFrame(rows, schema=FOLDER_SCHEMA), shard.part)
+        row = _table_row(intake.row, duplicate_of=intake.duplicate_of)
+        rows.append({**row, **_taken(intake.row, row["image_id"], shard)})
+    save_parquet(pl.DataFrame(rows, schema=_FOLDER_SCHEMA), shard.part)
     seal_pictures(shard.part, shard.out, rows)
     return len(rows)
 
 
-def taken(row: Row, image_id: str, shard: Shard) -> dict[str, Any]:
+def _taken(row: Row, image_id: str, shard: _Shard) -> dict[str, Any]:
     """Import one picture; give what its row says of it.
 
     Raises:
@@ -261,24 +255,24 @@ def taken(row: Row, image_id: str, shard: Shard) -> dict[str, Any]:
     assert file is not None
     path = shard.root / file.name
     content = read_bytes_inside(shard.root, file.name)
-    if not unchanged(path, file):
-        raise changed_meanwhile(shard.root, file.name)
+    if not _unchanged(path, file):
+        raise _changed_meanwhile(shard.root, file.name)
     if isinstance(content, NoPicture):
         return failed(content)
     if digest_bytes(content) != file.sha256:
-        raise changed_meanwhile(shard.root, file.name)
+        raise _changed_meanwhile(shard.root, file.name)
     picture = picture_from(content)
     if isinstance(picture, NoPicture):
         return failed(picture)
     changed = picture.changed or other_colours(content, picture.format)
-    form = shard.handling.format if changed else SUFFIXES.get(picture.format, picture.format.lower())
+    form = shard.handling.format if changed else _SUFFIXES.get(picture.format, picture.format.lower())
     relative = f"files/{image_id[:2]}/{image_id}.{form}"
     to = shard.out / relative
     if changed:
         content = encoded(picture.pixels, shard.handling.format)
         placed(content, to)
     else:
-        take_over(content, file, to, shard)
+        _take_over(content, file, to, shard)
     height, width, _ = picture.pixels.shape
     reasons = [*filter(None, [row.reason]), *changed]
     return {
@@ -302,16 +296,16 @@ def other_colours(content: bytes, form: str) -> tuple[str, ...]:
         return (f"{form} written anew",)
 
 
-def take_over(content: bytes, file: PictureFile, to: Path, shard: Shard) -> None:
+def _take_over(content: bytes, file: PictureFile, to: Path, shard: _Shard) -> None:
     """Link a file that can stay as it is, or write its bytes."""
     to.parent.mkdir(parents=True, exist_ok=True)
     if shard.handling.files == "copy" or not linked(shard.root / file.name, to):
         placed(content, to)
-    elif not unchanged(to, file):
-        raise changed_meanwhile(shard.root, file.name)
+    elif not _unchanged(to, file):
+        raise _changed_meanwhile(shard.root, file.name)
 
 
-def unchanged(path: Path, file: PictureFile) -> bool:
+def _unchanged(path: Path, file: PictureFile) -> bool:
     """Tell whether a file still has the size and the time that it was listed with."""
     try:
         state = os.stat(path)  # noqa: PTH116
@@ -350,22 +344,22 @@ def findings_of(plan: FolderPlan, listing: Listing, *, failed: int) -> Iterator[
         yield f"the folder {name or '.'!r} could not be looked into"
 
 
-ROWS_AT_ONCE = 10_000
-SAMPLES = 5
+_ROWS_AT_ONCE = 10_000
+_SAMPLES = 5
 
 
 def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, handling: Handling) -> Outcome:
     """Import all pictures of a planned folder, and write the table that lists them."""
     check_names(pl.DataFrame({"model": [str(row.cells["model"]) for row in plan.rows]}), str(listing.root))
-    same = duplicates_of(plan)
-    originals = {place: image_id_of(plan.rows[original]) for place, original in same.items()}
+    same = _duplicates_of(plan)
+    originals = {place: _image_id_of(plan.rows[original]) for place, original in same.items()}
     intakes = [
-        Intake(row, originals.get(place))
+        _Intake(row, originals.get(place))
         for place, row in enumerate(plan.rows)
         if row.file is not None and not row.status
     ]
     shards = [
-        Shard(
+        _Shard(
             listing.root.resolve(),
             work.out,
             work.scratch / f"images-{start:09d}.parquet",
@@ -375,16 +369,16 @@ def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, 
         for start in range(0, len(intakes), COPIES_PER_SHARD)
     ]
     run_shards(work, shards, take_shard, size=lambda shard: len(shard.pictures), unit="images")
-    images = pl.concat([merge_parts([shard.part for shard in shards], FOLDER_SCHEMA), *without_file(plan, originals)])
-    placed = pictures_first(images, [image_id_of(row) for row in plan.rows if row.dealt])
+    images = pl.concat([merge_parts([shard.part for shard in shards], _FOLDER_SCHEMA), *_without_file(plan, originals)])
+    placed = _pictures_first(images, [_image_id_of(row) for row in plan.rows if row.dealt])
     write_table(work.out, IMAGES, placed)
-    done = outcome(placed, write_drops(work.out, others(listing, plan)), listing, naming, plan, same)
+    done = _outcome(placed, write_drops(work.out, others(listing, plan)), listing, naming, plan, same)
     moved = placed.join(images.select("image_id", before="repeat"), on="image_id").filter(status="ok")
     count = moved.filter(pl.col("repeat").ne_missing(pl.col("before"))).height
     return done if count == 0 else replace(done, notes={**done.notes, "moved_to_fill_batches": count})
 
 
-def pictures_first(images: pl.DataFrame, dealt: Sequence[str]) -> pl.DataFrame:
+def _pictures_first(images: pl.DataFrame, dealt: Sequence[str]) -> pl.DataFrame:
     """Deal the places of a prompt that nothing states out again: first to its pictures, then to what is none.
 
     One picture that cannot be read would else leave the batch of seven others incomplete.
@@ -397,13 +391,13 @@ def pictures_first(images: pl.DataFrame, dealt: Sequence[str]) -> pl.DataFrame:
     return pl.concat([images.filter(~free), holders])
 
 
-def without_file(plan: FolderPlan, originals: Mapping[int, str]) -> Iterator[pl.DataFrame]:
+def _without_file(plan: FolderPlan, originals: Mapping[int, str]) -> Iterator[pl.DataFrame]:
     """Give the rows that get no file in the new folder, some at a time."""
     places = [place for place, row in enumerate(plan.rows) if row.status]
-    for start in range(0, len(places), ROWS_AT_ONCE):
-        some = places[start : start + ROWS_AT_ONCE]
-        rows = [table_row(plan.rows[place], duplicate_of=originals.get(place)) for place in some]
-        yield pl.DataFrame(rows, schema=FOLDER_SCHEMA)
+    for start in range(0, len(places), _ROWS_AT_ONCE):
+        some = places[start : start + _ROWS_AT_ONCE]
+        rows = [_table_row(plan.rows[place], duplicate_of=originals.get(place)) for place in some]
+        yield pl.DataFrame(rows, schema=_FOLDER_SCHEMA)
 
 
 def others(listing: Listing, plan: FolderPlan) -> list[tuple[str | None, ...]]:
@@ -418,7 +412,7 @@ def others(listing: Listing, plan: FolderPlan) -> list[tuple[str | None, ...]]:
     ]
 
 
-def outcome(
+def _outcome(
     images: pl.DataFrame,
     drops: Mapping[str, int],
     listing: Listing,
@@ -435,9 +429,9 @@ def outcome(
             "guessed": naming.guessed,
             "files": dict(sorted(Counter(row.by for row in plan.rows if row.by and row.status != UNMATCHED).items())),
         },
-        "not_pictures": {kind: names[:SAMPLES] for kind, names in other_kinds(listing).items()},
-        "duplicates": duplicate_groups(plan, same),
-        "unmatched": [row.source for row in plan.with_status("unmatched")][:SAMPLES],
+        "not_pictures": {kind: names[:_SAMPLES] for kind, names in other_kinds(listing).items()},
+        "duplicates": _duplicate_groups(plan, same),
+        "unmatched": [row.source for row in plan.with_status("unmatched")][:_SAMPLES],
         "failures": dict(sorted(failures.items())),
         "columns_not_used": list(naming.listed.unused) if naming.listed else [],
         "findings": list(findings_of(plan, listing, failed=others.get("failed", 0))),
@@ -454,18 +448,15 @@ def other_kinds(listing: Listing) -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
-def duplicate_groups(plan: FolderPlan, same: Mapping[int, int]) -> dict[str, object]:
+def _duplicate_groups(plan: FolderPlan, same: Mapping[int, int]) -> dict[str, object]:
     """Say how many files repeat the bytes of another, and which."""
     groups: dict[int, list[int]] = defaultdict(list)
     for place, original in same.items():
         groups[original].append(place)
     if not groups:
         return {}
-    samples = [named(plan, group) for group in islice(groups.items(), SAMPLES)]
+    samples = [
+        [str(plan.rows[place].source) for place in [original, *places[:_SAMPLES]]]
+        for original, places in islice(groups.items(), _SAMPLES)
+    ]
     return {"files": len(same), "of": len(groups), "samples": samples}
-
-
-def named(plan: FolderPlan, group: tuple[int, list[int]]) -> list[str]:
-    """Name the files of a group, a few."""
-    original, places = group
-    return [str(plan.rows[place].source) for place in [original, *places[:SAMPLES]]]

@@ -30,31 +30,30 @@ from culturekit.llm.failures import shortened
 from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.models import habits_of, model_for
 
-ROWS_OF_A_JOB = 100
-ROOM_TO_THINK = 2048
-
-DEFAULT_SIZE = "1K"
-
-RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9", "1:4", "4:1", "1:8", "8:1")
-"""Shapes that Gemini models draw; the pixels of a shape differ between models."""
-
-SCALES: Mapping[str, float] = {"512": 0.5, "1K": 1, "2K": 2, "4K": 4}
+_ROWS_OF_A_JOB = 100
+_ROOM_TO_THINK = 2048
+_DEFAULT_SIZE = "1K"
+# shapes that Gemini models draw; the pixels of a shape differ between models
+_RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9", "1:4", "4:1", "1:8", "8:1")
+_SCALES: Mapping[str, float] = {"512": 0.5, "1K": 1, "2K": 2, "4K": 4}
+# sides are multiples of 16, so that a shape and a size are met only nearly; by how much, as a share
 STEP, SHAPE_SLACK, SCALE_SLACK = 16, 0.035, 0.06
-"""Sides are multiples of 16, so that a shape and a size are met only nearly; by how much, as a share."""
 
-THRESHOLDS = {
+_THRESHOLDS = {
     "low": "BLOCK_LOW_AND_ABOVE",
     "medium": "BLOCK_MEDIUM_AND_ABOVE",
     "high": "BLOCK_ONLY_HIGH",
     "none": "BLOCK_NONE",
 }
-CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
-DECLINED = {"STOP", "NO_IMAGE"}
-"""The model ended of its own accord, without an image; every other reason is a filter's."""
+_CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
+_DECLINED = {
+    "STOP",
+    "NO_IMAGE",
+}  # the model ended of its own accord, without an image; every other reason is a filter's
 
 
 @dataclass(frozen=True, slots=True)
-class GeminiImages:
+class _GeminiImages:
     """How the requests of one client look."""
 
     aspect_ratio: str = ""
@@ -69,25 +68,22 @@ class GeminiImages:
         return {name: value for name, value in config.items() if value}
 
     def prompt_options(self) -> dict[str, object]:
-        """Give what goes with every prompt."""
-        return {**self.image_config(), **({"safety": THRESHOLDS[self.safety]} if self.safety else {})}
+        return {**self.image_config(), **({"safety": _THRESHOLDS[self.safety]} if self.safety else {})}
 
 
-class GoogleImageClient(ImageClient, GoogleClient):
+class _GoogleImageClient(ImageClient, GoogleClient):
     """Asks one model for images."""
 
     def batches(self) -> BatchClient:
-        """Give the batches of this client."""
-        return GoogleImageBatches(self)
+        return _GoogleImageBatches(self)
 
 
-class GoogleImageBatches(GoogleBatches):
+class _GoogleImageBatches(GoogleBatches):
     """Batches whose results hold pictures, which are kept as they are read."""
 
-    limits = BatchLimits(rows=ROWS_OF_A_JOB, size=GoogleBatches.limits.size)
+    limits = BatchLimits(rows=_ROWS_OF_A_JOB, size=GoogleBatches.limits.size)
 
-    def __init__(self, client: GoogleImageClient) -> None:
-        """Take the client that keeps the pictures."""
+    def __init__(self, client: _GoogleImageClient) -> None:
         super().__init__(client)
         self.keeper = client
 
@@ -101,7 +97,7 @@ class GoogleImageBatches(GoogleBatches):
             yield result if result is None else replace(result, raw=self.keeper.kept(result.raw))
 
 
-def make(spec: Spec, size: str | None = None) -> GoogleImageClient:
+def make(spec: Spec, size: str | None = None) -> _GoogleImageClient:
     """Make the client; nothing is imported or sent yet. `size` is that of the plan, as width x height."""
     options = spec.read(GoogleImageOptions)
     base_url = GOOGLE.base_url(options.base_url)
@@ -112,15 +108,15 @@ def make(spec: Spec, size: str | None = None) -> GoogleImageClient:
             found=model,
             expected=f"a Gemini model that makes images, such as {model_for('image-google')}",
         )
-    settings = settings_of(model, options, size)
-    client = GoogleImageClient(
+    settings = _settings_of(model, options, size)
+    client = _GoogleImageClient(
         Identity("google-images", base_url, f"/{options.api_version}/models/{model}:generateContent", model),
         options,
         key=partial(GOOGLE.key, options.key_variable, base_url),
         connect=lambda secret: GoogleConnection(
             base_url, model, secret, api_version=options.api_version, seconds=options.timeout
         ),
-        written=WireFormat(partial(compose, settings=settings), body_as_it_is, partial(read, settings=settings)),
+        written=WireFormat(partial(compose, settings=settings), body_as_it_is, partial(_read, settings=settings)),
     )
     client.image_price = settings.price
     client.rewriter = options.rewriter or "unknown"
@@ -130,7 +126,7 @@ def make(spec: Spec, size: str | None = None) -> GoogleImageClient:
     return client
 
 
-def settings_of(model: str, options: GoogleImageOptions, size: str | None) -> GeminiImages:
+def _settings_of(model: str, options: GoogleImageOptions, size: str | None) -> _GeminiImages:
     """Choose what the SPEC leaves open; a size in pixels stands for a shape and a size of Google's."""
     ratio: str = options.aspect_ratio or ""
     large: str = options.image_size or ""
@@ -145,17 +141,12 @@ def settings_of(model: str, options: GoogleImageOptions, size: str | None) -> Ge
         model,
         provider="google",
         quality="standard",
-        size=size_of(large),
-        room=ROOM_TO_THINK if habits_of(model, "google").thinks else 0,
+        size=large or _DEFAULT_SIZE,
+        room=_ROOM_TO_THINK if habits_of(model, "google").thinks else 0,
     )
     # a model of one size refuses to be told one, so that the usual size is sent only where the SPEC states it
-    told = options.image_size or (large if large != DEFAULT_SIZE else "")
-    return GeminiImages(ratio, told, options.safety or "", price, send_seed=options.send_seed)
-
-
-def size_of(image_size: str) -> str:
-    """Name the size that is drawn where none is said."""
-    return image_size or DEFAULT_SIZE
+    told = options.image_size or (large if large != _DEFAULT_SIZE else "")
+    return _GeminiImages(ratio, told, options.safety or "", price, send_seed=options.send_seed)
 
 
 def shape_of_size(size: str) -> tuple[str, str]:
@@ -164,61 +155,57 @@ def shape_of_size(size: str) -> tuple[str, str]:
     How many pixels come back is for the model to decide, and read from the picture.
     """
     width, height = (int(side) for side in size.split("x"))
-    ratio, unlike = closest(width / height, {name: shape_of(name) for name in RATIOS})
-    large, apart = closest(math.sqrt(width * height) / 1024, SCALES)
+    ratio, unlike = _closest(width / height, {name: _shape_of(name) for name in _RATIOS})
+    large, apart = _closest(math.sqrt(width * height) / 1024, _SCALES)
     if unlike <= SHAPE_SLACK and apart <= SCALE_SLACK and width % STEP == height % STEP == 0:
         return ratio, large
     raise UsageError(
         "Gemini does not draw images of this size",
         found=size,
         expected="about as many pixels as 1024x1024, or a quarter, 4 or 16 times as many, in one of the shapes "
-        f"{', '.join(RATIOS)}, both sides multiples of {STEP}",
+        f"{', '.join(_RATIOS)}, both sides multiples of {STEP}",
         where="--size",
         hint="Or state aspect_ratio and image_size in the SPEC, which are sent as they are.",
     )
 
 
-def shape_of(ratio: str) -> float:
+def _shape_of(ratio: str) -> float:
     """Read a shape as width over height."""
     wide, _, high = ratio.partition(":")
     return int(wide) / int(high)
 
 
-def closest(value: float, named: Mapping[str, float]) -> tuple[str, float]:
+def _closest(value: float, named: Mapping[str, float]) -> tuple[str, float]:
     """Find the name whose number is closest, and how far away it is, as a share."""
     apart = {name: abs(math.log(value / number)) for name, number in named.items()}
     return min(apart.items(), key=lambda one: one[1])
 
 
-def compose(request: Request, settings: GeminiImages) -> Outgoing:
+def compose(request: Request, settings: _GeminiImages) -> Outgoing:
     """Write a call; what comes back is an image and no words."""
     config: dict[str, Any] = {"responseModalities": ["IMAGE"]}
     if settings.image_config():
         config["imageConfig"] = settings.image_config()
     if settings.send_seed:
-        config["seed"] = signed(int(str(request.data["seed"])))
+        seed = int(str(request.data["seed"]))
+        config["seed"] = seed - 2**32 if seed >= 2**31 else seed
     body: dict[str, Any] = {
         "contents": [{"role": "user", "parts": [{"text": request.data["prompt"]}]}],
         "generationConfig": config,
     }
     if settings.safety:
-        threshold = THRESHOLDS[settings.safety]
-        body["safetySettings"] = [{"category": f"HARM_CATEGORY_{name}", "threshold": threshold} for name in CATEGORIES]
+        threshold = _THRESHOLDS[settings.safety]
+        body["safetySettings"] = [{"category": f"HARM_CATEGORY_{name}", "threshold": threshold} for name in _CATEGORIES]
     most = 1 if settings.price is None else settings.price.most(1)
     return Outgoing(canonical_json(body), (), request.sample, most)
 
 
-def signed(seed: int) -> int:
-    """Write the 32 bits of a seed as Google takes them, with a sign."""
-    return seed - 2**32 if seed >= 2**31 else seed
-
-
-def read(raw: bytes, settings: GeminiImages) -> Reply:
+def _read(raw: bytes, settings: _GeminiImages) -> Reply:
     """Read a reply; an image that was filtered or declined comes as a 200 without one."""
     body = record(decoded(raw))
     candidates = records(body.get("candidates"))
     blocked = text(record(body.get("promptFeedback")).get("blockReason"))
-    made = [candidate for each in candidates for candidate in pictures_of(each)]
+    made = [candidate for each in candidates for candidate in _pictures_of(each)]
     told = told_usage(body.get("usageMetadata"), "")
     usage = told if settings.price is None else settings.price.counted(told, len(made))
     if made:
@@ -227,35 +214,34 @@ def read(raw: bytes, settings: GeminiImages) -> Reply:
         return reply_without("blocked", f"prompt: {blocked}", usage)
     if not candidates:
         return reply_without("unreadable", "no candidates in the reply" if body else why_no_object(raw))
-    return without_picture(candidates[0], usage)
+    return _without_picture(candidates[0], usage)
 
 
-def without_picture(candidate: Mapping[str, Any], usage: Usage) -> Reply:
+def _without_picture(candidate: Mapping[str, Any], usage: Usage) -> Reply:
     """Tell why a candidate has no picture."""
     reason = text(candidate.get("finishReason"))
-    said = shortened(" ".join(text(part.get("text")) for part in parts_of(candidate)).strip())
+    said = shortened(" ".join(text(part.get("text")) for part in _parts_of(candidate)).strip())
     why = ": ".join(filter(None, [reason, said or shortened(text(candidate.get("finishMessage")))]))
     if reason == "MAX_TOKENS":
         return reply_without("length", why, usage)
-    if reason in DECLINED:
+    if reason in _DECLINED:
         return reply_without("refusal", why, usage)
     if reason in ("", "FINISH_REASON_UNSPECIFIED"):
         return reply_without("refusal", said, usage) if said else reply_without("unreadable", "nothing, and no reason")
     return reply_without("blocked", why, usage)
 
 
-def parts_of(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _parts_of(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Give the parts of a candidate, its thoughts left out, among which are drafts of images."""
     parts = records(record(candidate.get("content")).get("parts"))
     return [part for part in parts if part.get("thought") is not True]
 
 
-def pictures_of(candidate: Mapping[str, Any]) -> list[Candidate]:
-    """Read the images of a candidate."""
+def _pictures_of(candidate: Mapping[str, Any]) -> list[Candidate]:
     ratings = records(candidate.get("safetyRatings"))
     safety = " ".join(
         f"{text(rating.get('category')).removeprefix('HARM_CATEGORY_')}={text(rating.get('probability'))}"
         for rating in ratings
     )
-    blobs = [record(part.get("inlineData") or part.get("inline_data")) for part in parts_of(candidate)]
+    blobs = [record(part.get("inlineData") or part.get("inline_data")) for part in _parts_of(candidate)]
     return [Candidate(text(blob["data"]), "", safety, "") for blob in blobs if text(blob.get("data")).startswith(KEPT)]

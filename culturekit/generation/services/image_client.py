@@ -23,7 +23,7 @@ from culturekit.llm.clients.remote_client import RemoteClient
 from culturekit.llm.prices import image_sizes, most_tokens, parse_price, rate_of
 from culturekit.llm.rows import Answered
 
-PICTURES = "pictures"
+_PICTURES = "pictures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class ImageClient(RemoteClient, ABC):
 
     def keep_in(self, journal: Path) -> PictureStore:
         """Keep pictures beside a journal from now on."""
-        self.store = PictureStore(journal / PICTURES)
+        self.store = PictureStore(journal / _PICTURES)
         return self.store
 
     def under_way(self, journal: Path) -> set[bytes]:
@@ -150,16 +150,14 @@ class ImageClient(RemoteClient, ABC):
         return raw if self.store is None else set_apart(raw, self.store)
 
 
+# the services that culturekit knows by name, as clients that images are bought through
 IMAGE_SERVICES: Registry[ImageClient] = Registry("backend", SERVICES)
-"""The services that culturekit knows by name, as clients that images are bought through."""
 
 
 # What is asked of a paid image model in one call, and what came of it, in the terms of the engine that asks.
 
-TASK = "images"
-
-Call = tuple[ImageRequest, ...]
-"""Images that one call asks for: slots of one prompt and repeat, side by side."""
+_TASK = "images"
+Call = tuple[ImageRequest, ...]  # images that one call asks for: slots of one prompt and repeat, side by side
 
 
 class Candidate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -198,7 +196,7 @@ def question_of(call: Call) -> Request:
     """
     first = call[0]
     data = {"prompt": first.text, "negative": first.negative_text or "", "n": len(call), "seed": first.seed}
-    return Request(TASK, "", data, Made, sample=first.seed)
+    return Request(_TASK, "", data, Made, sample=first.seed)
 
 
 URL = "url:"

@@ -29,16 +29,14 @@ from culturekit.llm.json_values import decoded, record, records, text, why_no_ob
 from culturekit.llm.models import habits_of, model_for
 from culturekit.llm.usage import stated_usage
 
-ENDPOINTS = {"images": "/images/generations", "responses": "/responses"}
-DEFAULT_SIZE = "1024x1024"
-ROWS_OF_A_JOB = 100
-"""Results hold whole pictures, and those of a job are read together."""
-
-SAID_OF_ITSELF = ("size", "quality", "background", "output_format")
+_ENDPOINTS = {"images": "/images/generations", "responses": "/responses"}
+_DEFAULT_SIZE = "1024x1024"
+_ROWS_OF_A_JOB = 100  # results hold whole pictures, and those of a job are read together
+_SAID_OF_ITSELF = ("size", "quality", "background", "output_format")
 
 
 @dataclass(frozen=True, slots=True)
-class ImageSettings:
+class _ImageSettings:
     """How the requests of one client look; `sent` goes with every prompt."""
 
     model: str
@@ -51,28 +49,25 @@ class ImageSettings:
         return images if self.price is None else self.price.most(images)
 
     def replied(self, body: Mapping[str, Any], candidates: list[Candidate], facts: Mapping[str, Any]) -> Reply:
-        """Write a reply that has pictures."""
         made = sum(bool(candidate.picture) for candidate in candidates)
         told = stated_usage(body.get("usage"), "", sent="input_tokens", came="output_tokens")
         usage = None if self.price is None else self.price.counted(told, made)
         return reply_with(candidates, text(body.get("model")), facts, usage or told)
 
 
-class OpenAIImageClient(ImageClient, OpenAIClient):
+class _OpenAIImageClient(ImageClient, OpenAIClient):
     """Asks one model for images."""
 
     def batches(self) -> BatchClient:
-        """Give the batches of this client."""
-        return OpenAIImageBatches(self)
+        return _OpenAIImageBatches(self)
 
 
-class OpenAIImageBatches(OpenAIBatches):
+class _OpenAIImageBatches(OpenAIBatches):
     """Batches whose results hold pictures, which are kept as they are read."""
 
-    limits = BatchLimits(rows=ROWS_OF_A_JOB, size=OpenAIBatches.limits.size)
+    limits = BatchLimits(rows=_ROWS_OF_A_JOB, size=OpenAIBatches.limits.size)
 
-    def __init__(self, client: OpenAIImageClient) -> None:
-        """Take the client that keeps the pictures."""
+    def __init__(self, client: _OpenAIImageClient) -> None:
         super().__init__(client)
         self.keeper = client
 
@@ -82,15 +77,15 @@ class OpenAIImageBatches(OpenAIBatches):
             yield result if result is None else replace(result, raw=self.keeper.kept(result.raw))
 
 
-def make(spec: Spec, size: str | None = None) -> OpenAIImageClient:
+def make(spec: Spec, size: str | None = None) -> _OpenAIImageClient:
     """Make the client; nothing is imported or sent yet. `size` is that of the plan, as width x height."""
     options = spec.read(OpenAIImageOptions)
     base_url = OPENAI.base_url(options.base_url)
     model = model_of(spec, model_for("image-openai"))
-    settings = settings_of(model, options, size)
-    compose, read = FORMATS[options.api]
-    endpoint = ENDPOINTS[options.api]
-    client = OpenAIImageClient(
+    settings = _settings_of(model, options, size)
+    compose, read = _FORMATS[options.api]
+    endpoint = _ENDPOINTS[options.api]
+    client = _OpenAIImageClient(
         Identity("openai-images", base_url, endpoint, model),
         options,
         key=partial(OPENAI.key, options.key_variable, base_url),
@@ -99,7 +94,7 @@ def make(spec: Spec, size: str | None = None) -> OpenAIImageClient:
     )
     client.image_price = settings.price
     client.per_call = options.n
-    client.rewriter = options.rewriter or rewriter_of(model, options)
+    client.rewriter = options.rewriter or ("on" if options.api == "responses" else habits_of(model, "openai").rewriter)
     client.seeds = None if options.send_seed else False
     client.sent_options = {**settings.sent, "api": options.api}
     client.filters = OPENAI.owns(base_url)
@@ -111,16 +106,11 @@ def body_as_it_is(outgoing: Outgoing) -> bytes:
     return outgoing.body
 
 
-def rewriter_of(model: str, options: OpenAIImageOptions) -> str:
-    """Say what is known of rewriting before any reply: the responses tool always does it."""
-    return "on" if options.api == "responses" else habits_of(model, "openai").rewriter
-
-
-def settings_of(model: str, options: OpenAIImageOptions, size: str | None) -> ImageSettings:
+def _settings_of(model: str, options: OpenAIImageOptions, size: str | None) -> _ImageSettings:
     """Choose what the SPEC leaves open, so that what is sent says all that decides a price."""
     if size is not None and options.size is not None and size != options.size:
         raise UsageError("two sizes are given", expected="--size or size= in the SPEC", found=f"{size} {options.size}")
-    chosen = size or options.size or DEFAULT_SIZE
+    chosen = size or options.size or _DEFAULT_SIZE
     quality = options.quality or habits_of(model, "openai").quality
     sent = {
         "size": chosen,
@@ -131,22 +121,14 @@ def settings_of(model: str, options: OpenAIImageOptions, size: str | None) -> Im
         "style": options.style,
         "response_format": options.response_format,
     }
-    return ImageSettings(
-        model,
-        {name: value for name, value in sent.items() if value is not None},
-        price_for(model, options, quality or "", chosen),
-        send_seed=options.send_seed,
-    )
+    # the responses API bills two models, so that its price per image must be stated
+    priced = options.api == "images" or options.image_price is not None
+    price = price_of_images(options, model, provider="openai", quality=quality or "", size=chosen) if priced else None
+    stated = {name: value for name, value in sent.items() if value is not None}
+    return _ImageSettings(model, stated, price, send_seed=options.send_seed)
 
 
-def price_for(model: str, options: OpenAIImageOptions, quality: str, size: str) -> ImagePrice | None:
-    """Find what an image costs; the responses API bills two models, so that its price per image must be stated."""
-    if options.api == "responses" and options.image_price is None:
-        return None
-    return price_of_images(options, model, provider="openai", quality=quality, size=size)
-
-
-def compose(request: Request, settings: ImageSettings) -> Outgoing:
+def compose(request: Request, settings: _ImageSettings) -> Outgoing:
     """Write a call of the images API."""
     count = int(str(request.data["n"]))
     body = {"model": settings.model, "prompt": request.data["prompt"], "n": count, **settings.sent}
@@ -155,21 +137,23 @@ def compose(request: Request, settings: ImageSettings) -> Outgoing:
     return Outgoing(canonical_json(body), (), request.sample, settings.most(count))
 
 
-def read(raw: bytes, settings: ImageSettings) -> Reply:
+def read(raw: bytes, settings: _ImageSettings) -> Reply:
     """Read a reply of the images API."""
     body = record(decoded(raw))
-    candidates = [candidate_of(item) for item in records(body.get("data"))]
+    candidates = [_candidate_of(item) for item in records(body.get("data"))]
     if not candidates:
         return reply_without("unreadable", "no images in the reply" if body else why_no_object(raw))
     if not any(candidate.picture for candidate in candidates):
         return reply_without("blocked", candidates[0].reason)
-    return settings.replied(body, candidates, {name: body[name] for name in SAID_OF_ITSELF if name in body})
+    return settings.replied(body, candidates, {name: body[name] for name in _SAID_OF_ITSELF if name in body})
 
 
-def candidate_of(item: Mapping[str, Any]) -> Candidate:
-    """Read one image of a reply."""
+def _candidate_of(item: Mapping[str, Any]) -> Candidate:
     picture, address = text(item.get("b64_json")), text(item.get("url"))
-    filtered = filtered_by(item.get("content_filter_results"))
+    results = item.get("content_filter_results")
+    filtered = " ".join(
+        sorted(name for name, found in record(results).items() if record(found).get("filtered") is True)
+    )
     revised = text(item.get("revised_prompt"))
     kept = next((name for name in (picture, address) if name.startswith(KEPT)), "")
     if kept or address:
@@ -180,12 +164,7 @@ def candidate_of(item: Mapping[str, Any]) -> Candidate:
     return Candidate("", revised, text(error.get("code")) or filtered, why)
 
 
-def filtered_by(results: object) -> str:
-    """Name the filters that struck, as Azure lists them."""
-    return " ".join(sorted(name for name, found in record(results).items() if record(found).get("filtered") is True))
-
-
-def compose_responses(request: Request, settings: ImageSettings) -> Outgoing:
+def _compose_responses(request: Request, settings: _ImageSettings) -> Outgoing:
     """Write a call of the responses API that must use the image tool."""
     body = {
         "model": settings.model,
@@ -197,7 +176,7 @@ def compose_responses(request: Request, settings: ImageSettings) -> Outgoing:
     return Outgoing(canonical_json(body), (), request.sample, settings.most(1))
 
 
-def read_responses(raw: bytes, settings: ImageSettings) -> Reply:
+def _read_responses(raw: bytes, settings: _ImageSettings) -> Reply:
     """Read a reply of the responses API: a call of the tool, or words in its place."""
     body = record(decoded(raw))
     output = records(body.get("output"))
@@ -205,7 +184,7 @@ def read_responses(raw: bytes, settings: ImageSettings) -> Reply:
     made = [item for item in calls if text(item.get("result")).startswith(KEPT)]
     if made:
         candidates = [Candidate(text(item["result"]), text(item.get("revised_prompt")), "", "") for item in made]
-        return settings.replied(body, candidates, {name: made[0][name] for name in SAID_OF_ITSELF if name in made[0]})
+        return settings.replied(body, candidates, {name: made[0][name] for name in _SAID_OF_ITSELF if name in made[0]})
     parts = [part for item in output for part in records(item.get("content"))]
     refused = " ".join(filter(None, (text(part.get("refusal")) for part in parts)))
     said = " ".join(filter(None, (text(part.get("text")) for part in parts)))
@@ -219,7 +198,7 @@ def read_responses(raw: bytes, settings: ImageSettings) -> Reply:
     return reply_without("unreadable", "no output in the reply" if body else why_no_object(raw))
 
 
-FORMATS: Mapping[str, tuple[Callable[..., Outgoing], Callable[..., Reply]]] = {
+_FORMATS: Mapping[str, tuple[Callable[..., Outgoing], Callable[..., Reply]]] = {
     "images": (compose, read),
-    "responses": (compose_responses, read_responses),
+    "responses": (_compose_responses, _read_responses),
 }

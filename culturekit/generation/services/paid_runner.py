@@ -71,16 +71,12 @@ from culturekit.llm.rows import Answered
 
 # Pictures that a reply names by address, fetched: bounded in size and time, checked in type, and never led inwards.
 
-MOVED = {301, 302, 303, 307, 308}
-TYPES = ("image/", "application/octet-stream", "binary/octet-stream")
-PIECE = 64 * 1024
-LONGEST_SILENCE = 10.0
-"""Seconds without a byte after which a host is given up."""
-
-FOUND = ".address"
-"""How the name of a file ends that says what an address brought."""
-
-PORTS = {"http": 80, "https": 443}
+_MOVED = {301, 302, 303, 307, 308}
+_TYPES = ("image/", "application/octet-stream", "binary/octet-stream")
+_PIECE = 64 * 1024
+_LONGEST_SILENCE = 10.0  # seconds without a byte after which a host is given up
+_FOUND = ".address"  # how the name of a file ends that says what an address brought
+_PORTS = {"http": 80, "https": 443}
 
 
 class Refused(Exception):
@@ -88,7 +84,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class _Place:
     """An address taken apart, and the number of the machine behind it, which was looked up once and checked."""
 
     scheme: str
@@ -117,12 +113,12 @@ class Fetched:
     reason: str = ""
 
 
-LIMITS = FetchLimits()
+_LIMITS = FetchLimits()
 
 
-def fetched(url: str, store: PictureStore, *, base_url: str, limits: FetchLimits = LIMITS) -> Fetched:
+def fetched(url: str, store: PictureStore, *, base_url: str, limits: FetchLimits = _LIMITS) -> Fetched:
     """Fetch a picture into a store, unless it is there; an address never appears in a reason: it may hold a secret."""
-    pointer = store.folder / f"{digest_bytes(url.encode('utf-8', 'replace'))}{FOUND}"
+    pointer = store.folder / f"{digest_bytes(url.encode('utf-8', 'replace'))}{_FOUND}"
     if pointer.is_file():
         known = pointer.read_text(encoding="ascii")
         if store.path(known).is_file():
@@ -132,7 +128,7 @@ def fetched(url: str, store: PictureStore, *, base_url: str, limits: FetchLimits
         if store.leaving.wait(limits.pause * 2 ** (attempt - 1) if attempt else 0.0):
             break
         try:
-            sha256 = store.put(content_of(url, base_url=base_url, limits=limits))
+            sha256 = store.put(_content_of(url, base_url=base_url, limits=limits))
         except Refused as error:
             return Fetched(reason=f"its address was not fetched: {error}")
         except (OSError, http.client.HTTPException) as error:
@@ -148,7 +144,7 @@ def name_of_break(error: BaseException) -> str:
     return str(error) if type(error) is ConnectionError else type(error).__name__
 
 
-def content_of(url: str, *, base_url: str, limits: FetchLimits) -> bytes:
+def _content_of(url: str, *, base_url: str, limits: FetchLimits) -> bytes:
     """Follow an address to its picture.
 
     Raises:
@@ -159,27 +155,27 @@ def content_of(url: str, *, base_url: str, limits: FetchLimits) -> bytes:
     until = time.monotonic() + limits.seconds
     for _ in range(limits.moves + 1):
         place = place_of(url, base_url=base_url)
-        answer = answer_of(place, until=until, limits=limits)
+        answer = _answer_of(place, until=until, limits=limits)
         if isinstance(answer, bytes):
             return answer
         url = urljoin(url, answer)
     raise Refused(f"it was sent on more than {limits.moves} times")
 
 
-def answer_of(place: Place, *, until: float, limits: FetchLimits) -> bytes | str:
+def _answer_of(place: _Place, *, until: float, limits: FetchLimits) -> bytes | str:
     """Ask one machine: the picture, or the address it sends on to."""
     connection = connected(place, until)
     try:
         connection.request("GET", place.path, headers={"Accept": "image/*", "User-Agent": "culturekit"})
         response = connection.getresponse()
-        if response.status in MOVED:
+        if response.status in _MOVED:
             return response.getheader("Location") or ""
         if response.status >= 500 or response.status in {408, 425, 429}:
             raise ConnectionError(f"status {response.status}")
         if response.status != 200:
             raise Refused(f"status {response.status}")
         kind = (response.getheader("Content-Type") or "").strip().lower()
-        if not kind.startswith(TYPES) or kind.startswith("image/svg"):
+        if not kind.startswith(_TYPES) or kind.startswith("image/svg"):
             raise Refused(f"it is no picture but {kind.partition(';')[0][:60] or 'of no stated type'}")
         return read_to_end(response, limits=limits)
     finally:
@@ -189,7 +185,7 @@ def answer_of(place: Place, *, until: float, limits: FetchLimits) -> bytes | str
 def read_to_end(response: http.client.HTTPResponse, *, limits: FetchLimits) -> bytes:
     """Read a picture to its end, within the limits."""
     parts, size = [], 0
-    while part := response.read1(PIECE):
+    while part := response.read1(_PIECE):
         parts.append(part)
         size += len(part)
         if size > limits.bytes:
@@ -200,16 +196,16 @@ def read_to_end(response: http.client.HTTPResponse, *, limits: FetchLimits) -> b
     return b"".join(parts)
 
 
-def connected(place: Place, until: float, *, silence: float = LONGEST_SILENCE) -> http.client.HTTPConnection:
+def connected(place: _Place, until: float, *, silence: float = _LONGEST_SILENCE) -> http.client.HTTPConnection:
     """Connect to the very number that was checked, whatever the name says by now.
 
-    `silence` is how many seconds may pass without a byte; connecting takes no longer than `LONGEST_SILENCE`.
+    `silence` is how many seconds may pass without a byte; connecting takes no longer than `_LONGEST_SILENCE`.
     """
-    left = min(max(until - time.monotonic(), 0.001), LONGEST_SILENCE)
+    left = min(max(until - time.monotonic(), 0.001), _LONGEST_SILENCE)
     connection = http.client.HTTPConnection(place.host, place.port, timeout=left)
     raw = socket.create_connection((place.number, place.port), timeout=left)
     try:
-        sock = trusted().wrap_socket(raw, server_hostname=place.host) if place.scheme == "https" else raw
+        sock = _trusted().wrap_socket(raw, server_hostname=place.host) if place.scheme == "https" else raw
     except BaseException:
         raw.close()
         raise
@@ -218,12 +214,11 @@ def connected(place: Place, until: float, *, silence: float = LONGEST_SILENCE) -
 
 
 @cache
-def trusted() -> ssl.SSLContext:
-    """Trust whom the system trusts."""
+def _trusted() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def place_of(url: str, *, base_url: str) -> Place:
+def place_of(url: str, *, base_url: str) -> _Place:
     """Look an address up, and make sure that it does not lead into a private network.
 
     A service on this machine may name addresses on this machine, and any service those of its own host and port; of
@@ -234,22 +229,22 @@ def place_of(url: str, *, base_url: str) -> Place:
     """
     try:
         parts, base = urlsplit(url), urlsplit(base_url)
-        host, port = parts.hostname or "", parts.port or PORTS.get(parts.scheme, 0)
-        own = (host, port) == (base.hostname, base.port or PORTS.get(base.scheme, 0))
+        host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
+        own = (host, port) == (base.hostname, base.port or _PORTS.get(base.scheme, 0))
     except ValueError:
         raise Refused("an address that cannot be read") from None
-    if parts.scheme not in PORTS or not host or parts.username or parts.password:
+    if parts.scheme not in _PORTS or not host or parts.username or parts.password:
         raise Refused("an address that is not https:// and a host")
     if not url.isascii() or any(char.isspace() or not char.isprintable() for char in url):
         raise Refused("an address with signs that belong in none")
     if parts.scheme == "http" and not own and not is_loopback(base_url):
         raise Refused("an address without encryption")
     path = parts.path or "/"
-    number = number_of(host, port, open_to_all=own or is_loopback(base_url))
-    return Place(parts.scheme, host, port, f"{path}?{parts.query}" if parts.query else path, number)
+    number = _number_of(host, port, open_to_all=own or is_loopback(base_url))
+    return _Place(parts.scheme, host, port, f"{path}?{parts.query}" if parts.query else path, number)
 
 
-def number_of(host: str, port: int, *, open_to_all: bool) -> str:
+def _number_of(host: str, port: int, *, open_to_all: bool) -> str:
     """Find the number of a host; every number it has must be a public one."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -273,25 +268,22 @@ def is_public(number: str) -> bool:
     return bool(checked.is_global and not checked.is_multicast and not checked.is_reserved)
 
 
-PAID_SCHEMA: Mapping[str, pl.DataType] = {
+# the columns of an images table that was bought; `source_sha256` is the picture as it came
+_PAID_SCHEMA: Mapping[str, pl.DataType] = {
     **IMAGES.schema,
     **{name: IMAGES.optional[name].dtype for name in ("concept", "country", "source_sha256")},
 }
-"""The columns of an images table that was bought; `source_sha256` is the picture as it came."""
 
-SUFFIXES = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
-ENDED = {"refused": "refused", "blocked": "filtered"}
-"""How a call that brought no image stands in the table; every other end is `failed`."""
-
+_SUFFIXES = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
+# how a call that brought no image stands in the table; every other end is `failed`
+_ENDED = {"refused": "refused", "blocked": "filtered"}
 CALLS_PER_PART = 100
-HANDS = 4
-"""Threads that read, fetch and place pictures while the next calls are under way."""
-
-DEFAULTS = LlmOptions()
+_HANDS = 4  # threads that read, fetch and place pictures while the next calls are under way
+_DEFAULTS = LlmOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class RowMaker:
+class _RowMaker:
     """Makes the rows of calls; it may do so in several threads at once."""
 
     out: Path
@@ -302,22 +294,22 @@ class RowMaker:
 
     def rows(self, call: Call, answered: Answered, at: float | None) -> list[dict[str, Any]]:
         """Give one row for each image that a call asked for."""
-        said = "; ".join(filter(None, [answered.detail, error_message(answered)]))
+        said = "; ".join(filter(None, [answered.detail, _error_message(answered)]))
         if not isinstance(answered.value, Made):
-            status = ENDED.get(answered.outcome, "failed")
+            status = _ENDED.get(answered.outcome, "failed")
             reason = said or answered.outcome
-            safety = (error_code(answered) or answered.detail) if status == "filtered" else None
+            safety = (_error_code(answered) or answered.detail) if status == "filtered" else None
             ended = {"status": status, "reason": reason, "safety": safety or None}
             return [{**self.row(request, at, {}), **ended} for request in call]
         made = answered.value
-        facts = {**self.client.sent_options, "n": len(call), **stated_facts(made)}
+        facts = {**self.client.sent_options, "n": len(call), **msgspec.json.decode(made.facts.encode())}
         if len(made.candidates) > len(call):
             facts["candidates"] = len(made.candidates)
         return [
             {
                 **self.row(request, at, facts),
                 "model_version": made.version or self.client.model,
-                **(self.bring_in(request, made.candidates[place]) if place < len(made.candidates) else missing(made)),
+                **(self.bring_in(request, made.candidates[place]) if place < len(made.candidates) else _missing(made)),
             }
             for place, request in enumerate(call)
         ]
@@ -361,8 +353,8 @@ class RowMaker:
             why = f"{picture.reason}: {picture.detail}" if picture.detail else picture.reason
             return {"status": "failed", "reason": f"paid for, but not read: {why}"}
         changed = picture.changed or other_colours(content, picture.format)
-        form = self.format if changed else SUFFIXES.get(picture.format, self.format)
-        stays = not changed and picture.format in SUFFIXES
+        form = self.format if changed else _SUFFIXES.get(picture.format, self.format)
+        stays = not changed and picture.format in _SUFFIXES
         relative = f"files/{folder_of_prompt(request.prompt_id)}/{request.repeat:04d}-{request.slot:02d}.{form}"
         to = self.out / relative
         if not stays:
@@ -382,13 +374,7 @@ class RowMaker:
         }
 
 
-def stated_facts(made: Made) -> dict[str, Any]:
-    """Read what a reply said of its images; it outweighs what was asked."""
-    facts: dict[str, Any] = msgspec.json.decode(made.facts.encode())
-    return facts
-
-
-def missing(made: Made) -> dict[str, Any]:
+def _missing(made: Made) -> dict[str, Any]:
     """Describe an image that a call asked for and did not bring."""
     told: Sequence[str] = sorted({candidate.reason for candidate in made.candidates if candidate.reason})
     count = len(made.candidates)
@@ -396,16 +382,15 @@ def missing(made: Made) -> dict[str, Any]:
     return {"status": "filtered", "reason": "; ".join([reason, *told]), "safety": "left out of the reply"}
 
 
-def error_message(answered: Answered) -> str:
+def _error_message(answered: Answered) -> str:
     """Read what an error said that closed a call."""
     if answered.outcome not in {"blocked", "invalid"} or not answered.raw:
         return ""
     error = read_error(answered.raw.encode("utf-8", "replace"))
-    return ": ".join(filter(None, [error_code(answered), error.message]))
+    return ": ".join(filter(None, [_error_code(answered), error.message]))
 
 
-def error_code(answered: Answered) -> str:
-    """Name the codes of an error that closed a call."""
+def _error_code(answered: Answered) -> str:
     if not answered.raw:
         return ""
     return " ".join(sorted(read_error(answered.raw.encode("utf-8", "replace")).codes))
@@ -424,7 +409,7 @@ def buy_images(
     *,
     model: str,
     seed: int,
-    llm: LlmOptions = DEFAULTS,
+    llm: LlmOptions = _DEFAULTS,
 ) -> Outcome:
     """Buy all images of a model, and write the table that lists them."""
     calls = planned_calls(prompts_path, plan, client, seed=seed)
@@ -438,39 +423,42 @@ def buy_images(
     if left:
         check_image_price(client)
         store = client.keep_in(work.out / JOURNAL)
-        maker = RowMaker(work.out, client, store, model, plan.format)
+        maker = _RowMaker(work.out, client, store, model, plan.format)
         with Journal(work.out / JOURNAL) as journal:
-            buy_parts(work, left, maker, journal, llm)
-    images = merge_parts(list(parts), PAID_SCHEMA)
+            _buy_parts(work, left, maker, journal, llm)
+    images = merge_parts(list(parts), _PAID_SCHEMA)
     write_table(work.out, IMAGES, images)
     made, drops = statuses_of(images)
     return Outcome({"images": images.height, "ok": made}, drops, {"traits": traits_of(images).noted()})
 
 
-def buy_parts(work: Work, left: dict[Path, list[Call]], maker: RowMaker, journal: Journal, llm: LlmOptions) -> None:
+def _buy_parts(work: Work, left: dict[Path, list[Call]], maker: _RowMaker, journal: Journal, llm: LlmOptions) -> None:
     """Buy the parts that are not there yet, one after the other; the engine runs ahead of them."""
     tag = run_tag(work)
     requests = [question_of(call) for some in left.values() for call in some]
     with (
-        closing(answers(maker.client, requests, work=work, llm=llm, journal=journal, tag=tag)) as answered,
-        hands_for(maker.store) as hands,
+        closing(_answers(maker.client, requests, work=work, llm=llm, journal=journal, tag=tag)) as answered,
+        _hands_for(maker.store) as hands,
     ):
         for path, some in left.items():
             waiting: list[Future[list[dict[str, Any]]]] = []
             for call, answer in zip(some, islice(answered, len(some)), strict=True):
-                at = arrived(maker.client, journal, question_of(call), answer, tag)
+                key = key_of(maker.client.identity, maker.client.compose(question_of(call)))
+                entries = journal.found([key], run=tag).get(key, [])
+                replies = [entry for entry in entries if entry.kind == "reply"] if answer.value is not None else entries
+                at = replies[-1].at if replies else None
                 maker.client.settled(question_of(call), answer)
                 waiting.append(hands.submit(maker.rows, call, answer, at))
                 work.progress.advance(len(call))
             rows = [row for future in waiting for row in future.result()]
-            save_parquet(pl.DataFrame(rows, schema=PAID_SCHEMA), path)
+            save_parquet(pl.DataFrame(rows, schema=_PAID_SCHEMA), path)
             seal_pictures(path, work.out, rows)
 
 
 @contextmanager
-def hands_for(store: PictureStore) -> Iterator[ThreadPoolExecutor]:
+def _hands_for(store: PictureStore) -> Iterator[ThreadPoolExecutor]:
     """Give threads that place pictures; when the run ends early, what they have not begun is left."""
-    with ThreadPoolExecutor(HANDS, "pictures") as hands:
+    with ThreadPoolExecutor(_HANDS, "pictures") as hands:
         try:
             yield hands
         except BaseException:
@@ -479,7 +467,7 @@ def hands_for(store: PictureStore) -> Iterator[ThreadPoolExecutor]:
             raise
 
 
-def answers(
+def _answers(
     client: ImageClient, requests: Sequence[Request], *, work: Work, llm: LlmOptions, journal: Journal, tag: str
 ) -> Generator[Answered]:
     """Answer calls in their order, one by one or in batches."""
@@ -491,11 +479,3 @@ def answers(
         yield from BatchRunner(client, client.batches(), journal, requests, options, tag, work.progress).answers()
         return
     yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)
-
-
-def arrived(client: ImageClient, journal: Journal, request: Request, answer: Answered, tag: str) -> float | None:
-    """Say when the reply that closed a call was written down; the journal says the same in every later run."""
-    key = key_of(client.identity, client.compose(request))
-    entries = journal.found([key], run=tag).get(key, [])
-    replies = [entry for entry in entries if entry.kind == "reply"] if answer.value is not None else entries
-    return replies[-1].at if replies else None

@@ -60,25 +60,19 @@ from culturekit.llm.json_values import decoded, record, text, why_no_object
 from culturekit.llm.redaction import Secret
 from culturekit.llm.rows import Answered
 
-JOBS = "jobs"
-"""The folder beside a journal that holds what was bought and is not in the journal yet, a file for each call."""
-
-SEEDS = frozenset({"seed", "seed31"})
-GIVEN = frozenset({"prompt", "negative", *SEEDS, "width", "height", "size"})
-"""What a body can name; a seed has 32 bits, of which not every service takes the first."""
-
-CALL = "call"
-"""What a header can name: it is the same for each try of one call, and another for any other."""
-
-PIXELS = frozenset({"width", "height", "size"})
-THREADS = 64
-SECONDS_OF_A_POLL = 30.0
-UNKNOWN_FOR = 30.0
-"""Seconds after its submission in which a service may say that it does not know a job."""
-
-LARGEST = FetchLimits(bytes=64 * 2**20)
-SIGN = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
-STEP = re.compile(r"(?P<name>[^.\[\]]+)|\[(?P<place>\d+|\*)\]")
+# the folder beside a journal that holds what was bought and is not in the journal yet, a file for each call
+_JOBS = "jobs"
+_SEEDS = frozenset({"seed", "seed31"})
+# what a body can name; a seed has 32 bits, of which not every service takes the first
+_GIVEN = frozenset({"prompt", "negative", *_SEEDS, "width", "height", "size"})
+_CALL = "call"  # what a header can name: it is the same for each try of one call, and another for any other
+_PIXELS = frozenset({"width", "height", "size"})
+_THREADS = 64
+_SECONDS_OF_A_POLL = 30.0
+_UNKNOWN_FOR = 30.0  # seconds after its submission in which a service may say that it does not know a job
+_LARGEST = FetchLimits(bytes=64 * 2**20)
+_SIGN = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+_STEP = re.compile(r"(?P<name>[^.\[\]]+)|\[(?P<place>\d+|\*)\]")
 
 
 def _checked_path(path: str) -> str:
@@ -107,9 +101,9 @@ def _checked_base_url(url: str) -> str:
     return normal_base_url(url)
 
 
-Thing = TypeVar("Thing")
-JsonPath = Annotated[str, AfterValidator(_checked_path)]
-Words = Annotated[tuple[str, ...], AfterValidator(not_empty)]
+_Thing = TypeVar("_Thing")
+_JsonPath = Annotated[str, AfterValidator(_checked_path)]
+_Words = Annotated[tuple[str, ...], AfterValidator(not_empty)]
 
 
 class Key(StrictModel):
@@ -130,7 +124,7 @@ class Submission(StrictModel):
     body: Annotated[dict[str, Any], AfterValidator(_typed)]
     encoding: Literal["json", "multipart"] = "json"
     headers: dict[str, str] = Field(default_factory=dict)
-    keep: dict[Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")], JsonPath] = Field(default_factory=dict)
+    keep: dict[Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")], _JsonPath] = Field(default_factory=dict)
 
 
 class Polling(StrictModel):
@@ -140,8 +134,8 @@ class Polling(StrictModel):
     """
 
     url: str
-    status: JsonPath
-    done: Words
+    status: _JsonPath
+    done: _Words
     refused: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     every: Annotated[float, Field(gt=0)] = 1.0
@@ -151,12 +145,12 @@ class Polling(StrictModel):
 class Result(StrictModel):
     """Where the pictures are, as addresses or base64; `url` is fetched for them where the last reply has none."""
 
-    images: JsonPath
+    images: _JsonPath
     url: str = ""
-    revised: JsonPath = ""
-    reason: JsonPath = ""
-    safe: JsonPath = ""
-    version: JsonPath = ""
+    revised: _JsonPath = ""
+    reason: _JsonPath = ""
+    safe: _JsonPath = ""
+    version: _JsonPath = ""
 
 
 class ImageServiceFile(StrictModel):
@@ -183,8 +177,8 @@ class ImageServiceFile(StrictModel):
         """Refuse a name in braces that nothing stands for."""
         kept = frozenset(self.submit.keep)
         parts: tuple[tuple[str, object, frozenset[str]], ...] = (
-            ("submit.body", self.submit.body, GIVEN),
-            ("submit.headers", self.submit.headers, frozenset({CALL})),
+            ("submit.body", self.submit.body, _GIVEN),
+            ("submit.headers", self.submit.headers, frozenset({_CALL})),
             ("submit.url", self.submit.url, frozenset()),
             ("poll.url", self.poll.url if self.poll else "", kept),
             ("result.url", self.result.url, kept),
@@ -216,11 +210,10 @@ class ImageServiceFile(StrictModel):
 
 
 def _names_in(value: object) -> set[str]:
-    """List the names in braces of a template."""
     if isinstance(value, dict | list):
         below = value.values() if isinstance(value, dict) else value
         return {name for part in below for name in _names_in(part)}
-    return set(SIGN.findall(value)) if isinstance(value, str) else set()
+    return set(_SIGN.findall(value)) if isinstance(value, str) else set()
 
 
 def _texts_in(value: object, name: str = "") -> Iterator[tuple[str, str]]:
@@ -240,13 +233,13 @@ def _filled(template: Any, known: Mapping[str, object]) -> Any:  # noqa: ANN401 
         return [_filled(value, known) for value in template]
     if not isinstance(template, str):
         return template
-    whole = SIGN.fullmatch(template)
-    return known[whole[1]] if whole else SIGN.sub(lambda sign: str(known[sign[1]]), template)
+    whole = _SIGN.fullmatch(template)
+    return known[whole[1]] if whole else _SIGN.sub(lambda sign: str(known[sign[1]]), template)
 
 
 def _changed(value: Any, path: str, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - any JSON value
     """Change what stands under a path, wherever it leads."""
-    step = STEP.match(path)
+    step = _STEP.match(path)
     if step is None:
         return change(value)
     rest, name, place = path[step.end() :].removeprefix("."), step["name"], step["place"]
@@ -283,15 +276,13 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
-    """What one exchange brought."""
-
+class _Came:
     status: int
     headers: Mapping[str, str]
     raw: bytes
 
 
-class ServiceClient(ImageClient):
+class _ServiceClient(ImageClient):
     """Asks one service for images, as its file says."""
 
     price_hint = "or as price: in the file"
@@ -311,12 +302,12 @@ class ServiceClient(ImageClient):
         self.file, self.size = file, size
         self.image_price, self.rewriter = price, file.rewriter
         names = _names_in(file.submit.body)
-        self.seeds, self.negatives = (None if names & SEEDS else False), "negative" in names
+        self.seeds, self.negatives = (None if names & _SEEDS else False), "negative" in names
         sent = {name: value for name, value in file.submit.body.items() if not _names_in(value)}
         self.sent_options = {**sent, "size": size} if size else sent
         self.decides = {"service_file": file.decides}
         self.jobs: Path | None = None
-        self.pool = ThreadPoolExecutor(THREADS, "service")
+        self.pool = ThreadPoolExecutor(_THREADS, "service")
 
     def ready(self) -> None:
         """Make sure that the key is there."""
@@ -341,12 +332,12 @@ class ServiceClient(ImageClient):
 
     def keep_in(self, journal: Path) -> PictureStore:
         """Keep pictures and jobs beside a journal from now on."""
-        self.jobs = journal / JOBS
+        self.jobs = journal / _JOBS
         return super().keep_in(journal)
 
     def under_way(self, journal: Path) -> set[bytes]:
         """List the keys of calls that are bought and not answered."""
-        return {bytes.fromhex(path.stem) for path in (journal / JOBS).glob("*.json")}
+        return {bytes.fromhex(path.stem) for path in (journal / _JOBS).glob("*.json")}
 
     def batches(self) -> BatchClient:
         """Refuse them.
@@ -361,7 +352,7 @@ class ServiceClient(ImageClient):
     async def close(self) -> None:
         """Let what is under way end; it keeps what it brings by itself."""
         self.pool.shutdown(wait=False)
-        self.pool = ThreadPoolExecutor(THREADS, "service")
+        self.pool = ThreadPoolExecutor(_THREADS, "service")
 
     async def send(self, outgoing: Outgoing) -> bytes:
         """Buy a call, unless it is bought, and give the raw reply that says how it ended; its pictures are on disk."""
@@ -374,7 +365,7 @@ class ServiceClient(ImageClient):
         raw = await self._ended(job, key, until)
         return await self._apart(partial(self._kept, raw))
 
-    async def _apart(self, do: Callable[[], Thing]) -> Thing:
+    async def _apart(self, do: Callable[[], _Thing]) -> _Thing:
         """Do something in a thread, which ends what it began also when nobody waits any more."""
         return await asyncio.get_running_loop().run_in_executor(self.pool, do)
 
@@ -403,15 +394,19 @@ class ServiceClient(ImageClient):
         return self.jobs / f"{key}.json"
 
     def _forget(self, key: str) -> None:
-        """Let go of a job."""
         self._path(key).unlink(missing_ok=True)
 
     def _submitted(self, outgoing: Outgoing, key: str, until: float) -> Job:
         """Buy a call; its reply is on disk before anybody looks into it."""
-        stated = {name: str(_filled(value, {CALL: key})) for name, value in self.file.submit.headers.items()}
+        stated = {name: str(_filled(value, {_CALL: key})) for name, value in self.file.submit.headers.items()}
         kind, content = "application/json", outgoing.body
         if self.file.submit.encoding == "multipart":
-            kind, content = f"multipart/form-data; boundary={key}", _as_form(outgoing.body, boundary=key)
+            parts = [
+                f'--{key}\r\nContent-Disposition: form-data; name="{quote(name)}"\r\n\r\n'.encode()
+                + (value.encode() if isinstance(value, str) else canonical_json(value))
+                for name, value in record(decoded(outgoing.body)).items()
+            ]
+            kind, content = f"multipart/form-data; boundary={key}", b"\r\n".join([*parts, f"--{key}--\r\n".encode()])
         headers = {"Content-Type": kind, **stated}
         url = self._address(self.file.submit.url, {})
         came = self._exchanged("POST", url, content, headers, until=until)
@@ -455,7 +450,7 @@ class ServiceClient(ImageClient):
             raise Failure(
                 "server",
                 f"the reply to the submission has no {lacking[0]}: correct submit.keep, and nothing is bought again; "
-                f"or delete {self._path(key).name} in journal/{JOBS} to buy the image once more",
+                f"or delete {self._path(key).name} in journal/{_JOBS} to buy the image once more",
                 status=200,
                 raw=job.reply,
             )
@@ -469,7 +464,7 @@ class ServiceClient(ImageClient):
             if isinstance(came, Failure):
                 if came.kind not in {"busy", "server", "timeout", "connection"} and came.status != 404:
                     raise came
-                if came.status == 404 and time.time() - job.at > UNKNOWN_FOR:
+                if came.status == 404 and time.time() - job.at > _UNKNOWN_FOR:
                     self._forget(key)
                     raise Failure("server", f"the service no longer knows the job: {came.detail}", raw=came.raw)
                 last, hint = came.detail, came.wait or 0.0
@@ -495,17 +490,15 @@ class ServiceClient(ImageClient):
             await asyncio.sleep(wait)
             pause = min(1.5 * pause, max(polling.longest, polling.every))
 
-    async def _looked(self, url: str, until: float) -> Came | Failure:
-        """Look at a job once."""
+    async def _looked(self, url: str, until: float) -> _Came | Failure:
         try:
-            soon = min(until, time.monotonic() + SECONDS_OF_A_POLL)
+            soon = min(until, time.monotonic() + _SECONDS_OF_A_POLL)
             came = await self._apart(partial(self._asked, url, soon))
         except Failure as failure:
             return failure
         return came if came.status in {200, 202} else failure_of(came.status, came.headers, came.raw)
 
-    def _asked(self, url: str, until: float) -> Came:
-        """Get an address of the service."""
+    def _asked(self, url: str, until: float) -> _Came:
         return self._exchanged("GET", url, None, {}, until=until)
 
     def _address(self, template: str, names: Mapping[str, object]) -> str:
@@ -514,8 +507,8 @@ class ServiceClient(ImageClient):
         Raises:
             Failure: it is another.
         """
-        whole = SIGN.fullmatch(template)
-        url = str(names[whole[1]]) if whole else SIGN.sub(lambda sign: quote(str(names[sign[1]]), safe=""), template)
+        whole = _SIGN.fullmatch(template)
+        url = str(names[whole[1]]) if whole else _SIGN.sub(lambda sign: quote(str(names[sign[1]]), safe=""), template)
         if not url.startswith(("http://", "https://")):
             url = f"{self.identity.base_url}/{url.lstrip('/')}"
         try:
@@ -535,7 +528,7 @@ class ServiceClient(ImageClient):
 
     def _exchanged(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], *, until: float
-    ) -> Came:
+    ) -> _Came:
         """Send one request and read its reply to the end, the key taken out of it.
 
         Raises:
@@ -552,7 +545,7 @@ class ServiceClient(ImageClient):
                 sent = True
                 connection.request(method, place.path, body=body, headers=told)
                 response = connection.getresponse()
-                raw = read_to_end(response, limits=LARGEST)
+                raw = read_to_end(response, limits=_LARGEST)
             finally:
                 connection.close()
         except Refused as error:
@@ -562,10 +555,9 @@ class ServiceClient(ImageClient):
         except (OSError, http.client.HTTPException) as error:
             raise Failure("connection", f"the connection broke ({name_of_break(error)})", sent=sent) from None
         names = {name.lower(): value for name, value in response.getheaders()}
-        return Came(response.status, names, self.without_key(raw))
+        return _Came(response.status, names, self.without_key(raw))
 
     def _composed(self, request: Request) -> Outgoing:
-        """Write a call."""
         width, _, height = self.size.partition("x")
         seed31 = int(str(request.data["seed"])) % 2**31
         pixels = {"size": self.size, "width": int(width or 0), "height": int(height or 0)}
@@ -604,16 +596,6 @@ class ServiceClient(ImageClient):
         return reply_with(candidates, _first(body, result.version), {}, Usage(0, len(candidates)))
 
 
-def _as_form(body: bytes, *, boundary: str) -> bytes:
-    """Write a body as a form, a part for each of its keys; what is no text is JSON there too."""
-    parts = [
-        f'--{boundary}\r\nContent-Disposition: form-data; name="{quote(name)}"\r\n\r\n'.encode()
-        + (value.encode() if isinstance(value, str) else canonical_json(value))
-        for name, value in record(decoded(body)).items()
-    ]
-    return b"\r\n".join([*parts, f"--{boundary}--\r\n".encode()])
-
-
 def _set_apart(held: object, store: PictureStore) -> object:
     """Keep a picture that a reply holds as base64; a name of kept bytes that came from outside is taken away."""
     if not isinstance(held, str) or held.startswith(("http://", "https://")):
@@ -632,13 +614,13 @@ def _no_connection(_: Secret | None) -> NoReturn:
     raise AssertionError("a service is asked without an SDK")
 
 
-def make(spec: Spec, size: str | None = None) -> ServiceClient:
+def make(spec: Spec, size: str | None = None) -> _ServiceClient:
     """Make the client of a file; nothing is sent yet. `size` is that of the plan, as width x height."""
     options = spec.read(ServiceImageOptions)
     if not spec.target:
         raise UsageError("service needs the file that describes it", expected="service:FILE.yaml")
     file = load_model(Path(spec.target).expanduser(), ImageServiceFile)
-    wanted = _names_in(file.submit.body) & PIXELS
+    wanted = _names_in(file.submit.body) & _PIXELS
     if size is not None and not wanted:
         raise UsageError("the size of these images is not for us to choose", where=spec.target, found=f"--size {size}",
                          hint="Its submit.body names none of {width}, {height} and {size}.")  # fmt: skip
@@ -649,4 +631,4 @@ def make(spec: Spec, size: str | None = None) -> ServiceClient:
     stated = options.image_price if options.image_price is not None else file.price
     source = "stated in the SPEC" if options.image_price is not None else file.price_source or spec.target
     price = None if stated is None else ImagePrice(Rate(0.0, stated * 1e6, source=source), 1, by_image=True)
-    return ServiceClient(file, replace(options, rpm=options.rpm or file.rpm), chosen, price=price)
+    return _ServiceClient(file, replace(options, rpm=options.rpm or file.rpm), chosen, price=price)

@@ -11,13 +11,12 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec
 from culturekit.core.schemas import CSPACE
 from culturekit.core.tables import read_table
-from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
+from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Numbers, Pull, Subject, draw
 
 # Which artifacts a simulated model draws from, and where it is drawn to: the looks of a few hubs, or countries.
@@ -39,19 +38,14 @@ class Pool:
     def __init__(self, rows: Sequence[Row], temperature: float) -> None:
         """Weigh the rows once; there is at least one."""
         self.rows = rows
-        self.cumulative = np.cumsum(weights(rows, temperature))
+        least = min((row.popularity for row in rows if row.popularity is not None), default=1.0)
+        popularity = np.array([least if row.popularity is None else row.popularity for row in rows])
+        most = popularity.max()
+        self.cumulative = np.cumsum(np.asarray((popularity / most) ** temperature) if most > 0 else np.ones(len(rows)))
 
     def draw(self, number: float) -> Row:
         """Draw a row by a number in [0, 1)."""
         return self.rows[int(self.cumulative.searchsorted(number * self.cumulative[-1], side="right"))]
-
-
-def weights(rows: Sequence[Row], temperature: float) -> NDArray[np.float64]:
-    """Weigh rows by popularity ** temperature; what has no popularity counts as the least popular."""
-    least = min((row.popularity for row in rows if row.popularity is not None), default=1.0)
-    popularity = np.array([least if row.popularity is None else row.popularity for row in rows])
-    most = popularity.max()
-    return np.asarray((popularity / most) ** temperature) if most > 0 else np.ones(len(rows))
 
 
 def rows_of(cspace: pl.DataFrame) -> Iterator[Row]:
@@ -66,11 +60,9 @@ def rows_of(cspace: pl.DataFrame) -> Iterator[Row]:
     yield from map(Row._make, cspace.select("artifact_id", "concept", "country", "popularity", place).iter_rows())
 
 
-PULL_NUMBERS = 2
-"""How many numbers decide the pulls on a picture: how far it gives in to its hub, and to another country."""
-
-DOMINANT = 2
-"""How many countries dominate where none are named; never more than half of them."""
+# how many numbers decide the pulls on a picture: how far it gives in to its hub, and to another country
+_PULL_NUMBERS = 2
+_DOMINANT = 2  # how many countries dominate where none are named; never more than half of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +82,7 @@ class Attraction:
         """Find the hubs of each concept and the artifacts of the dominant countries."""
         self.drawing = drawing
         rows = list(rows)
-        self.countries = drawing.drift_to or largest(rows)
+        self.countries = drawing.drift_to or _largest(rows)
         missing = sorted(set(self.countries) - {row.country for row in rows})
         if missing:
             raise UsageError(
@@ -116,7 +108,7 @@ class Attraction:
                 found=f"drift_to={','.join(self.countries)}",
                 expected="countries of which some artifacts are not",
             )
-        self.hubs = {concept: hubs_among(artifacts, drawing.hubs) for concept, artifacts in of_concept.items()}
+        self.hubs = {concept: _hubs_among(artifacts, drawing.hubs) for concept, artifacts in of_concept.items()}
         self.abroad = {concept: sorted(own.items()) for concept, own in dominant.items()}
 
     def pulls(self, row: Row, hub_number: float, drift_number: float) -> tuple[Pull, ...]:
@@ -158,16 +150,16 @@ def strength(knob: float, number: float) -> float:
     return yields / (yields + resists) if yields else 0.0
 
 
-def hubs_among(artifacts: Iterable[str], count: int) -> tuple[str, ...]:
+def _hubs_among(artifacts: Iterable[str], count: int) -> tuple[str, ...]:
     """Choose the hubs of a concept: the first by the SHA-256 of `hub ARTIFACT_ID`, never more than half."""
     ordered = sorted(artifacts, key=lambda artifact_id: hashlib.sha256(f"hub {artifact_id}".encode()).digest())
     return tuple(ordered[: min(count, len(ordered) // 2)])
 
 
-def largest(rows: Sequence[Row]) -> tuple[str, ...]:
+def _largest(rows: Sequence[Row]) -> tuple[str, ...]:
     """Name the countries with the most artifacts; of equals, those that come first by their code."""
     counts = Counter(country for _, country in {(row.artifact_id, row.country) for row in rows})
-    return tuple(sorted(counts, key=lambda country: (-counts[country], country))[: min(DOMINANT, len(counts) // 2)])
+    return tuple(sorted(counts, key=lambda country: (-counts[country], country))[: min(_DOMINANT, len(counts) // 2)])
 
 
 def chosen(name: str, count: int) -> int:
@@ -175,8 +167,8 @@ def chosen(name: str, count: int) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % count
 
 
+# how many numbers decide a choice: whether the model slips into a habit, whether it favours, and which row
 CHOICE_NUMBERS = 3
-"""How many numbers decide a choice: whether the model slips into a habit, whether it favours, and which row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +233,10 @@ class BiasedChoice:
         """Draw from the biased distribution over the rows of a concept, of one country where it is named."""
         slip, favour, pick = numbers
         if slip < self.bias.collapse:
-            modes = self.modes_of(concept, country)
+            key = (concept, country)
+            if key not in self.modes:
+                self.modes[key] = sorted(self.rows_of(concept, country), key=_shuffled)[: self.bias.modes]
+            modes = self.modes[key]
             return modes[int(pick * len(modes))] if modes else None
         pool = self.pool_of(concept, country, favoured=favour < self.bias.favour_strength)
         return pool.draw(pick) if pool else None
@@ -256,27 +251,19 @@ class BiasedChoice:
             self.pools[key] = Pool(rows, self.bias.temperature) if rows else None
         return self.pools[key]
 
-    def modes_of(self, concept: str, country: str | None) -> list[Row]:
-        """Give the few rows that a collapsed model draws, always the same."""
-        key = (concept, country)
-        if key not in self.modes:
-            self.modes[key] = sorted(self.rows_of(concept, country), key=shuffled)[: self.bias.modes]
-        return self.modes[key]
-
     def rows_of(self, concept: str, country: str | None) -> list[Row]:
         """Give the rows of a concept, of one country where it is named."""
         return [row for row in self.of_concept.get(concept, ()) if country in (None, row.country)]
 
 
-def shuffled(row: Row) -> bytes:
+def _shuffled(row: Row) -> bytes:
     """Give a key that orders rows by nothing that matters."""
     return hashlib.sha256(f"mode {row.artifact_id} {row.country}".encode()).digest()
 
 
-DRAWN = slice(1 + CHOICE_NUMBERS, 1 + CHOICE_NUMBERS + DRAWING_NUMBERS)
-"""Which numbers of a seed decide the drawing; the first is for culture-free pictures, the last for pulls."""
-
-Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
+# which numbers of a seed decide the drawing; the first is for culture-free pictures, the last for pulls
+_DRAWN = slice(1 + CHOICE_NUMBERS, 1 + CHOICE_NUMBERS + DRAWING_NUMBERS)
+_Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,15 +295,15 @@ class Options:
 
     temperature: Annotated[float, msgspec.Meta(ge=0, le=100)] = 1.0
     favour: str = ""
-    favour_strength: Share | None = None
-    collapse: Share = 0.0
+    favour_strength: _Share | None = None
+    collapse: _Share = 0.0
     modes: Annotated[int, msgspec.Meta(ge=1)] = 2
-    error: Share = 0.0
-    noise: Share = 0.0
-    confusability: Share = 0.0
-    hub_skew: Share = 0.0
+    error: _Share = 0.0
+    noise: _Share = 0.0
+    confusability: _Share = 0.0
+    hub_skew: _Share = 0.0
     hubs: Annotated[int, msgspec.Meta(ge=1)] = 3
-    drift: Share = 0.0
+    drift: _Share = 0.0
     drift_to: str = ""
     size: Annotated[int, msgspec.Meta(ge=16, le=1024)] = 64
     cspace: str = ""
@@ -340,7 +327,7 @@ class Options:
         return Drawing(self.hub_skew, self.hubs, self.drift, countries)
 
 
-class SimulatedBackend:
+class _SimulatedBackend:
     """Draws artifacts of a CSpace; a request's seed decides everything that its prompt leaves open."""
 
     version: str | None = "simulated-1"
@@ -357,46 +344,41 @@ class SimulatedBackend:
         size = next((request.width for request in requests if request.width), self.options.size)
         if not 16 <= size <= 1024 or any((request.height or size) != size for request in requests):
             return [Failure("failed", "simulated models draw squares of 16 to 1,024 pixels") for _ in requests]
-        numbers = [numbers_of_seed(request.seed) for request in requests]
+        numbers = [
+            np.random.default_rng(request.seed % 2**64).random(_DRAWN.stop + _PULL_NUMBERS) for request in requests
+        ]
         chosen = [self.choose(request, own) for request, own in zip(requests, numbers, strict=True)]
         shown = [place for place, subject in enumerate(chosen) if not isinstance(subject, Failure)]
         drawn = draw(
             [subject for subject in chosen if not isinstance(subject, Failure)],
-            np.array([numbers[place][DRAWN] for place in shown]).reshape(-1, DRAWING_NUMBERS),
+            np.array([numbers[place][_DRAWN] for place in shown]).reshape(-1, DRAWING_NUMBERS),
             size=size,
             confusability=self.options.confusability,
         )
         pictures = iter(drawn)
-        return [subject if isinstance(subject, Failure) else picture_of(subject, next(pictures)) for subject in chosen]
+        return [
+            subject
+            if isinstance(subject, Failure)
+            else Picture(
+                next(pictures),
+                seed_honoured=True,
+                truth_artifact_id=subject.artifact_id if subject else None,
+                truth_country=subject.country if subject else None,
+            )
+            for subject in chosen
+        ]
 
     def choose(self, request: ImageRequest, numbers: Numbers) -> Subject | Failure | None:
         """Decide what to draw; None is a culture-free picture."""
         row = self.choice.choose(request, numbers[1 : 1 + CHOICE_NUMBERS])
         if row is None:
-            return Failure("failed", f"the CSpace has nothing for this prompt: {asked_for(request)}")
+            named = {"artifact": request.artifact_id, "concept": request.concept, "country": request.country}
+            asked = ", ".join(f"{what} {name!r}" for what, name in named.items() if name)
+            asked = asked or "it names neither artifact nor concept"
+            return Failure("failed", f"the CSpace has nothing for this prompt: {asked}")
         if numbers[0] < self.options.noise:
             return None
-        return Subject(row.artifact_id, row.country, self.attraction.pulls(row, *numbers[DRAWN.stop :].tolist()))
-
-
-def numbers_of_seed(seed: int) -> Numbers:
-    """Draw the numbers that decide a picture: whether it is culture-free, the choice, the drawing, the pulls."""
-    return np.random.default_rng(seed % 2**64).random(DRAWN.stop + PULL_NUMBERS)
-
-
-def picture_of(subject: Subject | None, pixels: Pixels) -> Picture:
-    """Put a drawing and the truth about it together."""
-    if subject is None:
-        return Picture(pixels, seed_honoured=True)
-    return Picture(pixels, seed_honoured=True, truth_artifact_id=subject.artifact_id, truth_country=subject.country)
-
-
-def asked_for(request: ImageRequest) -> str:
-    """Say what a request names, for its failure."""
-    named = {"artifact": request.artifact_id, "concept": request.concept, "country": request.country}
-    return (
-        ", ".join(f"{what} {name!r}" for what, name in named.items() if name) or "it names neither artifact nor concept"
-    )
+        return Subject(row.artifact_id, row.country, self.attraction.pulls(row, *numbers[_DRAWN.stop :].tolist()))
 
 
 def make(spec: Spec, *, cspace: Path | None = None) -> ImageBackend:
@@ -410,7 +392,7 @@ def make(spec: Spec, *, cspace: Path | None = None) -> ImageBackend:
             hint="Add the option cspace=PATH, the path of a cspace.parquet.",
         )
     space = read_table(path, CSPACE)
-    return SimulatedBackend(options, BiasedChoice(space, options.bias), Attraction(rows_of(space), options.drawing))
+    return _SimulatedBackend(options, BiasedChoice(space, options.bias), Attraction(rows_of(space), options.drawing))
 
 
 # Which knob of a simulated model gives which accuracy: an error of the mapping that is chosen, not met.
@@ -420,17 +402,14 @@ def make(spec: Spec, *, cspace: Path | None = None) -> ImageBackend:
 # were fitted to four sets each of 100, 300, 1,000 and 3,000 artifacts; fresh sets are measured against them by
 # `python benchmarks/recognition.py --full`, and docs/simulated-models.md shows what comes of it.
 
-Dial: TypeAlias = Literal["confusability", "hub_skew", "drift"]
-"""The knobs that make pictures hard to map."""
-
+Dial: TypeAlias = Literal["confusability", "hub_skew", "drift"]  # the knobs that make pictures hard to map
+# log odds of a right match among 1,000 artifacts at confusability 0.5; their change with the logarithm of the number of
+# artifacts, with confusability, and with the square of its distance from 0.5
 ALIKE_AT_HALF, ALIKE_PER_SIZE, ALIKE_SLOPE, ALIKE_BEND = 2.511, -0.65, -30.21, 21.64
-"""Log odds of a right match among 1,000 artifacts at confusability 0.5; their change with the logarithm of the
-number of artifacts, with confusability, and with the square of its distance from 0.5."""
 
-RESISTANCE: Mapping[Dial, tuple[float, float]] = {"hub_skew": (-0.187, -0.0337), "drift": (-0.212, -0.0332)}
-"""Logarithm of the odds at which a pull turns a match, among 1,000 artifacts; its change with the logarithm of
-their number. Without a third artifact that comes between it would be 0."""
-
+# logarithm of the odds at which a pull turns a match, among 1,000 artifacts; its change with the logarithm of their
+# number. Without a third artifact that comes between it would be 0.
+_RESISTANCE: Mapping[Dial, tuple[float, float]] = {"hub_skew": (-0.187, -0.0337), "drift": (-0.212, -0.0332)}
 LEAST_ACCURACY, MOST_ACCURACY = 0.6, 0.97
 FEWEST, MOST = 100, 10_000
 
@@ -444,10 +423,10 @@ def knob_for(dial: Dial, accuracy: float, *, artifacts: int, drawn: float = 1.0)
         artifacts: How many artifacts the index holds, from 100 to 10,000.
         drawn: What share of the pictures the knob can draw away at all, see `drawn_share`.
     """
-    check_range("accuracy", accuracy, LEAST_ACCURACY, MOST_ACCURACY)
-    check_range("artifacts", artifacts, FEWEST, MOST)
+    _check_range("accuracy", accuracy, LEAST_ACCURACY, MOST_ACCURACY)
+    _check_range("artifacts", artifacts, FEWEST, MOST)
     if dial == "confusability":
-        missing = alike_at_half(artifacts) - math.log(accuracy / (1 - accuracy))
+        missing = _alike_at_half(artifacts) - math.log(accuracy / (1 - accuracy))
         root = math.sqrt(ALIKE_SLOPE**2 - 4 * ALIKE_BEND * missing)
         return 0.5 + (-ALIKE_SLOPE - root) / (2 * ALIKE_BEND)
     wrong = (1 - accuracy) / drawn if drawn > 1 - accuracy else 1.0
@@ -456,16 +435,16 @@ def knob_for(dial: Dial, accuracy: float, *, artifacts: int, drawn: float = 1.0)
             f"{dial} cannot bring the accuracy down to {accuracy}",
             expected=f"more than {max(0.0, 1 - drawn):.2f}, the share of pictures that it cannot draw away",
         )
-    return wrong * resistance(dial, artifacts) / (1 - wrong + wrong * resistance(dial, artifacts))
+    return wrong * _resistance(dial, artifacts) / (1 - wrong + wrong * _resistance(dial, artifacts))
 
 
 def accuracy_at(dial: Dial, knob: float, *, artifacts: int, drawn: float = 1.0) -> float:
     """Give the accuracy that a knob leaves; the inverse of `knob_for`, and good in the same range."""
-    check_range("artifacts", artifacts, FEWEST, MOST)
+    _check_range("artifacts", artifacts, FEWEST, MOST)
     if dial == "confusability":
         beyond = knob - 0.5
-        return 1 / (1 + math.exp(-(alike_at_half(artifacts) + beyond * (ALIKE_SLOPE + ALIKE_BEND * beyond))))
-    return 1 - drawn * knob / (knob + resistance(dial, artifacts) * (1 - knob)) if knob else 1.0
+        return 1 / (1 + math.exp(-(_alike_at_half(artifacts) + beyond * (ALIKE_SLOPE + ALIKE_BEND * beyond))))
+    return 1 - drawn * knob / (knob + _resistance(dial, artifacts) * (1 - knob)) if knob else 1.0
 
 
 def drawn_share(dial: Dial, cspace: pl.DataFrame, *, hubs: int = 3, drift_to: tuple[str, ...] = ()) -> float:
@@ -480,18 +459,18 @@ def drawn_share(dial: Dial, cspace: pl.DataFrame, *, hubs: int = 3, drift_to: tu
     return sum(away[dial](row.artifact_id, row.concept) for row in rows) / max(len(rows), 1)
 
 
-def alike_at_half(artifacts: int) -> float:
+def _alike_at_half(artifacts: int) -> float:
     """Give the log odds of a right match at confusability 0.5."""
     return ALIKE_AT_HALF + ALIKE_PER_SIZE * math.log(artifacts / 1000)
 
 
-def resistance(dial: Dial, artifacts: int) -> float:
+def _resistance(dial: Dial, artifacts: int) -> float:
     """Give the odds at which a pull turns a match."""
-    level, per_size = RESISTANCE[dial]
+    level, per_size = _RESISTANCE[dial]
     return math.exp(level + per_size * math.log(artifacts / 1000))
 
 
-def check_range(name: str, value: float, least: float, most: float) -> None:
+def _check_range(name: str, value: float, least: float, most: float) -> None:
     """Refuse what lies outside the range in which the curves were measured."""
     if not least <= value <= most:
         raise UsageError(

@@ -38,9 +38,8 @@ from culturekit.generation.folder.folder_detection import (
 from culturekit.generation.folder.folder_listing import Listing, list_folder
 from culturekit.generation.folder.folder_plan import FolderPlan, Layout, plan_folder
 from culturekit.generation.folder.folder_run import Handling, content_of, hashed, take_folder
-from culturekit.generation.held_runner import Pace
 from culturekit.generation.picture_store import Maker
-from culturekit.generation.runner import ImagePlan, generate, pilot
+from culturekit.generation.runner import ImagePlan, Pace, generate, pilot
 from culturekit.generation.services.image_client import (
     IMAGE_SERVICES,
     ImageClient,

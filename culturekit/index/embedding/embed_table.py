@@ -13,31 +13,28 @@ from pydantic import Field
 from culturekit.core.arrays import save_rows
 from culturekit.core.atomic import raise_system_error
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.schemas import IMAGES, VECTOR_IDS
+from culturekit.core.schemas import IMAGES
 from culturekit.core.spreadsheet_cells import read_csv_texts
 from culturekit.core.stage_command import Typed
-from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.tables import read_table, write_drops
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import embed_texts
+from culturekit.index.embedding.embedding_encoders import ROWS_AT_ONCE, embed_texts, save_vectors
 from culturekit.index.encoder import ENCODERS
 
-KNOWN = (
+# pairs of id and text that are found without being named: of prompts, of any table, of captions, and of phrases, which
+# are their own ids; those that a model extracted are the items of judgments
+_KNOWN = (
     ("prompt_id", "text"), ("id", "text"), ("id", "caption"),
     ("token", "token"), ("phrase", "phrase"), ("item", "item"),
 )  # fmt: skip
-"""Pairs of id and text that are found without being named: of prompts, of any table, of captions, and of phrases, which
-are their own ids; those that a model extracted are the items of judgments."""
 
-EMPTY = "empty text"
-
-COCO = {"id": pl.Int64, "caption": pl.String}
-LINES = {"id": pl.String, "text": pl.String}
-
-SAMPLES = 5
-ROWS_AT_ONCE = 16_384
-STAGE = "embed"
-NO_PICTURE = "image without a picture"
+_EMPTY = "empty text"
+_COCO = {"id": pl.Int64, "caption": pl.String}
+_LINES = {"id": pl.String, "text": pl.String}
+_SAMPLES = 5
+_STAGE = "embed"
+_NO_PICTURE = "image without a picture"
 
 
 class CocoCaption(msgspec.Struct, frozen=True):
@@ -69,19 +66,19 @@ USUAL = TextColumns()
 
 
 @dataclass(slots=True)
-class TextsFound:
+class _TextsFound:
     """Texts by id, and id, reason and detail of what has none."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     left_out: list[tuple[str, str, str | None]] = field(default_factory=list)
 
 
-def texts_of(paths: Sequence[Path], columns: TextColumns, *, required: bool = True) -> TextsFound:
+def texts_of(paths: Sequence[Path], columns: TextColumns, *, required: bool = True) -> _TextsFound:
     """Read texts from tables, in the order of their ids; an id stands for one text wherever it appears."""
     texts: dict[str, str] = {}
     empty: dict[str, str | None] = {}
     for path in paths:
-        for key, text in rows_of(path, columns):
+        for key, text in _rows_of(path, columns):
             if text is None or not text.strip():
                 empty.setdefault(key, None)
             elif texts.setdefault(key, text) != text:
@@ -93,11 +90,11 @@ def texts_of(paths: Sequence[Path], columns: TextColumns, *, required: bool = Tr
                 )
     if required and not texts:
         raise UsageError("there is no text to embed", where=", ".join(map(str, paths)))
-    left_out: list[tuple[str, str, str | None]] = [(key, EMPTY, None) for key in sorted(empty) if key not in texts]
-    return TextsFound({key: texts[key] for key in sorted(texts)}, left_out)
+    left_out: list[tuple[str, str, str | None]] = [(key, _EMPTY, None) for key in sorted(empty) if key not in texts]
+    return _TextsFound({key: texts[key] for key in sorted(texts)}, left_out)
 
 
-def rows_of(path: Path, columns: TextColumns) -> list[tuple[str, str | None]]:
+def _rows_of(path: Path, columns: TextColumns) -> list[tuple[str, str | None]]:
     """Read id and text of every row."""
     table = opened(path)
     key, text = chosen(path, table.columns, columns)
@@ -117,10 +114,12 @@ def opened(path: Path) -> pl.DataFrame:
             return read_csv_texts(path)
         if suffix == ".json":
             listed = msgspec.json.decode(path.read_bytes(), type=CocoFile).annotations
-            return pl.DataFrame([(one.id, one.caption) for one in listed], schema=COCO, orient="row")
+            return pl.DataFrame([(one.id, one.caption) for one in listed], schema=_COCO, orient="row")
         if suffix == ".txt":
             lines = path.read_text(encoding="utf-8").splitlines()
-            return pl.DataFrame({"id": list(map(str, range(1, len(lines) + 1))), "text": lines}, schema_overrides=LINES)
+            return pl.DataFrame(
+                {"id": list(map(str, range(1, len(lines) + 1))), "text": lines}, schema_overrides=_LINES
+            )
         return pl.read_ndjson(path) if suffix in {".jsonl", ".ndjson"} else pl.read_parquet(path)
     except (pl.exceptions.PolarsError, msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
         raise_system_error(error, path)
@@ -130,7 +129,7 @@ def opened(path: Path) -> pl.DataFrame:
 
 def chosen(path: Path, names: Sequence[str], columns: TextColumns) -> tuple[str, str]:
     """Decide which columns are id and text."""
-    usual = next(((key, text) for key, text in KNOWN if {key, text} <= set(names)), ("", ""))
+    usual = next(((key, text) for key, text in _KNOWN if {key, text} <= set(names)), ("", ""))
     key, text = columns.key or usual[0], columns.text or usual[1]
     if columns.text and not columns.key and key not in names:
         key = text
@@ -138,7 +137,7 @@ def chosen(path: Path, names: Sequence[str], columns: TextColumns) -> tuple[str,
         raise UsageError(
             "the table has no such columns of ids and texts",
             where=str(path),
-            expected=" or ".join(f"{one} and {other}" if one != other else one for one, other in KNOWN)
+            expected=" or ".join(f"{one} and {other}" if one != other else one for one, other in _KNOWN)
             if not (columns.key or columns.text)
             else f"{key or 'an id column'} and {text or 'a text column'}",
             found=", ".join(names),
@@ -164,8 +163,7 @@ class EmbedSource:
         Field(description="Texts instead: a table, COCO's JSON, or a file with one a line; may be repeated."),
     ] = ()
     columns: TextColumns = USUAL
-    required: bool = True
-    """Whether tables without any text are refused; else there are no vectors."""
+    required: bool = True  # whether tables without any text are refused; else there are no vectors
 
     def __post_init__(self) -> None:
         """Take either images or texts."""
@@ -190,60 +188,47 @@ class EmbedSource:
 def embed_table(work: Work, source: EmbedSource, encoder: str) -> Outcome:
     """Write `vectors.npy` and `ids.parquet`, and what has no vector."""
     done = (
-        embed_texts_of(work, source, encoder)
+        _embed_texts_of(work, source, encoder)
         if source.images is None
-        else embed_images_of(work, source.images, encoder)
+        else _embed_images_of(work, source.images, encoder)
     )
     made = ENCODERS.kept(encoder)
     notes = {"encoder": encoder, "identity": made.identity.as_options(), "caveat": made.caveat, **done.notes}
     return Outcome({**done.counts, "drops": sum(done.drops.values())}, done.drops, notes)
 
 
-def embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
+def _embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
     """Embed the pictures of a table; the ids are image ids."""
     images = read_table(path, IMAGES).sort("image_id")
     ready = images.filter(pl.col("status") == "ok")
     answer = embed(ready, path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
-    save(work.out / "vectors.npy", answer.vectors)
-    if answer.probabilities is not None:
-        save(work.out / "probabilities.npy", answer.probabilities)
-    write_ids(work.out, answer.kept["image_id"].to_list())
+    save_vectors(work.out, answer.vectors, answer.kept["image_id"].to_list())
+    if (seen := answer.probabilities) is not None:
+        parts = (seen[start : start + ROWS_AT_ONCE] for start in range(0, len(seen), ROWS_AT_ONCE))
+        save_rows(work.out / "probabilities.npy", parts, shape=seen.shape, dtype=np.float32)
     without = images.filter(pl.col("status") != "ok").select("image_id", "status", "reason").iter_rows()
-    rows = [(image, NO_PICTURE, reason or status) for image, status, reason in without]
-    drops = write_drops(work.out, drop_rows([*rows, *answer.unreadable.iter_rows()]))
+    rows = [(image, _NO_PICTURE, reason or status) for image, status, reason in without]
+    drops = write_drops(work.out, _drop_rows([*rows, *answer.unreadable.iter_rows()]))
     if answer.kept.is_empty() and not work.in_run:
         raise NothingScored.because("no image can be embedded", drops, where=str(path))
     different = answer.kept["sha256"].n_unique()
     return Outcome({"ids": answer.kept.height, "different": different}, drops, {"of": "images"})
 
 
-def embed_texts_of(work: Work, source: EmbedSource, encoder: str) -> Outcome:
-    """Embed the texts of tables."""
+def _embed_texts_of(work: Work, source: EmbedSource, encoder: str) -> Outcome:
     found = texts_of(source.texts, source.columns, required=source.required)
     texts = list(found.texts.values()) or ["-"]  # without a text, one is read for the width of its vector alone
     vectors, long = embed_texts(texts, encoder, work.scratch, progress=work.progress)
-    save(work.out / "vectors.npy", vectors[: len(found.texts)])
-    write_ids(work.out, list(found.texts))
-    drops = write_drops(work.out, drop_rows(found.left_out))
+    save_vectors(work.out, vectors[: len(found.texts)], list(found.texts))
+    drops = write_drops(work.out, _drop_rows(found.left_out))
     notes: dict[str, Any] = {"of": "texts", "texts_too_long": len(long)}
     if long:
         ids = list(found.texts)
-        notes["samples_too_long"] = [ids[one.place] for one in long[:SAMPLES]]
+        notes["samples_too_long"] = [ids[one.place] for one in long[:_SAMPLES]]
         notes["context"] = long[0].most
     return Outcome({"ids": len(found.texts), "different": len(set(found.texts.values()))}, drops, notes)
 
 
-def save(path: Path, array: Any) -> None:  # noqa: ANN401 - an array of any kind of float
-    """Copy an array into the folder, a few rows at a time."""
-    parts = (array[start : start + ROWS_AT_ONCE] for start in range(0, len(array), ROWS_AT_ONCE))
-    save_rows(path, parts, shape=array.shape, dtype=np.float32)
-
-
-def write_ids(out: Path, ids: Sequence[str]) -> None:
-    """Say what each row of the vectors belongs to."""
-    write_table(out, VECTOR_IDS, pl.DataFrame({"row": range(len(ids)), "id": ids}, schema=VECTOR_IDS.schema))
-
-
-def drop_rows(left_out: Sequence[tuple[str, str, str | None]]) -> list[tuple[str | None, ...]]:
+def _drop_rows(left_out: Sequence[tuple[str, str, str | None]]) -> list[tuple[str | None, ...]]:
     """Say what has no vector, and why."""
-    return [(key, None, STAGE, reason, detail) for key, reason, detail in left_out]
+    return [(key, None, _STAGE, reason, detail) for key, reason, detail in left_out]

@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -28,8 +28,14 @@ from culturekit.core.pictures.picture_files import (
     NoPicture,
     read_bytes_inside,
 )
-from culturekit.core.pictures.picture_formats import BrokenPicture, CostlyPicture, facts_of, format_of
-from culturekit.core.pictures.picture_reading import Pixels, picture_from
+from culturekit.core.pictures.picture_reading import (
+    BrokenPicture,
+    CostlyPicture,
+    Pixels,
+    facts_of,
+    format_of,
+    picture_from,
+)
 from culturekit.core.stage_folder import hold, is_sealed, seal
 from culturekit.core.tables import save_parquet
 from culturekit.core.work import Engine, Progress
@@ -38,35 +44,24 @@ from culturekit.index.encoder import ImageEncoder, Prepared, Vectors
 
 # How many decoded pictures are in memory at once: few large ones or many small ones.
 
-BUDGET = 224 * 2**20
-"""Bytes that pictures may take together in one process; one that needs more is decoded alone."""
-
-FILES = 32 * 2**20
-"""Bytes of files that may be looked at together, before there is memory for their pictures."""
-
-LARGE_FILE = 16 * 2**20
-"""A file of more bytes is not even read beside others."""
-
-SMALL_FILE = 2 * 2**20
-"""A file of more bytes is read once more when there is memory for its picture, rather than kept until then."""
-
-HEAVY = 96 * 2**20
-"""A picture that needs more is decoded by one process at a time."""
-
+_BUDGET = 224 * 2**20  # bytes that pictures may take together in one process; one that needs more is decoded alone
+_FILES = 32 * 2**20  # bytes of files that may be looked at together, before there is memory for their pictures
+_LARGE_FILE = 16 * 2**20  # a file of more bytes is not even read beside others
+# a file of more bytes is read once more when there is memory for its picture, rather than kept until then
+_SMALL_FILE = 2 * 2**20
+HEAVY = 96 * 2**20  # a picture that needs more is decoded by one process at a time
+# bytes a pixel: as the decoder fills them, as an array, and as the copy that is brought to an encoder's size
 DECODED, PIXELS, COPY = 4, 3, 4
-"""Bytes a pixel: as the decoder fills them, as an array, and as the copy that is brought to an encoder's size."""
 
 
-class Gate(Protocol):
+class _Gate(Protocol):
     """Lets a picture be decoded when there is memory for it."""
 
     def reading(self, size: int) -> AbstractContextManager[None]:
         """Wait until a file of that many bytes may be looked at."""
-        ...
 
     def holding(self, size: int) -> AbstractContextManager[None]:
         """Wait until there is room for that many bytes, and take it for a block."""
-        ...
 
 
 class Room:
@@ -94,12 +89,11 @@ class Room:
                 self.freed.notify_all()
 
 
-class SharedMemory:
+class _SharedMemory:
     """What the threads of a process may take for files that are looked at, and for pictures that are decoded."""
 
     def __init__(self) -> None:
-        """Start with all of it free."""
-        self.files, self.pictures = Room(FILES), Room(BUDGET)
+        self.files, self.pictures = Room(_FILES), Room(_BUDGET)
 
     def reading(self, size: int) -> AbstractContextManager[None]:
         """Wait until there is room to look at a file."""
@@ -146,8 +140,8 @@ def memory_for(content: bytes) -> int:
 
 # Pictures from files: the pixels an image table promises, or a reason.
 
-NOT_AS_PROMISED = {ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED}
-"""The folder is not what its table says, which no report of single images should hide."""
+# the folder is not what its table says, which no report of single images should hide
+_NOT_AS_PROMISED = {ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED}
 
 
 def try_picture(root: Path, relative: str, *, sha256: str) -> Pixels | NoPicture:
@@ -156,14 +150,14 @@ def try_picture(root: Path, relative: str, *, sha256: str) -> Pixels | NoPicture
     Raises:
         IntegrityError: the file is missing, outside the table's folder, or not the one that the row describes.
     """
-    content = promised_bytes(root, relative, sha256=sha256)
+    content = _promised_bytes(root, relative, sha256=sha256)
     if isinstance(content, NoPicture):
         return content
     found = picture_from(content)
     return found if isinstance(found, NoPicture) else found.pixels
 
 
-def promised_bytes(root: Path, relative: str, *, sha256: str) -> bytes | NoPicture:
+def _promised_bytes(root: Path, relative: str, *, sha256: str) -> bytes | NoPicture:
     """Read the file of an images row, or say why it holds no picture that is read.
 
     Raises:
@@ -172,7 +166,7 @@ def promised_bytes(root: Path, relative: str, *, sha256: str) -> bytes | NoPictu
     found = read_bytes_inside(root, relative)
     if not isinstance(found, NoPicture) and digest_bytes(found) != sha256:
         found = NoPicture(CHANGED, f"SHA-256 {digest_bytes(found)}")
-    if isinstance(found, NoPicture) and found.reason in NOT_AS_PROMISED:
+    if isinstance(found, NoPicture) and found.reason in _NOT_AS_PROMISED:
         raise IntegrityError(
             f"an image is not as its table promises: {found.reason}",
             where=f"{root}/{relative}",
@@ -199,15 +193,13 @@ def load_picture(root: Path, relative: str, *, sha256: str) -> Pixels:
 
 
 _UNREADABLE_IN_SHARD = {"place": pl.UInt32(), "reason": pl.String(), "detail": pl.String()}
-
 Item = TypeVar("Item")
-
-Arrays = Mapping[str, NDArray[np.float32]]
-"""What came of pictures, by the name of the file it is kept in: vectors, and for some encoders probabilities."""
+# what came of pictures, by the name of the file it is kept in: vectors, and for some encoders probabilities
+_Arrays = Mapping[str, NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True)
-class PictureFile:
+class _PictureFile:
     """One picture, by its content, and every path that the table gives for it."""
 
     sha256: str
@@ -215,17 +207,16 @@ class PictureFile:
 
 
 @dataclass(frozen=True, slots=True)
-class PictureShard:
+class _PictureShard:
     """A run of pictures, as a work item."""
 
     encoder: str
     root: Path
-    pictures: tuple[PictureFile, ...]
+    pictures: tuple[_PictureFile, ...]
     folder: Path
     number: int
 
     def part(self, name: str) -> Path:
-        """Name a part file."""
         return self.folder / f"{self.number:06d}-{name}"
 
     @property
@@ -234,52 +225,31 @@ class PictureShard:
         return is_sealed(self.part("vectors.npy"))
 
 
-def _plan_shards(
-    pictures: Sequence[PictureFile], root: Path, encoder: str, folder: Path, *, size: int
-) -> list[PictureShard]:
-    """Cut pictures into shards that are a multiple of `size`."""
-    size *= -(-PICTURES_PER_SHARD // size)
-    runs = enumerate(cut(pictures, size))
-    return [PictureShard(encoder, root, tuple(run), folder, number) for number, run in runs]
-
-
 def cut(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
     """Cut items into runs of one size; the last may be shorter."""
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _prepared(picture: PictureFile, root: Path, encoder: ImageEncoder, gate: Gate) -> Prepared | NoPicture:
+def _prepared(picture: _PictureFile, root: Path, encoder: ImageEncoder, gate: _Gate) -> Prepared | NoPicture:
     """Read one picture and bring it to the form that is encoded; every path given for it must hold the same bytes."""
     for path in picture.paths[1:]:
-        promised_bytes(root, path, sha256=picture.sha256)
-    path, memory, size = picture.paths[0], 2**62, _file_size(root / picture.paths[0])
+        _promised_bytes(root, path, sha256=picture.sha256)
+    path, memory, size = picture.paths[0], 2**62, 0
+    with suppress(OSError, ValueError):  # what cannot be looked at is refused when it is read
+        size = (root / path).stat().st_size
     content: bytes | NoPicture | None = None
-    if size <= LARGE_FILE:
+    if size <= _LARGE_FILE:
         with gate.reading(size):
-            content = promised_bytes(root, path, sha256=picture.sha256)
+            content = _promised_bytes(root, path, sha256=picture.sha256)
             memory = memory_for(content) if isinstance(content, bytes) else 0
-            content = None if size > SMALL_FILE else content
+            content = None if size > _SMALL_FILE else content
     with gate.holding(memory):
-        return _decoded(content or promised_bytes(root, path, sha256=picture.sha256), encoder)
+        content = content or _promised_bytes(root, path, sha256=picture.sha256)
+        found = content if isinstance(content, NoPicture) else picture_from(content)
+        return found if isinstance(found, NoPicture) else encoder.prepare(found.pixels)
 
 
-def _file_size(path: Path) -> int:
-    """Look how large a file is; what cannot be looked at is refused when it is read."""
-    try:
-        return path.stat().st_size
-    except (OSError, ValueError):
-        return 0
-
-
-def _decoded(content: bytes | NoPicture, encoder: ImageEncoder) -> Prepared | NoPicture:
-    """Decode a file and prepare its picture."""
-    if isinstance(content, NoPicture):
-        return content
-    found = picture_from(content)
-    return found if isinstance(found, NoPicture) else encoder.prepare(found.pixels)
-
-
-def _encoded(encoder: ImageEncoder, pictures: Sequence[Prepared]) -> Arrays:
+def _encoded(encoder: ImageEncoder, pictures: Sequence[Prepared]) -> _Arrays:
     """Encode one batch; an encoder that classifies says what it saw, too."""
     if not pictures:
         return {}
@@ -302,7 +272,7 @@ def _encoded(encoder: ImageEncoder, pictures: Sequence[Prepared]) -> Arrays:
     return arrays
 
 
-def _save_shard(shard: PictureShard, batches: Sequence[Arrays], unreadable: Sequence[tuple[int, NoPicture]]) -> None:
+def _save_shard(shard: _PictureShard, batches: Sequence[_Arrays], unreadable: Sequence[tuple[int, NoPicture]]) -> None:
     """Keep what came of a shard, and seal it."""
     written = []
     if unreadable:
@@ -319,7 +289,7 @@ def _save_shard(shard: PictureShard, batches: Sequence[Arrays], unreadable: Sequ
     seal(shard.part("vectors.npy"), written)
 
 
-def _embed_shard(shard: PictureShard) -> int:
+def _embed_shard(shard: _PictureShard) -> int:
     """Embed a run of pictures in a process of its own, one after the other."""
     settle_heaps()
     encoder, gate = encoder_of(shard.encoder), OneOfMany(shard.folder / "heavy.lock")
@@ -337,7 +307,6 @@ def _embed_shard(shard: PictureShard) -> int:
 
 _ROWS_AT_ONCE = 16_384
 _UNREADABLE = {"image_id": pl.String(), "reason": pl.String(), "detail": pl.String()}
-
 Result = TypeVar("Result")
 
 
@@ -376,11 +345,15 @@ def embed(
         IntegrityError: a file is missing, outside `root`, or not the one that its row describes.
     """
     made = encoder_of(encoder)
-    pictures = _distinct(images)
+    paths = images.group_by("sha256", maintain_order=True).agg(pl.col("path").unique(maintain_order=True))
+    pictures = [_PictureFile(sha256, tuple(names)) for sha256, names in paths.select("sha256", "path").iter_rows()]
     exactly = [made.identity.as_options(), made.batch_size, [[one.sha256, *one.paths] for one in pictures]]
     folder = scratch / f"pictures-{digest(exactly)[:16]}"
     folder.mkdir(exist_ok=True)
-    shards = _plan_shards(pictures, root, encoder, folder, size=at_once(made))
+    size = at_once(made)
+    size *= -(-PICTURES_PER_SHARD // size)
+    runs = enumerate(cut(pictures, size))
+    shards = [_PictureShard(encoder, root, tuple(run), folder, number) for number, run in runs]
     todo = [shard for shard in shards if not shard.done]
     before = len(pictures) - sum(len(shard.pictures) for shard in todo)
     progress.begin(len(pictures) - before, "pictures")
@@ -393,14 +366,8 @@ def embed(
     return gathered(images, pictures, shards, folder, dim=made.identity.dim)
 
 
-def _distinct(images: pl.DataFrame) -> list[PictureFile]:
-    """List the different pictures of a table, in the order in which they first appear."""
-    paths = images.group_by("sha256", maintain_order=True).agg(pl.col("path").unique(maintain_order=True))
-    return [PictureFile(sha256, tuple(names)) for sha256, names in paths.select("sha256", "path").iter_rows()]
-
-
 def gathered(
-    images: pl.DataFrame, pictures: Sequence[PictureFile], shards: Sequence[PictureShard], folder: Path, *, dim: int
+    images: pl.DataFrame, pictures: Sequence[_PictureFile], shards: Sequence[_PictureShard], folder: Path, *, dim: int
 ) -> Embedded:
     """Put the parts of all shards together, one row for each row of the table that has a vector."""
     failures = {picture.sha256: found for picture, found in _failed(shards)}
@@ -408,16 +375,17 @@ def gathered(
     readable = [picture.sha256 for picture in pictures if picture.sha256 not in failures]
     place = {sha256: number for number, sha256 in enumerate(readable)}
     order = np.array([place[sha256] for sha256 in kept["sha256"]], np.int64)
+    first = next((path for shard in shards if (path := shard.part("probabilities.npy")).exists()), None)
+    widths = {"vectors": dim} | ({} if first is None else {"probabilities": _opened(first).shape[1]})
     arrays = {
-        name: _by_row(shards, folder, name, order, count=len(readable), width=width)
-        for name, width in _widths(shards, dim).items()
+        name: _by_row(shards, folder, name, order, count=len(readable), width=width) for name, width in widths.items()
     }
     rows = images.filter(pl.col("sha256").is_in(list(failures))).select("image_id", "sha256").iter_rows()
     unreadable = pl.DataFrame([(image, *failures[sha256]) for image, sha256 in rows], _UNREADABLE, orient="row")
     return Embedded(arrays["vectors"], kept, unreadable, arrays.get("probabilities"))
 
 
-def _failed(shards: Sequence[PictureShard]) -> Iterator[tuple[PictureFile, tuple[str, str]]]:
+def _failed(shards: Sequence[_PictureShard]) -> Iterator[tuple[_PictureFile, tuple[str, str]]]:
     """List the pictures that could not be read, with reason and detail."""
     for shard in shards:
         path = shard.part("unreadable.parquet")
@@ -426,45 +394,38 @@ def _failed(shards: Sequence[PictureShard]) -> Iterator[tuple[PictureFile, tuple
                 yield shard.pictures[place], (reason, detail)
 
 
-def _widths(shards: Sequence[PictureShard], dim: int) -> Mapping[str, int]:
-    """Say which arrays there are, and how long a row of each is."""
-    first = next((path for shard in shards if (path := shard.part("probabilities.npy")).exists()), None)
-    return {"vectors": dim} | ({} if first is None else {"probabilities": opened(first).shape[1]})
-
-
-def opened(path: Path) -> NDArray[Any]:
-    """Open an array without reading it."""
+def _opened(path: Path) -> NDArray[Any]:
     array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     return array
 
 
 def _by_row(
-    shards: Sequence[PictureShard], folder: Path, name: str, order: NDArray[np.int64], *, count: int, width: int
+    shards: Sequence[_PictureShard], folder: Path, name: str, order: NDArray[np.int64], *, count: int, width: int
 ) -> NDArray[np.float32]:
     """Write the rows of all shards as one array, then one row for each row of the table, and open it."""
     whole = folder / f"{name}.npy"
     parts = (path for shard in shards if (path := shard.part(f"{name}.npy")).exists())
-    save_rows(whole, (opened(path) for path in parts if opened(path).size), shape=(count, width), dtype=np.float32)
+    save_rows(whole, (_opened(path) for path in parts if _opened(path).size), shape=(count, width), dtype=np.float32)
     if np.array_equal(order, np.arange(count)):
-        return opened(whole)
-    each, rows = folder / f"{name}-by-row.npy", opened(whole)
+        return _opened(whole)
+    each, rows = folder / f"{name}-by-row.npy", _opened(whole)
     chunks = (rows[order[start : start + _ROWS_AT_ONCE]] for start in range(0, len(order), _ROWS_AT_ONCE))
     save_rows(each, chunks, shape=(len(order), width), dtype=np.float32)
-    return opened(each)
+    return _opened(each)
 
 
 @dataclass(slots=True)
-class Batch:
+class _Batch:
     """Pictures of one shard that are handed over at once; `seen` counts those that could not be read, too."""
 
-    shard: PictureShard
+    shard: _PictureShard
     ready: list[Prepared] = field(default_factory=list)
     unreadable: list[tuple[int, NoPicture]] = field(default_factory=list)
     seen: int = 0
     last: bool = False
 
 
-def _embed_in_threads(shards: Sequence[PictureShard], *, workers: int) -> Iterator[int]:
+def _embed_in_threads(shards: Sequence[_PictureShard], *, workers: int) -> Iterator[int]:
     """Embed shards of one encoder, and say how many pictures each batch settled.
 
     A shard's batches hold the same pictures however many threads there are; it is written when its last one is done.
@@ -476,8 +437,8 @@ def _embed_in_threads(shards: Sequence[PictureShard], *, workers: int) -> Iterat
     reading = ThreadPoolExecutor(workers, "reading")
     try:
         with encoding_pool(workers) as (encoding, threads):
-            waiting: deque[tuple[Batch, Future[Arrays]]] = deque()
-            gathered: list[tuple[Batch, Arrays]] = []
+            waiting: deque[tuple[_Batch, Future[_Arrays]]] = deque()
+            gathered: list[tuple[_Batch, _Arrays]] = []
             for batch in batches(shards, encoder, reading, workers=workers):
                 waiting.append((batch, encoding.submit(_encoded, encoder, batch.ready)))
                 while len(waiting) > threads or (batch.shard is shards[-1] and batch.last and waiting):
@@ -486,7 +447,7 @@ def _embed_in_threads(shards: Sequence[PictureShard], *, workers: int) -> Iterat
         reading.shutdown(wait=True, cancel_futures=True)
 
 
-def _settle(waiting: deque[tuple[Batch, "Future[Arrays]"]], gathered: list[tuple[Batch, Arrays]]) -> int:
+def _settle(waiting: deque[tuple[_Batch, "Future[_Arrays]"]], gathered: list[tuple[_Batch, _Arrays]]) -> int:
     """Wait for the batch that was sent off first, and write its shard if it was the last one of it."""
     batch, future = waiting.popleft()
     gathered.append((batch, future.result()))
@@ -499,19 +460,19 @@ def _settle(waiting: deque[tuple[Batch, "Future[Arrays]"]], gathered: list[tuple
 
 
 def batches(
-    shards: Sequence[PictureShard], encoder: ImageEncoder, pool: ThreadPoolExecutor, *, workers: int
-) -> Iterator[Batch]:
+    shards: Sequence[_PictureShard], encoder: ImageEncoder, pool: ThreadPoolExecutor, *, workers: int
+) -> Iterator[_Batch]:
     """Read pictures ahead, and give them in batches; every shard ends with a batch of its own, which may be empty."""
-    gate = SharedMemory()
+    gate = _SharedMemory()
     pictures = ((shard, picture) for shard in shards for picture in shard.pictures)
 
-    def read(item: tuple[PictureShard, PictureFile]) -> Prepared | NoPicture:
+    def read(item: tuple[_PictureShard, _PictureFile]) -> Prepared | NoPicture:
         return _prepared(item[1], item[0].root, encoder, gate)
 
     full = at_once(encoder)
     found = _ahead(pool, read, pictures, count=full + 2 * workers)
     for shard in shards:
-        batch = Batch(shard)
+        batch = _Batch(shard)
         for place in range(len(shard.pictures)):
             one = next(found)
             batch.seen += 1
@@ -521,7 +482,7 @@ def batches(
                 batch.ready.append(one)
             if len(batch.ready) == full and place + 1 < len(shard.pictures):
                 yield batch
-                batch = Batch(shard)
+                batch = _Batch(shard)
         batch.last = True
         yield batch
 

@@ -21,10 +21,8 @@ from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Progress
 from culturekit.index.encoder import ENCODERS, Encoder, ImageEncoder, TextEncoder, TooLong, Vectors
 
-NO_WEIGHTS = "none"
-
-BATCHES_ON_GPU = 4
-"""Handed over in one piece, so that the encoder can lay the next batch ready while the GPU computes."""
+_NO_WEIGHTS = "none"
+_BATCHES_ON_GPU = 4  # handed over in one piece, so that the encoder can lay the next batch ready while the GPU computes
 
 
 def encoder_of(spec: str) -> ImageEncoder:
@@ -45,7 +43,7 @@ def text_encoder_of(spec: str) -> TextEncoder:
 
 def weightless(encoder: Encoder) -> bool:
     """Tell whether every process may have an encoder of its own: one with weights is loaded once."""
-    return encoder.identity.weights == NO_WEIGHTS
+    return encoder.identity.weights == _NO_WEIGHTS
 
 
 @contextmanager
@@ -56,9 +54,11 @@ def encoding_pool(workers: int) -> Iterator[tuple[ThreadPoolExecutor, int]]:
     when it has another number of threads, only this gives the same bits for any number of workers. A GPU has one.
     """
     torch = importlib.import_module("torch") if "torch" in sys.modules else None
-    threads = 1 if torch is None or on_gpu() else workers
+    threads = 1 if torch is None or _on_gpu() else workers
     before = 0 if torch is None else torch.get_num_threads()
-    pool = ThreadPoolExecutor(threads, "encoding", initializer=None if torch is None else lambda: one_thread(torch))
+    pool = ThreadPoolExecutor(
+        threads, "encoding", initializer=None if torch is None else lambda: torch.set_num_threads(1)
+    )
     try:
         yield pool, threads
     finally:
@@ -69,17 +69,12 @@ def encoding_pool(workers: int) -> Iterator[tuple[ThreadPoolExecutor, int]]:
 
 def at_once(encoder: ImageEncoder) -> int:
     """Say how many pictures are handed to an encoder in one piece; it encodes them in batches of its own size."""
-    return encoder.batch_size * (BATCHES_ON_GPU if on_gpu() else 1)
+    return encoder.batch_size * (_BATCHES_ON_GPU if _on_gpu() else 1)
 
 
-def on_gpu() -> bool:
+def _on_gpu() -> bool:
     """Tell whether a model of this process is on a GPU."""
     return "torch" in sys.modules and bool(importlib.import_module("torch").cuda.is_initialized())
-
-
-def one_thread(torch: object) -> None:
-    """Leave one thread for the arithmetic of this thread."""
-    torch.set_num_threads(1)  # type: ignore[attr-defined]
 
 
 def embed_texts(
@@ -108,10 +103,12 @@ def embed_texts(
         parts = []
         for start in range(0, len(different), TEXTS_PER_SHARD):
             run = different[start : start + TEXTS_PER_SHARD]
-            parts.append(pool.submit(text_part, made, run, folder / f"{start:09d}.npy").result())
+            parts.append(pool.submit(_text_part, made, run, folder / f"{start:09d}.npy").result())
             progress.advance(len(run))
         long = pool.submit(made.too_long, different).result()
-    vectors = joined(parts, folder / "vectors.npy", shape=(len(different), made.identity.dim))
+    whole, shape = folder / "vectors.npy", (len(different), made.identity.dim)
+    save_rows(whole, (np.load(part, allow_pickle=False) for part in parts), shape=shape, dtype=np.float32)
+    vectors: Vectors = np.load(whole, mmap_mode="r", allow_pickle=False)
     place = {text: number for number, text in enumerate(different)}
     order = [place[text] for text in texts]
     cut = {each.place: each for each in long}
@@ -121,14 +118,7 @@ def embed_texts(
     return (vectors if len(different) == len(texts) else vectors[order]), too_long
 
 
-def joined(parts: Sequence[Path], whole: Path, *, shape: tuple[int, int]) -> Vectors:
-    """Write all parts as one array, and open it without reading it."""
-    save_rows(whole, (np.load(part, allow_pickle=False) for part in parts), shape=shape, dtype=np.float32)
-    vectors: Vectors = np.load(whole, mmap_mode="r", allow_pickle=False)
-    return vectors
-
-
-def text_part(encoder: TextEncoder, texts: Sequence[str], part: Path) -> Path:
+def _text_part(encoder: TextEncoder, texts: Sequence[str], part: Path) -> Path:
     """Embed a run of texts, unless an earlier run did."""
     if not is_sealed(part):
         with explained_outside(f"the encoder {encoder.identity.name}"):
@@ -169,8 +159,9 @@ ROWS_AT_ONCE = 16_384
 
 
 def save_vectors(out: Path, vectors: Vectors, ids: list[str]) -> None:
-    """Write unit vectors, float32 (n, dim), and what each belongs to."""
-    save_array(out / "vectors.npy", vectors.astype(np.float32, copy=False))
+    """Write vectors, float32 (n, dim), a few rows at a time, and what each belongs to."""
+    parts = (vectors[start : start + ROWS_AT_ONCE] for start in range(0, len(vectors), ROWS_AT_ONCE))
+    save_rows(out / "vectors.npy", parts, shape=vectors.shape, dtype=np.float32)
     rows = pl.DataFrame({"row": range(len(ids)), "id": ids}, schema=VECTOR_IDS.schema)
     write_table(out, VECTOR_IDS, rows)
 
@@ -197,11 +188,11 @@ def load_vectors(folder: Path) -> tuple[Vectors, list[str]]:
             expected=f"float32 ({len(ids)}, dim)",
             found=f"{vectors.dtype} {vectors.shape}",
         )
-    check_directions(vectors, ids, folder)
+    _check_directions(vectors, ids, folder)
     return vectors, ids
 
 
-def check_directions(vectors: Vectors, ids: Sequence[str], folder: Path) -> None:
+def _check_directions(vectors: Vectors, ids: Sequence[str], folder: Path) -> None:
     """Refuse vectors that point nowhere: no cosine with them is a number, and no distance says anything."""
     wrong: list[int] = []
     for start in range(0, len(vectors), ROWS_AT_ONCE):

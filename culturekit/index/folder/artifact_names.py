@@ -69,19 +69,18 @@ def artifact_names(
         said += [(artifact, alias) for artifact, own in space.select("artifact_id", "aliases").iter_rows()
                  for alias in own or ()]  # fmt: skip
     if aliases is not None:
-        said += alias_rows(aliases)
+        said += _alias_rows(aliases)
     strangers = sum(artifact not in names for artifact, _ in said)
     if candidates is not None:
         listed = read_table(candidates, CANDIDATES).select("qid", "aliases").iter_rows()
         said += [(qid, alias) for qid, own in listed for alias in own]
-    for artifact, more in by_artifact(said).items():
+    for artifact, more in _by_artifact(said).items():
         if artifact in names:
             names[artifact] += more
     return names, strangers
 
 
-def alias_rows(path: Path) -> list[tuple[str, str]]:
-    """Read a table of aliases."""
+def _alias_rows(path: Path) -> list[tuple[str, str]]:
     try:
         table = read_csv_texts(path) if path.suffix.lower() == ".csv" else pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -98,7 +97,7 @@ def alias_rows(path: Path) -> list[tuple[str, str]]:
             table.select("artifact_id", "alias").drop_nulls().iter_rows()]  # fmt: skip
 
 
-def by_artifact(said: Iterable[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
+def _by_artifact(said: Iterable[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
     """Gather aliases by artifact, in alphabetical order."""
     gathered: dict[str, set[str]] = defaultdict(set)
     for artifact, alias in said:
@@ -122,40 +121,40 @@ PromptsOfReferences: TypeAlias = Annotated[
     Typed(needs="references"),
 ]
 
-NO_PICTURE = "reference without a picture"
-SHOWS_NOTHING = "reference that shows no artifact"
-UNKNOWN = "reference of an unknown artifact"
+_NO_PICTURE = "reference without a picture"
+_SHOWS_NOTHING = "reference that shows no artifact"
+_UNKNOWN = "reference of an unknown artifact"
 
 
 @dataclass(frozen=True, slots=True)
-class KnownReferences:
+class _KnownReferences:
     """References of known artifacts, rows of IMAGES with artifact_id; and image_id, reason and detail of the others."""
 
     rows: pl.DataFrame
     left_out: list[tuple[str, str, str | None]]
 
 
-def known_references(references_path: Path, prompts_path: Path | None, artifacts: pl.DataFrame) -> KnownReferences:
+def known_references(references_path: Path, prompts_path: Path | None, artifacts: pl.DataFrame) -> _KnownReferences:
     """Part the reference pictures into those of known artifacts and the others."""
-    images = with_artifacts(read_table(references_path, IMAGES), references_path, prompts_path)
+    images = _with_artifacts(read_table(references_path, IMAGES), references_path, prompts_path)
     known = set(artifacts["artifact_id"])
     left_out: list[tuple[str, str, str | None]] = []
     used: list[bool] = []
     for image_id, status, reason, artifact in images.select("image_id", "status", "reason", "artifact_id").iter_rows():
         used.append(status == "ok" and artifact in known)
         if status != "ok":
-            left_out.append((image_id, NO_PICTURE, reason or status))
+            left_out.append((image_id, _NO_PICTURE, reason or status))
         elif artifact is None:
-            left_out.append((image_id, SHOWS_NOTHING, None))
+            left_out.append((image_id, _SHOWS_NOTHING, None))
         elif artifact not in known:
-            left_out.append((image_id, UNKNOWN, artifact))
+            left_out.append((image_id, _UNKNOWN, artifact))
     rows = images.filter(pl.Series(used, dtype=pl.Boolean)).sort("artifact_id", "image_id")
     if rows.is_empty():
         raise UsageError("no reference picture shows an artifact of the cultural space", where=str(references_path))
-    return KnownReferences(rows, left_out)
+    return _KnownReferences(rows, left_out)
 
 
-def with_artifacts(images: pl.DataFrame, references_path: Path, prompts_path: Path | None) -> pl.DataFrame:
+def _with_artifacts(images: pl.DataFrame, references_path: Path, prompts_path: Path | None) -> pl.DataFrame:
     """Say of each picture which artifact it shows: the truth, or else what its prompt asked for."""
     if "truth_artifact_id" in images.columns:
         return images.with_columns(artifact_id="truth_artifact_id")
@@ -172,8 +171,7 @@ def with_artifacts(images: pl.DataFrame, references_path: Path, prompts_path: Pa
 # The words that artifacts are put into for encoders of texts: shipped ones, or those of a file.
 
 
-def names_in(template: str) -> list[str]:
-    """List the placeholders of a template."""
+def _names_in(template: str) -> list[str]:
     try:
         parsed = list(string.Formatter().parse(template))
     except ValueError as error:
@@ -181,30 +179,29 @@ def names_in(template: str) -> list[str]:
     return ["" if name is None else name for _, name, _, _ in parsed if name is not None]
 
 
-def naming(template: str) -> str:
+def _naming(template: str) -> str:
     """Accept a template with {name} and nothing else to fill in."""
-    if set(names_in(template)) != {"name"}:
+    if set(_names_in(template)) != {"name"}:
         raise ValueError(f"a template names the artifact as {{name}} and has no other placeholder, not {template!r}")
     return template
 
 
-def naming_both(template: str) -> str:
-    """Accept a template with {name} and {country}."""
-    if set(names_in(template)) != {"name", "country"}:
+def _naming_both(template: str) -> str:
+    if set(_names_in(template)) != {"name", "country"}:
         raise ValueError(f"a template of `country` has {{name}} and {{country}}, not {template!r}")
     return template
 
 
-Named = Annotated[str, AfterValidator(naming)]
-NamedWithCountry = Annotated[str, AfterValidator(naming_both)]
+_Named = Annotated[str, AfterValidator(_naming)]
+_NamedWithCountry = Annotated[str, AfterValidator(_naming_both)]
 
 
 class TextTemplates(StrictModel):
     """Templates for any artifact, more of them by concept, and those that name a country, too."""
 
-    generic: Annotated[tuple[Named, ...], AfterValidator(not_empty)]
-    concepts: Mapping[str, tuple[Named, ...]] = Field(default_factory=dict)
-    country: tuple[NamedWithCountry, ...] = ()
+    generic: Annotated[tuple[_Named, ...], AfterValidator(not_empty)]
+    concepts: Mapping[str, tuple[_Named, ...]] = Field(default_factory=dict)
+    country: tuple[_NamedWithCountry, ...] = ()
 
     def texts(self, names: Sequence[str], concepts: Sequence[str], countries: Sequence[str]) -> list[str]:
         """Put an artifact into words, each text once; without countries none is named."""
@@ -226,12 +223,12 @@ def text_templates(path: Path | None = None) -> TextTemplates:
 
 # The text channel of an index: one vector per artifact, the middle of what its names are in many wordings.
 
-SAMPLES = 5
-SHORTEST = 1e-6
+_SAMPLES = 5
+_SHORTEST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class TextVectors:
+class _TextVectors:
     """Artifacts by their names.
 
     Attributes:
@@ -253,7 +250,7 @@ def text_vectors(
     encoder: str,
     *,
     countries: Mapping[str, Sequence[str]],
-) -> TextVectors:
+) -> _TextVectors:
     """Give every artifact the vector of its names.
 
     Args:
@@ -275,10 +272,10 @@ def text_vectors(
     cut = [different[one.place] for one in long]
     notes: dict[str, Any] = {"texts": len(different), "texts_too_long": len(cut)}
     if cut:
-        notes["samples_too_long"] = cut[:SAMPLES]
+        notes["samples_too_long"] = cut[:_SAMPLES]
         notes["context"] = long[0].most
     rows = artifacts.select("artifact_id", source=pl.Series([own[0] for own in texts], dtype=pl.String))
-    return TextVectors(rows, vectors, notes)
+    return _TextVectors(rows, vectors, notes)
 
 
 def checked(artifact_id: str, names: Sequence[str]) -> list[str]:
@@ -301,7 +298,7 @@ def middle(vectors: Vectors) -> Vectors:
     """Give the middle of unit vectors, brought to unit length."""
     total = vectors.sum(axis=0, dtype=np.float64)
     norm = float(np.sqrt(total @ total))
-    if norm < SHORTEST * len(vectors):
+    if norm < _SHORTEST * len(vectors):
         raise UsageError("the texts of an artifact cancel out: the encoder sees opposites in them")
     unit: Vectors = (total / norm).astype(np.float32)
     return unit

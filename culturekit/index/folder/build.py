@@ -45,7 +45,7 @@ from culturekit.index.folder.index_folder import (
     write_index,
 )
 
-NO_REFERENCE = "artifact without a reference"
+_NO_REFERENCE = "artifact without a reference"
 ARTIFACTS_STAGE, REFERENCES_STAGE = "index", "index references"
 
 
@@ -80,14 +80,12 @@ class IndexOptions:
         Typed(after="prompts"),
     ] = None
     countries_in_texts: Annotated[
-        bool,
-        Field(description="Use the wordings that name an artifact's countries, too."),
-        Typed("countries-in-texts"),
+        bool, Field(description="Use the wordings that name an artifact's countries, too."), Typed("countries-in-texts")
     ] = False
 
 
 @dataclass(slots=True)
-class Gathered:
+class _Gathered:
     """What the channels of an index have brought together so far."""
 
     rows: list[pl.DataFrame] = field(default_factory=list)
@@ -111,33 +109,34 @@ class Gathered:
         for image_id, reason, detail in answer.unreadable.iter_rows():
             self.drop(image_id, reason, detail, stage=stage)
         if answer.kept.height:
-            refuse_features(answer.vectors, encoder)
+            length = float(np.linalg.norm(answer.vectors[0]))
+            if abs(length - 1) > UNIT_WITHIN:
+                raise UsageError(
+                    "an index is made of vectors of length one", where=encoder, found=f"one of length {length:.4g}",
+                    hint="Leave give= away; features as they are go to `culturekit index embed`.",
+                )  # fmt: skip
             self.add("image", answer.kept.select("artifact_id", source="image_id"), answer.vectors)
         return answer.kept.height
-
-
-def refuse_features(vectors: Vectors, encoder: str) -> None:
-    """Refuse vectors that keep their length: they are for distances of distributions, and no cosine is made of them."""
-    length = float(np.linalg.norm(vectors[0]))
-    if abs(length - 1) > UNIT_WITHIN:
-        raise UsageError(
-            "an index is made of vectors of length one", where=encoder, found=f"one of length {length:.4g}",
-            hint="Leave give= away; features as they are go to `culturekit index embed`.",
-        )  # fmt: skip
 
 
 def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome:
     """Write an index over a cultural space, and list what has no place in it."""
     channels = channels_for(files, options)
     artifacts = artifacts_of(files.cspace)
-    found = Gathered()
+    found = _Gathered()
     if "image" in channels:
-        add_references(work, files, options, artifacts, found)
-        list_without_reference(artifacts, found, else_known="by its names only" if "text" in channels else None)
+        _add_references(work, files, options, artifacts, found)
+        else_known = "by its names only" if "text" in channels else None
+        for artifact in artifacts.join(found.rows[0], on="artifact_id", how="anti")["artifact_id"]:
+            found.drop(artifact, _NO_REFERENCE, else_known, stage=ARTIFACTS_STAGE)
     if "text" in channels:
-        add_texts(work, files, options, artifacts, found)
+        _add_texts(work, files, options, artifacts, found)
     indexed = pl.concat(found.rows)
-    write_index(work.out, indexed, together(work.scratch / "all-vectors.npy", found.vectors), artifacts)
+    path = work.scratch / "all-vectors.npy"
+    shape = (sum(len(one) for one in found.vectors), found.vectors[0].shape[1])
+    save_rows(path, found.vectors, shape=shape, dtype=np.float32)
+    whole: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    write_index(work.out, indexed, whole, artifacts)
     encoder = ENCODERS.kept(options.encoder)
     notes = {
         "encoder": options.encoder,
@@ -164,7 +163,9 @@ def channels_for(files: IndexFiles, options: IndexOptions) -> Sequence[ChannelNa
     if options.channel is None:
         wanted = [*(["text"] if texts else []), *(["image"] if files.references else [])]  # type: ignore[list-item]
         if not wanted:
-            raise no_references(options.encoder, "The encoder reads no texts, so artifacts are known by pictures only.")
+            raise _no_references(
+                options.encoder, "The encoder reads no texts, so artifacts are known by pictures only."
+            )
     else:
         wanted = ["text", "image"] if options.channel == "both" else [options.channel]
     if "text" in wanted and not texts:
@@ -184,11 +185,11 @@ def channels_for(files: IndexFiles, options: IndexOptions) -> Sequence[ChannelNa
     if "image" in wanted and not pictures:
         raise UsageError("the encoder reads no pictures", where=options.encoder, expected="--channel text")
     if "image" in wanted and files.references is None:
-        raise no_references(options.encoder, "The image channel is made of them.")
+        raise _no_references(options.encoder, "The image channel is made of them.")
     return wanted
 
 
-def no_references(encoder: str, why: str) -> UsageError:
+def _no_references(encoder: str, why: str) -> UsageError:
     """Say that pictures of the artifacts are needed."""
     return UsageError(
         "the index needs pictures that show the artifacts",
@@ -198,12 +199,12 @@ def no_references(encoder: str, why: str) -> UsageError:
     )
 
 
-def add_references(
-    work: Work, files: IndexFiles, options: IndexOptions, artifacts: pl.DataFrame, found: Gathered
+def _add_references(
+    work: Work, files: IndexFiles, options: IndexOptions, artifacts: pl.DataFrame, found: _Gathered
 ) -> None:
     """Add the image channel: a vector for each reference picture of a known artifact."""
     if files.references is None:
-        raise no_references(options.encoder, "The image channel is made of them.")
+        raise _no_references(options.encoder, "The image channel is made of them.")
     known = known_references(files.references, files.prompts, artifacts)
     for image_id, reason, detail in known.left_out:
         found.drop(image_id, reason, detail, stage=REFERENCES_STAGE)
@@ -214,13 +215,7 @@ def add_references(
     found.counts["references"] = count
 
 
-def list_without_reference(artifacts: pl.DataFrame, found: Gathered, *, else_known: str | None) -> None:
-    """List the artifacts that no picture shows; without a text channel they are in no channel at all."""
-    for artifact in artifacts.join(found.rows[0], on="artifact_id", how="anti")["artifact_id"]:
-        found.drop(artifact, NO_REFERENCE, else_known, stage=ARTIFACTS_STAGE)
-
-
-def add_texts(work: Work, files: IndexFiles, options: IndexOptions, artifacts: pl.DataFrame, found: Gathered) -> None:
+def _add_texts(work: Work, files: IndexFiles, options: IndexOptions, artifacts: pl.DataFrame, found: _Gathered) -> None:
     """Add the text channel: a vector for each artifact."""
     names, strangers = artifact_names(files.cspace, aliases=files.aliases, candidates=files.candidates)
     templates = text_templates(files.templates)
@@ -233,18 +228,10 @@ def add_texts(work: Work, files: IndexFiles, options: IndexOptions, artifacts: p
         found.notes["aliases_of_no_artifact"] = strangers
 
 
-def together(path: Path, vectors: Sequence[Vectors]) -> Vectors:
-    """Put the vectors of all channels one after the other, on disk."""
-    shape = (sum(len(one) for one in vectors), vectors[0].shape[1])
-    save_rows(path, vectors, shape=shape, dtype=np.float32)
-    whole: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    return whole
-
-
 # More pictures and artifacts into an index: only what is new is embedded, and the old vectors stay as they are.
 
-REMOVED = "reference of a removed artifact"
-STAGE = "index append"
+_REMOVED = "reference of a removed artifact"
+_STAGE = "index append"
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +261,7 @@ class AppendOptions:
 
 
 @dataclass(slots=True)
-class Appended(Gathered):
+class _Appended(_Gathered):
     """What is new so far, how many references are not, and which artifacts were removed."""
 
     known: int = 0
@@ -286,21 +273,21 @@ def append_index(work: Work, folder: Path, files: AppendFiles, options: AppendOp
     index = open_index(folder)
     spec = options.encoder or index.encoder
     check_identity(index, ENCODERS.kept(spec))
-    artifacts = with_new(index, files.cspace)
-    found = Appended(removed=frozenset(index.notes.get("removed", [])))
+    artifacts = _with_new(index, files.cspace)
+    found = _Appended(removed=frozenset(index.notes.get("removed", [])))
     if files.references is not None:
         add_pictures(work, index, files.references, files.prompts, artifacts, found, encoder=spec)
     if "text" in index.notes["channels"] and files.cspace is not None:
         new = artifacts.join(index.artifacts, on="artifact_id", how="anti")
         names, _ = artifact_names(files.cspace, aliases=files.aliases, candidates=files.candidates)
-        places = country_names(files.cspace) if names_countries(index) else {}
-        add_names(work, index, new, names, places, found, encoder=spec)
+        places = country_names(files.cspace) if _names_countries(index) else {}
+        _add_names(work, index, new, names, places, found, encoder=spec)
     if not found.rows:
         raise UsageError("nothing is new", where=str(folder), found=f"{found.known} references that it has already")
-    return written(work, index, spec, artifacts, found)
+    return _written(work, index, spec, artifacts, found)
 
 
-def written(work: Work, index: OpenIndex, encoder: str, artifacts: pl.DataFrame, found: Appended) -> Outcome:
+def _written(work: Work, index: OpenIndex, encoder: str, artifacts: pl.DataFrame, found: _Appended) -> Outcome:
     """Write the folder: the old parts, the new one, and tables that tell of both."""
     take_over(index.folder, work.out)
     shards: list[str] = list(index.notes.get("shards", []))
@@ -310,8 +297,8 @@ def written(work: Work, index: OpenIndex, encoder: str, artifacts: pl.DataFrame,
     graves = read_graves(index.folder)
     if graves.height:
         write_table(work.out, TOMBSTONES, graves)
-    indexed = pl.concat([indexed_rows(index).select("artifact_id"), rows.select("artifact_id")])["artifact_id"]
-    drops = drops_of(index, artifacts, indexed, found)
+    indexed = pl.concat([_indexed_rows(index).select("artifact_id"), rows.select("artifact_id")])["artifact_id"]
+    drops = _drops_of(index, artifacts, indexed, found)
     reasons = write_drops(work.out, drops)
     notes = {**index.notes, "encoder": encoder, "shards": shards}
     counts = {
@@ -325,7 +312,7 @@ def written(work: Work, index: OpenIndex, encoder: str, artifacts: pl.DataFrame,
     return Outcome(counts, reasons, notes)
 
 
-def with_new(index: OpenIndex, cspace: Path | None) -> pl.DataFrame:
+def _with_new(index: OpenIndex, cspace: Path | None) -> pl.DataFrame:
     """Give the artifacts of an index and a cultural space; those of both must be the same in both."""
     if cspace is None:
         return index.artifacts
@@ -345,7 +332,7 @@ def with_new(index: OpenIndex, cspace: Path | None) -> pl.DataFrame:
     return pl.concat([index.artifacts, given.join(known, on="artifact_id", how="anti")]).sort("artifact_id")
 
 
-def indexed_rows(index: OpenIndex) -> pl.DataFrame:
+def _indexed_rows(index: OpenIndex) -> pl.DataFrame:
     """List channel, artifact_id and source of every vector that counts, in order."""
     names = index.artifacts["artifact_id"]
     parts = [
@@ -363,7 +350,7 @@ def add_pictures(
     references_path: Path,
     prompts_path: Path | None,
     artifacts: pl.DataFrame,
-    found: Appended,
+    found: _Appended,
     *,
     encoder: str,
 ) -> None:
@@ -373,21 +360,21 @@ def add_pictures(
     alive = artifacts.filter(~pl.col("artifact_id").is_in(found.removed))
     references = known_references(references_path, prompts_path, alive)
     for image_id, reason, detail in references.left_out:
-        found.drop(image_id, REMOVED if detail in found.removed else reason, detail, stage=STAGE)
-    old = indexed_rows(index).filter(pl.col("channel") == "image").select("artifact_id", image_id="source")
+        found.drop(image_id, _REMOVED if detail in found.removed else reason, detail, stage=_STAGE)
+    old = _indexed_rows(index).filter(pl.col("channel") == "image").select("artifact_id", image_id="source")
     fresh = references.rows.join(old, on=["artifact_id", "image_id"], how="anti", maintain_order="left")
     found.known = references.rows.height - fresh.height
     if fresh.height:
-        found.add_pictures(work, fresh, references_path.parent, encoder, stage=STAGE)
+        found.add_pictures(work, fresh, references_path.parent, encoder, stage=_STAGE)
 
 
-def add_names(
+def _add_names(
     work: Work,
     index: OpenIndex,
     new: pl.DataFrame,
     names: Mapping[str, Sequence[str]],
     places: Mapping[str, Sequence[str]],
-    found: Appended,
+    found: _Appended,
     *,
     encoder: str,
 ) -> None:
@@ -399,29 +386,31 @@ def add_names(
     found.add("text", answer.rows, answer.vectors)
 
 
-def names_countries(index: OpenIndex) -> bool:
+def _names_countries(index: OpenIndex) -> bool:
     """Tell whether the texts of an index name the countries of artifacts."""
     manifest = read_manifest(index.folder)
     return bool(manifest and manifest.options.get("countries_in_texts"))
 
 
-def drops_of(index: OpenIndex, artifacts: pl.DataFrame, indexed: pl.Series, found: Appended) -> pl.DataFrame:
+def _drops_of(index: OpenIndex, artifacts: pl.DataFrame, indexed: pl.Series, found: _Appended) -> pl.DataFrame:
     """List what has no place, from before and from now; an artifact that has a reference now is no longer listed."""
     path = index.folder / "drops.parquet"
     before = read_table(path, DROPS) if path.exists() else pl.DataFrame(schema=DROPS.schema)
-    before = before.filter(~((pl.col("reason") == NO_REFERENCE) & pl.col("key").is_in(indexed.unique().to_list())))
+    before = before.filter(~((pl.col("reason") == _NO_REFERENCE) & pl.col("key").is_in(indexed.unique().to_list())))
     new = pl.DataFrame(found.drops, schema=DROPS.schema)
     before = before.join(new, on=["key", "stage"], how="anti", maintain_order="left")
     listed = set(index.artifacts["artifact_id"]) | set(indexed)
     missing: list[tuple[Any, ...]] = [
-        (artifact, None, "index", NO_REFERENCE, None) for artifact in artifacts["artifact_id"] if artifact not in listed
+        (artifact, None, "index", _NO_REFERENCE, None)
+        for artifact in artifacts["artifact_id"]
+        if artifact not in listed
     ]
     return pl.concat([before, new, pl.DataFrame(missing, schema=DROPS.schema, orient="row")])
 
 
 # Artifacts out of an index, and an index of many parts made one again.
 
-SHOWN = 5
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,13 +452,13 @@ def remove_artifacts(work: Work, folder: Path, artifact_ids: Iterable[str]) -> O
     index = open_index(folder)
     going = sorted(set(artifact_ids))
     before = set(index.notes.get("removed", []))
-    check_known(index, going, before)
+    _check_known(index, going, before)
     removed = sorted(before | set(going))
     take_over(folder, work.out)
-    write_table(work.out, TOMBSTONES, graves_of(index, removed))
+    write_table(work.out, TOMBSTONES, _graves_of(index, removed))
     write_table(work.out, ARTIFACTS, index.artifacts)
-    take_over_drops(index, work.out, removed)
-    left = indexed_rows(index).filter(~pl.col("artifact_id").is_in(removed))
+    _take_over_drops(index, work.out, removed)
+    left = _indexed_rows(index).filter(~pl.col("artifact_id").is_in(removed))
     if left.is_empty():
         raise UsageError("nothing would be left in the index", where=str(folder), found=f"{len(going)} artifacts to go")
     counts = {
@@ -481,22 +470,22 @@ def remove_artifacts(work: Work, folder: Path, artifact_ids: Iterable[str]) -> O
     return Outcome(counts, {}, {**index.notes, "removed": removed})
 
 
-def check_known(index: OpenIndex, going: list[str], before: set[str]) -> None:
+def _check_known(index: OpenIndex, going: list[str], before: set[str]) -> None:
     """Make sure that artifacts can be removed: some are named, and all are there."""
     unknown = sorted(set(going) - (set(index.artifacts["artifact_id"]) - before))
     if not going:
         raise UsageError("no artifact to remove is named", expected="--artifact ID or --artifacts FILE")
     if unknown:
-        more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
+        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
         raise UsageError(
             "artifacts to remove are not in the index",
             where=str(index.folder),
             expected="ids of artifacts.parquet that were not removed before",
-            found=", ".join(unknown[:SHOWN]) + more,
+            found=", ".join(unknown[:_SHOWN]) + more,
         )
 
 
-def graves_of(index: OpenIndex, removed: list[str]) -> pl.DataFrame:
+def _graves_of(index: OpenIndex, removed: list[str]) -> pl.DataFrame:
     """Give TOMBSTONES of every row that belongs to artifacts that are gone, in all parts."""
     graves = [read_graves(index.folder)]
     for number, name in enumerate(part_names(index.notes)):
@@ -506,7 +495,7 @@ def graves_of(index: OpenIndex, removed: list[str]) -> pl.DataFrame:
     return pl.concat(graves).unique().sort("part", "row")
 
 
-def take_over_drops(index: OpenIndex, out: Path, removed: list[str]) -> None:
+def _take_over_drops(index: OpenIndex, out: Path, removed: list[str]) -> None:
     """Take over what has no place in an index, but for what is said of artifacts that are gone."""
     path = index.folder / "drops.parquet"
     if path.exists():
@@ -517,12 +506,12 @@ def compact_index(work: Work, folder: Path) -> Outcome:
     """Write an index of one part, rows in order: what building it at once would have given."""
     index = open_index(folder)
     removed = index.notes.get("removed", [])
-    rows = indexed_rows(index)
+    rows = _indexed_rows(index)
     artifacts = index.artifacts.filter(~pl.col("artifact_id").is_in(removed))
     channels = [channel.vectors for channel in index.channels.values()]
     vectors = channels[0] if len(channels) == 1 else np.concatenate(channels)
     write_index(work.out, rows, vectors, artifacts)
-    take_over_drops(index, work.out, removed)
+    _take_over_drops(index, work.out, removed)
     notes = {name: note for name, note in index.notes.items() if name not in {"shards", "removed"}}
     counts = {"ids": rows.height, "artifacts": artifacts.height, "indexed": rows["artifact_id"].n_unique()}
     return Outcome(counts, {}, notes)

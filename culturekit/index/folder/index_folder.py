@@ -20,9 +20,8 @@ from culturekit.index.encoder import Encoder, Vectors
 
 # What an index must hold to before anything is searched in it; whatever does not is refused with the reason.
 
-ROWS_AT_ONCE = 16_384
-UNIT_WITHIN = 1e-3
-"""How far the norm of a vector may be from 1; half-precision encoders stay well within."""
+_ROWS_AT_ONCE = 16_384
+UNIT_WITHIN = 1e-3  # how far the norm of a vector may be from 1; half-precision encoders stay well within
 
 
 def refused(problem: str, where: Path, *, expected: str = "", found: str = "") -> IntegrityError:
@@ -30,7 +29,7 @@ def refused(problem: str, where: Path, *, expected: str = "", found: str = "") -
     return IntegrityError(problem, where=str(where), expected=expected, found=found, hint="Build the index again.")
 
 
-def check_files(folder: Path, *, verified: bool = False) -> Manifest:
+def _check_files(folder: Path, *, verified: bool = False) -> Manifest:
     """Read the manifest, and hold every file that it lists to its size and, unless that was done, its SHA-256."""
     manifest = read_manifest(folder)
     if manifest is None or manifest.stage != "index":
@@ -54,7 +53,7 @@ def check_files(folder: Path, *, verified: bool = False) -> Manifest:
     return manifest
 
 
-def check_rows(ids: pl.DataFrame, vectors: Vectors, where: Path) -> None:
+def _check_rows(ids: pl.DataFrame, vectors: Vectors, where: Path) -> None:
     """Make sure that ids and vectors belong together."""
     if (
         not {"channel", "source"} <= set(ids.columns)
@@ -72,14 +71,14 @@ def check_rows(ids: pl.DataFrame, vectors: Vectors, where: Path) -> None:
         raise refused("the rows of ids.parquet are not numbered from 0 on", where)
 
 
-def check_vectors(vectors: Vectors, folder: Path, notes: Mapping[str, Any]) -> None:
+def _check_vectors(vectors: Vectors, folder: Path, notes: Mapping[str, Any]) -> None:
     """Make sure that vectors have the encoder's length and are finite and of unit norm."""
     dim = notes.get("identity", {}).get("dim")
     if dim != vectors.shape[1]:
         raise refused("the vectors are not the encoder's", folder, expected=f"{dim} dimensions",
                       found=str(vectors.shape[1]))  # fmt: skip
-    for start in range(0, len(vectors), ROWS_AT_ONCE):
-        part = np.asarray(vectors[start : start + ROWS_AT_ONCE])
+    for start in range(0, len(vectors), _ROWS_AT_ONCE):
+        part = np.asarray(vectors[start : start + _ROWS_AT_ONCE])
         norms = np.sqrt(np.einsum("nd,nd->n", part, part))
         wrong = ~(np.abs(norms - 1) <= UNIT_WITHIN)
         if wrong.any():
@@ -95,11 +94,11 @@ def differing(stated: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
 
 # The parts of an index: what was built, what was appended since, and what no longer counts.
 
-ROW_ORDER = ("channel", "concept", "country", "artifact_id", "source")
-"""What rows stand by; concept and country are the artifact's first."""
+# what rows stand by; concept and country are the artifact's first
+_ROW_ORDER = ("channel", "concept", "country", "artifact_id", "source")
 
 
-def in_index_order(rows: pl.DataFrame, artifacts: pl.DataFrame) -> pl.DataFrame:
+def _in_index_order(rows: pl.DataFrame, artifacts: pl.DataFrame) -> pl.DataFrame:
     """Sort rows as an index keeps them.
 
     Args:
@@ -112,11 +111,10 @@ def in_index_order(rows: pl.DataFrame, artifacts: pl.DataFrame) -> pl.DataFrame:
     under = artifacts.select(
         "artifact_id", concept=pl.col("concepts").list.first(), country=pl.col("countries").list.first()
     ).with_row_index("owner")
-    return rows.join(under, on="artifact_id", how="left", maintain_order="left").sort(ROW_ORDER, maintain_order=True)
+    return rows.join(under, on="artifact_id", how="left", maintain_order="left").sort(_ROW_ORDER, maintain_order=True)
 
 
-def slices_of(ordered: pl.DataFrame) -> pl.DataFrame:
-    """Give SLICES of rows that stand in order."""
+def _slices_of(ordered: pl.DataFrame) -> pl.DataFrame:
     numbered = ordered.with_row_index("place")
     runs = numbered.group_by("channel", "concept", "country", maintain_order=True).agg(
         start=pl.col("place").min(), stop=pl.col("place").max() + 1
@@ -124,8 +122,8 @@ def slices_of(ordered: pl.DataFrame) -> pl.DataFrame:
     return runs.select([pl.col(name).cast(dtype) for name, dtype in SLICES.schema.items()])
 
 
-OWN_OF_EACH = frozenset({"artifacts.parquet", "drops.parquet", "tombstones.parquet", "manifest.json", "run.json"})
-"""Files that each state of an index writes itself; vectors, their ids and slices pass on as they are."""
+# files that each state of an index writes itself; vectors, their ids and slices pass on as they are
+_OWN_OF_EACH = frozenset({"artifacts.parquet", "drops.parquet", "tombstones.parquet", "manifest.json", "run.json"})
 
 
 def part_names(notes: Mapping[str, Any]) -> list[str]:
@@ -144,24 +142,24 @@ def read_graves(folder: Path) -> pl.DataFrame:
     return read_table(path, TOMBSTONES) if path.exists() else pl.DataFrame(schema=TOMBSTONES.schema)
 
 
-def rows_of_parts(parts: Sequence[Vectors], rows: NDArray[np.int64]) -> Vectors:
+def _rows_of_parts(parts: Sequence[Vectors], rows: NDArray[np.int64]) -> Vectors:
     """Copy rows together, numbered through all parts; nothing else is held in memory."""
     starts = np.cumsum([0, *(len(part) for part in parts)])
     together = np.empty((len(rows), parts[0].shape[1]), np.float32)
     for number, part in enumerate(parts):
         own = np.flatnonzero((rows >= starts[number]) & (rows < starts[number + 1]))
-        for start in range(0, len(own), ROWS_AT_ONCE):
-            some = own[start : start + ROWS_AT_ONCE]
+        for start in range(0, len(own), _ROWS_AT_ONCE):
+            some = own[start : start + _ROWS_AT_ONCE]
             together[some] = part[rows[some] - starts[number]]
     return together
 
 
 def save_part_of_index(out: Path, number: int, rows: pl.DataFrame, vectors: Vectors, artifacts: pl.DataFrame) -> str:
     """Write one more part: rows (channel, artifact_id, source) and their vectors, in the order of an index."""
-    ordered = in_index_order(rows.with_row_index("given"), artifacts)
+    ordered = _in_index_order(rows.with_row_index("given"), artifacts)
     given = ordered["given"].to_numpy()
     name = f"vectors-{number:04d}.npy"
-    parts = (vectors[given[start : start + ROWS_AT_ONCE]] for start in range(0, len(given), ROWS_AT_ONCE))
+    parts = (vectors[given[start : start + _ROWS_AT_ONCE]] for start in range(0, len(given), _ROWS_AT_ONCE))
     save_rows(out / name, parts, shape=(len(given), vectors.shape[1]), dtype=np.float32)
     ids = ordered.with_row_index("row").select(pl.col("row").cast(pl.UInt32), "channel", "source", id="artifact_id")
     save_parquet(ids.select(*VECTOR_IDS.columns, "channel", "source"), out / ids_name(name))
@@ -171,7 +169,7 @@ def save_part_of_index(out: Path, number: int, rows: pl.DataFrame, vectors: Vect
 def take_over(folder: Path, out: Path) -> None:
     """Give a new folder the vectors of another: as links where the disk can, as copies elsewhere."""
     for path in sorted(folder.iterdir()):
-        if path.name in OWN_OF_EACH or not path.is_file() or path.suffix not in {".npy", ".parquet"}:
+        if path.name in _OWN_OF_EACH or not path.is_file() or path.suffix not in {".npy", ".parquet"}:
             continue
         to = out / path.name
         to.unlink(missing_ok=True)
@@ -182,7 +180,7 @@ def take_over(folder: Path, out: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class _Channel:
     """The vectors of one channel.
 
     Attributes:
@@ -210,7 +208,7 @@ class OpenIndex:
     """
 
     artifacts: pl.DataFrame
-    channels: Mapping[str, Channel]
+    channels: Mapping[str, _Channel]
     notes: Mapping[str, Any]
     folder: Path
 
@@ -230,14 +228,14 @@ def write_index(out: Path, rows: pl.DataFrame, vectors: Vectors, artifacts: pl.D
         artifacts: ARTIFACTS.
     """
     artifacts = artifacts.sort("artifact_id")
-    ordered = in_index_order(rows.with_row_index("given"), artifacts)
+    ordered = _in_index_order(rows.with_row_index("given"), artifacts)
     given = ordered["given"].to_numpy()
-    parts = (vectors[given[start : start + ROWS_AT_ONCE]] for start in range(0, len(given), ROWS_AT_ONCE))
+    parts = (vectors[given[start : start + _ROWS_AT_ONCE]] for start in range(0, len(given), _ROWS_AT_ONCE))
     save_rows(out / "vectors.npy", parts, shape=(len(given), vectors.shape[1]), dtype=np.float32)
     ids = ordered.with_row_index("row").select(pl.col("row").cast(pl.UInt32), "channel", "source", id="artifact_id")
     write_table(out, VECTOR_IDS, ids.select("row", "id", "channel", "source"))
     write_table(out, ARTIFACTS, artifacts)
-    write_table(out, SLICES, slices_of(ordered))
+    write_table(out, SLICES, _slices_of(ordered))
 
 
 def open_index(folder: Path, *, verified: bool = False) -> OpenIndex:
@@ -248,21 +246,22 @@ def open_index(folder: Path, *, verified: bool = False) -> OpenIndex:
         verified: the contents were checked already in this run, by the process that gives out the work; only
             sizes are looked at.
     """
-    manifest = check_files(folder, verified=verified)
+    manifest = _check_files(folder, verified=verified)
     artifacts = read_table(folder / "artifacts.parquet", ARTIFACTS)
     if artifacts["artifact_id"].to_list() != sorted(artifacts["artifact_id"].to_list()):
         raise refused("the artifacts of the index are out of order", folder)
-    rows, vectors = joined_parts(folder, manifest.notes, artifacts)
+    rows, vectors = _joined_parts(folder, manifest.notes, artifacts)
     if not verified:
-        check_vectors(vectors, folder, manifest.notes)
-    return OpenIndex(artifacts, dict(channels_of(rows, vectors)), manifest.notes, folder)
+        _check_vectors(vectors, folder, manifest.notes)
+    return OpenIndex(artifacts, dict(_channels_of(rows, vectors)), manifest.notes, folder)
 
 
-def joined_parts(folder: Path, notes: Mapping[str, Any], artifacts: pl.DataFrame) -> tuple[pl.DataFrame, Vectors]:
+def _joined_parts(folder: Path, notes: Mapping[str, Any], artifacts: pl.DataFrame) -> tuple[pl.DataFrame, Vectors]:
     """Open all parts of an index as one, rows in order; an index of one part stays on disk."""
     names = ["vectors.npy", *notes.get("shards", [])]
-    parts = [open_part(folder, name, artifacts) for name in names]
-    check_slices(folder, parts[0][0])
+    parts = [_open_part(folder, name, artifacts) for name in names]
+    if not read_table(folder / "slices.parquet", SLICES).equals(_slices_of(parts[0][0])):
+        raise refused("the slices of the index are not those of its rows", folder / "slices.parquet")
     graves = folder / "tombstones.parquet"
     if len(parts) == 1 and not graves.exists():
         return parts[0]
@@ -273,20 +272,20 @@ def joined_parts(folder: Path, notes: Mapping[str, Any], artifacts: pl.DataFrame
     if graves.exists():
         rows = rows.join(read_table(graves, TOMBSTONES), on=["part", "row"], how="anti", maintain_order="left")
     rows = rows.select("given", "channel", "artifact_id", "source")
-    ordered = in_index_order(rows, artifacts)
-    return ordered, rows_of_parts([vectors for _, vectors in parts], ordered["given"].to_numpy())
+    ordered = _in_index_order(rows, artifacts)
+    return ordered, _rows_of_parts([vectors for _, vectors in parts], ordered["given"].to_numpy())
 
 
-def open_part(folder: Path, name: str, artifacts: pl.DataFrame) -> tuple[pl.DataFrame, Vectors]:
+def _open_part(folder: Path, name: str, artifacts: pl.DataFrame) -> tuple[pl.DataFrame, Vectors]:
     """Open one part of an index: its rows, with the places they stand under, and its vectors on disk."""
     ids = read_table(folder / name.replace("vectors", "ids").replace(".npy", ".parquet"), VECTOR_IDS)
     try:
         vectors: Vectors = np.load(folder / name, mmap_mode="r", allow_pickle=False)
     except (FileNotFoundError, ValueError) as error:
         raise IntegrityError("not an array of vectors", where=str(folder / name), found=str(error)) from error
-    check_rows(ids, vectors, folder / name)
+    _check_rows(ids, vectors, folder / name)
     rows = ids.select("channel", "source", artifact_id="id")
-    ordered = in_index_order(rows, artifacts)
+    ordered = _in_index_order(rows, artifacts)
     if ordered["concept"].has_nulls():
         unknown = ordered.filter(pl.col("concept").is_null())["artifact_id"][0]
         raise refused(f"a vector belongs to the artifact {unknown}, which is not in artifacts.parquet", folder / name)
@@ -295,19 +294,13 @@ def open_part(folder: Path, name: str, artifacts: pl.DataFrame) -> tuple[pl.Data
     return ordered, vectors
 
 
-def check_slices(folder: Path, rows: pl.DataFrame) -> None:
-    """Make sure that the slices are those of the rows."""
-    if not read_table(folder / "slices.parquet", SLICES).equals(slices_of(rows)):
-        raise refused("the slices of the index are not those of its rows", folder / "slices.parquet")
-
-
-def channels_of(rows: pl.DataFrame, vectors: Vectors) -> Iterator[tuple[str, Channel]]:
+def _channels_of(rows: pl.DataFrame, vectors: Vectors) -> Iterator[tuple[str, _Channel]]:
     """Part an index by channel; rows of a channel stand together."""
     owners, start = rows["owner"].to_numpy().astype(np.int64), 0
     for (name,), own in rows.group_by("channel", maintain_order=True):
         stop = start + own.height
-        slices = slices_of(own).select("concept", "country", "start", "stop")
-        yield str(name), Channel(vectors[start:stop], owners[start:stop], slices, own["source"])
+        slices = _slices_of(own).select("concept", "country", "start", "stop")
+        yield str(name), _Channel(vectors[start:stop], owners[start:stop], slices, own["source"])
         start = stop
 
 

@@ -30,12 +30,12 @@ from culturekit.index.matching.mapping_shards import TrialShard, ranges, try_sha
 # Wiens and Dmitrienko, 2005). The chance that any threshold is called good that is not is at most 1 - confidence,
 # however many are tried.
 
-THRESHOLDS = 20
-STARTS = 4
+_THRESHOLDS = 20
+_STARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class CurvePoint:
+class _CurvePoint:
     """A threshold: how many references it accepts, how many of them were matched wrongly, and whether it holds.
 
     `upper` bounds the error of what it accepts from above, at the confidence for this threshold alone.
@@ -60,8 +60,8 @@ class Abstention:
         clustering: as how many one independent reference counts: those of an artifact may err together.
     """
 
-    curve: tuple[CurvePoint, ...]
-    chosen: CurvePoint | None
+    curve: tuple[_CurvePoint, ...]
+    chosen: _CurvePoint | None
     references: int
     artifacts: int
     clustering: float
@@ -90,33 +90,33 @@ def abstention_from(
         confidence: that the threshold holds, over the draw of the references.
     """
     clustering = design_effect(wrong, artifacts)
-    curve: list[CurvePoint] = []
-    thresholds, carried = candidate_thresholds(margins), 0.0
+    curve: list[_CurvePoint] = []
+    thresholds, carried = _candidate_thresholds(margins), 0.0
     taken = margins[:, np.newaxis] >= thresholds
-    levels = first_levels(taken.sum(axis=0), max_error, 1 - confidence)
+    levels = _first_levels(taken.sum(axis=0), max_error, 1 - confidence)
     for number, threshold in enumerate(thresholds.tolist()):
         accepted, errors = int(taken[:, number].sum()), int((taken[:, number] & wrong).sum())
         level = levels[number] + carried
         holds = tail(errors / clustering, accepted / clustering, max_error) <= level
         carried = level if holds else 0.0
         upper = error_bounds(errors, accepted, clustering=clustering, confidence=2 * confidence - 1)[1]
-        curve.append(CurvePoint(threshold, accepted, errors, upper, holds))
+        curve.append(_CurvePoint(threshold, accepted, errors, upper, holds))
     chosen = next((point for point in reversed(curve) if point.holds), None)
     return Abstention(tuple(curve), chosen, len(margins), len(np.unique(artifacts)), clustering)
 
 
-def candidate_thresholds(margins: NDArray[np.float32]) -> NDArray[np.float32]:
+def _candidate_thresholds(margins: NDArray[np.float32]) -> NDArray[np.float32]:
     """Give the margins that accept equal shares of the references, the strictest first; the last accepts all."""
     if not len(margins):
         return np.empty(0, np.float32)
     falling = np.sort(margins)[::-1]
-    places = -(-len(falling) * np.arange(1, THRESHOLDS) // THRESHOLDS) - 1
+    places = -(-len(falling) * np.arange(1, _THRESHOLDS) // _THRESHOLDS) - 1
     return np.unique(np.append(falling[np.maximum(places, 0)], np.float32(0)))[::-1]
 
 
-def first_levels(accepted: NDArray[np.int64], max_error: float, level: float) -> NDArray[np.float64]:
+def _first_levels(accepted: NDArray[np.int64], max_error: float, level: float) -> NDArray[np.float64]:
     """Share a level out among the thresholds where testing begins; where even no error would prove nothing, none."""
-    starts = np.unique(-(-len(accepted) * np.arange(1, STARTS + 1) // STARTS) - 1)
+    starts = np.unique(-(-len(accepted) * np.arange(1, _STARTS + 1) // _STARTS) - 1)
     starts = starts[(1 - max_error) ** accepted[starts] <= level] if len(accepted) else starts[:0]
     shares = np.zeros(len(accepted))
     shares[starts] = level / max(len(starts), 1)
@@ -161,8 +161,7 @@ def design_effect(wrong: NDArray[np.bool_], artifacts: NDArray[np.int64]) -> flo
     return max(1.0, between / (rate * (1 - rate) / count))
 
 
-MOST_REFERENCES = 20_000
-"""References tried at most; of more, as many are drawn by the hash of their names."""
+_MOST_REFERENCES = 20_000  # references tried at most; of more, as many are drawn by the hash of their names
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,25 +189,21 @@ def held_out(index: OpenIndex, comparison: Comparison, within: Within | None) ->
             hint="Name images that show known artifacts with --calibration.",
         )
     rows = pl.DataFrame({"row": np.arange(len(channel.owners)), "artifact": channel.owners, "source": channel.sources})
-    rows = in_scope(rows, index.artifacts, comparison).filter(pl.len().over("artifact") > 1)
+    rows = _in_scope(rows, index.artifacts, comparison).filter(pl.len().over("artifact") > 1)
     if rows.is_empty():
         raise UsageError(
             "no artifact has two reference pictures, so that one could be held out",
             where=str(index.folder),
             hint="Name images that show known artifacts with --calibration.",
         )
-    if rows.height > MOST_REFERENCES:
+    if rows.height > _MOST_REFERENCES:
         lots = [digest_bytes(f"{artifact}\0{source}".encode()) for _, artifact, source in rows.iter_rows()]
-        rows = rows.with_columns(lot=pl.Series(lots)).sort("lot").head(MOST_REFERENCES).sort("row")
-    return Known(placed(rows.select("row", "artifact"), index.artifacts, within), None, "references held out")
+        rows = rows.with_columns(lot=pl.Series(lots)).sort("lot").head(_MOST_REFERENCES).sort("row")
+    return Known(_placed(rows.select("row", "artifact"), index.artifacts, within), None, "references held out")
 
 
 def known_images(
-    index: OpenIndex,
-    images: pl.DataFrame,
-    vectors: Vectors,
-    comparison: Comparison,
-    within: Within | None,
+    index: OpenIndex, images: pl.DataFrame, vectors: Vectors, comparison: Comparison, within: Within | None
 ) -> Known:
     """List images that show an artifact of the index, but for those that are references of it themselves."""
     numbers = index.artifacts.select("artifact_id", artifact=pl.int_range(pl.len(), dtype=pl.Int64))
@@ -217,10 +212,10 @@ def known_images(
     )  # fmt: skip
     if "image" in index.channels:
         rows = rows.filter(~pl.Series(equal_rows(vectors[rows["row"].to_numpy()], index.channels["image"].vectors)))
-    rows = in_scope(rows.select(pl.col("row").cast(pl.Int64), "artifact"), index.artifacts, comparison)
+    rows = _in_scope(rows.select(pl.col("row").cast(pl.Int64), "artifact"), index.artifacts, comparison)
     if rows.is_empty():
         raise UsageError("no image to calibrate on shows an artifact that images are compared with")
-    return Known(placed(rows, index.artifacts, within), vectors, "images of known artifacts")
+    return Known(_placed(rows, index.artifacts, within), vectors, "images of known artifacts")
 
 
 def equal_rows(vectors: Vectors, others: Vectors) -> NDArray[np.bool_]:
@@ -230,7 +225,7 @@ def equal_rows(vectors: Vectors, others: Vectors) -> NDArray[np.bool_]:
     return np.array([row.tobytes() in found for row in vectors], np.bool_)
 
 
-def in_scope(rows: pl.DataFrame, artifacts: pl.DataFrame, comparison: Comparison) -> pl.DataFrame:
+def _in_scope(rows: pl.DataFrame, artifacts: pl.DataFrame, comparison: Comparison) -> pl.DataFrame:
     """Leave out pictures of artifacts that nothing is compared with."""
     inside = artifacts_within(
         artifacts, (None, None), concepts=comparison.concepts, countries=comparison.countries
@@ -238,7 +233,7 @@ def in_scope(rows: pl.DataFrame, artifacts: pl.DataFrame, comparison: Comparison
     return rows.filter(pl.Series(inside[rows["artifact"].to_numpy()], dtype=pl.Boolean))
 
 
-def placed(rows: pl.DataFrame, artifacts: pl.DataFrame, within: Within | None) -> pl.DataFrame:
+def _placed(rows: pl.DataFrame, artifacts: pl.DataFrame, within: Within | None) -> pl.DataFrame:
     """Compare each picture where an image of a prompt for its artifact would be: in its first concept and country."""
     first = artifacts.select(
         in_concept=pl.col("concepts").list.first(), in_country=pl.col("countries").list.first()
@@ -252,24 +247,25 @@ def placed(rows: pl.DataFrame, artifacts: pl.DataFrame, within: Within | None) -
 
 def calibrate(work: Work, comparison: Comparison, known: Known, *, max_error: float) -> Abstention:
     """Match pictures that show known artifacts, and choose the margin from which on matches are kept."""
+    found = tried(work, comparison, known)
+    truth = found["artifact"].to_numpy()
+    wrong = found["nearest"].to_numpy() != truth
+    return abstention_from(found["margin"].to_numpy(), wrong, truth, max_error=max_error, confidence=CONFIDENCE)
+
+
+def tried(work: Work, comparison: Comparison, known: Known) -> pl.DataFrame:
+    """Match pictures that show known artifacts: `artifact`, `nearest`, both by number, `score` and `margin` of each."""
     shown, vectors = work.scratch / "known.parquet", None
     save_parquet(known.rows, shown)
     if known.vectors is not None:
         vectors = work.scratch / "known.npy"
         save_array(vectors, known.vectors)
     shards = [
-        TrialShard(comparison, shown, vectors, start, stop, work.scratch / f"known-{start:09d}.parquet")
+        TrialShard(comparison, shown, vectors, start, stop, work.scratch / f"tried-{start:09d}.parquet")
         for start, stop in ranges(known.rows.height)
     ]
     run_shards(work, shards, try_shard, size=lambda shard: shard.stop - shard.start, unit=known.kind)
-    tried = merge_parts([shard.part for shard in shards], {})
-    return abstention_from(
-        tried["margin"].to_numpy(),
-        tried["wrong"].to_numpy(),
-        tried["artifact"].to_numpy(),
-        max_error=max_error,
-        confidence=CONFIDENCE,
-    )
+    return merge_parts([shard.part for shard in shards], {})
 
 
 def calibration_table(out: Path, found: Abstention, max_error: float) -> None:

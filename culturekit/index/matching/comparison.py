@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, TypeAlias, cast
+from typing import Annotated, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -29,19 +29,20 @@ from culturekit.index.matching.match_batch import (
     country_sets,
     match_batch,
     near_scores,
+    places_by_row,
     ranked_by_blocks,
     ranking_of,
     scope_of,
 )
-from culturekit.index.search.search import searcher
+from culturekit.index.search.search import Searcher, searcher
 
 # Corrections for hubs, artifacts that are near to everything: cross-domain similarity (CSLS) and inverted softmax.
 #
 # Both learn from a bank of images how near an artifact is to images in general. That bank is never the images that
 # are evaluated: what a model shows too often would be taken for a hub, and its bias corrected away or turned around.
 
-AdjustmentName: TypeAlias = Literal["csls", "inverted-softmax"]
-BANK_AT_ONCE = 512
+_AdjustmentName: TypeAlias = Literal["csls", "inverted-softmax"]
+_BANK_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Adjustment:
     """
 
     name: Annotated[
-        AdjustmentName | None, Field(description="Correct scores for hubs; needs --bank."), Typed("adjust")
+        _AdjustmentName | None, Field(description="Correct scores for hubs; needs --bank."), Typed("adjust")
     ] = None
     neighbours: Annotated[
         int, Field(ge=1, le=1000, description="Neighbours that csls averages."), Typed(needs="adjust=csls")
@@ -74,21 +75,18 @@ def hubness(scope: Scope, bank: Vectors, how: Adjustment, begin: int, end: int) 
     """Say how near the artifacts at places `begin` to `end` of a scope are to a bank of images: (end - begin,)."""
     best = np.full((end - begin, 0), NOTHING)
     logarithm = np.full(end - begin, -np.inf)
-    for start in range(0, len(bank), BANK_AT_ONCE):
-        scores = near_scores(scope, bank[start : start + BANK_AT_ONCE], begin, end)
+    for start in range(0, len(bank), _BANK_AT_ONCE):
+        scores = near_scores(scope, bank[start : start + _BANK_AT_ONCE], begin, end)
         if how.name == "csls":
             best = np.sort(np.concatenate([best, scores], axis=1), axis=1)[:, -how.neighbours :]
         else:
             part = np.logaddexp.reduce(scores.astype(np.float64) / how.temperature, axis=1)
             logarithm = np.logaddexp(logarithm, part)
-    if how.name == "csls":
-        mean: NDArray[np.float64] = best.mean(axis=1, dtype=np.float64)
-        return mean
     soft: NDArray[np.float64] = how.temperature * (logarithm - np.log(len(bank)))
-    return soft
+    return best.mean(axis=1, dtype=np.float64) if how.name == "csls" else soft
 
 
-def adjusted_by(how: Adjustment, hubs: NDArray[np.float64]) -> Adjusted:
+def _adjusted_by(how: Adjustment, hubs: NDArray[np.float64]) -> Adjusted:
     """Give the correction that a scope applies; `hubs` is the hubness by artifact number."""
     if how.name == "csls":
         return Adjusted(2.0, -hubs, -4.0)
@@ -97,15 +95,10 @@ def adjusted_by(how: Adjustment, hubs: NDArray[np.float64]) -> Adjusted:
 
 # How images are mapped, and what with: options, inputs, and the scopes that artifacts are looked for in.
 
-Within: TypeAlias = Literal["concept", "country", "both"]
-"""What of its prompt's an image is limited to."""
-
-Place: TypeAlias = tuple[str | None, str | None]
-"""A concept and a country; None is any."""
-
+Within: TypeAlias = Literal["concept", "country", "both"]  # what of its prompt's an image is limited to
+Place: TypeAlias = tuple[str | None, str | None]  # a concept and a country; None is any
+# such an image would be mapped to something else, with a score and an interval
 NO_SUCH_CONCEPT = "the index has no artifact of the prompt's concept"
-"""Such an image would be mapped to something else, with a score and an interval."""
-
 ANYWHERE: Place = (None, None)
 
 
@@ -157,14 +150,13 @@ def places_of(images: pl.DataFrame, within: Within | None) -> pl.DataFrame:
     )
 
 
-def concepts_of(artifacts: pl.DataFrame) -> pl.Series:
-    """List the concepts that an index has artifacts of."""
+def _concepts_of(artifacts: pl.DataFrame) -> pl.Series:
     return artifacts["concepts"].explode(empty_as_null=False).drop_nulls().unique().sort()
 
 
 def without_concept(artifacts: pl.DataFrame) -> pl.Expr:
     """Say of images whether they are about a concept of which the index has nothing; null where it has something."""
-    return pl.when(pl.col("concept").is_in(concepts_of(artifacts).implode()).not_()).then(pl.lit(NO_SUCH_CONCEPT))
+    return pl.when(pl.col("concept").is_in(_concepts_of(artifacts).implode()).not_()).then(pl.lit(NO_SUCH_CONCEPT))
 
 
 def check_any_concept(placed: pl.DataFrame, artifacts: pl.DataFrame, *, where: str) -> None:
@@ -173,13 +165,13 @@ def check_any_concept(placed: pl.DataFrame, artifacts: pl.DataFrame, *, where: s
         raise UsageError(
             NO_SUCH_CONCEPT,
             where=where,
-            expected=" or ".join(concepts_of(artifacts)),
+            expected=" or ".join(_concepts_of(artifacts)),
             found=", ".join(placed["concept"].unique().sort()),
             hint="Name the concepts of prompts as the index does, or build an index of theirs.",
         )
 
 
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def weights_of(text: str) -> dict[ChannelName, float]:
@@ -209,7 +201,7 @@ class MappingOptions:
     k: Annotated[int, Field(ge=1, le=1000, description="Artifacts to keep per image.")] = 5
     aggregate: Annotated[Aggregate, Field(description="How an artifact's vectors become its score.")] = "max"
     weights: Annotated[
-        Mapping[ChannelName, Weight] | None,
+        Mapping[ChannelName, _Weight] | None,
         Typed(read=weights_of, help="How much each channel counts, such as image=0.7,text=0.3. [all alike]"),
     ] = None
     within: Annotated[
@@ -262,32 +254,8 @@ class MappingInputs:
             raise UsageError("--adjust and --bank go together", expected="both or neither")
 
 
-MOST_ROWS = 2048
-"""Rows asked for at most; where they show too few artifacts, all of the scope is looked at."""
-
-MOST_RUNS = 64
-
-
-class FoundRows(Protocol):
-    """The best rows of each query, float32 and int64 (n, k); -inf and -1 where there are fewer."""
-
-    @property
-    def scores(self) -> NDArray[np.float32]:
-        """Exact scores, the best first."""
-        ...
-
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        """Rows of the vectors searched."""
-        ...
-
-
-class RowFinder(Protocol):
-    """Finds the rows with the best exact scores, equal ones by the artifact's number."""
-
-    def best(self, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> FoundRows:
-        """Find the k best rows of each query."""
-        ...
+MOST_ROWS = 2048  # rows asked for at most; where they show too few artifacts, all of the scope is looked at
+_MOST_RUNS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +298,7 @@ class Comparer:
         self.channels = {name: ChannelVectors(one.vectors, one.owners) for name, one in index.channels.items()}
         self.hubs = None if comparison.hubs is None else np.load(comparison.hubs, allow_pickle=False)
         self.scopes: dict[Place, Scope] = {}
-        self.finder: RowFinder | None = None
+        self.finder: Searcher | None = None
 
     def scope(self, place: Place) -> Scope:
         """Give what images of a place are compared with, before any correction."""
@@ -370,75 +338,54 @@ class Comparer:
         """Give a scope its correction for hubs."""
         if self.hubs is None or self.how.adjustment is None:
             return scope
-        return replace(scope, adjusted=adjusted_by(self.how.adjustment, self.hubs))
+        return replace(scope, adjusted=_adjusted_by(self.how.adjustment, self.hubs))
 
     def ranked(
-        self,
-        scope: Scope,
-        place: Place,
-        queries: Vectors,
-        *,
-        count: int,
-        left_out: NDArray[np.int64] | None = None,
+        self, scope: Scope, place: Place, queries: Vectors, *, count: int, left_out: NDArray[np.int64] | None = None
     ) -> Ranking:
-        """Rank by search where rows decide and the place is not a small one, by blocks otherwise."""
-        if self.how.search == "numpy" or place != ANYWHERE or not searchable(scope):
+        """Rank by search where the best rows decide and the place is not a small one, by blocks otherwise."""
+        rows_decide = len(scope.channels) == 1 and scope.aggregate == "max" and scope.adjusted is None
+        if self.how.search == "numpy" or place != ANYWHERE or not rows_decide:
             return ranked_by_blocks(scope, queries, count=count, left_out=left_out)
-        return ranked_by_search(scope, queries, self.searching(scope), count=count, left_out=left_out)
-
-    def searching(self, scope: Scope) -> RowFinder:
-        """Make the searcher of the one channel that counts, once."""
         if self.finder is None:
             channel = self.channels[self.how.weights[0][0]]
             order = np.empty(len(channel.owners), np.int64)
             order[np.argsort(channel.owners, kind="stable")] = np.arange(len(order))
             self.finder = searcher(channel.vectors, engine=self.how.search, order=order)
-        return self.finder
+        return ranked_by_search(scope, queries, self.finder, count=count, left_out=left_out)
 
 
 def comparer(comparison: Comparison) -> Comparer:
     """Open an index once per process while it stays as it is; whoever gives out the work has checked its files."""
-    return opened(comparison, state_of(comparison.index), state_of(comparison.hubs))
+    return _opened(comparison, state_of(comparison.index), state_of(comparison.hubs))
 
 
 @lru_cache(maxsize=2)
-def opened(comparison: Comparison, *_: object) -> Comparer:
-    """Open an index in a certain state."""
+def _opened(comparison: Comparison, *_: object) -> Comparer:
     return Comparer(comparison, open_index(comparison.index, verified=True))
-
-
-def searchable(scope: Scope) -> bool:
-    """Tell whether the best rows decide the best artifacts: one channel, its best vector counts, nothing adjusted."""
-    return len(scope.channels) == 1 and scope.aggregate == "max" and scope.adjusted is None
 
 
 def runs_of(scope: Scope) -> list[slice] | None:
     """Give the runs of rows that a scope of one channel is made of; None where there are too many to search apart."""
     rows = np.sort(scope.channels[0].rows)
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
-    if len(breaks) >= MOST_RUNS:
+    if len(breaks) >= _MOST_RUNS:
         return None
     return [slice(int(run[0]), int(run[-1]) + 1) for run in np.split(rows, breaks) if len(run)]
 
 
 def ranked_by_search(
-    scope: Scope,
-    queries: Vectors,
-    finder: RowFinder,
-    *,
-    count: int,
-    left_out: NDArray[np.int64] | None = None,
+    scope: Scope, queries: Vectors, finder: Searcher, *, count: int, left_out: NDArray[np.int64] | None = None
 ) -> Ranking:
     """Rank at least `count` artifacts of each query; more rows are asked for where the first show too few."""
     runs, channel = runs_of(scope), scope.channels[0]
-    place = np.full(len(channel.vectors), -1, np.int64)
-    place[channel.rows] = np.repeat(np.arange(scope.size), np.diff(channel.starts))
+    place = places_by_row(scope)
     todo, width = np.arange(len(queries)), 2 * min(count, scope.size) + 16
     parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]] = []
     whole = np.zeros(len(queries), np.bool_)
     while len(todo) and runs is not None and width <= MOST_ROWS:
         found = finder.best(queries[todo], k=min(width, len(channel.rows)), slices=runs)
-        row, column, first = first_of_each(found.rows, place, None if left_out is None else left_out[todo])
+        row, column, first = _first_of_each(found.rows, place, None if left_out is None else left_out[todo])
         ended = (found.rows < 0).any(axis=1) | (width >= len(channel.rows))
         done = (np.bincount(row, minlength=len(todo)) >= count) | ended
         kept = done[row]
@@ -456,7 +403,7 @@ def ranked_by_search(
     return ranking_of(scope, which, places, scores, whole=whole)
 
 
-def first_of_each(
+def _first_of_each(
     rows: NDArray[np.int64], place: NDArray[np.int64], left_out: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Find where each artifact is met first: query, column and place; rows stand best first."""

@@ -17,21 +17,16 @@ from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.roles import SHUFFLED
 from culturekit.core.schemas import HUBS, IMAGES, MATCHES, RECOGNITION
 from culturekit.core.stage_command import Seed, Typed
-from culturekit.core.stage_folder import run_shards, seal, seal_pictures
+from culturekit.core.stage_folder import run_shards, seal_pictures
 from culturekit.core.tables import merge_parts, read_table, save_parquet, table_outcome, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import load_picture
 from culturekit.index.folder.index_folder import OpenIndex, open_index
-from culturekit.index.matching.calibration import held_out
-from culturekit.index.matching.comparison import ANYWHERE, Comparison, MappingOptions, comparer, weights_for
-from culturekit.index.matching.mapping_shards import IMAGES_AT_ONCE, ranges
-from culturekit.index.matching.match_batch import leads
+from culturekit.index.matching.calibration import held_out, tried
+from culturekit.index.matching.comparison import Comparison, MappingOptions, weights_for
 
-CEILING = "ceiling"
-"""The model that the ceiling stands under."""
-
-TOP = 20
-"""So many hubs are listed for each model."""
+CEILING = "ceiling"  # the model that the ceiling stands under
+_TOP = 20  # so many hubs are listed for each model
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +39,10 @@ class DiagnosisOptions:
     seed: Seed = 0
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOutShard:
-    """Rows `start:stop` of a table of references, to be matched with the index without their own vector."""
-
-    comparison: Comparison
-    shown: Path
-    start: int
-    stop: int
-    part: Path
-
-
 def diagnose(work: Work, folder: Path, matches: list[Path], options: DiagnosisOptions) -> Outcome:
     """Write `recognition`, `hubs`, and as `matches` those of the ceiling."""
     index = open_index(folder)
-    found, why = held_out_matches(work, index, options.mapping)
+    found, why = _held_out_matches(work, index, options.mapping)
     recognition = recognition_of(found, index.artifacts) if found.height else pl.DataFrame(schema=RECOGNITION.schema)
     write_table(work.out, RECOGNITION, recognition)
     ceiling = ceiling_matches(found, index.artifacts, size=options.size, repeats=options.repeats, seed=options.seed)
@@ -76,7 +60,7 @@ def diagnose(work: Work, folder: Path, matches: list[Path], options: DiagnosisOp
     return Outcome({**counts, "references": found.height}, {}, notes)
 
 
-def held_out_matches(work: Work, index: OpenIndex, mapping: MappingOptions) -> tuple[pl.DataFrame, str]:
+def _held_out_matches(work: Work, index: OpenIndex, mapping: MappingOptions) -> tuple[pl.DataFrame, str]:
     """Match references that are held out, or say why none can be.
 
     Returns:
@@ -89,43 +73,17 @@ def held_out_matches(work: Work, index: OpenIndex, mapping: MappingOptions) -> t
         known = held_out(index, comparison, None)
     except UsageError as error:
         return pl.DataFrame(schema={"shown": pl.String, **MATCHES.schema}), error.problem
-    shown = work.scratch / "held-out.parquet"
-    save_parquet(known.rows, shown)
-    shards = [
-        HeldOutShard(comparison, shown, start, stop, work.scratch / f"held-out-{start:09d}.parquet")
-        for start, stop in ranges(known.rows.height)
-    ]
-    run_shards(work, shards, match_held_out, size=lambda shard: shard.stop - shard.start, unit=known.kind)
-    return merge_parts([shard.part for shard in shards], {}), ""
-
-
-def match_held_out(shard: HeldOutShard) -> int:
-    """Match a run of references, each without its own vector."""
-    compared = comparer(shard.comparison)
-    rows = pl.scan_parquet(shard.shown).slice(shard.start, shard.stop - shard.start).collect()
-    own = rows["row"].to_numpy().astype(np.int64)
-    lowest = compared.scope(ANYWHERE).lowest
-    parts = []
-    for start in range(0, rows.height, IMAGES_AT_ONCE):
-        some = own[start : start + IMAGES_AT_ONCE]
-        queries = compared.channels["image"].vectors[some]
-        ranking = compared.rank(ANYWHERE, queries, count=2, left_out=some)
-        nearest = compared.artifacts[ranking.artifacts[:, 0]]
-        parts.append(
-            nearest.select(
-                "artifact_id",
-                "artifact",
-                "countries",
-                country=pl.col("countries").list.first(),
-                continent=pl.col("continents").list.first(),
-                score=pl.Series(ranking.scores[:, 0]),
-                margin=pl.Series(leads(ranking, 1, lowest=lowest)[:, 0]),
-            )
-        )
-    shown = compared.artifacts["artifact_id"].gather(rows["artifact"])
-    save_parquet(pl.concat(parts).with_columns(shown=shown), shard.part)
-    seal(shard.part)
-    return rows.height
+    found = tried(work, comparison, known)
+    nearest = index.artifacts[found["nearest"].to_numpy()]
+    rows = nearest.select(
+        "artifact_id",
+        "artifact",
+        "countries",
+        country=pl.col("countries").list.first(),
+        continent=pl.col("continents").list.first(),
+    )
+    shown = index.artifacts["artifact_id"].gather(found["artifact"]).alias("shown")
+    return rows.with_columns(found["score"], found["margin"], shown), ""
 
 
 def ceiling_matches(
@@ -151,7 +109,7 @@ def ceiling_matches(
         rng = np.random.default_rng([seed, int(digest(["ceiling", str(concept)])[:16], 16)])
         of_artifact = own.with_row_index("row").group_by("shown", maintain_order=True).agg("row")["row"].to_list()
         for repeat in range(repeats):
-            chosen = dealt(len(of_artifact), size, rng)
+            chosen = _dealt(len(of_artifact), size, rng)
             picked = [int(rng.choice(of_artifact[artifact])) for artifact in chosen]
             batch = own[picked].with_columns(
                 repeat=pl.lit(repeat, pl.UInt16), slot=pl.int_range(len(picked)).cast(pl.UInt8)
@@ -174,7 +132,7 @@ def ceiling_matches(
     )
 
 
-def dealt(artifacts: int, size: int, rng: np.random.Generator) -> list[int]:
+def _dealt(artifacts: int, size: int, rng: np.random.Generator) -> list[int]:
     """Draw `size` artifacts, all of them before any comes again."""
     drawn: list[int] = []
     while len(drawn) < size:
@@ -231,7 +189,7 @@ def share(part: str, whole: str) -> pl.Expr:
     return pl.when(pl.col(whole) > 0).then(pl.col(part) / pl.col(whole))
 
 
-def hubs_of(matches: pl.DataFrame, *, top: int = TOP) -> pl.DataFrame:
+def hubs_of(matches: pl.DataFrame, *, top: int = _TOP) -> pl.DataFrame:
     """List the artifacts that most images of each model have among the neighbours kept, as HUBS."""
     images = matches.group_by("model").agg(images=pl.col("image_id").n_unique())
     counts = (
@@ -260,12 +218,14 @@ def neighbour_skew(matches: pl.DataFrame, artifacts: int) -> dict[str, float]:
     """
     counts = matches.drop_nulls("artifact_id").group_by("model", "artifact_id").len().sort("model", "artifact_id")
     return {
-        model: round(skewness(np.pad(own["len"].to_numpy().astype(np.float64), (0, max(artifacts - own.height, 0)))), 4)
+        model: round(
+            _skewness(np.pad(own["len"].to_numpy().astype(np.float64), (0, max(artifacts - own.height, 0)))), 4
+        )
         for (model,), own in counts.group_by("model", maintain_order=True)
     }
 
 
-def skewness(counts: NDArray[np.float64]) -> float:
+def _skewness(counts: NDArray[np.float64]) -> float:
     """Give the third standardised moment; 0 where nothing varies."""
     deviations = counts - counts.mean()
     spread = float(np.sqrt((deviations**2).mean()))
@@ -285,7 +245,7 @@ class ShuffleOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ShuffleShard:
+class _ShuffleShard:
     """A run of images to shuffle, as a work item: rows `start:stop` of those that are taken."""
 
     images: Path
@@ -298,22 +258,22 @@ class ShuffleShard:
 
 def shuffle_pictures(work: Work, images_path: Path, options: ShuffleOptions) -> Outcome:
     """Write shuffled copies of the images of a table, and the table that lists them."""
-    taken = taken_images(images_path, options)
+    taken = _taken_images(images_path, options)
     if taken.is_empty():
         raise UsageError("there is no image to shuffle", where=str(images_path), expected="rows with status ok")
     shards = [
-        ShuffleShard(
+        _ShuffleShard(
             images_path, options, start, min(start + COPIES_PER_SHARD, taken.height), work.out,
             work.scratch / f"shuffled-{start:09d}.parquet",
         )
         for start in range(0, taken.height, COPIES_PER_SHARD)
     ]  # fmt: skip
-    run_shards(work, shards, shuffle_shard, size=lambda shard: shard.stop - shard.start, unit="images")
-    images = merge_parts([shard.part for shard in shards], columns())
+    run_shards(work, shards, _shuffle_shard, size=lambda shard: shard.stop - shard.start, unit="images")
+    images = merge_parts([shard.part for shard in shards], _columns())
     return table_outcome(work, IMAGES, images, notes={"tiles": options.tiles})
 
 
-def taken_images(images_path: Path, options: ShuffleOptions) -> pl.DataFrame:
+def _taken_images(images_path: Path, options: ShuffleOptions) -> pl.DataFrame:
     """Choose the images: the first repeats of each prompt."""
     images = read_table(images_path, IMAGES).filter(pl.col("status") == "ok").sort("image_id")
     if options.repeats:
@@ -322,16 +282,15 @@ def taken_images(images_path: Path, options: ShuffleOptions) -> pl.DataFrame:
     return images
 
 
-def shuffle_shard(shard: ShuffleShard) -> int:
-    """Shuffle a run of images."""
-    images = taken_images(shard.images, shard.options).slice(shard.start, shard.stop - shard.start)
-    rows = [shuffled_row(row, shard) for row in images.iter_rows(named=True)]
-    save_parquet(pl.DataFrame(rows, schema=columns()), shard.part)
+def _shuffle_shard(shard: _ShuffleShard) -> int:
+    images = _taken_images(shard.images, shard.options).slice(shard.start, shard.stop - shard.start)
+    rows = [_shuffled_row(row, shard) for row in images.iter_rows(named=True)]
+    save_parquet(pl.DataFrame(rows, schema=_columns()), shard.part)
     seal_pictures(shard.part, shard.out, rows)
     return shard.stop - shard.start
 
 
-def shuffled_row(row: dict[str, Any], shard: ShuffleShard) -> dict[str, Any]:
+def _shuffled_row(row: dict[str, Any], shard: _ShuffleShard) -> dict[str, Any]:
     """Save the shuffled copy of an image and describe it: what it was asked for stays, what it shows is gone."""
     rng = np.random.default_rng(int(digest([shard.options.seed, row["sha256"]])[:16], 16))
     pixels = shuffled(load_picture(shard.images.parent, row["path"], sha256=row["sha256"]), shard.options.tiles, rng)
@@ -366,7 +325,7 @@ def shuffled(picture: NDArray[np.uint8], tiles: int, rng: np.random.Generator) -
     return np.ascontiguousarray(whole.reshape(down * height, across * width, 3))
 
 
-def columns() -> dict[str, pl.DataType]:
+def _columns() -> dict[str, pl.DataType]:
     """Give the columns of the table; nobody knows what a shuffled picture truly shows."""
     asked = {name: IMAGES.optional[name].dtype for name in ("concept", "country")}
     return {**IMAGES.schema, **asked}

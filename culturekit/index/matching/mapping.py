@@ -43,17 +43,10 @@ from culturekit.index.matching.comparison import (
     weights_for,
     without_concept,
 )
-from culturekit.index.matching.mapping_shards import (
-    HubShard,
-    MatchShard,
-    find_hubs,
-    match_shard,
-    ranges,
-)
+from culturekit.index.matching.mapping_shards import HubShard, MatchShard, find_hubs, match_shard, ranges
 from culturekit.index.search.search import searcher
 
-MAP = "map"
-"""What drops of this stage name it."""
+_MAP = "map"  # what drops of this stage name it
 
 
 def _images_to_map(images_path: Path, prompts_path: Path | None) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -95,14 +88,13 @@ def _with_truth(images_path: Path, prompts_path: Path | None) -> pl.DataFrame:
 
 
 def _dropped(images: pl.DataFrame, *, reason: pl.Expr, detail: pl.Expr) -> pl.DataFrame:
-    """Write images as rows of DROPS."""
     return images.select(
-        key="image_id", concept="concept", stage=pl.lit(MAP), reason=reason, detail=detail.cast(pl.String)
+        key="image_id", concept="concept", stage=pl.lit(_MAP), reason=reason, detail=detail.cast(pl.String)
     ).select([pl.col(name).cast(dtype) for name, dtype in DROPS.schema.items()])
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class _Seen:
     """Images that have a vector: `row` says which of `vectors` is an image's; and DROPS of those that have none."""
 
     images: pl.DataFrame
@@ -111,14 +103,7 @@ class Seen:
     path: Path | None = None
 
 
-def _encoder_for(index: OpenIndex, spec: str | None) -> str:
-    """Give the SPEC of the encoder that made an index, or another that is the same encoder."""
-    chosen = spec or index.encoder
-    check_identity(index, encoder_of(chosen))
-    return chosen
-
-
-def embedded(work: Work, images: pl.DataFrame, root: Path, encoder: str, *, name: str) -> Seen:
+def embedded(work: Work, images: pl.DataFrame, root: Path, encoder: str, *, name: str) -> _Seen:
     """Embed images; `name` keeps their shards apart from those of others."""
     scratch = work.scratch / name
     scratch.mkdir(exist_ok=True)
@@ -126,16 +111,10 @@ def embedded(work: Work, images: pl.DataFrame, root: Path, encoder: str, *, name
     unread = made.unreadable.select("image_id", why="reason", what="detail")
     lost = images.join(unread, on="image_id", how="inner", maintain_order="left")
     drops = _dropped(lost, reason=pl.col("why"), detail=pl.col("what"))
-    return Seen(made.kept.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64)), made.vectors, drops)
+    return _Seen(made.kept.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64)), made.vectors, drops)
 
 
-def _kept_in(out: Path, seen: Seen) -> Seen:
-    """Keep the vectors in the stage's folder."""
-    save_vectors(out, seen.vectors, seen.images["image_id"].to_list())
-    return Seen(seen.images, seen.vectors, seen.drops, out / "vectors.npy")
-
-
-def _vectors_from(folder: Path, images: pl.DataFrame, images_path: Path, index: OpenIndex) -> Seen:
+def _vectors_from(folder: Path, images: pl.DataFrame, images_path: Path, index: OpenIndex) -> _Seen:
     """Take the vectors of images from a folder; what could not be embedded then is a drop now.
 
     Raises:
@@ -157,7 +136,7 @@ def _vectors_from(folder: Path, images: pl.DataFrame, images_path: Path, index: 
     if lost["why"].has_nulls():
         raise refused("without a vector of some images, and without a reason", folder, lost["image_id"][0])
     drops = _dropped(lost, reason=pl.col("why"), detail=pl.col("what"))
-    return Seen(joined.filter(pl.col("row").is_not_null()), vectors, drops, folder / "vectors.npy")
+    return _Seen(joined.filter(pl.col("row").is_not_null()), vectors, drops, folder / "vectors.npy")
 
 
 def _checked_folder(folder: Path) -> Manifest:
@@ -181,12 +160,11 @@ def refused(problem: str, folder: Path, found: str) -> IntegrityError:
     )
 
 
-_MOST_UNEQUAL = 2.0
-"""How many times as often the most frequent artifact, or country, may be shown as the rarest."""
+_MOST_UNEQUAL = 2.0  # how many times as often the most frequent artifact, or country, may be shown as the rarest
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class _Opened:
     """What a mapping begins with: the index, how images are compared with it, and who encodes."""
 
     index: OpenIndex
@@ -206,7 +184,7 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
     found, known = _calibrated(work, given, opened, options)
     shards = _match_shards(work, seen, opened.comparison, k=options.k, threshold=found.threshold if found else -np.inf)
     run_shards(work, shards, match_shard, size=lambda shard: shard.stop - shard.start, unit="matches")
-    told = MatchCounts()
+    told = _MatchCounts()
     write_frames(work.out, MATCHES, told.listening(shards))
     reasons = write_drops(work.out, pl.concat([drops, homeless, seen.drops]))
     notes = {**opened.index.notes, "similarity": told.similarity(), "channels": dict(opened.comparison.weights)}
@@ -222,7 +200,7 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
     return Outcome(counts, reasons, notes)
 
 
-def _opened_index(given: MappingInputs, options: MappingOptions) -> Opened:
+def _opened_index(given: MappingInputs, options: MappingOptions) -> _Opened:
     """Open the index, and make sure that what is asked for can be had from it."""
     searcher(np.eye(1, dtype=np.float32), engine=given.search)  # an unknown or missing one is said before any work
     index = open_index(given.index)
@@ -231,10 +209,12 @@ def _opened_index(given: MappingInputs, options: MappingOptions) -> Opened:
     comparison = Comparison(
         given.index, options.aggregate, weights_for(index, options), options.concepts, options.countries, given.search
     )
-    return Opened(index, comparison, _encoder_for(index, given.encoder))
+    chosen = given.encoder or index.encoder
+    check_identity(index, encoder_of(chosen))
+    return _Opened(index, comparison, chosen)
 
 
-def _with_places(images: pl.DataFrame, opened: Opened, options: MappingOptions) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _with_places(images: pl.DataFrame, opened: _Opened, options: MappingOptions) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Give each image the place that it is compared in; those without any artifact to compare with are drops."""
     placed = places_of(images, options.within)
     compared, index = Comparer(opened.comparison, opened.index), opened.index
@@ -265,14 +245,16 @@ def _with_places(images: pl.DataFrame, opened: Opened, options: MappingOptions) 
     return kept, _dropped(lost, reason=pl.col("homeless"), detail=asked)
 
 
-def _seen_images(work: Work, given: MappingInputs, images: pl.DataFrame, opened: Opened) -> Seen:
+def _seen_images(work: Work, given: MappingInputs, images: pl.DataFrame, opened: _Opened) -> _Seen:
     """Embed the images to be mapped and keep their vectors, or take those that are there already."""
     if given.vectors is not None:
         return _vectors_from(given.vectors, images, given.images, opened.index)
-    return _kept_in(work.out, embedded(work, images, given.images.parent, opened.encoder, name="images"))
+    seen = embedded(work, images, given.images.parent, opened.encoder, name="images")
+    save_vectors(work.out, seen.vectors, seen.images["image_id"].to_list())
+    return _Seen(seen.images, seen.vectors, seen.drops, work.out / "vectors.npy")
 
 
-def _with_hubs(work: Work, given: MappingInputs, opened: Opened, seen: Seen) -> tuple[Opened, Mapping[str, object]]:
+def _with_hubs(work: Work, given: MappingInputs, opened: _Opened, seen: _Seen) -> tuple[_Opened, Mapping[str, object]]:
     """Learn the correction for hubs from the bank, if there is one."""
     if given.bank is None:
         return opened, {}
@@ -305,7 +287,7 @@ def _with_hubs(work: Work, given: MappingInputs, opened: Opened, seen: Seen) -> 
 
 
 def _calibrated(
-    work: Work, given: MappingInputs, opened: Opened, options: MappingOptions
+    work: Work, given: MappingInputs, opened: _Opened, options: MappingOptions
 ) -> tuple[Abstention | None, Known | None]:
     """Find the margin from which on matches are kept, where an error is stated."""
     if options.max_error is None:
@@ -319,7 +301,7 @@ def _calibrated(
     return calibrate(work, opened.comparison, known, max_error=options.max_error), known
 
 
-def _match_shards(work: Work, seen: Seen, comparison: Comparison, *, k: int, threshold: float) -> list[MatchShard]:
+def _match_shards(work: Work, seen: _Seen, comparison: Comparison, *, k: int, threshold: float) -> list[MatchShard]:
     """Cut the images into work items."""
     listed = work.scratch / "images.parquet"
     columns = (
@@ -343,11 +325,10 @@ def _match_shards(work: Work, seen: Seen, comparison: Comparison, *, k: int, thr
     ]  # fmt: skip
 
 
-class MatchCounts:
+class _MatchCounts:
     """Counts what goes by while the matches are gathered."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self.rows = self.images = self.abstained = 0
         self.nearest: list[NDArray[np.float32]] = []
 

@@ -15,7 +15,7 @@ from culturekit.core.stage_folder import seal
 from culturekit.core.tables import save_parquet
 from culturekit.index.encoder import Vectors
 from culturekit.index.matching.comparison import ANYWHERE, Comparison, Place, comparer, hubness
-from culturekit.index.matching.match_batch import Matched
+from culturekit.index.matching.match_batch import Matched, leads
 
 IMAGES_AT_ONCE = 512
 
@@ -70,20 +70,12 @@ def match_shard(shard: MatchShard) -> int:
     images = pl.scan_parquet(shard.images).slice(shard.start, shard.stop - shard.start).collect()
     vectors: Vectors = np.load(shard.vectors, mmap_mode="r", allow_pickle=False)
     shape = (images.height, shard.k)
-    matched = Matched(
-        np.full(shape, -1, np.int64), np.zeros(shape, np.float32), np.zeros(shape, np.float32),
-        np.zeros(shape, np.float32),
-    )  # fmt: skip
-    for place, rows in in_places(images):
+    matched = Matched(np.full(shape, -1, np.int64), *np.zeros((3, *shape), np.float32))
+    for place, rows in _in_places(images):
         found = compared.match(place, vectors[images["row"].to_numpy()[rows]], k=shard.k)
-        for whole, part in (
-            (matched.artifacts, found.artifacts),
-            (matched.scores, found.scores),
-            (matched.margins, found.margins),
-            (matched.country_margins, found.country_margins),
-        ):
-            whole[rows] = part
-    table = match_table(
+        for name in ("artifacts", "scores", "margins", "country_margins"):
+            getattr(matched, name)[rows] = getattr(found, name)
+    table = _match_table(
         images,
         matched,
         compared.artifacts,
@@ -97,7 +89,7 @@ def match_shard(shard: MatchShard) -> int:
 
 
 def try_shard(shard: TrialShard) -> int:
-    """Match a run of pictures that show known artifacts; write each margin, and whether the match is wrong."""
+    """Match a run of pictures that show known artifacts; write the nearest artifact of each, its score and margin."""
     compared = comparer(shard.comparison)
     shown = pl.scan_parquet(shard.shown).slice(shard.start, shard.stop - shard.start).collect()
     own = None if shard.vectors is not None else shown["row"].to_numpy().astype(np.int64)
@@ -106,16 +98,14 @@ def try_shard(shard: TrialShard) -> int:
         if shard.vectors is None
         else np.load(shard.vectors, mmap_mode="r", allow_pickle=False)
     )
-    margins, wrong = np.zeros(shown.height, np.float32), np.zeros(shown.height, np.bool_)
-    truth = shown["artifact"].to_numpy()
-    for place, rows in in_places(shown):
+    nearest, (scores, margins) = np.zeros(shown.height, np.int64), np.zeros((2, shown.height), np.float32)
+    for place, rows in _in_places(shown):
         queries = vectors[shown["row"].to_numpy()[rows]]
         found = compared.rank(place, queries, count=2, left_out=None if own is None else own[rows])
-        lowest = np.full((len(rows), 2), np.float32(compared.adjusted(compared.scope(place)).lowest))
-        two = found.scores[:, :2]
-        lowest[:, : two.shape[1]] = np.where(np.isfinite(two), two, lowest[:, : two.shape[1]])
-        margins[rows], wrong[rows] = lowest[:, 0] - lowest[:, 1], found.artifacts[:, 0] != truth[rows]
-    save_parquet(pl.DataFrame({"artifact": truth, "margin": margins, "wrong": wrong}), shard.part)
+        nearest[rows], scores[rows] = found.artifacts[:, 0], found.scores[:, 0]
+        margins[rows] = leads(found, 1, lowest=compared.adjusted(compared.scope(place)).lowest)[:, 0]
+    tried = {"artifact": shown["artifact"], "nearest": nearest, "score": scores, "margin": margins}
+    save_parquet(pl.DataFrame(tried), shard.part)
     seal(shard.part)
     return shown.height
 
@@ -132,7 +122,7 @@ def find_hubs(shard: HubShard) -> int:
     return sum(end - begin for begin, end in blocks)
 
 
-def in_places(images: pl.DataFrame) -> Iterator[tuple[Place, NDArray[np.int64]]]:
+def _in_places(images: pl.DataFrame) -> Iterator[tuple[Place, NDArray[np.int64]]]:
     """Part images by the place they are compared in, no more than are compared at once."""
     numbered = images.select("in_concept", "in_country").with_row_index("at")
     for (concept, country), part in numbered.group_by(["in_concept", "in_country"], maintain_order=True):
@@ -148,7 +138,7 @@ def ranges(count: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + MATCHES_PER_SHARD, count)
 
 
-def match_table(
+def _match_table(
     images: pl.DataFrame,
     matched: Matched,
     artifacts: pl.DataFrame,
@@ -172,7 +162,7 @@ def match_table(
     """
     row, rank = np.nonzero(matched.artifacts >= 0)
     number = matched.artifacts[row, rank]
-    place = chosen_places(artifacts, images["country"].gather(row), number, countries)
+    place = _chosen_places(artifacts, images["country"].gather(row), number, countries)
     shown = artifacts[number].with_columns(place=pl.Series(place, dtype=pl.Int64))
     kept = matched.margins[:, 0] >= np.float32(threshold)
     columns = images.select("image_id", "model", "prompt_id", "concept", "repeat", "slot")[row].hstack(
@@ -194,7 +184,7 @@ def match_table(
     ).select(list(MATCHES.columns))
 
 
-def chosen_places(
+def _chosen_places(
     artifacts: pl.DataFrame, wanted: pl.Series, number: NDArray[np.int64], countries: Sequence[str]
 ) -> NDArray[np.int64]:
     """Find which of an artifact's countries a match stands for, by its place among them."""

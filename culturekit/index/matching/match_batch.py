@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -9,12 +10,14 @@ from numpy.typing import NDArray
 
 from culturekit.core.choices import Aggregate
 from culturekit.index.encoder import Vectors
+from culturekit.index.search.flat_numpy import Candidates, group_for
 from culturekit.index.search.search import exact_scores as row_scores
+from culturekit.index.search.search import ranked
 
 # What one batch of images is compared with: some artifacts of an index, their vectors by channel, how they count.
 
 VECTORS_PER_BLOCK = 8192
-NORMS_AT_ONCE = 16_384
+_NORMS_AT_ONCE = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class ChannelVectors:
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeChannel:
+class _ScopeChannel:
     """A channel within a scope: artifact at place p has the vectors `rows[starts[p]:starts[p + 1]]`."""
 
     vectors: Vectors
@@ -62,7 +65,7 @@ class Scope:
 
     artifacts: NDArray[np.int64]
     places: NDArray[np.int64]
-    channels: tuple[ScopeChannel, ...]
+    channels: tuple[_ScopeChannel, ...]
     aggregate: Aggregate
     adjusted: Adjusted | None = None
 
@@ -111,17 +114,17 @@ def scope_of(
         name: np.arange(len(channel.owners)) if within is None else np.flatnonzero(within[channel.owners])
         for name, channel in used.items()
     }
-    artifacts = in_reading_order([used[name].owners[rows] for name, rows in kept.items()])
+    artifacts = _in_reading_order([used[name].owners[rows] for name, rows in kept.items()])
     places = np.full(count, -1, np.int64)
     places[artifacts] = np.arange(len(artifacts))
     parts = tuple(
-        scope_channel(used[name], rows, places, size=len(artifacts), weight=weights[name])
+        _scope_channel(used[name], rows, places, size=len(artifacts), weight=weights[name])
         for name, rows in kept.items()
     )
     return Scope(artifacts, places, parts, aggregate, adjusted)
 
 
-def in_reading_order(owners: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _in_reading_order(owners: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """List artifacts by where their first vector stands, so that a run of them has a run of vectors."""
     if not owners:
         return np.empty(0, np.int64)
@@ -131,18 +134,17 @@ def in_reading_order(owners: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return ordered
 
 
-def scope_channel(
+def _scope_channel(
     channel: ChannelVectors, rows: NDArray[np.int64], places: NDArray[np.int64], *, size: int, weight: float
-) -> ScopeChannel:
-    """Put the rows of a channel in the order of a scope's places."""
+) -> _ScopeChannel:
     place = places[channel.owners[rows]]
     ordered = rows[np.argsort(place, kind="stable")]
     starts = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=size))]).astype(np.int64)
     longest = 0.0
-    for begin in range(0, len(ordered), NORMS_AT_ONCE):
-        part = channel.vectors[ordered[begin : begin + NORMS_AT_ONCE]]
+    for begin in range(0, len(ordered), _NORMS_AT_ONCE):
+        part = channel.vectors[ordered[begin : begin + _NORMS_AT_ONCE]]
         longest = max(longest, float(np.sqrt(np.einsum("nd,nd->n", part, part).max())))
-    return ScopeChannel(channel.vectors, ordered, starts, weight, longest)
+    return _ScopeChannel(channel.vectors, ordered, starts, weight, longest)
 
 
 # The score of an artifact for an image: quickly and nearly for all, exactly for those that may matter.
@@ -150,22 +152,22 @@ def scope_channel(
 # The exact score of two vectors is that of the search. What is near lies within a bound that follows from float32
 # arithmetic, so that what is left out on its word could not have been kept.
 
-ROUNDING = 2.0**-24
+_ROUNDING = 2.0**-24
 NOTHING = np.float32(-np.inf)
 
 
-def slack_of(scope: Scope, queries: Vectors) -> NDArray[np.float32]:
+def _slack_of(scope: Scope, queries: Vectors) -> NDArray[np.float32]:
     """Bound how far a near score may lie from the exact one, by query.
 
     A sum of d products in float32, in any order, errs by at most d·u/(1−d·u) times the norms.
     """
     dim = queries.shape[1]
-    product = dim * ROUNDING / (1 - dim * ROUNDING) + 8 * ROUNDING
+    product = dim * _ROUNDING / (1 - dim * _ROUNDING) + 8 * _ROUNDING
     norms = np.sqrt(np.einsum("nd,nd->n", queries, queries, dtype=np.float64))
     bound = norms * product * max((channel.longest for channel in scope.channels), default=0.0)
     if scope.adjusted is not None:
         offsets = scope.adjusted.offsets[scope.artifacts]
-        bound = scope.adjusted.scale * bound + 8 * ROUNDING * (np.abs(offsets).max(initial=0.0) + scope.adjusted.scale)
+        bound = scope.adjusted.scale * bound + 8 * _ROUNDING * (np.abs(offsets).max(initial=0.0) + scope.adjusted.scale)
     slack: NDArray[np.float32] = np.nextafter(bound.astype(np.float32), np.float32(np.inf))
     return slack
 
@@ -181,14 +183,14 @@ def near_scores(scope: Scope, queries: Vectors, begin: int, end: int) -> NDArray
             scores = gathered(channel.block(begin, end) @ queries.T, starts[:-1][known], np.diff(starts)[known],
                               scope.aggregate)  # fmt: skip
             if len(scope.channels) == 1 and known.all():
-                return adjusted_near(scope, scores, begin, end)
+                return _adjusted_near(scope, scores, begin, end)
             total[known] += np.float32(channel.weight) * scores
             weights[known] += np.float32(channel.weight)
     total /= weights
-    return adjusted_near(scope, total, begin, end)
+    return _adjusted_near(scope, total, begin, end)
 
 
-def adjusted_near(scope: Scope, scores: NDArray[np.float32], begin: int, end: int) -> NDArray[np.float32]:
+def _adjusted_near(scope: Scope, scores: NDArray[np.float32], begin: int, end: int) -> NDArray[np.float32]:
     """Apply the scope's correction of scores, if it has one."""
     if scope.adjusted is not None:
         scores *= np.float32(scope.adjusted.scale)
@@ -225,7 +227,7 @@ def gathered(
     return best
 
 
-def exact_scores(
+def _exact_scores(
     scope: Scope,
     queries: Vectors,
     which: NDArray[np.int64],
@@ -245,7 +247,7 @@ def exact_scores(
     total, weights = np.zeros(len(which)), np.zeros(len(which))
     for number, channel in enumerate(scope.channels):
         without = left_out if number == 0 else None
-        scores = channel_scores(channel, queries, which, places, scope.aggregate, left_out=without)
+        scores = _channel_scores(channel, queries, which, places, scope.aggregate, left_out=without)
         known = scores != NOTHING
         total[known] += channel.weight * scores[known].astype(np.float64)
         weights[known] += channel.weight
@@ -259,8 +261,8 @@ def exact_scores(
     return corrected
 
 
-def channel_scores(
-    channel: ScopeChannel,
+def _channel_scores(
+    channel: _ScopeChannel,
     queries: Vectors,
     which: NDArray[np.int64],
     places: NDArray[np.int64],
@@ -293,8 +295,6 @@ def channel_scores(
 
 # The nearest artifacts of each image: as many as are wanted, in their exact order, without scoring all exactly.
 
-PAIRS_AT_ONCE = 2**20
-
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -303,89 +303,12 @@ class Ranking:
     Attributes:
         artifacts: int64 (n, m), artifact numbers; -1 behind the last.
         scores: float32 (n, m); -inf behind the last.
-        sizes: int64 (n,), how many there are.
         whole: bool (n,), nothing of the scope comes behind them.
     """
 
     artifacts: NDArray[np.int64]
     scores: NDArray[np.float32]
-    sizes: NDArray[np.int64]
     whole: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """Queries and the artifacts, by place, that may be among their nearest."""
-
-    which: NDArray[np.int64]
-    places: NDArray[np.int64]
-    near: NDArray[np.float32]
-
-    def those(self, kept: NDArray[np.bool_]) -> "Pairs":
-        """Give some of them."""
-        return Pairs(self.which[kept], self.places[kept], self.near[kept])
-
-
-class Candidates:
-    """Keeps what may still be among the first `count` of each query while blocks of artifacts go by."""
-
-    def __init__(self, queries: int, count: int, slack: NDArray[np.float32]) -> None:
-        """Begin with none."""
-        self.best = np.full((queries, count), NOTHING)
-        self.slack = slack
-        self.kept: list[Pairs] = []
-        self.waiting = 0
-
-    @property
-    def last(self) -> NDArray[np.float32]:
-        """The near score of the last that counts, by query."""
-        lowest: NDArray[np.float32] = self.best.min(axis=1)
-        return lowest
-
-    def offer(self, scores: NDArray[np.float32], begin: int) -> None:
-        """Look at the near scores, (some, n), of artifacts from place `begin` on; -inf is never taken."""
-        count = self.best.shape[1]
-        enough = scores >= (self.last - 2 * self.slack)
-        enough &= scores != NOTHING
-        crowded = enough.sum(axis=0).max(initial=0) > 2 * count
-        if crowded:
-            self.raise_best(np.partition(scores.T, len(scores) - count, axis=1)[:, -count:])
-            enough &= scores >= (self.last - 2 * self.slack)
-        places, which = np.nonzero(enough)
-        order = np.argsort(which, kind="stable")
-        which, places = which[order], places[order]
-        near = scores[places, which]
-        if not crowded:
-            self.raise_best(padded(which, near, scores.shape[1]))
-        self.kept.append(Pairs(which, places + begin, near))
-        self.waiting += len(which)
-        if self.waiting > PAIRS_AT_ONCE:
-            self.prune()
-
-    def raise_best(self, scores: NDArray[np.float32]) -> None:
-        """Take the scores of a block, (n, some), into the best so far."""
-        count = self.best.shape[1]
-        together = np.concatenate([self.best, scores], axis=1)
-        self.best = np.partition(together, together.shape[1] - count, axis=1)[:, -count:]
-
-    def prune(self) -> Pairs:
-        """Drop what has fallen behind."""
-        joined = Pairs(
-            np.concatenate([np.empty(0, np.int64), *(pairs.which for pairs in self.kept)]),
-            np.concatenate([np.empty(0, np.int64), *(pairs.places for pairs in self.kept)]),
-            np.concatenate([np.empty(0, np.float32), *(pairs.near for pairs in self.kept)]),
-        )
-        joined = joined.those(joined.near >= (self.last - 2 * self.slack)[joined.which])
-        self.kept, self.waiting = [joined], 0
-        return joined
-
-
-def padded(which: NDArray[np.int64], values: NDArray[np.float32], queries: int) -> NDArray[np.float32]:
-    """Lay values out by query, (n, most), -inf where a query has fewer; `which` is sorted."""
-    counts = np.bincount(which, minlength=queries)
-    out = np.full((queries, counts.max(initial=0)), NOTHING)
-    out[which, np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)] = values
-    return out
 
 
 def ranked_by_blocks(
@@ -396,31 +319,34 @@ def ranked_by_blocks(
     An artifact one of whose vectors is left out for a query is scored exactly without it, whatever it scores.
     """
     count = min(count, scope.size)
-    slack = slack_of(scope, queries)
-    candidates = Candidates(len(queries), count, slack)
-    own = np.full(len(queries), -1) if left_out is None else places_of_rows(scope, left_out)
+    score = partial(_exact_scores, scope, queries)
+    candidates = Candidates(count, _slack_of(scope, queries), score, order=scope.artifacts)
+    own = np.full(len(queries), -1)
+    if left_out is not None:
+        own = np.where(left_out >= 0, places_by_row(scope)[left_out], -1)
     for begin, end in scope.blocks():
         scores = near_scores(scope, queries, begin, end)
         inside = np.flatnonzero((own >= begin) & (own < end))
         scores[own[inside] - begin, inside] = NOTHING
-        candidates.offer(scores, begin)
-    pairs = candidates.prune()
+        candidates.offer(scores, begin, group=group_for(len(scores), count))
+    found = candidates.finish()
+    which, column = np.nonzero(found.rows >= 0)
+    places, exact = found.rows[which, column], found.scores[which, column]
     held = np.flatnonzero(own >= 0)
-    which, places = np.concatenate([pairs.which, held]), np.concatenate([pairs.places, own[held]])
-    exact = exact_scores(scope, queries, which, places, left_out=left_out)
-    bound = candidates.last - slack
-    bound[np.bincount(which, minlength=len(queries)) == scope.size] = NOTHING
-    sure = (exact >= bound[which]) & (exact != NOTHING)
-    return ranking_of(scope, which[sure], places[sure], exact[sure], whole=bound == NOTHING)
+    scored = _exact_scores(scope, queries, held, own[held], left_out=left_out)
+    which, places = np.concatenate([which, held]), np.concatenate([places, own[held]])
+    whole = np.bincount(which, minlength=len(queries)) == scope.size
+    exact = np.concatenate([exact, scored])
+    there = exact != NOTHING
+    return ranking_of(scope, which[there], places[there], exact[there], whole=whole)
 
 
-def places_of_rows(scope: Scope, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Find the places of the artifacts that rows of the first channel belong to; -1 for those of no artifact here."""
+def places_by_row(scope: Scope) -> NDArray[np.int64]:
+    """Give the place of the artifact that each row of the first channel belongs to; -1 for one of no artifact here."""
     channel = scope.channels[0]
     place = np.full(len(channel.vectors), -1, np.int64)
     place[channel.rows] = np.repeat(np.arange(scope.size), np.diff(channel.starts))
-    found: NDArray[np.int64] = np.where(rows >= 0, place[rows], -1)
-    return found
+    return place
 
 
 def ranking_of(
@@ -432,20 +358,13 @@ def ranking_of(
     whole: NDArray[np.bool_],
 ) -> Ranking:
     """Sort pairs of a query and an artifact, each named once, into a ranking."""
-    numbers = scope.artifacts[places]
-    order = np.lexsort((numbers, -scores, which))
-    which = which[order]
-    sizes = np.bincount(which, minlength=len(whole))
-    column = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    shape = (len(whole), int(sizes.max(initial=0)))
-    artifacts, ranked = np.full(shape, -1, np.int64), np.full(shape, NOTHING)
-    artifacts[which, column] = numbers[order]
-    ranked[which, column] = scores[order]
-    return Ranking(artifacts, ranked, sizes, whole)
+    most = int(np.bincount(which, minlength=1).max())
+    found = ranked(len(whole), most, owners=which, rows=places, scores=scores, order=scope.artifacts)
+    return Ranking(np.where(found.rows >= 0, scope.artifacts[found.rows], -1), found.scores, whole)
 
 
 @dataclass(frozen=True, slots=True)
-class CountrySets:
+class _CountrySets:
     """The countries of each artifact: `kinds[sets[a]]` has one bit per country of artifact a.
 
     Attributes:
@@ -463,7 +382,7 @@ class CountrySets:
         return foreign
 
 
-def country_sets(countries: pl.Series | Sequence[Sequence[str]]) -> CountrySets:
+def country_sets(countries: pl.Series | Sequence[Sequence[str]]) -> _CountrySets:
     """Number the sets of countries that artifacts have."""
     rows = pl.Series("countries", countries, dtype=pl.List(pl.String)).list.sort().list.join(",")
     names = rows.unique().sort()
@@ -473,10 +392,10 @@ def country_sets(countries: pl.Series | Sequence[Sequence[str]]) -> CountrySets:
     bits = np.array([[code in own for code in codes] for own in members], np.bool_).reshape(len(members), len(codes))
     width = max(1, -(-len(codes) // 64)) * 64
     packed = np.packbits(np.pad(bits, ((0, 0), (0, width - len(codes)))), axis=1)
-    return CountrySets(sets, packed.view(np.uint64))
+    return _CountrySets(sets, packed.view(np.uint64))
 
 
-UNKNOWN = np.float32(np.nan)
+_UNKNOWN = np.float32(np.nan)
 
 
 def leads(ranking: Ranking, k: int, *, lowest: float) -> NDArray[np.float32]:
@@ -489,12 +408,12 @@ def leads(ranking: Ranking, k: int, *, lowest: float) -> NDArray[np.float32]:
     return lead
 
 
-def nearest_abroad(ranking: Ranking, countries: CountrySets, k: int) -> NDArray[np.float32]:
+def _nearest_abroad(ranking: Ranking, countries: _CountrySets, k: int) -> NDArray[np.float32]:
     """Find the best score of an artifact of other countries for each of the first k: (n, k).
 
     It is NaN where the ranking ends before one is met, and something may come behind its end.
     """
-    found = np.full((len(ranking.artifacts), k), UNKNOWN)
+    found = np.full((len(ranking.artifacts), k), _UNKNOWN)
     kept = ranking.artifacts[:, :k]
     row, column = np.nonzero(kept >= 0)
     for place in range(ranking.artifacts.shape[1]):
@@ -509,8 +428,8 @@ def nearest_abroad(ranking: Ranking, countries: CountrySets, k: int) -> NDArray[
     return found
 
 
-def best_abroad(
-    scope: Scope, queries: Vectors, countries: CountrySets, which: NDArray[np.int64], artifacts: NDArray[np.int64]
+def _best_abroad(
+    scope: Scope, queries: Vectors, countries: _CountrySets, which: NDArray[np.int64], artifacts: NDArray[np.int64]
 ) -> NDArray[np.float32]:
     """Find the best score of an artifact of other countries than `artifacts[i]` has for query `which[i]`.
 
@@ -521,7 +440,7 @@ def best_abroad(
     example = artifacts[np.unique(group, return_index=True)[1]]
     elsewhere = [countries.foreign(scope.artifacts, np.full(scope.size, one)) for one in example.tolist()]
     members = [np.flatnonzero(group == number) for number in range(len(sets))]
-    slack = slack_of(scope, queries[asked])[row]
+    slack = _slack_of(scope, queries[asked])[row]
     best, kept = np.full(len(which), NOTHING), []
     for begin, end in scope.blocks():
         scores: NDArray[np.float32] | None = None
@@ -532,23 +451,18 @@ def best_abroad(
                 part = scores[places][:, row[pairs]]
                 best[pairs] = np.maximum(best[pairs], part.max(axis=0))
                 place, hit = np.nonzero(part >= best[pairs] - 2 * slack[pairs])
-                kept.append(Pairs(pairs[hit], places[place] + begin, part[place, hit]))
-    return exactly(scope, queries, which, kept, best - 2 * slack)
+                kept.append((pairs[hit], places[place] + begin, part[place, hit]))
+    exact = np.full(len(which), NOTHING)
+    for pair, place, near in kept:
+        close = near >= (best - 2 * slack)[pair]
+        np.maximum.at(exact, pair[close], _exact_scores(scope, queries, which[pair[close]], place[close]))
+    return exact
 
 
-def exactly(
-    scope: Scope, queries: Vectors, which: NDArray[np.int64], kept: list[Pairs], enough: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Give the greatest exact score among what was kept for each pair of `which`."""
-    best = np.full(len(which), NOTHING)
-    for pairs in kept:
-        close = pairs.those(pairs.near >= enough[pairs.which])
-        np.maximum.at(best, close.which, exact_scores(scope, queries, which[close.which], close.places))
-    return best
+# artifacts looked at beyond those that are kept: one of other countries is mostly among them
 
 
-SPARE = 24
-"""Artifacts looked at beyond those that are kept: one of other countries is mostly among them."""
+SPARE = 24  # artifacts looked at beyond those that are kept: one of other countries is mostly among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -569,7 +483,7 @@ class Matched:
 
 
 def match_batch(
-    scope: Scope, queries: Vectors, countries: CountrySets, *, k: int, ranking: Ranking | None = None
+    scope: Scope, queries: Vectors, countries: _CountrySets, *, k: int, ranking: Ranking | None = None
 ) -> Matched:
     """Match queries, float32 (n, dim), with the artifacts of a scope.
 
@@ -585,11 +499,11 @@ def match_batch(
     width = max(0, k - ranking.artifacts.shape[1])
     artifacts = np.pad(ranking.artifacts[:, :k], ((0, 0), (0, width)), constant_values=-1)
     scores = np.pad(ranking.scores[:, :k], ((0, 0), (0, width)), constant_values=NOTHING)
-    abroad = np.pad(nearest_abroad(ranking, countries, artifacts.shape[1] - width), ((0, 0), (0, width)))
+    abroad = np.pad(_nearest_abroad(ranking, countries, artifacts.shape[1] - width), ((0, 0), (0, width)))
     open_rows, open_columns = np.nonzero(np.isnan(abroad) & (artifacts >= 0))
     if len(open_rows):
         wanted = artifacts[open_rows, open_columns]
-        abroad[open_rows, open_columns] = best_abroad(scope, queries, countries, open_rows, wanted)
+        abroad[open_rows, open_columns] = _best_abroad(scope, queries, countries, open_rows, wanted)
     abroad = np.where(abroad == NOTHING, np.float32(scope.lowest), abroad)
     with np.errstate(invalid="ignore"):
         return Matched(artifacts, scores, leads(ranking, k, lowest=scope.lowest), scores - abroad)

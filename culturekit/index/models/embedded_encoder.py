@@ -17,35 +17,30 @@ from PIL import Image
 from culturekit.core.registry import Spec
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Vectors
 
-SIDE = 64
-BLOCKS = 8
-RINGS = 10
-EDGE_BLOCKS = 4
-MIDDLE = slice(8, 56)
-"""Where edges are looked at, of 64 rows and columns."""
-
-SEEN = slice(MIDDLE.start - 1, MIDDLE.stop + 1)
-"""What the edges there are made of."""
-
-MARGIN = 0.2
-"""How much the outermost blocks and the two outermost rings count, against 1 for the others.
-
-What a picture shows stands in its middle. Counted in full, the margin decides too often: an artifact drawn
-within the border of another country is recognised less than half of the time. At 0.2 it is in 99 %."""
-
-Planes: TypeAlias = NDArray[np.float32]
-"""float32 (planes, side, side): one or more values for every pixel of a square picture."""
+_SIDE = 64
+_BLOCKS = 8
+_RINGS = 10
+_EDGE_BLOCKS = 4
+_MIDDLE = slice(8, 56)  # where edges are looked at, of 64 rows and columns
+_SEEN = slice(_MIDDLE.start - 1, _MIDDLE.stop + 1)  # what the edges there are made of
+# How much the outermost blocks and the two outermost rings count, against 1 for the others.
+#
+# What a picture shows stands in its middle. Counted in full, the margin decides too often: an artifact drawn within the
+# border of another country is recognised less than half of the time. At 0.2 it is in 99 %.
+_MARGIN = 0.2
+# float32 (planes, side, side): one or more values for every pixel of a square picture
+_Planes: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class _Part:
     """How one group of statistics enters a vector: less its usual mean, times a scale per cell."""
 
     mean: float
     scale: NDArray[np.float32]
 
     @classmethod
-    def weighing(cls, weight: float, *, planes: int, cells: NDArray[np.float64], mean: float, spread: float) -> "Part":
+    def weighing(cls, weight: float, *, planes: int, cells: NDArray[np.float64], mean: float, spread: float) -> "_Part":
         """Give a group of planes x cells numbers a weight of its own, however many they are.
 
         `mean` and `spread` are what the group's numbers usually are; measured once on simulated pictures.
@@ -57,21 +52,21 @@ class Part:
         return ((statistics - self.mean) * self.scale).ravel()
 
 
-def block_weights() -> NDArray[np.float64]:
+def _block_weights() -> NDArray[np.float64]:
     """Count the blocks along the four sides as margin."""
-    return np.pad(np.ones((BLOCKS - 2, BLOCKS - 2)), 1, constant_values=MARGIN)
+    return np.pad(np.ones((_BLOCKS - 2, _BLOCKS - 2)), 1, constant_values=_MARGIN)
 
 
-def ring_weights() -> NDArray[np.float64]:
+def _ring_weights() -> NDArray[np.float64]:
     """Count the two outermost rings as margin."""
-    return np.pad(np.ones(RINGS - 2), (0, 2), constant_values=MARGIN)
+    return np.pad(np.ones(_RINGS - 2), (0, 2), constant_values=_MARGIN)
 
 
-LAYOUT = Part.weighing(1.0, planes=3, cells=block_weights(), mean=0.06, spread=0.18)
-RING_COLOURS = Part.weighing(1.5, planes=3, cells=ring_weights(), mean=0.05, spread=0.18)
-RING_TEXTURE = Part.weighing(0.5, planes=3, cells=ring_weights(), mean=0.16, spread=0.09)
-EDGES = Part.weighing(0.5, planes=5, cells=np.ones((EDGE_BLOCKS, EDGE_BLOCKS)), mean=0.025, spread=0.07)
-DIMENSIONS = 3 * BLOCKS**2 + 2 * 3 * RINGS + 5 * EDGE_BLOCKS**2
+_LAYOUT = _Part.weighing(1.0, planes=3, cells=_block_weights(), mean=0.06, spread=0.18)
+_RING_COLOURS = _Part.weighing(1.5, planes=3, cells=_ring_weights(), mean=0.05, spread=0.18)
+_RING_TEXTURE = _Part.weighing(0.5, planes=3, cells=_ring_weights(), mean=0.16, spread=0.09)
+_EDGES = _Part.weighing(0.5, planes=5, cells=np.ones((_EDGE_BLOCKS, _EDGE_BLOCKS)), mean=0.025, spread=0.07)
+_DIMENSIONS = 3 * _BLOCKS**2 + 2 * 3 * _RINGS + 5 * _EDGE_BLOCKS**2
 
 
 class EmbeddedEncoder:
@@ -81,9 +76,9 @@ class EmbeddedEncoder:
         name="embedded",
         weights="none",
         revision="1",
-        preprocessing=f"RGB, whole picture to {SIDE}x{SIDE} with Pillow's Hamming filter, margin counted {MARGIN}",
+        preprocessing=f"RGB, whole picture to {_SIDE}x{_SIDE} with Pillow's Hamming filter, margin counted {_MARGIN}",
         dtype="float32",
-        dim=DIMENSIONS,
+        dim=_DIMENSIONS,
     )
     caveat = (
         "The embedded encoder compares colours and edges. It tells the pictures of the simulated backend apart "
@@ -94,11 +89,13 @@ class EmbeddedEncoder:
 
     def prepare(self, picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Bring a picture to the encoder's size."""
-        return resampled(picture)
+        if picture.shape == (_SIDE, _SIDE, 3):
+            return picture
+        return np.asarray(Image.fromarray(picture).resize((_SIDE, _SIDE), Image.Resampling.HAMMING))
 
     def encode_prepared(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
         """Encode pictures of the encoder's size, one after the other."""
-        vectors = np.empty((len(pictures), DIMENSIONS), np.float32)
+        vectors = np.empty((len(pictures), _DIMENSIONS), np.float32)
         for vector, picture in zip(vectors, pictures, strict=True):
             vector[:] = described(picture)
         return vectors
@@ -108,23 +105,16 @@ class EmbeddedEncoder:
         return self.encode_prepared([self.prepare(picture) for picture in pictures])
 
 
-def resampled(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Bring a picture to the encoder's size; its whole width and height are kept, its proportions are not."""
-    if picture.shape == (SIDE, SIDE, 3):
-        return picture
-    return np.asarray(Image.fromarray(picture).resize((SIDE, SIDE), Image.Resampling.HAMMING))
-
-
 def described(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Describe a picture of the encoder's size by a unit vector."""
     colours = opponent_planes(picture)
-    ring_colours, ring_texture = ring_means_and_spread(colours, RINGS)
-    edges = edge_planes(colours[0, SEEN, SEEN])[:, 1:-1, 1:-1]
+    ring_colours, ring_texture = ring_means_and_spread(colours, _RINGS)
+    edges = edge_planes(colours[0, _SEEN, _SEEN])[:, 1:-1, 1:-1]
     vector = np.concatenate([
-        LAYOUT.part_of_vector(block_means(colours, BLOCKS)),
-        RING_COLOURS.part_of_vector(ring_colours),
-        RING_TEXTURE.part_of_vector(ring_texture),
-        EDGES.part_of_vector(block_means(edges, EDGE_BLOCKS)),
+        _LAYOUT.part_of_vector(block_means(colours, _BLOCKS)),
+        _RING_COLOURS.part_of_vector(ring_colours),
+        _RING_TEXTURE.part_of_vector(ring_texture),
+        _EDGES.part_of_vector(block_means(edges, _EDGE_BLOCKS)),
     ])  # fmt: skip
     vector /= np.sqrt((vector * vector).sum())
     return vector
@@ -136,7 +126,7 @@ def make(spec: Spec) -> ImageEncoder:
     return EmbeddedEncoder()
 
 
-def opponent_planes(picture: NDArray[np.uint8]) -> Planes:
+def opponent_planes(picture: NDArray[np.uint8]) -> _Planes:
     """Split a picture into lightness (-0.5 to 0.5), red against green, and yellow against blue (-1 to 1)."""
     red, green, blue = picture.transpose(2, 0, 1).astype(np.float32, order="C")
     planes = np.empty((3, *red.shape), np.float32)
@@ -151,7 +141,7 @@ def opponent_planes(picture: NDArray[np.uint8]) -> Planes:
     return planes
 
 
-def edge_planes(lightness: NDArray[np.float32]) -> Planes:
+def edge_planes(lightness: NDArray[np.float32]) -> _Planes:
     """Find edges (5, side, side): their strength, and it again along their direction modulo 180 and 90 degrees."""
     planes = np.empty((5, *lightness.shape), np.float32)
     strength, cosine, sine, cosine_twice, sine_twice = planes
@@ -177,37 +167,37 @@ def edge_planes(lightness: NDArray[np.float32]) -> Planes:
     return planes
 
 
-def block_means(planes: Planes, blocks: int) -> Planes:
+def block_means(planes: _Planes, blocks: int) -> _Planes:
     """Average each plane over blocks x blocks squares: (planes, blocks, blocks)."""
     count, side, _ = planes.shape
     width = side // blocks
     rows = planes.reshape(count, blocks, width, side).sum(axis=2)
-    means: Planes = rows.reshape(count, blocks, blocks, width).sum(axis=3)
+    means: _Planes = rows.reshape(count, blocks, blocks, width).sum(axis=3)
     means /= width * width
     return means
 
 
-def ring_means(planes: Planes, rings: int) -> Planes:
+def _ring_means(planes: _Planes, rings: int) -> _Planes:
     """Average each plane over rings around the middle: (planes, rings)."""
     half = planes.shape[-1] // 2
     upper = planes[:, :half] + planes[:, : half - 1 : -1]
     quarter = upper[:, :, :half] + upper[:, :, : half - 1 : -1]
-    order, starts, sizes = ring_order(half, rings)
+    order, starts, sizes = _ring_order(half, rings)
     ordered = quarter.reshape(len(planes), -1).take(order, axis=1)
-    means: Planes = np.add.reduceat(ordered, starts, axis=1)
+    means: _Planes = np.add.reduceat(ordered, starts, axis=1)
     means /= 4 * sizes
     return means
 
 
-def ring_means_and_spread(planes: Planes, rings: int) -> tuple[Planes, Planes]:
+def ring_means_and_spread(planes: _Planes, rings: int) -> tuple[_Planes, _Planes]:
     """Average each plane over rings, and measure its standard deviation within each: both (planes, rings)."""
-    both = ring_means(np.concatenate([planes, planes * planes]), rings)
+    both = _ring_means(np.concatenate([planes, planes * planes]), rings)
     means, squares = both[: len(planes)], both[len(planes) :]
     return means, np.sqrt(np.maximum(squares - means * means, 0))
 
 
 @lru_cache(maxsize=8)
-def ring_order(half: int, rings: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]:
+def _ring_order(half: int, rings: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]:
     """List the pixels of the upper left quarter of a picture ring by ring; the other quarters mirror it.
 
     Gives that order, where each ring starts in it, and how many pixels it has.

@@ -20,18 +20,14 @@ from culturekit.index.weights.known_weights import known_weights, loaded_tensors
 
 # InceptionV3 as a function of its weights: the one that published FIDs were measured with, and torchvision's.
 
-SIDE = 299
-FEATURES = 2048
-
-EPSILON = 0.001
-"""What the normalisation adds to a variance."""
-
-Tensor: TypeAlias = Any
-"""A torch tensor; planes are (n, channels, height, width)."""
+_SIDE = 299
+_FEATURES = 2048
+_EPSILON = 0.001  # what the normalisation adds to a variance
+_Tensor: TypeAlias = Any  # a torch tensor; planes are (n, channels, height, width)
 
 
 @dataclass(frozen=True, slots=True)
-class Inception:
+class _Inception:
     """The network; `ported` takes the pooling of TensorFlow's graph, whose weights published FIDs were made with.
 
     Attributes:
@@ -39,7 +35,7 @@ class Inception:
         ported: whether they come from that graph; else they are torchvision's.
     """
 
-    state: Mapping[str, Tensor]
+    state: Mapping[str, _Tensor]
     ported: bool
 
     @property
@@ -47,8 +43,7 @@ class Inception:
         """How many classes it tells apart."""
         return len(self.state["fc.bias"])
 
-    def to(self, device: object) -> "Inception":
-        """Bring the weights to a device."""
+    def to(self, device: object) -> "_Inception":
         return replace(self, state={name: tensor.to(device) for name, tensor in self.state.items()})
 
     def problem(self) -> str:
@@ -56,19 +51,19 @@ class Inception:
         torch = importlib.import_module("torch")
         try:
             shadow = self.to("meta")
-            shadow.logits(shadow.features(torch.zeros(1, 3, SIDE, SIDE, device="meta")))
+            shadow.logits(shadow.features(torch.zeros(1, 3, _SIDE, _SIDE, device="meta")))
         except KeyError as error:
             return f"no tensor {error.args[0]}"
         except RuntimeError as error:
             return str(error).partition("\n")[0]
         return ""
 
-    def features(self, pictures: Tensor) -> Tensor:
+    def features(self, pictures: _Tensor) -> _Tensor:
         """Give the pooled features, (n, 2048), of pictures (n, 3, 299, 299)."""
         planes = self.unit("Conv2d_1a_3x3", pictures, stride=2, padded=False)
         planes = self.unit("Conv2d_2b_3x3", self.unit("Conv2d_2a_3x3", planes, padded=False))
-        planes = self.unit("Conv2d_3b_1x1", halved(planes))
-        planes = halved(self.unit("Conv2d_4a_3x3", planes, padded=False))
+        planes = self.unit("Conv2d_3b_1x1", _halved(planes))
+        planes = _halved(self.unit("Conv2d_4a_3x3", planes, padded=False))
         for name in ("Mixed_5b", "Mixed_5c", "Mixed_5d"):
             planes = self.block_a(name, planes)
         planes = self.block_b("Mixed_6a", planes)
@@ -78,151 +73,146 @@ class Inception:
         planes = self.block_e("Mixed_7b", planes, largest=False)
         return self.block_e("Mixed_7c", planes, largest=self.ported).mean((2, 3))
 
-    def logits(self, features: Tensor) -> Tensor:
+    def logits(self, features: _Tensor) -> _Tensor:
         """Give a number per class; the published inception score leaves the bias of the ported ones out."""
         bias = None if self.ported else self.state["fc.bias"]
-        return functional().linear(features, self.state["fc.weight"], bias)
+        return _functional().linear(features, self.state["fc.weight"], bias)
 
-    def unit(self, name: str, planes: Tensor, *, stride: int = 1, padded: bool = True) -> Tensor:
+    def unit(self, name: str, planes: _Tensor, *, stride: int = 1, padded: bool = True) -> _Tensor:
         """Convolve, normalise, and keep what is above zero; padded, a stride of one keeps the size."""
         weight = self.state[f"{name}.conv.weight"]
         padding = (weight.shape[2] // 2, weight.shape[3] // 2) if padded else 0
-        planes = functional().conv2d(planes, weight, stride=stride, padding=padding)
+        planes = _functional().conv2d(planes, weight, stride=stride, padding=padding)
         mean, variance = self.state[f"{name}.bn.running_mean"], self.state[f"{name}.bn.running_var"]
         scale, shift = self.state[f"{name}.bn.weight"], self.state[f"{name}.bn.bias"]
-        return functional().relu(functional().batch_norm(planes, mean, variance, scale, shift, eps=EPSILON))
+        return _functional().relu(_functional().batch_norm(planes, mean, variance, scale, shift, eps=_EPSILON))
 
-    def chain(self, name: str, planes: Tensor, count: int) -> Tensor:
+    def chain(self, name: str, planes: _Tensor, count: int) -> _Tensor:
         """Put units numbered from 1 behind one another."""
         for number in range(1, count + 1):
             planes = self.unit(f"{name}_{number}", planes)
         return planes
 
-    def pooled(self, name: str, planes: Tensor, *, largest: bool = False) -> Tensor:
+    def pooled(self, name: str, planes: _Tensor, *, largest: bool = False) -> _Tensor:
         """Pool over windows of three by three, then convolve.
 
         TensorFlow's mean counts only what lies within the picture, torchvision's counts its border too. In the
         published graph the last block takes the maximum, where the paper has the mean.
         """
         if largest:
-            planes = functional().max_pool2d(planes, 3, stride=1, padding=1)
+            planes = _functional().max_pool2d(planes, 3, stride=1, padding=1)
         else:
-            planes = functional().avg_pool2d(planes, 3, stride=1, padding=1, count_include_pad=not self.ported)
+            planes = _functional().avg_pool2d(planes, 3, stride=1, padding=1, count_include_pad=not self.ported)
         return self.unit(f"{name}.branch_pool", planes)
 
-    def block_a(self, name: str, planes: Tensor) -> Tensor:
+    def block_a(self, name: str, planes: _Tensor) -> _Tensor:
         """Look through windows of 1, of 5, and of 3 twice."""
         one = self.unit(f"{name}.branch1x1", planes)
         wide = self.chain(f"{name}.branch5x5", planes, 2)
         double = self.chain(f"{name}.branch3x3dbl", planes, 3)
-        return side_by_side(one, wide, double, self.pooled(name, planes))
+        return _side_by_side(one, wide, double, self.pooled(name, planes))
 
-    def block_b(self, name: str, planes: Tensor) -> Tensor:
-        """Halve the sides."""
+    def block_b(self, name: str, planes: _Tensor) -> _Tensor:
         once = self.unit(f"{name}.branch3x3", planes, stride=2, padded=False)
         double = self.chain(f"{name}.branch3x3dbl", planes, 2)
         double = self.unit(f"{name}.branch3x3dbl_3", double, stride=2, padded=False)
-        return side_by_side(once, double, halved(planes))
+        return _side_by_side(once, double, _halved(planes))
 
-    def block_c(self, name: str, planes: Tensor) -> Tensor:
+    def block_c(self, name: str, planes: _Tensor) -> _Tensor:
         """Look through windows of 7, each as a row and a column."""
         one = self.unit(f"{name}.branch1x1", planes)
         once = self.chain(f"{name}.branch7x7", planes, 3)
         twice = self.chain(f"{name}.branch7x7dbl", planes, 5)
-        return side_by_side(one, once, twice, self.pooled(name, planes))
+        return _side_by_side(one, once, twice, self.pooled(name, planes))
 
-    def block_d(self, name: str, planes: Tensor) -> Tensor:
-        """Halve the sides again."""
+    def block_d(self, name: str, planes: _Tensor) -> _Tensor:
         small = self.unit(f"{name}.branch3x3_1", planes)
         small = self.unit(f"{name}.branch3x3_2", small, stride=2, padded=False)
         large = self.chain(f"{name}.branch7x7x3", planes, 3)
         large = self.unit(f"{name}.branch7x7x3_4", large, stride=2, padded=False)
-        return side_by_side(small, large, halved(planes))
+        return _side_by_side(small, large, _halved(planes))
 
-    def block_e(self, name: str, planes: Tensor, *, largest: bool) -> Tensor:
+    def block_e(self, name: str, planes: _Tensor, *, largest: bool) -> _Tensor:
         """Look through rows and columns side by side."""
         one = self.unit(f"{name}.branch1x1", planes)
         once = self.unit(f"{name}.branch3x3_1", planes)
         twice = self.chain(f"{name}.branch3x3dbl", planes, 2)
         crossed = [self.unit(f"{name}.branch3x3_2{part}", once) for part in "ab"]
         crossed += [self.unit(f"{name}.branch3x3dbl_3{part}", twice) for part in "ab"]
-        return side_by_side(one, *crossed, self.pooled(name, planes, largest=largest))
+        return _side_by_side(one, *crossed, self.pooled(name, planes, largest=largest))
 
 
-def functional() -> Any:  # noqa: ANN401 - a module
+def _functional() -> Any:  # noqa: ANN401 - a module
     """Give torch's functions."""
     return importlib.import_module("torch.nn.functional")
 
 
-def halved(planes: Tensor) -> Tensor:
+def _halved(planes: _Tensor) -> _Tensor:
     """Keep the largest of every window of three by three, two apart."""
-    return functional().max_pool2d(planes, 3, stride=2)
+    return _functional().max_pool2d(planes, 3, stride=2)
 
 
-def side_by_side(*planes: Tensor) -> Tensor:
-    """Join the channels of several."""
+def _side_by_side(*planes: _Tensor) -> _Tensor:
     return importlib.import_module("torch").cat(planes, 1)
 
 
 Resizing: TypeAlias = Literal["tensorflow", "torch", "clean", "crop"]
-
-Scaled: TypeAlias = NDArray[np.float32]
-"""float32 (299, 299, 3), from 0 to 255."""
+_Scaled: TypeAlias = NDArray[np.float32]  # float32 (299, 299, 3), from 0 to 255
 
 
-CROPPED_FROM = 342
+_CROPPED_FROM = 342
 
-RESIZINGS: Mapping[Resizing, str] = {
+# what each does, as it stands in an identity
+_RESIZINGS: Mapping[Resizing, str] = {
     "tensorflow": "whole picture bilinear as TensorFlow 1 has it, no antialiasing, corners aligned to the upper left",
     "torch": "whole picture bilinear between the middles of pixels, no antialiasing",
     "clean": "whole picture with Pillow's bicubic filter, antialiased, each channel in float32, clipped to 0 to 255",
-    "crop": f"shorter side to {CROPPED_FROM} with Pillow's bilinear filter, antialiased, and the middle of that",
+    "crop": f"shorter side to {_CROPPED_FROM} with Pillow's bilinear filter, antialiased, and the middle of that",
 }
-"""What each does, as it stands in an identity."""
 
 
-def resized(picture: NDArray[np.uint8], resizing: Resizing) -> Scaled:
+def resized(picture: NDArray[np.uint8], resizing: Resizing) -> _Scaled:
     """Bring a picture, uint8 (height, width, 3), to 299 x 299."""
-    return METHODS[resizing](picture)
+    return _METHODS[resizing](picture)
 
 
-def like_tensorflow(picture: NDArray[np.uint8]) -> Scaled:
+def _like_tensorflow(picture: NDArray[np.uint8]) -> _Scaled:
     """Sample at multiples of the step, which leaves the lower right behind: what the published FIDs were made with."""
     height, width, _ = picture.shape
-    return sampled(picture, steps(height), steps(width))
+    return _sampled(picture, _steps(height), _steps(width))
 
 
-def steps(length: int) -> NDArray[np.float32]:
+def _steps(length: int) -> NDArray[np.float32]:
     """Place the samples as TensorFlow 1 does."""
-    return np.arange(SIDE, dtype=np.float32) * np.float32(length / SIDE)
+    return np.arange(_SIDE, dtype=np.float32) * np.float32(length / _SIDE)
 
 
-def like_torch(picture: NDArray[np.uint8]) -> Scaled:
+def _like_torch(picture: NDArray[np.uint8]) -> _Scaled:
     """Sample at the middles of pixels, as `torch.nn.functional.interpolate` does."""
     height, width, _ = picture.shape
-    return sampled(picture, middles(height), middles(width))
+    return _sampled(picture, _middles(height), _middles(width))
 
 
-def middles(length: int) -> NDArray[np.float32]:
+def _middles(length: int) -> NDArray[np.float32]:
     """Place the samples as torch does."""
-    scale = np.float32(length) / np.float32(SIDE)
-    places: NDArray[np.float32] = scale * (np.arange(SIDE, dtype=np.float32) + np.float32(0.5)) - np.float32(0.5)
+    scale = np.float32(length) / np.float32(_SIDE)
+    places: NDArray[np.float32] = scale * (np.arange(_SIDE, dtype=np.float32) + np.float32(0.5)) - np.float32(0.5)
     return places.clip(min=0)
 
 
-def sampled(picture: NDArray[np.uint8], rows: NDArray[np.float32], columns: NDArray[np.float32]) -> Scaled:
+def _sampled(picture: NDArray[np.uint8], rows: NDArray[np.float32], columns: NDArray[np.float32]) -> _Scaled:
     """Mix the four pixels around each place, in float32."""
-    top, bottom, down = neighbours(rows, picture.shape[0])
-    left, right, along = neighbours(columns, picture.shape[1])
+    top, bottom, down = _neighbours(rows, picture.shape[0])
+    left, right, along = _neighbours(columns, picture.shape[1])
     upper, lower = picture[top].astype(np.float32), picture[bottom].astype(np.float32)
     across = along[np.newaxis, :, np.newaxis]
     above = upper[:, left] + (upper[:, right] - upper[:, left]) * across
     below = lower[:, left] + (lower[:, right] - lower[:, left]) * across
-    mixed: Scaled = above + (below - above) * down[:, np.newaxis, np.newaxis]
+    mixed: _Scaled = above + (below - above) * down[:, np.newaxis, np.newaxis]
     return mixed
 
 
-def neighbours(
+def _neighbours(
     places: NDArray[np.float32], length: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     """Give the pixel before and after each place, and how far it is from the one before."""
@@ -230,37 +220,37 @@ def neighbours(
     return before, np.minimum(before + 1, length - 1), places - before.astype(np.float32)
 
 
-def cleanly(picture: NDArray[np.uint8]) -> Scaled:
+def _cleanly(picture: NDArray[np.uint8]) -> _Scaled:
     """Resize each channel as a picture of floats, so that nothing is rounded; overshoot is cut."""
     channels = [
-        np.asarray(Image.fromarray(plane).resize((SIDE, SIDE), Image.Resampling.BICUBIC))
+        np.asarray(Image.fromarray(plane).resize((_SIDE, _SIDE), Image.Resampling.BICUBIC))
         for plane in np.moveaxis(picture, 2, 0).astype(np.float32)
     ]
-    planes: Scaled = np.stack(channels, axis=2)
+    planes: _Scaled = np.stack(channels, axis=2)
     return planes.clip(0, 255)
 
 
-def cropped(picture: NDArray[np.uint8]) -> Scaled:
+def _cropped(picture: NDArray[np.uint8]) -> _Scaled:
     """Take the middle of a picture whose shorter side is somewhat larger, as torchvision's transform does."""
     height, width, _ = picture.shape
     shorter = min(height, width)
-    size = (int(CROPPED_FROM * width / shorter), int(CROPPED_FROM * height / shorter))
+    size = (int(_CROPPED_FROM * width / shorter), int(_CROPPED_FROM * height / shorter))
     scaled = np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.BILINEAR))
-    top, left = (round((side - SIDE) / 2) for side in scaled.shape[:2])
-    return scaled[top : top + SIDE, left : left + SIDE].astype(np.float32)
+    top, left = (round((side - _SIDE) / 2) for side in scaled.shape[:2])
+    return scaled[top : top + _SIDE, left : left + _SIDE].astype(np.float32)
 
 
-METHODS: Mapping[Resizing, Callable[[NDArray[np.uint8]], Scaled]] = {
-    "tensorflow": like_tensorflow,
-    "torch": like_torch,
-    "clean": cleanly,
-    "crop": cropped,
+_METHODS: Mapping[Resizing, Callable[[NDArray[np.uint8]], _Scaled]] = {
+    "tensorflow": _like_tensorflow,
+    "torch": _like_torch,
+    "clean": _cleanly,
+    "crop": _cropped,
 }
 
 
-Given: TypeAlias = Literal["unit", "features", "probabilities"]
+_Given: TypeAlias = Literal["unit", "features", "probabilities"]
 
-GIVEN: dict[Given, str] = {
+_GIVEN: dict[_Given, str] = {
     "unit": "pool3 brought to unit length, for nearest neighbours and not for FID",
     "features": "pool3 as it is, not of unit length",
     "probabilities": "class probabilities",
@@ -283,11 +273,11 @@ class Options:
     dtype: Literal["auto", "float32"] = "auto"
     batch: Annotated[int, msgspec.Meta(ge=0, le=65536)] = 0
     resize: Literal["auto", "tensorflow", "torch", "clean", "crop"] = "auto"
-    give: Given = "unit"
+    give: _Given = "unit"
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class _Described:
     """What the network says of pictures: features float32 (n, 2048) as they are, and probabilities (n, classes)."""
 
     features: NDArray[np.float32]
@@ -302,7 +292,7 @@ class InceptionEncoder:
         "alike, not whether they show one culture."
     )
 
-    def __init__(self, network: Inception, weights: str, options: Options) -> None:
+    def __init__(self, network: _Inception, weights: str, options: Options) -> None:
         """Take a network and the hash of its weights."""
         self.device = chosen_device(options.device)
         self.network = network.to(self.device)
@@ -317,7 +307,7 @@ class InceptionEncoder:
         self.weights = weights
         self.identity = self.identity_giving(options.give)
 
-    def identity_giving(self, give: Given) -> EncoderIdentity:
+    def identity_giving(self, give: _Given) -> EncoderIdentity:
         """Say what exactly makes the vectors of one kind."""
         scale = "(x - 128) / 128" if self.centred else "x / 127.5 - 1"
         logits = ", softmax of the logits without their bias" if self.ported else ", softmax of the logits"
@@ -325,10 +315,10 @@ class InceptionEncoder:
             name="inception" if give == "unit" else f"inception {give}",
             weights=self.weights,
             revision="TensorFlow 2015-12-05, ported" if self.ported else "torchvision",
-            preprocessing=f"{RESIZINGS[self.resizing]}; {scale}; {GIVEN[give]}"
+            preprocessing=f"{_RESIZINGS[self.resizing]}; {scale}; {_GIVEN[give]}"
             + (logits if give == "probabilities" else ""),
             dtype="float32",
-            dim=self.classes if give == "probabilities" else FEATURES,
+            dim=self.classes if give == "probabilities" else _FEATURES,
         )
 
     @property
@@ -357,11 +347,11 @@ class InceptionEncoder:
         """Prepare and encode pictures."""
         return self.encode_prepared([self.prepare(picture) for picture in pictures])
 
-    def describe(self, pictures: Sequence[Prepared]) -> Described:
+    def describe(self, pictures: Sequence[Prepared]) -> _Described:
         """Run prepared pictures through the network once, for FID, KID and the inception score."""
-        both = self.batches.run(self.run_batch, pictures, dim=FEATURES + self.classes)
-        features, probabilities = np.split(both, [FEATURES], axis=1)
-        return Described(np.ascontiguousarray(features), np.ascontiguousarray(probabilities))
+        both = self.batches.run(self.run_batch, pictures, dim=_FEATURES + self.classes)
+        features, probabilities = np.split(both, [_FEATURES], axis=1)
+        return _Described(np.ascontiguousarray(features), np.ascontiguousarray(probabilities))
 
     def probabilities(self, pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
         """Give the class probabilities of pictures, (n, classes)."""
@@ -383,7 +373,7 @@ def make(spec: Spec) -> ImageEncoder:
         expected="fid-inception (1,008 classes) or inception (1,000 classes)",
         convert="--kind fid-inception --out inception.safetensors",
     )  # fmt: skip
-    network = Inception(loaded_tensors(path, asked_by="the encoder inception"), kind == "fid-inception")
+    network = _Inception(loaded_tensors(path, asked_by="the encoder inception"), kind == "fid-inception")
     problem = network.problem()
     if problem:
         raise IntegrityError("the weights of InceptionV3 are not complete", where=str(path), found=problem)

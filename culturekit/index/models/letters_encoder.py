@@ -10,15 +10,11 @@ import numpy as np
 from culturekit.core.registry import Spec
 from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vectors
 
-DIMENSIONS = 1024
-RUN = 4
-"""Letters of a run."""
-
-WORD_WEIGHT = 3.0
-"""How much a word counts, beside the runs in it."""
-
-SMALL = frozenset({"a", "an", "the", "of", "in", "on", "at", "with", "and", "or", "to", "for"})
-SMALL_WEIGHT = 0.2
+_DIMENSIONS = 1024
+_RUN = 4  # letters of a run
+_WORD_WEIGHT = 3.0  # how much a word counts, beside the runs in it
+_SMALL = frozenset({"a", "an", "the", "of", "in", "on", "at", "with", "and", "or", "to", "for"})
+_SMALL_WEIGHT = 0.2
 
 
 class LettersEncoder:
@@ -28,9 +24,9 @@ class LettersEncoder:
         name="letters",
         weights="none",
         revision="1",
-        preprocessing=f"casefolded; words and runs of {RUN} letters hashed by CRC-32",
+        preprocessing=f"casefolded; words and runs of {_RUN} letters hashed by CRC-32",
         dtype="float32",
-        dim=DIMENSIONS,
+        dim=_DIMENSIONS,
     )
     caveat = (
         "The letters encoder compares how phrases are written: it knows no synonym, and takes words for alike that "
@@ -39,11 +35,11 @@ class LettersEncoder:
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Encode texts, each by itself."""
-        vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
+        vectors = np.zeros((len(texts), _DIMENSIONS), np.float32)
         for vector, text in zip(vectors, texts, strict=True):
-            for feature, weight in features(folded(text)):
+            for feature, weight in _features(_folded(text)):
                 place = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
-                vector[place % DIMENSIONS] += weight if place & 0x8000_0000 else -weight
+                vector[place % _DIMENSIONS] += weight if place & 0x8000_0000 else -weight
             length = np.sqrt((vector * vector).sum())
             if length:
                 vector /= length
@@ -56,19 +52,19 @@ class LettersEncoder:
         return []
 
 
-def folded(text: str) -> str:
+def _folded(text: str) -> str:
     """Write a text as equal phrases share it."""
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
-def features(text: str) -> Iterator[tuple[str, float]]:
+def _features(text: str) -> Iterator[tuple[str, float]]:
     """Give the words of a text and the runs of letters in them, with what each counts."""
     for word in re.findall(r"\w+", text) or [text]:
-        weight = SMALL_WEIGHT if word in SMALL else 1.0
-        yield word, WORD_WEIGHT * weight
+        weight = _SMALL_WEIGHT if word in _SMALL else 1.0
+        yield word, _WORD_WEIGHT * weight
         framed = f"<{word}>"
-        for start in range(max(len(framed) - RUN, 0) + 1):
-            yield f"#{framed[start : start + RUN]}", weight
+        for start in range(max(len(framed) - _RUN, 0) + 1):
+            yield f"#{framed[start : start + _RUN]}", weight
 
 
 def make(spec: Spec) -> TextEncoder:

@@ -14,12 +14,11 @@ from culturekit.index.models.torch_device import TorchOptions
 from culturekit.index.models.transformers_encoder import Family, load_model, load_tokenizer, quietly
 from culturekit.index.weights.weights_identity import ModelFolder, find_model
 
-FAMILIES = {
+_FAMILIES = {
     "owlvit": Family("OwlViTForObjectDetection", "OwlViTImageProcessorPil"),
     "owlv2": Family("Owlv2ForObjectDetection", "Owlv2ImageProcessorPil"),
 }
-ASKED = "a photo of {}"
-"""How these models were taught to be asked."""
+_ASKED = "a photo of {}"  # how these models were taught to be asked
 
 
 class OwlDetector:
@@ -29,7 +28,7 @@ class OwlDetector:
         """Take a model on its device."""
         transformers = needed_package("transformers", kind="detector owl", extra="embed")
         with quietly():
-            self.processor = getattr(transformers, FAMILIES[kind].processor).from_pretrained(
+            self.processor = getattr(transformers, _FAMILIES[kind].processor).from_pretrained(
                 folder.path, local_files_only=True
             )
         self.tokenizer, self.rewrite = load_tokenizer(folder)
@@ -39,7 +38,7 @@ class OwlDetector:
 
     def probabilities(self, picture: NDArray[np.uint8], labels: Sequence[str]) -> NDArray[np.float64]:
         """Give, for each label, the probability of the place that is most like it."""
-        asked = [self.rewrite(ASKED.format(label)) for label in labels]
+        asked = [self.rewrite(_ASKED.format(label)) for label in labels]
         most = self.network.config.text_config.max_position_embeddings
         tokens = self.tokenizer(asked, padding="max_length", max_length=most)
         long = [label for label, ids in zip(labels, tokens["input_ids"], strict=True) if len(ids) > most]
@@ -59,12 +58,12 @@ def make(spec: Spec) -> OwlDetector:
     needed_package("transformers", kind="detector owl", extra="embed")
     folder = find_model(spec.target, revision=options.revision, kind=spec.name)
     kind = str(read_json(folder.path / "config.json").get("model_type", "no model_type"))
-    if kind not in FAMILIES:
-        expected = f"model_type {' or '.join(FAMILIES)}"
+    if kind not in _FAMILIES:
+        expected = f"model_type {' or '.join(_FAMILIES)}"
         raise UsageError("this is no detector that is read", where=str(folder.path), expected=expected, found=kind)
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
-    network = load_model(folder, FAMILIES[kind], device=device, dtype=dtype)
+    network = load_model(folder, _FAMILIES[kind], device=device, dtype=dtype)
     return OwlDetector(folder, kind, network, device=device, dtype=dtype)
 
 
@@ -78,6 +77,6 @@ DETECTORS: Registry[OwlDetector] = Registry(
             options="culturekit.index.models.torch_device:TorchOptions",
             extra="embed",
             packages=("torch", "transformers"),
-        ),
+        )
     ],
 )

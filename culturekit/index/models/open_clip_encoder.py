@@ -22,11 +22,10 @@ from culturekit.index.models.torch_device import Batches, TorchOptions, usual_ba
 
 # Pictures as open_clip's models take them: size, crop and range by the model's own settings, with Pillow alone.
 
-CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
-CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
-
-FAR_TOO_LONG = 16
-"""A picture whose resized form has this many times the pixels that are kept is not resized beyond them."""
+_CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
+_CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
+# a picture whose resized form has this many times the pixels that are kept is not resized beyond them
+_FAR_TOO_LONG = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,8 @@ class PictureSettings:
     """
 
     size: tuple[int, int]
-    mean: tuple[float, float, float] = CLIP_MEAN
-    std: tuple[float, float, float] = CLIP_STD
+    mean: tuple[float, float, float] = _CLIP_MEAN
+    std: tuple[float, float, float] = _CLIP_STD
     interpolation: Literal["bicubic", "bilinear"] = "bicubic"
     resize_mode: Literal["shortest", "longest", "squash"] = "shortest"
     fill_color: int = 0
@@ -63,12 +62,12 @@ class PictureSettings:
         if self.resize_mode == "squash":
             return np.asarray(image.resize((width, height), self.filter))
         if self.resize_mode == "longest":
-            return middle(np.asarray(image.resize(self.scaled_size(image, longest=True), self.filter)), self.size,
+            return _middle(np.asarray(image.resize(self.scaled_size(image, longest=True), self.filter)), self.size,
                           fill=self.fill_color)  # fmt: skip
         size = self.scaled_size(image, longest=False)
-        if size[0] * size[1] > FAR_TOO_LONG * width * height:
+        if size[0] * size[1] > _FAR_TOO_LONG * width * height:
             return self.middle_alone(image, size)
-        return middle(np.asarray(image.resize(size, self.filter)), self.size, fill=0)
+        return _middle(np.asarray(image.resize(size, self.filter)), self.size, fill=0)
 
     @property
     def filter(self) -> Image.Resampling:
@@ -107,7 +106,7 @@ class PictureSettings:
         return np.asarray(strip.resize((width, height), self.filter, box=rows))
 
 
-def middle(picture: NDArray[np.uint8], size: tuple[int, int], *, fill: int) -> NDArray[np.uint8]:
+def _middle(picture: NDArray[np.uint8], size: tuple[int, int], *, fill: int) -> NDArray[np.uint8]:
     """Take the middle of a picture; where it is too small, fill around it first."""
     short = [max(0, wanted - side) for wanted, side in zip(size, picture.shape, strict=False)]
     if any(short):
@@ -128,8 +127,8 @@ def picture_settings(given: Mapping[str, object], *, size: object, where: str) -
         height, width = (int(side) for side in (size if isinstance(size, (list, tuple)) else (size, size)))
         return PictureSettings(
             (height, width),
-            channels(given.get("mean") or CLIP_MEAN),
-            channels(given.get("std") or CLIP_STD),
+            _channels(given.get("mean") or _CLIP_MEAN),
+            _channels(given.get("std") or _CLIP_STD),
             interpolation,
             mode,
             int(cast("int", given.get("fill_color") or 0)),
@@ -138,7 +137,7 @@ def picture_settings(given: Mapping[str, object], *, size: object, where: str) -
         raise IntegrityError("the model's preprocessing cannot be read", where=where, found=str(error)) from error
 
 
-def channels(value: object) -> tuple[float, float, float]:
+def _channels(value: object) -> tuple[float, float, float]:
     """Read a number per channel, or one for all three."""
     numbers = value if isinstance(value, (list, tuple)) else (value,) * 3
     red, green, blue = (float(number) for number in numbers)
@@ -147,17 +146,17 @@ def channels(value: object) -> tuple[float, float, float]:
 
 # Where a model of open_clip comes from: a folder, a file of weights, or a name; safetensors only.
 
-CONFIG = "open_clip_config.json"
-WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors", "model.safetensors")
-PICKLES = (".bin", ".pt", ".pth", ".ckpt")
-TOKENIZER = (
+_CONFIG = "open_clip_config.json"
+_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors", "model.safetensors")
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+_TOKENIZER = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "vocab.txt", "merges.txt", "tokenizer.model", "sentencepiece.bpe.model",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class OpenClipSource:
+class _OpenClipSource:
     """A model's settings and its weights.
 
     Attributes:
@@ -183,74 +182,73 @@ class OpenClipSource:
         return digest([weights, dict(self.model), others])
 
 
-def find_source(spec: Spec, *, model: str, pretrained: str, revision: str, package: Any) -> OpenClipSource:  # noqa: ANN401 - open_clip
+def find_source(spec: Spec, *, model: str, pretrained: str, revision: str, package: Any) -> _OpenClipSource:  # noqa: ANN401 - open_clip
     """Find what a SPEC names: `FOLDER`, `FILE.safetensors?model=NAME`, `NAME?pretrained=FILE-or-tag`, or a hub id."""
     path = Path(spec.target).expanduser()
     if spec.target and path.is_dir():
-        refuse(spec, model=model, pretrained=pretrained, revision=revision)
-        return in_folder(path)
+        _refuse(spec, model=model, pretrained=pretrained, revision=revision)
+        return _in_folder(path)
     if spec.target and path.is_file():
-        refuse(spec, pretrained=pretrained, revision=revision)
-        return of_file(path, model, spec, package)
+        _refuse(spec, pretrained=pretrained, revision=revision)
+        return _of_file(path, model, spec, package)
     if spec.target.replace("/", "-") in package.list_models():
-        refuse(spec, model=model)
-        return of_name(spec.target.replace("/", "-"), pretrained, revision, spec, package)
+        _refuse(spec, model=model)
+        return _of_name(spec.target.replace("/", "-"), pretrained, revision, spec, package)
     if spec.target.count("/") == 1 and not path.is_absolute() and not spec.target.startswith("."):
-        refuse(spec, model=model, pretrained=pretrained)
-        folder = fetched(spec.target, revision)
-        return in_folder(folder, revision=folder.name)
+        _refuse(spec, model=model, pretrained=pretrained)
+        folder = _fetched(spec.target, revision)
+        return _in_folder(folder, revision=folder.name)
     raise UsageError(
         "this is neither a folder, a file, a hub id, nor a model that open_clip knows",
         where=str(spec),
-        expected=f"a folder with {CONFIG}, FILE.safetensors?model=NAME, or NAME?pretrained=FILE.safetensors",
+        expected=f"a folder with {_CONFIG}, FILE.safetensors?model=NAME, or NAME?pretrained=FILE.safetensors",
     )
 
 
-def refuse(spec: Spec, **given: str) -> None:
+def _refuse(spec: Spec, **given: str) -> None:
     """Refuse an option that does not go with what the SPEC names."""
     useless = [name for name, value in given.items() if value]
     if useless:
         raise UsageError(f"{useless[0]} does not go with what is named here", where=str(spec))
 
 
-def in_folder(folder: Path, *, revision: str = "local") -> OpenClipSource:
+def _in_folder(folder: Path, *, revision: str = "local") -> _OpenClipSource:
     """Read a folder as open_clip's own tools write it."""
-    config = read_json(folder / CONFIG)
+    config = read_json(folder / _CONFIG)
     model = config.get("model_cfg")
     if not isinstance(model, dict):
-        raise UsageError("the settings hold no model", where=str(folder / CONFIG), expected="the key model_cfg")
+        raise UsageError("the settings hold no model", where=str(folder / _CONFIG), expected="the key model_cfg")
     preprocessing = config.get("preprocess_cfg")
-    weights = weights_in(folder)
+    weights = _weights_in(folder)
     check_safetensors([weights])
-    return OpenClipSource(
+    return _OpenClipSource(
         model,
         preprocessing if isinstance(preprocessing, dict) else {},
         weights,
         f"local-dir:{folder}",
         revision,
-        tuple(folder / name for name in TOKENIZER if (folder / name).is_file()),
+        tuple(folder / name for name in _TOKENIZER if (folder / name).is_file()),
     )
 
 
-def weights_in(folder: Path) -> Path:
+def _weights_in(folder: Path) -> Path:
     """Find the weights of a folder; pickles beside them are never opened."""
     found = sorted(folder.glob("*.safetensors"))
-    named = [folder / name for name in WEIGHTS if folder / name in found]
+    named = [folder / name for name in _WEIGHTS if folder / name in found]
     if named:
         return named[0]
     if len(found) == 1:
         return found[0]
     if found:
         raise UsageError("which of these are the weights?", where=str(folder), found=", ".join(p.name for p in found),
-                         hint=f"Name one of them {WEIGHTS[0]}.")  # fmt: skip
-    pickles = sorted(path for path in folder.iterdir() if path.suffix in PICKLES)
+                         hint=f"Name one of them {_WEIGHTS[0]}.")  # fmt: skip
+    pickles = sorted(path for path in folder.iterdir() if path.suffix in _PICKLES)
     if pickles:
-        raise is_pickle(pickles[0], folder / WEIGHTS[0])
-    raise UsageError("there are no weights in this folder", where=str(folder), expected=WEIGHTS[0])
+        raise _is_pickle(pickles[0], folder / _WEIGHTS[0])
+    raise UsageError("there are no weights in this folder", where=str(folder), expected=_WEIGHTS[0])
 
 
-def is_pickle(path: Path, out: Path) -> UsageError:
-    """Say what to do with a pickle."""
+def _is_pickle(path: Path, out: Path) -> UsageError:
     return UsageError(
         "these weights are a pickle, which can run any code when it is opened",
         where=str(path),
@@ -259,29 +257,29 @@ def is_pickle(path: Path, out: Path) -> UsageError:
     )
 
 
-def of_file(path: Path, model: str, spec: Spec, package: Any) -> OpenClipSource:  # noqa: ANN401 - open_clip
+def _of_file(path: Path, model: str, spec: Spec, package: Any) -> _OpenClipSource:  # noqa: ANN401 - open_clip
     """Take a file of weights; its settings are those of a named model, or lie beside it."""
     if path.suffix != ".safetensors":
-        raise is_pickle(path, path.with_suffix(".safetensors"))
+        raise _is_pickle(path, path.with_suffix(".safetensors"))
     check_safetensors([path])
-    if not model and (path.parent / CONFIG).is_file():
-        beside = in_folder(path.parent)
-        return OpenClipSource(beside.model, beside.preprocessing, path, beside.tokenizer, files=beside.files)
+    if not model and (path.parent / _CONFIG).is_file():
+        beside = _in_folder(path.parent)
+        return _OpenClipSource(beside.model, beside.preprocessing, path, beside.tokenizer, files=beside.files)
     if model not in package.list_models():
         raise UsageError(
             "a file of weights needs the name of its model" if not model else f"open_clip knows no model {model!r}",
             where=str(spec),
             expected="?model=NAME, such as ViT-B-32; open_clip.list_models() lists all",
         )
-    return OpenClipSource(package.get_model_config(model), usual_preprocessing(model, package), path, model)
+    return _OpenClipSource(package.get_model_config(model), _usual_preprocessing(model, package), path, model)
 
 
-def of_name(name: str, pretrained: str, revision: str, spec: Spec, package: Any) -> OpenClipSource:  # noqa: ANN401 - open_clip
+def _of_name(name: str, pretrained: str, revision: str, spec: Spec, package: Any) -> _OpenClipSource:  # noqa: ANN401 - open_clip
     """Take a model by its name, with weights from a file or by their tag on the hub."""
     path = Path(pretrained).expanduser()
     if pretrained and path.is_file():
-        refuse(spec, revision=revision)
-        return of_file(path, name, spec, package)
+        _refuse(spec, revision=revision)
+        return _of_file(path, name, spec, package)
     tagged = package.get_pretrained_cfg(name, pretrained) if pretrained else {}
     hub_id = str(tagged.get("hf_hub", "")).rstrip("/")
     if hub_id.count("/") != 1:
@@ -291,13 +289,13 @@ def of_name(name: str, pretrained: str, revision: str, spec: Spec, package: Any)
             where=str(spec),
             expected=f"?pretrained=FILE.safetensors, or a tag: {' or '.join(tags) or 'there is none'}",
         )
-    folder = fetched(hub_id, revision)
-    weights = weights_in(folder)
+    folder = _fetched(hub_id, revision)
+    weights = _weights_in(folder)
     check_safetensors([weights])
-    return OpenClipSource(package.get_model_config(name), tagged, weights, name, folder.name)
+    return _OpenClipSource(package.get_model_config(name), tagged, weights, name, folder.name)
 
 
-def usual_preprocessing(model: str, package: Any) -> Mapping[str, object]:  # noqa: ANN401 - open_clip
+def _usual_preprocessing(model: str, package: Any) -> Mapping[str, object]:  # noqa: ANN401 - open_clip
     """Give the preprocessing that all published weights of a model share; open_clip's default where they differ."""
     keys = ("mean", "std", "interpolation", "resize_mode")
     shared: list[Mapping[str, object]] = []
@@ -309,7 +307,7 @@ def usual_preprocessing(model: str, package: Any) -> Mapping[str, object]:  # no
     return shared[0] if len(shared) == 1 else {}
 
 
-def fetched(name: str, revision: str) -> Path:
+def _fetched(name: str, revision: str) -> Path:
     """Find a hub id in the local cache, or fetch its safetensors and settings where that is allowed."""
     return hub_folder(
         name,
@@ -338,12 +336,12 @@ class OpenClipEncoder:
 
     caveat = ""
 
-    def __init__(self, source: OpenClipSource, options: Options, *, package: Any) -> None:  # noqa: ANN401 - open_clip
+    def __init__(self, source: _OpenClipSource, options: Options, *, package: Any) -> None:  # noqa: ANN401 - open_clip
         """Load a model; `package` is open_clip."""
         self.device = chosen_device(options.device)
         self.dtype = chosen_dtype(options.dtype, self.device)
-        self.model = built(source, package).to(device=self.device, dtype=self.dtype)
-        self.tokenizer = tokenizer_of(source, package)
+        self.model = _built(source, package).to(device=self.device, dtype=self.dtype)
+        self.tokenizer = _tokenizer_of(source, package)
         self.settings = picture_settings(
             source.preprocessing,
             size=getattr(self.model.visual, "image_size", source.preprocessing.get("size", 224)),
@@ -409,22 +407,22 @@ class OpenClipEncoder:
         planes = torch.from_numpy(np.stack(pictures)).to(self.device).permute(0, 3, 1, 2).float().div_(255)
         mean, std = (torch.tensor(numbers, device=self.device).view(1, 3, 1, 1)
                      for numbers in (self.settings.mean, self.settings.std))  # fmt: skip
-        return unit(self.model.encode_image(planes.sub_(mean).div_(std).to(self.dtype).contiguous(), normalize=False))
+        return _unit(self.model.encode_image(planes.sub_(mean).div_(std).to(self.dtype).contiguous(), normalize=False))
 
     def encode_tokens(self, tokens: Sequence[NDArray[np.int64]]) -> Vectors:
         """Encode one batch of texts."""
         torch = importlib.import_module("torch")
-        return unit(self.model.encode_text(torch.from_numpy(np.stack(tokens)).to(self.device), normalize=False))
+        return _unit(self.model.encode_text(torch.from_numpy(np.stack(tokens)).to(self.device), normalize=False))
 
 
-def unit(rows: Any) -> Vectors:  # noqa: ANN401 - a torch tensor
+def _unit(rows: Any) -> Vectors:  # noqa: ANN401 - a torch tensor
     """Bring rows to unit length, in float32."""
     rows = rows.float()
     vectors: Vectors = (rows / rows.norm(dim=-1, keepdim=True).clamp_min(1e-12)).cpu().numpy()
     return vectors
 
 
-def built(source: OpenClipSource, package: Any) -> Any:  # noqa: ANN401 - open_clip and its model
+def _built(source: _OpenClipSource, package: Any) -> Any:  # noqa: ANN401 - open_clip and its model
     """Make the model with its weights; no tower fetches weights of its own."""
     settings = deepcopy(dict(source.model))
     try:
@@ -449,8 +447,7 @@ def built(source: OpenClipSource, package: Any) -> Any:  # noqa: ANN401 - open_c
     return model.eval().requires_grad_(requires_grad=False)
 
 
-def tokenizer_of(source: OpenClipSource, package: Any) -> Any:  # noqa: ANN401 - open_clip and its tokenizer
-    """Make the model's tokenizer."""
+def _tokenizer_of(source: _OpenClipSource, package: Any) -> Any:  # noqa: ANN401 - open_clip and its tokenizer
     try:
         return package.get_tokenizer(source.tokenizer)
     except (OSError, ValueError) as error:

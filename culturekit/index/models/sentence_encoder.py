@@ -17,17 +17,16 @@ from culturekit.index.models.torch_device import Batches, TorchOptions, on_devic
 from culturekit.index.models.transformers_encoder import Tokens, quietly
 from culturekit.index.weights.weights_identity import PICKLES, ModelFolder, find_model, no_weights
 
-OWN = "sentence_transformers."
-TOP = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")
+_OWN = "sentence_transformers."
+_TOP = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")
 
 
-class SentenceEncoder:
+class _SentenceEncoder:
     """Turns texts into vectors, with the pooling and the layers that the folder lists."""
 
     caveat = ""
 
     def __init__(self, folder: ModelFolder, network: Any, *, device: Any, dtype: Any, batch: int) -> None:  # noqa: ANN401
-        """Take a model on its device."""
         self.network = network
         self.device = device
         self.batches = Batches(batch)
@@ -36,13 +35,14 @@ class SentenceEncoder:
         self.lowercase = bool(getattr(first, "do_lower_case", False))
         most = int(network.max_seq_length or network.tokenizer.model_max_length)
         self.tokens = Tokens(network.tokenizer, most=most, fill=False)
+        ask = getattr(network, "get_embedding_dimension", None) or network.get_sentence_embedding_dimension
         self.identity = EncoderIdentity(
             name="sentence",
-            weights=digest_of_files(files_of(folder.path), root=folder.path),
+            weights=digest_of_files(_files_of(folder.path), root=folder.path),
             revision=folder.revision,
             preprocessing=f"{self.tokens}" + (f", each after {self.prompt!r}" if self.prompt else ""),
             dtype=str(dtype).removeprefix("torch."),
-            dim=int(dimension(network)),
+            dim=int(ask()),
         )
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
@@ -67,24 +67,18 @@ class SentenceEncoder:
         return [text.lower() for text in stripped] if self.lowercase else stripped
 
 
-def dimension(network: Any) -> int:  # noqa: ANN401 - a model
-    """Give the length of a vector; the name of the question changed between versions."""
-    ask = getattr(network, "get_embedding_dimension", None) or network.get_sentence_embedding_dimension
-    return int(ask())
-
-
-def modules_of(folder: Path) -> list[Path]:
+def _modules_of(folder: Path) -> list[Path]:
     """List the folders of a model's parts; parts that are not sentence-transformers' own are refused."""
     listed = read_json_list(folder / "modules.json")
     if not listed or not str(listed[0].get("type")).endswith(".Transformer"):
         raise UsageError("a sentence encoder begins with a transformer", where=str(folder / "modules.json"))
     for part in listed:
-        if not str(part.get("type")).startswith(OWN):
+        if not str(part.get("type")).startswith(_OWN):
             raise UsageError(
                 "a part of this model is code of its own, which is never run here",
                 where=str(folder / "modules.json"),
                 found=str(part.get("type")),
-                expected=f"{OWN}...",
+                expected=f"{_OWN}...",
             )
     places = [(folder / str(part.get("path", ""))).resolve() for part in listed]
     outside = [place for place in places if not place.is_relative_to(folder.resolve())]
@@ -93,12 +87,12 @@ def modules_of(folder: Path) -> list[Path]:
     return [folder / place.relative_to(folder.resolve()) for place in places]
 
 
-def files_of(folder: Path) -> list[Path]:
+def _files_of(folder: Path) -> list[Path]:
     """List what decides a vector: the lists at the top, and the weights and settings of every part."""
-    files = {folder / name for name in TOP if (folder / name).is_file()}
-    first, *others = modules_of(folder)
+    files = {folder / name for name in _TOP if (folder / name).is_file()}
+    first, *others = _modules_of(folder)
     files.update(ModelFolder(first, "").files())
-    files.update(first / name for name in TOP if (first / name).is_file())
+    files.update(first / name for name in _TOP if (first / name).is_file())
     for place in others:
         weights = place / "model.safetensors"
         if not weights.is_file() and any(found for pattern in PICKLES for found in place.glob(pattern)):
@@ -114,7 +108,7 @@ def make(spec: Spec) -> TextEncoder:
     folder = find_model(spec.target, revision=options.revision, kind=spec.name)
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
-    files = files_of(folder.path)
+    files = _files_of(folder.path)
     check_safetensors([path for path in files if path.suffix == ".safetensors"])
     try:
         with quietly():
@@ -129,13 +123,8 @@ def make(spec: Spec) -> TextEncoder:
         raise IntegrityError(
             "the model cannot be loaded", where=str(folder.path), found=str(error).strip().partition("\n")[0]
         ) from error
-    refuse_prompts_left_out(network, folder.path)
-    return SentenceEncoder(
+    if network.default_prompt_name and not all(getattr(part, "include_prompt", True) for part in network):
+        raise UsageError("a model that leaves its prompt out of the pooling is not read here", where=str(folder.path))
+    return _SentenceEncoder(
         folder, network.to(dtype).eval(), device=device, dtype=dtype, batch=usual_batch(options, device)
     )
-
-
-def refuse_prompts_left_out(network: Any, where: Path) -> None:  # noqa: ANN401 - a model
-    """Refuse a model that puts a prompt before texts and then leaves it out of the pooling."""
-    if network.default_prompt_name and not all(getattr(part, "include_prompt", True) for part in network):
-        raise UsageError("a model that leaves its prompt out of the pooling is not read here", where=str(where))

@@ -14,8 +14,7 @@ from culturekit.core.torch_places import Precision, same_bits
 from culturekit.index.encoder import Vectors
 
 BATCH_ON_CPU, BATCH_ON_GPU = 16, 256
-
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Batches:
         """Take how many to encode at once."""
         self.size = size
 
-    def run(self, encode: Callable[[Sequence[Item]], Any], items: Sequence[Item], *, dim: int) -> Vectors:
+    def run(self, encode: Callable[[Sequence[_Item]], Any], items: Sequence[_Item], *, dim: int) -> Vectors:
         """Encode items of one shape, in their order: (n, dim).
 
         `encode` gives an array, or a tensor: then a GPU still computes it while the next batch is laid ready.
@@ -62,14 +61,14 @@ class Batches:
             batch = items[start : start + self.size]
             encoded = self.unless_full(encode, [*batch, *([batch[-1]] * (self.size - len(batch)))])
             if computing is not None:
-                keep(vectors, *computing)
+                _keep(vectors, *computing)
             computing = None if encoded is None else (start, start + len(batch), encoded)
             start += 0 if encoded is None else len(batch)
         if computing is not None:
-            keep(vectors, *computing)
+            _keep(vectors, *computing)
         return vectors
 
-    def unless_full(self, encode: Callable[[Sequence[Item]], Any], batch: Sequence[Item]) -> Any:  # noqa: ANN401
+    def unless_full(self, encode: Callable[[Sequence[_Item]], Any], batch: Sequence[_Item]) -> Any:  # noqa: ANN401
         """Encode one batch; None when it did not fit, and batches are half as large from now on."""
         torch = importlib.import_module("torch")
         try:
@@ -88,7 +87,7 @@ class Batches:
         return None
 
 
-def keep(vectors: Vectors, start: int, stop: int, encoded: Any) -> None:  # noqa: ANN401 - an array or a tensor
+def _keep(vectors: Vectors, start: int, stop: int, encoded: Any) -> None:  # noqa: ANN401 - an array or a tensor
     """Put what a batch gave into its rows; what filled the batch up is left out."""
     array = encoded if isinstance(encoded, np.ndarray) else encoded.float().cpu().numpy()
     vectors[start:stop] = array[: stop - start]

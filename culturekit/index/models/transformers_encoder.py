@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.core.errors import CultureKitError, IntegrityError, MissingDependency, UsageError
+from culturekit.core.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.core.model_files import check_safetensors, read_json
 from culturekit.core.registry import Spec
 from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package
@@ -26,14 +26,13 @@ from culturekit.version import install_line
 
 # Texts as a model's own tokenizer writes them, in groups of one length each.
 
-Rewrite: TypeAlias = Callable[[str], str]
-
-STEP = 16
-PUNCTUATION = str.maketrans("", "", string.punctuation)
+_Rewrite: TypeAlias = Callable[[str], str]
+_STEP = 16
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 @dataclass(frozen=True, slots=True)
-class LengthGroup:
+class _LengthGroup:
     """Texts of one padded length: their places among those given, and per text one row of tokens and maybe a mask."""
 
     places: tuple[int, ...]
@@ -53,7 +52,7 @@ class Tokens:
         *,
         most: int,
         fill: bool,
-        rewrite: Rewrite = str,
+        rewrite: _Rewrite = str,
     ) -> None:
         """Take a tokenizer, the most tokens that are read, and whether every text is filled up to that.
 
@@ -85,7 +84,7 @@ class Tokens:
         counted = enumerate(self.counts(texts))
         return [TooLong(place, tokens, self.most) for place, tokens in counted if tokens > self.most]
 
-    def groups(self, texts: Sequence[str]) -> Iterator[LengthGroup]:
+    def groups(self, texts: Sequence[str]) -> Iterator[_LengthGroup]:
         """Write texts as tokens, shortest first."""
         lengths = [self.filled(count) for count in self.counts(texts)]
         for length in sorted(set(lengths)):
@@ -99,7 +98,7 @@ class Tokens:
                     return_tensors="np",
                 )
             columns = [np.asarray(written[name], np.int64) for name in self.names]
-            yield LengthGroup(places, list(np.stack(columns, axis=1)))
+            yield _LengthGroup(places, list(np.stack(columns, axis=1)))
 
     def keeps_capitals(self) -> bool:
         """Find out whether capitals and small letters are told apart."""
@@ -108,19 +107,18 @@ class Tokens:
 
     def filled(self, count: int) -> int:
         """Give the length that a text of so many tokens is filled up to, or cut to."""
-        return self.most if self.fill else min(self.most, -(-count // STEP) * STEP)
+        return self.most if self.fill else min(self.most, -(-count // _STEP) * _STEP)
 
 
 def canonical(text: str) -> str:
     """Write a text as SigLIP's tokenizer does before it splits it: small letters, no punctuation, single spaces."""
-    return " ".join(text.lower().translate(PUNCTUATION).split())
+    return " ".join(text.lower().translate(_PUNCTUATION).split())
 
 
 # The models of transformers that can encode: how each is recognised, loaded from its folder, and asked.
 
-VOCABULARIES = ("vocab.json", "vocab.txt", "spiece.model", "tokenizer.model")
-
-TextLength: TypeAlias = Literal["own", "full"]
+_VOCABULARIES = ("vocab.json", "vocab.txt", "spiece.model", "tokenizer.model")
+_TextLength: TypeAlias = Literal["own", "full"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,7 @@ class Family:
 
     model: str
     processor: str
-    texts: TextLength | None = None
+    texts: _TextLength | None = None
     patches: bool = False
     any_size: bool = False
     features: str = ""
@@ -148,7 +146,7 @@ class Family:
         return int(config.hidden_sizes[-1] if hasattr(config, "hidden_sizes") else config.hidden_size)
 
 
-FAMILIES: Mapping[str, Family] = {
+_FAMILIES: Mapping[str, Family] = {
     "clip": Family("CLIPModel", "CLIPImageProcessor", "own"),
     "siglip": Family("SiglipModel", "SiglipImageProcessor", "full"),
     "siglip2": Family("Siglip2Model", "Siglip2ImageProcessor", "full", patches=True),
@@ -159,21 +157,7 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
-def family_of(folder: ModelFolder) -> Family:
-    """Recognise a model by its config.json."""
-    found = str(read_json(folder.path / "config.json").get("model_type", "no model_type"))
-    if found not in FAMILIES:
-        raise UsageError(
-            "this kind of model is not known as an encoder",
-            where=str(folder.path / "config.json"),
-            expected=f"model_type {' or '.join(FAMILIES)}",
-            found=found,
-            hint="Sentence-transformers are read by sentence:FOLDER, open_clip checkpoints by open_clip:FOLDER.",
-        )
-    return FAMILIES[found]
-
-
-def picture_settings(folder: ModelFolder) -> tuple[dict[str, Any], Path]:
+def _picture_settings(folder: ModelFolder) -> tuple[dict[str, Any], Path]:
     """Read what a folder says of its pictures, and in which file."""
     own, shared = folder.path / "preprocessor_config.json", folder.path / "processor_config.json"
     if not own.is_file() and shared.is_file():
@@ -230,7 +214,7 @@ def load_model(folder: ModelFolder, family: Family, *, device: Any, dtype: Any) 
     return model.to(device).eval()
 
 
-def load_tokenizer(folder: ModelFolder) -> tuple[Any, Rewrite]:
+def load_tokenizer(folder: ModelFolder) -> tuple[Any, _Rewrite]:
     """Load a tokenizer from its folder alone, with what is to be done to a text first.
 
     SigLIP's own tokenizer needs sentencepiece. Where the same pieces are in tokenizer.json they are read from there,
@@ -238,7 +222,7 @@ def load_tokenizer(folder: ModelFolder) -> tuple[Any, Rewrite]:
     """
     transformers = needed_package("transformers", kind="encoder transformers", extra="embed")
     whole, settings = folder.path / "tokenizer.json", folder.path / "tokenizer_config.json"
-    if not whole.is_file() and not any((folder.path / name).is_file() for name in VOCABULARIES):
+    if not whole.is_file() and not any((folder.path / name).is_file() for name in _VOCABULARIES):
         raise UsageError("the tokenizer is missing", where=str(folder.path), expected="tokenizer.json")
     named = str(read_json(settings).get("tokenizer_class", "")) if settings.is_file() else ""
     of_siglip = named.removesuffix("Fast") == "SiglipTokenizer"
@@ -247,20 +231,15 @@ def load_tokenizer(folder: ModelFolder) -> tuple[Any, Rewrite]:
         with quietly():
             tokenizer = kind.from_pretrained(folder.path, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # which tokenizers raises itself
-        raise unloaded_tokenizer(folder, error) from error
+        found = str(error).strip().partition("\n")[0]
+        if isinstance(error, ImportError) and "sentencepiece" in found.lower():
+            raise MissingDependency(
+                "this tokenizer needs the package sentencepiece, which is not installed",
+                where=str(folder.path),
+                hint=f"Install it with: {install_line(packages='sentencepiece protobuf')}",
+            ) from error
+        raise IntegrityError("the tokenizer cannot be loaded", where=str(folder.path), found=found) from error
     return tokenizer, canonical if of_siglip else str
-
-
-def unloaded_tokenizer(folder: ModelFolder, error: BaseException) -> CultureKitError:
-    """Say why a tokenizer was not loaded."""
-    found = str(error).strip().partition("\n")[0]
-    if isinstance(error, ImportError) and "sentencepiece" in found.lower():
-        return MissingDependency(
-            "this tokenizer needs the package sentencepiece, which is not installed",
-            where=str(folder.path),
-            hint=f"Install it with: {install_line(packages='sentencepiece protobuf')}",
-        )
-    return IntegrityError("the tokenizer cannot be loaded", where=str(folder.path), found=found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +257,7 @@ class TransformersOptions(TorchOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Logits:
+class _Logits:
     """How a model turns a cosine into a score: times `scale`, plus `bias`. No part of a vector."""
 
     scale: float
@@ -286,7 +265,7 @@ class Logits:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedModel:
+class _LoadedModel:
     """A model on its device, and how it wants its pictures."""
 
     folder: ModelFolder
@@ -299,16 +278,15 @@ class LoadedModel:
 
     @property
     def dim(self) -> int:
-        """How long a vector is."""
         return self.family.dim(self.network.config)
 
 
-class TransformersImageEncoder:
+class _TransformersImageEncoder:
     """Turns pictures into vectors; on its own for models that read no texts."""
 
     caveat = ""
 
-    def __init__(self, loaded: LoadedModel, *, texts: str = "", as_they_are: bool = False) -> None:
+    def __init__(self, loaded: _LoadedModel, *, texts: str = "", as_they_are: bool = False) -> None:
         """Take a model, what its identity says of texts, and whether vectors keep their length."""
         self.loaded, self.as_they_are = loaded, as_they_are
         self.batch_size = loaded.batch
@@ -338,14 +316,13 @@ class TransformersImageEncoder:
         return vectors if self.as_they_are else unit(vectors, where=self.identity.dtype)
 
     def encode_images(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
-        """Prepare and encode pictures."""
         return self.encode_prepared([self.prepare(picture) for picture in pictures])
 
     def forward(self, pictures: Sequence[Prepared]) -> Any:  # noqa: ANN401 - a tensor
         """Run the model over one batch."""
         network, inputs = self.loaded.network, self.inputs(pictures)
         told = network.get_image_features(**inputs) if self.loaded.family.texts else network(**inputs)
-        return pooled(told)
+        return _pooled(told)
 
     def inputs(self, pictures: Sequence[Prepared]) -> Mapping[str, Any]:
         """Bring a batch to the device, and its bytes to the numbers that the model reads."""
@@ -367,11 +344,10 @@ class TransformersImageEncoder:
         return torch.addcmul(self.shift, pixels.float(), self.factor)
 
 
-class TransformersEncoder(TransformersImageEncoder):
+class _TransformersEncoder(_TransformersImageEncoder):
     """Turns pictures and texts into vectors of one space."""
 
-    def __init__(self, loaded: LoadedModel, tokens: Tokens, *, lowercase: bool) -> None:
-        """Take a model and its tokenizer."""
+    def __init__(self, loaded: _LoadedModel, tokens: Tokens, *, lowercase: bool) -> None:
         super().__init__(loaded, texts=f"{tokens}{', in small letters' if lowercase else ''}")
         self.tokens = tokens
         if loaded.family.texts == "full" and tokens.keeps_capitals():
@@ -381,11 +357,11 @@ class TransformersEncoder(TransformersImageEncoder):
             )
 
     @property
-    def logits(self) -> Logits:
+    def logits(self) -> _Logits:
         """How the model turns a cosine of its vectors into a score of its own."""
         network = self.loaded.network
         bias = getattr(network, "logit_bias", None)
-        return Logits(float(network.logit_scale.exp().item()), 0.0 if bias is None else float(bias.item()))
+        return _Logits(float(network.logit_scale.exp().item()), 0.0 if bias is None else float(bias.item()))
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Encode texts; what is longer than the context is cut, and `too_long` says which those are."""
@@ -401,10 +377,10 @@ class TransformersEncoder(TransformersImageEncoder):
     def forward_texts(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
         """Run the model over one batch of tokens."""
         columns = on_device(rows, self.loaded.device).unbind(1)
-        return pooled(self.loaded.network.get_text_features(**dict(zip(self.tokens.names, columns, strict=True))))
+        return _pooled(self.loaded.network.get_text_features(**dict(zip(self.tokens.names, columns, strict=True))))
 
 
-def pooled(told: Any) -> Any:  # noqa: ANN401 - tensors
+def _pooled(told: Any) -> Any:  # noqa: ANN401 - tensors
     """Take one vector per picture or text from what a model says."""
     return getattr(told, "pooler_output", told)
 
@@ -415,7 +391,16 @@ def make(spec: Spec) -> ImageEncoder:
     needed_package("torch", kind="encoder transformers", extra="embed")
     needed_package("transformers", kind="encoder transformers", extra="embed")
     folder = find_model(spec.target, revision=options.revision, kind=spec.name)
-    family = family_of(folder)
+    found = str(read_json(folder.path / "config.json").get("model_type", "no model_type"))
+    if found not in _FAMILIES:
+        raise UsageError(
+            "this kind of model is not known as an encoder",
+            where=str(folder.path / "config.json"),
+            expected=f"model_type {' or '.join(_FAMILIES)}",
+            found=found,
+            hint="Sentence-transformers are read by sentence:FOLDER, open_clip checkpoints by open_clip:FOLDER.",
+        )
+    family = _FAMILIES[found]
     if family.texts is None and options.lowercase:
         raise UsageError("this model reads no texts", where=str(spec), found="lowercase=true")
     if not family.features and options.give == "features":
@@ -423,13 +408,15 @@ def make(spec: Spec) -> ImageEncoder:
                          expected="DINOv2 or DINOv3")  # fmt: skip
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
-    plan = plan_of(folder, family)
+    settings, place = _picture_settings(folder)
+    read = patch_plan if family.patches else picture_plan
+    plan = read(settings, processor=family.processor, where=str(place))
     tokenizer, rewrite = load_tokenizer(folder) if family.texts else (None, str)
     network = load_model(folder, family, device=device, dtype=dtype)
-    loaded = LoadedModel(folder, family, network, plan, device, dtype, usual_batch(options, device))
-    check_size(loaded)
+    loaded = _LoadedModel(folder, family, network, plan, device, dtype, usual_batch(options, device))
+    _check_size(loaded)
     if tokenizer is None:
-        return TransformersImageEncoder(loaded, as_they_are=options.give == "features")
+        return _TransformersImageEncoder(loaded, as_they_are=options.give == "features")
     context = min(int(network.config.text_config.max_position_embeddings), int(tokenizer.model_max_length))
     tokens = Tokens(
         tokenizer,
@@ -437,17 +424,10 @@ def make(spec: Spec) -> ImageEncoder:
         fill=family.texts == "full",
         rewrite=(lambda text: rewrite(text.lower())) if options.lowercase else rewrite,
     )
-    return TransformersEncoder(loaded, tokens, lowercase=options.lowercase)
+    return _TransformersEncoder(loaded, tokens, lowercase=options.lowercase)
 
 
-def plan_of(folder: ModelFolder, family: Family) -> PicturePlan | PatchPlan:
-    """Read how a model wants its pictures."""
-    settings, place = picture_settings(folder)
-    read = patch_plan if family.patches else picture_plan
-    return read(settings, processor=family.processor, where=str(place))
-
-
-def check_size(loaded: LoadedModel) -> None:
+def _check_size(loaded: _LoadedModel) -> None:
     """Make sure that pictures are prepared in the size that the model was made for."""
     plan, config = loaded.plan, loaded.network.config
     if isinstance(plan, PatchPlan):
@@ -458,7 +438,7 @@ def check_size(loaded: LoadedModel) -> None:
         side = int(config.vision_config.image_size)
         made_for, given = side, side if plan.size == (side, side) else max(plan.size)
     if made_for != given:
-        known = " or ".join(FAMILIES)
+        known = " or ".join(_FAMILIES)
         raise UsageError(
             "pictures are prepared in another size than the model was made for",
             where=str(loaded.folder.path),

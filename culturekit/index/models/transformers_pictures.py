@@ -11,42 +11,36 @@ from PIL import Image
 
 from culturekit.core.errors import UsageError
 
-Size: TypeAlias = tuple[int, int]
-"""Height and width."""
-
-Span: TypeAlias = tuple[int, int]
-"""First and one past last."""
-
-LARGEST = 16_000_000
-"""Pixels of a resized picture that is made whole before its middle is cut out."""
-
-CLIP_COLOURS = {"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711]}
-IMAGENET_COLOURS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
-EVEN_COLOURS = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
-CLIP_SETTINGS = {
+_Size: TypeAlias = tuple[int, int]  # height and width
+_Span: TypeAlias = tuple[int, int]  # first and one past last
+LARGEST = 16_000_000  # pixels of a resized picture that is made whole before its middle is cut out
+_CLIP_COLOURS = {"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711]}
+_IMAGENET_COLOURS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
+_EVEN_COLOURS = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
+_CLIP_SETTINGS = {
     "size": {"shortest_edge": 224},
     "crop_size": 224,
     "do_center_crop": True,
     "resample": 3,
-    **CLIP_COLOURS,
+    **_CLIP_COLOURS,
 }
-USUAL: Mapping[str, Mapping[str, Any]] = {
-    "CLIPImageProcessor": CLIP_SETTINGS,
-    "CLIPFeatureExtractor": CLIP_SETTINGS,
-    "BitImageProcessor": CLIP_SETTINGS,
-    "SiglipImageProcessor": {"size": 224, "do_center_crop": False, "resample": 3, **EVEN_COLOURS},
-    "ViTImageProcessor": {"size": 224, "do_center_crop": False, "resample": 2, **EVEN_COLOURS},
-    "DINOv3ViTImageProcessor": {"size": 224, "do_center_crop": False, "resample": 2, **IMAGENET_COLOURS},
-    "Siglip2ImageProcessor": {"patch_size": 16, "max_num_patches": 256, "resample": 2, **EVEN_COLOURS},
+# what a processor does where its file does not say; `size` alone is the shortest edge if pictures are cropped
+_USUAL: Mapping[str, Mapping[str, Any]] = {
+    "CLIPImageProcessor": _CLIP_SETTINGS,
+    "CLIPFeatureExtractor": _CLIP_SETTINGS,
+    "BitImageProcessor": _CLIP_SETTINGS,
+    "SiglipImageProcessor": {"size": 224, "do_center_crop": False, "resample": 3, **_EVEN_COLOURS},
+    "ViTImageProcessor": {"size": 224, "do_center_crop": False, "resample": 2, **_EVEN_COLOURS},
+    "DINOv3ViTImageProcessor": {"size": 224, "do_center_crop": False, "resample": 2, **_IMAGENET_COLOURS},
+    "Siglip2ImageProcessor": {"patch_size": 16, "max_num_patches": 256, "resample": 2, **_EVEN_COLOURS},
 }
-"""What a processor does where its file does not say; `size` alone is the shortest edge if pictures are cropped."""
 
-CHANGING = ("do_pad", "do_flip_channel_order", "do_thumbnail", "do_align_long_axis", "do_reduce_labels")
-"""Steps that none of the models read here has."""
+# steps that none of the models read here has
+_CHANGING = ("do_pad", "do_flip_channel_order", "do_thumbnail", "do_align_long_axis", "do_reduce_labels")
 
 
 @dataclass(frozen=True, slots=True)
-class Normalisation:
+class _Normalisation:
     """How bytes become the numbers a model reads: times `scale`, less `mean`, by `deviation`, for red, green, blue."""
 
     scale: float
@@ -54,7 +48,6 @@ class Normalisation:
     deviation: tuple[float, ...]
 
     def __str__(self) -> str:
-        """Say it as it stands in an identity."""
         mean, deviation = (" ".join(f"{value:.6g}" for value in values) for values in (self.mean, self.deviation))
         return f"times {self.scale:.8g}, mean {mean}, deviation {deviation}"
 
@@ -63,14 +56,14 @@ class Normalisation:
 class PicturePlan:
     """Resizing to a size or by the shortest edge, then cutting out the middle."""
 
-    exact: Size | None
+    exact: _Size | None
     shortest: int | None
-    crop: Size | None
+    crop: _Size | None
     resample: Image.Resampling
-    normalisation: Normalisation
+    normalisation: _Normalisation
 
     @property
-    def size(self) -> Size:
+    def size(self) -> _Size:
         """How large every prepared picture is."""
         size = self.crop or self.exact
         assert size is not None, "a plan gives pictures of one size"
@@ -81,14 +74,14 @@ class PicturePlan:
         steps = ["RGB"]
         pillow = f"with Pillow's {self.resample.name.lower()} filter"
         if self.exact:
-            steps.append(f"resized to {shown(self.exact)} {pillow}")
+            steps.append(f"resized to {_shown(self.exact)} {pillow}")
         if self.shortest:
             steps.append(f"shortest edge to {self.shortest} {pillow}")
         if self.crop:
-            steps.append(f"middle {shown(self.crop)}")
+            steps.append(f"middle {_shown(self.crop)}")
         return ", ".join([*steps, str(self.normalisation)])
 
-    def resized(self, height: int, width: int) -> Size:
+    def resized(self, height: int, width: int) -> _Size:
         """Give the size that a picture is resized to, before the middle is cut out."""
         if self.exact is not None:
             return self.exact
@@ -102,8 +95,8 @@ class PicturePlan:
         whole = self.resized(*picture.shape[:2])
         size = self.crop or whole
         top, left = (whole[0] - size[0]) // 2, (whole[1] - size[1]) // 2
-        rows, columns = window(top, size[0], whole[0]), window(left, size[1], whole[1])
-        resize = resized_part if whole[0] * whole[1] > LARGEST else cut_after_resizing
+        rows, columns = _window(top, size[0], whole[0]), _window(left, size[1], whole[1])
+        resize = _resized_part if whole[0] * whole[1] > LARGEST else _cut_after_resizing
         part = np.asarray(resize(Image.fromarray(picture), whole, rows, columns, self.resample))
         if part.shape[:2] == size:
             return part
@@ -112,16 +105,16 @@ class PicturePlan:
         return black
 
 
-def cut_after_resizing(
-    picture: Image.Image, whole: Size, rows: Span, columns: Span, resample: Image.Resampling
+def _cut_after_resizing(
+    picture: Image.Image, whole: _Size, rows: _Span, columns: _Span, resample: Image.Resampling
 ) -> Image.Image:
     """Resize a picture and cut its middle out, as the models' authors did."""
     resized = picture.resize((whole[1], whole[0]), resample)
     return resized.crop((columns[0], rows[0], columns[1], rows[1]))
 
 
-def resized_part(
-    picture: Image.Image, whole: Size, rows: Span, columns: Span, resample: Image.Resampling
+def _resized_part(
+    picture: Image.Image, whole: _Size, rows: _Span, columns: _Span, resample: Image.Resampling
 ) -> Image.Image:
     """Resize only what is cut out of a picture that is many times as long as it is wide.
 
@@ -138,12 +131,12 @@ def resized_part(
     return picture.resize((columns[1] - columns[0], rows[1] - rows[0]), resample, box=box)
 
 
-def window(start: int, length: int, whole: int) -> Span:
+def _window(start: int, length: int, whole: int) -> _Span:
     """Give the part of a range that lies within a whole."""
     return max(start, 0), min(start + length, whole)
 
 
-def shown(size: Size) -> str:
+def _shown(size: _Size) -> str:
     """Write a size, width first, as people do."""
     return f"{size[1]}x{size[0]}"
 
@@ -156,78 +149,77 @@ def picture_plan(told: Mapping[str, Any], *, processor: str, where: str) -> Pict
         processor: the image processor that a model usually has, for what the file leaves out.
         where: the file, for messages.
     """
-    settings = usual(told, processor) | {name: value for name, value in told.items() if value is not None}
-    odd = [name for name in CHANGING if settings.get(name)]
+    settings = _usual(told, processor) | {name: value for name, value in told.items() if value is not None}
+    odd = [name for name in _CHANGING if settings.get(name)]
     if odd:
-        raise unusable(where, f"{odd[0]}: true")
-    crop = size_of(settings.get("crop_size"), where) if settings.get("do_center_crop") else None
+        raise _unusable(where, f"{odd[0]}: true")
+    crop = _size_of(settings.get("crop_size"), where) if settings.get("do_center_crop") else None
     exact, shortest = None, None
     if settings.get("do_resize", True):
-        exact, shortest = target_of(settings["size"], cropped=crop is not None, where=where)
+        exact, shortest = _target_of(settings["size"], cropped=crop is not None, where=where)
     if crop is None and exact is None:
-        raise unusable(where, "pictures of differing sizes")
-    return PicturePlan(exact, shortest, crop, filter_of(settings, where), normalisation_of(settings, where))
+        raise _unusable(where, "pictures of differing sizes")
+    return PicturePlan(exact, shortest, crop, _filter_of(settings, where), _normalisation_of(settings, where))
 
 
-def usual(told: Mapping[str, Any], processor: str) -> dict[str, Any]:
+def _usual(told: Mapping[str, Any], processor: str) -> dict[str, Any]:
     """Give what a processor does where its file does not say."""
     named = str(told.get("image_processor_type") or told.get("feature_extractor_type") or processor)
-    return dict(USUAL.get(named.removesuffix("Fast").removesuffix("Pil"), USUAL[processor]))
+    return dict(_USUAL.get(named.removesuffix("Fast").removesuffix("Pil"), _USUAL[processor]))
 
 
-def target_of(size: Any, *, cropped: bool, where: str) -> tuple[Size | None, int | None]:  # noqa: ANN401 - JSON
+def _target_of(size: Any, *, cropped: bool, where: str) -> tuple[_Size | None, int | None]:  # noqa: ANN401 - JSON
     """Read what pictures are resized to: an exact size, or the length of the shortest edge."""
     if isinstance(size, Mapping) and set(size) == {"shortest_edge"}:
-        return None, positive(size["shortest_edge"], where)
+        return None, _positive(size["shortest_edge"], where)
     if isinstance(size, int) and cropped:
-        return None, positive(size, where)
-    return size_of(size, where), None
+        return None, _positive(size, where)
+    return _size_of(size, where), None
 
 
-def size_of(size: Any, where: str) -> Size:  # noqa: ANN401 - JSON
+def _size_of(size: Any, where: str) -> _Size:  # noqa: ANN401 - JSON
     """Read a height and a width; one number is both."""
     if isinstance(size, Mapping) and set(size) == {"height", "width"}:
-        return positive(size["height"], where), positive(size["width"], where)
+        return _positive(size["height"], where), _positive(size["width"], where)
     if isinstance(size, list) and len(size) == 2:
-        return positive(size[0], where), positive(size[1], where)
-    return positive(size, where), positive(size, where)
+        return _positive(size[0], where), _positive(size[1], where)
+    return _positive(size, where), _positive(size, where)
 
 
-def positive(value: Any, where: str, *, least: int = 1) -> int:  # noqa: ANN401 - JSON
+def _positive(value: Any, where: str, *, least: int = 1) -> int:  # noqa: ANN401 - JSON
     """Read a length in pixels, or a number of patches."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 8192:
-        raise unusable(where, f"a size of {value!r}")
+        raise _unusable(where, f"a size of {value!r}")
     return value
 
 
-def filter_of(settings: Mapping[str, Any], where: str) -> Image.Resampling:
-    """Read the filter that pictures are resized with."""
+def _filter_of(settings: Mapping[str, Any], where: str) -> Image.Resampling:
     number = settings["resample"]
     if number not in list(Image.Resampling):
-        raise unusable(where, f"resample {number!r}")
+        raise _unusable(where, f"resample {number!r}")
     return Image.Resampling(number)
 
 
-def normalisation_of(settings: Mapping[str, Any], where: str) -> Normalisation:
+def _normalisation_of(settings: Mapping[str, Any], where: str) -> _Normalisation:
     """Read how bytes become numbers."""
     scale = float(settings.get("rescale_factor", 1 / 255)) if settings.get("do_rescale", True) else 1.0
     if not settings.get("do_normalize", True):
-        return Normalisation(scale, (0.0,) * 3, (1.0,) * 3)
+        return _Normalisation(scale, (0.0,) * 3, (1.0,) * 3)
     mean, deviation = (tuple(map(float, settings[name])) for name in ("image_mean", "image_std"))
     if len(mean) != 3 or len(deviation) != 3 or 0 in deviation:
-        raise unusable(where, f"image_mean {mean} and image_std {deviation}")
-    return Normalisation(scale, mean, deviation)
+        raise _unusable(where, f"image_mean {mean} and image_std {deviation}")
+    return _Normalisation(scale, mean, deviation)
 
 
-def unusable(where: str, found: str) -> UsageError:
+def _unusable(where: str, found: str) -> UsageError:
     """Say that a model prepares its pictures in a way that is not known here."""
     return UsageError("pictures are prepared in a way that this encoder cannot follow", where=where, found=found)
 
 
 # Pictures of any proportions as a row of patches, as SigLIP 2 with flexible resolution (NaFlex) reads them.
 
-STEP = 1e-5
-LARGEST_SCALE = 100.0
+_STEP = 1e-5
+_LARGEST_SCALE = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +229,7 @@ class PatchPlan:
     patch: int
     most: int
     resample: Image.Resampling
-    normalisation: Normalisation
+    normalisation: _Normalisation
 
     def __str__(self) -> str:
         """Say it as it stands in an identity."""
@@ -246,14 +238,14 @@ class PatchPlan:
             f"{self.resample.name.lower()} filter, {self.normalisation}"
         )
 
-    def resized(self, height: int, width: int) -> Size:
+    def resized(self, height: int, width: int) -> _Size:
         """Give the largest size of whole patches that keeps the proportions and the number of patches.
 
         The scale is found by halving, in the very steps of the model's authors: another search would end at another
         scale for some pictures.
         """
-        low, high = STEP / 10, LARGEST_SCALE
-        while high - low >= STEP:
+        low, high = _STEP / 10, _LARGEST_SCALE
+        while high - low >= _STEP:
             scale = (low + high) / 2
             rows, columns = self.in_patches(scale, height) // self.patch, self.in_patches(scale, width) // self.patch
             low, high = (scale, high) if rows * columns <= self.most else (low, scale)
@@ -282,10 +274,10 @@ def shape_of(prepared: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 def patch_plan(told: Mapping[str, Any], *, processor: str, where: str) -> PatchPlan:
     """Read the settings of an image processor that cuts pictures into patches."""
-    settings = usual(told, processor) | {name: value for name, value in told.items() if value is not None}
+    settings = _usual(told, processor) | {name: value for name, value in told.items() if value is not None}
     return PatchPlan(
-        patch=positive(settings["patch_size"], where, least=2),
-        most=positive(settings["max_num_patches"], where),
-        resample=filter_of(settings, where),
-        normalisation=normalisation_of(settings, where),
+        patch=_positive(settings["patch_size"], where, least=2),
+        most=_positive(settings["max_num_patches"], where),
+        resample=_filter_of(settings, where),
+        normalisation=_normalisation_of(settings, where),
     )

@@ -11,25 +11,15 @@ from PIL import Image
 from culturekit.core.registry import Spec
 from culturekit.index.raters.quality import QualityScorer
 
-Values: TypeAlias = NDArray[np.float64]
-
-LARGEST, SMALLEST = 256, 16
-"""Pictures are brought within these sizes first, in pixels along a side."""
-
-REACH = 4
-"""Pixels between the two points whose difference is the full height of an edge."""
-
-EDGE_PART = 0.15
-"""The part of a picture that counts as near its edges: where it changes most within REACH pixels."""
-
-NOISE_COST = 10.0
-"""How many times as high as the noise an edge must be to keep half its clarity."""
-
-FAINT = 0.1
-"""The height of an edge, of the range from black to white, that halves the clarity for lack of contrast."""
+_Values: TypeAlias = NDArray[np.float64]
+LARGEST, SMALLEST = 256, 16  # pictures are brought within these sizes first, in pixels along a side
+_REACH = 4  # pixels between the two points whose difference is the full height of an edge
+_EDGE_PART = 0.15  # the part of a picture that counts as near its edges: where it changes most within REACH pixels
+_NOISE_COST = 10.0  # how many times as high as the noise an edge must be to keep half its clarity
+_FAINT = 0.1  # the height of an edge, of the range from black to white, that halves the clarity for lack of contrast
 
 
-class EmbeddedQuality:
+class _EmbeddedQuality:
     """Measures clarity: sharp, high edges score high; blur, noise and lack of contrast score low."""
 
     name = "embedded"
@@ -43,19 +33,17 @@ class EmbeddedQuality:
     parameters: Mapping[str, Any] = MappingProxyType({"name": "embedded", "weights": "none", "revision": "1"})
 
     def prepare(self, picture: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Give the lightness that is looked at."""
-        return lightness(picture)
+        return _lightness(picture)
 
-    def score_prepared(self, pictures: Sequence[NDArray[np.float32]], prompts: Sequence[str] = ()) -> Values:
+    def score_prepared(self, pictures: Sequence[NDArray[np.float32]], prompts: Sequence[str] = ()) -> _Values:
         """Score lightnesses, one after the other; prompts do not matter."""
-        return np.array([clarity(light) for light in pictures], np.float64)
+        return np.array([_clarity(light) for light in pictures], np.float64)
 
-    def score(self, pictures: Sequence[NDArray[np.uint8]], prompts: Sequence[str] = ()) -> Values:
-        """Score pictures of any size."""
+    def score(self, pictures: Sequence[NDArray[np.uint8]], prompts: Sequence[str] = ()) -> _Values:
         return self.score_prepared([self.prepare(picture) for picture in pictures])
 
 
-def lightness(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _lightness(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Give the lightness of a picture, 0 to 1, within the sizes that are looked at."""
     height, width, _ = picture.shape
     scale = min(1.0, LARGEST / max(height, width))
@@ -67,22 +55,22 @@ def lightness(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
     return light
 
 
-def clarity(light: NDArray[np.float32]) -> float:
+def _clarity(light: NDArray[np.float32]) -> float:
     """Score lightness (height, width) between 0 and 1.
 
     Three shares are multiplied: of an edge's height, what lies between neighbouring pixels (1 when it is
     sharp, 0 for an even ramp); and how far that height rises above the noise, and above faintness.
     """
-    height = highest(changes(light, REACH), part=EDGE_PART)
-    step = highest(changes(light, 1), part=EDGE_PART / REACH)  # a sharp edge is as rarely crossed as that
+    height = _highest(_changes(light, _REACH), part=_EDGE_PART)
+    step = _highest(_changes(light, 1), part=_EDGE_PART / _REACH)  # a sharp edge is as rarely crossed as that
     if height == 0:
         return 0.0
-    ramp = 1 / REACH
+    ramp = 1 / _REACH
     sharpness = min(max((step / height - ramp) / (1 - ramp), 0.0), 1.0)
-    return sharpness * height / (height + NOISE_COST * noise(light)) * height / (height + FAINT)
+    return sharpness * height / (height + _NOISE_COST * noise(light)) * height / (height + _FAINT)
 
 
-def changes(light: NDArray[np.float32], reach: int) -> NDArray[np.float32]:
+def _changes(light: NDArray[np.float32], reach: int) -> NDArray[np.float32]:
     """Find how much lightness changes at each pixel over some pixels to the left or above, whichever is more."""
     change = np.zeros_like(light)
     change[:, reach:] = np.abs(light[:, reach:] - light[:, :-reach])
@@ -90,8 +78,7 @@ def changes(light: NDArray[np.float32], reach: int) -> NDArray[np.float32]:
     return change
 
 
-def highest(values: NDArray[np.float32], *, part: float) -> float:
-    """Give the value that only a part of the values exceeds."""
+def _highest(values: NDArray[np.float32], *, part: float) -> float:
     place = int(values.size * (1 - part))
     return float(np.partition(values.ravel(), place)[place])
 
@@ -111,4 +98,4 @@ def noise(light: NDArray[np.float32]) -> float:
 def make(spec: Spec) -> QualityScorer:
     """Make the scorer; it takes no options."""
     spec.refuse_options()
-    return EmbeddedQuality()
+    return _EmbeddedQuality()

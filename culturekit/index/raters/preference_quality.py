@@ -17,15 +17,15 @@ from culturekit.index.models.open_clip_encoder import OpenClipEncoder, Options, 
 from culturekit.index.models.torch_device import TorchOptions
 from culturekit.index.raters.quality import QualityScorer
 
-Values: TypeAlias = NDArray[np.float64]
+_Values: TypeAlias = NDArray[np.float64]
 
 
-class PairEncoder(ImageEncoder, TextEncoder, Protocol):
+class _PairEncoder(ImageEncoder, TextEncoder, Protocol):
     """Puts pictures and texts into one space."""
 
 
 @dataclass(frozen=True, slots=True)
-class CosineQuality:
+class _CosineQuality:
     """Scores by `factor` times the cosine, negative ones as 0 where `floor` says so.
 
     Attributes:
@@ -37,14 +37,13 @@ class CosineQuality:
     """
 
     name: str
-    encoder: PairEncoder
+    encoder: _PairEncoder
     factor: float
     floor: bool
     caveat: str
 
     @property
     def needs_prompts(self) -> bool:
-        """A text is half of the score."""
         return True
 
     @property
@@ -59,10 +58,9 @@ class CosineQuality:
         return {**identity, "encoder": identity["name"], "name": self.name, "factor": self.factor, "floor": self.floor}
 
     def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
-        """Prepare a picture as the encoder does."""
         return self.encoder.prepare(picture)
 
-    def score_prepared(self, pictures: Sequence[Prepared], prompts: Sequence[str] = ()) -> Values:
+    def score_prepared(self, pictures: Sequence[Prepared], prompts: Sequence[str] = ()) -> _Values:
         """Score each prepared picture beside its prompt; a prompt that several share is encoded once."""
         if len(pictures) != len(prompts):
             raise ValueError(f"a prompt per picture: {len(pictures)} pictures, {len(prompts)} prompts")
@@ -72,11 +70,10 @@ class CosineQuality:
         place = {text: row for row, text in enumerate(different)}
         texts = self.encoder.encode_texts(different)[[place[text] for text in prompts]]
         seen = self.encoder.encode_prepared(pictures)
-        cosines: Values = np.einsum("nd,nd->n", seen.astype(np.float64), texts.astype(np.float64))
+        cosines: _Values = np.einsum("nd,nd->n", seen.astype(np.float64), texts.astype(np.float64))
         return (cosines.clip(min=0) if self.floor else cosines) * self.factor
 
-    def score(self, pictures: Sequence[NDArray[np.uint8]], prompts: Sequence[str] = ()) -> Values:
-        """Prepare and score pictures beside their prompts."""
+    def score(self, pictures: Sequence[NDArray[np.uint8]], prompts: Sequence[str] = ()) -> _Values:
         return self.score_prepared([self.prepare(picture) for picture in pictures], prompts)
 
     def too_long(self, prompts: Sequence[str]) -> list[TooLong]:
@@ -84,7 +81,7 @@ class CosineQuality:
         return self.encoder.too_long(prompts)
 
 
-WEIGHT = 2.5
+_WEIGHT = 2.5
 
 
 def make_clip(spec: Spec) -> QualityScorer:
@@ -96,7 +93,7 @@ def make_clip(spec: Spec) -> QualityScorer:
             expected="clipscore:SPEC, such as clipscore:transformers:FOLDER",
         )
     options = dict(spec.options)
-    given = options.pop("factor", str(WEIGHT))
+    given = options.pop("factor", str(_WEIGHT))
     try:
         factor = float(given)
     except ValueError as error:
@@ -106,21 +103,20 @@ def make_clip(spec: Spec) -> QualityScorer:
         raise UsageError(
             "CLIPScore needs an encoder of pictures and texts", where=spec.target, found=encoder.identity.name
         )
-    return CosineQuality(
+    return _CosineQuality(
         "clipscore",
-        cast("PairEncoder", encoder),
+        cast("_PairEncoder", encoder),
         factor,
         floor=True,
         caveat="CLIPScore says how well a picture goes with its prompt for one model; compare values of one encoder.",
     )
 
 
-HPS_MODEL = "ViT-H-14"
+_HPS_MODEL = "ViT-H-14"
+# HPS looks at the whole picture, its longer side resized, with black around it; other CLIPs look at the middle
+_AS_PUBLISHED = {"resize_mode": "longest", "fill_color": 0, "interpolation": "bicubic"}
 
-AS_PUBLISHED = {"resize_mode": "longest", "fill_color": 0, "interpolation": "bicubic"}
-"""HPS looks at the whole picture, its longer side resized, with black around it; other CLIPs look at the middle."""
-
-PREFERENCES = (
+_PREFERENCES = (
     "The score was learned from what people preferred among generated pictures, few of whom knew the culture shown: "
     "it rewards the looks that they liked."
 )
@@ -144,17 +140,17 @@ def make_hps(spec: Spec) -> QualityScorer:
     options = spec.read(HpsOptions)
     package = needed_package("open_clip", kind="quality scorer hpsv2", extra="openclip")
     path = Path(spec.target).expanduser()
-    model = options.model or (HPS_MODEL if path.is_file() else "")
+    model = options.model or (_HPS_MODEL if path.is_file() else "")
     source = find_source(spec, model=model, pretrained="", revision=options.revision, package=package)
-    source = replace(source, preprocessing={**source.preprocessing, **AS_PUBLISHED})
+    source = replace(source, preprocessing={**source.preprocessing, **_AS_PUBLISHED})
     settings = Options(options.device, options.dtype, options.batch, options.revision)
-    version = version_of(source.weights, options.version, spec)
-    return CosineQuality(
-        f"hpsv2{version}", OpenClipEncoder(source, settings, package=package), 1.0, floor=False, caveat=PREFERENCES
+    version = _version_of(source.weights, options.version, spec)
+    return _CosineQuality(
+        f"hpsv2{version}", OpenClipEncoder(source, settings, package=package), 1.0, floor=False, caveat=_PREFERENCES
     )
 
 
-def version_of(weights: Path, given: str, spec: Spec) -> str:
+def _version_of(weights: Path, given: str, spec: Spec) -> str:
     """Name the version, as `.0` or `.1`; nothing where neither the weights nor the SPEC say it."""
     noted = read_header(weights).notes.get("culturekit.kind", "")
     found = noted.removeprefix("hpsv") if noted.startswith("hpsv") else ""
@@ -171,4 +167,4 @@ def make_pick(spec: Spec) -> QualityScorer:
         raise UsageError(
             "PickScore needs a CLIP", where=str(spec), expected="pickscore:FOLDER with a CLIP of transformers"
         )
-    return CosineQuality("pickscore", cast("PairEncoder", encoder), logits.scale, floor=False, caveat=PREFERENCES)
+    return _CosineQuality("pickscore", cast("_PairEncoder", encoder), logits.scale, floor=False, caveat=_PREFERENCES)

@@ -40,39 +40,31 @@ class QualityScorer(Protocol):
     @property
     def name(self) -> str:
         """The scorer's name as it stands in the `quality` table."""
-        ...
 
     @property
     def caveat(self) -> str:
         """What a reader of a score must know about this scorer; empty when nothing."""
-        ...
 
     @property
     def needs_prompts(self) -> bool:
         """Whether a picture is judged together with the text it was asked for by."""
-        ...
 
     @property
     def parameters(self) -> Mapping[str, Any]:
         """Everything that decides a value: weights (`none`, or their hash), preprocessing, and constants."""
-        ...
 
     @property
     def batch_size(self) -> int:
         """How many pictures are judged at once."""
-        ...
 
     def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
         """Bring one picture, uint8 (height, width, 3), to the form that is judged; any thread may call this."""
-        ...
 
     def score_prepared(self, pictures: Sequence[Prepared], prompts: Sequence[str] = ()) -> NDArray[np.float64]:
         """Score prepared pictures, each beside its prompt where prompts are needed."""
-        ...
 
     def score(self, pictures: Sequence[NDArray[np.uint8]], prompts: Sequence[str] = ()) -> NDArray[np.float64]:
         """Prepare and score pictures; a value never depends on its neighbours."""
-        ...
 
 
 # The quality scorers that culturekit knows by name.
@@ -89,7 +81,7 @@ def values(_: object, answer: object, pictures: Sequence[object], prompts: Seque
     return found
 
 
-QUALITY = Contract(
+_QUALITY = Contract(
     (QualityScorer,),
     answers={"score_prepared": values, "score": values},
     says=lambda scorer: {"parameters": dict(scorer.parameters)},
@@ -126,17 +118,16 @@ SCORERS: Registry[QualityScorer] = Registry(
         ),
     ],
     point="quality",
-    contract=QUALITY,
+    contract=_QUALITY,
 )
 
 
 # A quality scorer over a table of images, in shards that outlive a kill.
 
-NO_PROMPT = "no prompt"
-NOT_MADE = "no picture was made"
-
-PART = {**QUALITY_TABLE.schema, "reason": pl.String(), "detail": pl.String()}
-"""A row has a value, or the reason why there is none."""
+_NO_PROMPT = "no prompt"
+_NOT_MADE = "no picture was made"
+# a row has a value, or the reason why there is none
+_PART = {**QUALITY_TABLE.schema, "reason": pl.String(), "detail": pl.String()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +154,7 @@ class QualityShard:
 def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: Path | None = None) -> Outcome:
     """Write the quality of every image that has a picture and, where the scorer needs one, a prompt."""
     made = SCORERS.kept(scorer)
-    images = with_prompts(read_table(images_path, IMAGES), prompts_path).sort("image_id")
+    images = _with_prompts(read_table(images_path, IMAGES), prompts_path).sort("image_id")
     ready = images.filter(pl.col("status") == "ok")
     asked = ready.filter(pl.col("prompt").is_not_null()) if made.needs_prompts else ready
     if made.needs_prompts and asked.is_empty() and not ready.is_empty():
@@ -176,9 +167,9 @@ def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: 
         raise UsageError(f"{made.name} looks at pictures alone", expected="no --prompts, or a scorer such as clipscore")
     rows = scored(work, asked, images_path.parent, scorer)
     absent = pl.concat([
-        images.filter(pl.col("status") != "ok").select("image_id", reason=pl.lit(NOT_MADE), detail="status"),
+        images.filter(pl.col("status") != "ok").select("image_id", reason=pl.lit(_NOT_MADE), detail="status"),
         ready.join(asked, on="image_id", how="anti").select(
-            "image_id", reason=pl.lit(NO_PROMPT), detail=pl.lit(None, pl.String())
+            "image_id", reason=pl.lit(_NO_PROMPT), detail=pl.lit(None, pl.String())
         ),
         rows.filter(pl.col("reason").is_not_null()).select("image_id", "reason", "detail"),
     ])  # fmt: skip
@@ -189,16 +180,12 @@ def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: 
     if rows["reason"].null_count() == 0 and not work.in_run:
         raise NothingScored.because("no image can be scored", left_out, where=str(images_path))
     write_table(work.out, QUALITY_TABLE, rows.filter(pl.col("reason").is_null()).select(list(QUALITY_TABLE.schema)))
-    notes = {"scorer": scorer, "caveat": made.caveat, "parameters": dict(made.parameters), **cut_prompts(made, asked)}
+    notes = {"scorer": scorer, "caveat": made.caveat, "parameters": dict(made.parameters), **_cut_prompts(made, asked)}
     counts = {"quality": rows["reason"].null_count()}
-    return Outcome(
-        counts | ({"drops": absent.height} if absent.height else {}),
-        left_out,
-        notes,
-    )
+    return Outcome(counts | ({"drops": absent.height} if absent.height else {}), left_out, notes)
 
 
-def with_prompts(images: pl.DataFrame, prompts_path: Path | None) -> pl.DataFrame:
+def _with_prompts(images: pl.DataFrame, prompts_path: Path | None) -> pl.DataFrame:
     """Add what each image was asked for by: the text of its prompt, else what was sent."""
     sent = pl.when(pl.col("prompt_sent").str.strip_chars() != "").then("prompt_sent")
     if prompts_path is None:
@@ -208,7 +195,7 @@ def with_prompts(images: pl.DataFrame, prompts_path: Path | None) -> pl.DataFram
     return joined.with_columns(prompt=pl.coalesce("asked_text", sent)).drop("asked_text")
 
 
-def cut_prompts(scorer: QualityScorer, asked: pl.DataFrame) -> dict[str, object]:
+def _cut_prompts(scorer: QualityScorer, asked: pl.DataFrame) -> dict[str, object]:
     """Say how many prompts the scorer reads only in part."""
     too_long = getattr(scorer, "too_long", None)
     if not scorer.needs_prompts or too_long is None:
@@ -237,7 +224,7 @@ def scored(work: Work, images: pl.DataFrame, root: Path, scorer: str) -> pl.Data
     ]
     hands = None if parameters.get("weights") == "none" else partial(in_threads, workers=work.engine.workers)
     run_shards(work, shards, score_shard, size=lambda shard: len(shard.images), unit="images", hands=hands)
-    return merge_parts([shard.part for shard in shards], PART)
+    return merge_parts([shard.part for shard in shards], _PART)
 
 
 def in_threads(score: Callable[[QualityShard], int], shards: Sequence[QualityShard], *, workers: int) -> Iterator[int]:
@@ -265,7 +252,7 @@ def score_shard(shard: QualityShard) -> int:
     rows: list[tuple[str, str, float | None, str | None, str | None]] = []
     for start in range(0, len(shard.images), scorer.batch_size):
         some = shard.images[start : start + scorer.batch_size]
-        found = [prepared_picture(shard.root, path, sha256, scorer) for _, path, sha256, _ in some]
+        found = [_prepared_picture(shard.root, path, sha256, scorer) for _, path, sha256, _ in some]
         prepared = [picture for picture in found if not isinstance(picture, NoPicture)]
         texts = [image[3] for image, picture in zip(some, found, strict=True) if not isinstance(picture, NoPicture)]
         with explained_outside(f"the scorer {shard.scorer}"):
@@ -276,12 +263,12 @@ def score_shard(shard: QualityShard) -> int:
             else (image[0], scorer.name, next(values), None, None)
             for image, picture in zip(some, found, strict=True)
         ]
-    save_parquet(pl.DataFrame(rows, PART, orient="row"), shard.part)
+    save_parquet(pl.DataFrame(rows, _PART, orient="row"), shard.part)
     seal(shard.part)
     return len(shard.images)
 
 
-def prepared_picture(root: Path, path: str, sha256: str, scorer: QualityScorer) -> Prepared | NoPicture:
+def _prepared_picture(root: Path, path: str, sha256: str, scorer: QualityScorer) -> Prepared | NoPicture:
     """Read one picture and make it small at once, or say why it cannot be read."""
     picture = try_picture(root, path, sha256=sha256)
     return picture if isinstance(picture, NoPicture) else scorer.prepare(picture)

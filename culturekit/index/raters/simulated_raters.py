@@ -12,9 +12,9 @@ from pydantic import Field
 from culturekit.core.choices import NO_CULTURE
 from culturekit.core.schemas import AUDITS
 
-POOL = "simulated"
-Labels: TypeAlias = tuple[str | None, str | None, str | None]
-"""Artifact, country and continent; all three are None for a picture of nothing."""
+_POOL = "simulated"
+# artifact, country and continent; all three are None for a picture of nothing
+_Labels: TypeAlias = tuple[str | None, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +42,26 @@ def simulated_audits(
     """
     shown = truth.filter(pl.col("image_id").is_in(list(images))).sort("image_id")
     places = space.select("artifact_id", "country", "continent").unique().sort("artifact_id", "country").rows()
-    rows = [row for image in shown.iter_rows(named=True) for row in labels_of(image, places, how, seed)]
+    rows = [row for image in shown.iter_rows(named=True) for row in _labels_of(image, places, how, seed)]
     return pl.DataFrame(rows, schema={**AUDITS.schema, "none_means": pl.String()}).sort(AUDITS.key)
 
 
-def labels_of(
-    image: dict[str, Any], places: Sequence[Labels], how: SimulatedRaters, seed: int
+def _labels_of(
+    image: dict[str, Any], places: Sequence[_Labels], how: SimulatedRaters, seed: int
 ) -> Iterator[dict[str, Any]]:
     """Give what each rater says of one image."""
-    true: Labels = (image["artifact_id"], image["country"], image["continent"])
+    true: _Labels = (image["artifact_id"], image["country"], image["continent"])
     for number in range(how.raters):
-        annotator = f"{POOL}-{number + 1}"
+        annotator = f"{_POOL}-{number + 1}"
         said = true
-        numbers = draws(image["image_id"], annotator, seed)
+        numbers = _draws(image["image_id"], annotator, seed)
         if numbers.random() >= how.accuracy:
-            others: list[Labels] = [place for place in places if place[0] != true[0]]
+            others: list[_Labels] = [place for place in places if place[0] != true[0]]
             said = others[int(numbers.integers(len(others)))] if others else (None, None, None)
         artifact, country, continent = said
         yield {
             "image_id": image["image_id"],
-            "pool": POOL,
+            "pool": _POOL,
             "annotator": annotator,
             "artifact_id": artifact,
             "country": country,
@@ -71,7 +71,6 @@ def labels_of(
         }
 
 
-def draws(image_id: str, annotator: str, seed: int) -> np.random.Generator:
-    """Give the random numbers of one rater on one image."""
+def _draws(image_id: str, annotator: str, seed: int) -> np.random.Generator:
     key = hashlib.sha256(f"{seed}\0{annotator}\0{image_id}".encode()).digest()
     return np.random.default_rng(int.from_bytes(key[:16], "big"))

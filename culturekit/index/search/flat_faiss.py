@@ -1,6 +1,6 @@
-"""Flat search with FAISS, over blocks of a memory map; more than k are fetched until the k best are certain."""
+"""Exact search with FAISS; more than k rows are fetched, and exact scores prove that the k best are among them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import faiss
@@ -9,101 +9,61 @@ import numpy as np
 from culturekit.core.errors import MissingDependency
 from culturekit.core.registry import Spec
 from culturekit.index.encoder import Vectors
-from culturekit.index.search.flat_candidates import Candidates, scan_error
-from culturekit.index.search.search import (
-    Block,
-    Found,
-    Order,
-    Rows,
-    all_rows,
-    blocks_of,
-    checked_order,
-    checked_queries,
-    checked_vectors,
-    nothing_found,
-)
+from culturekit.index.search.flat_numpy import FlatSearcher, NumpySearcher, parts_of
+from culturekit.index.search.search import Found, Order, Rows, blocks_of, exact_scores, ranked
 from culturekit.version import install_line
 
-QUERIES_AT_ONCE = 1024
-ROWS_AT_ONCE = 65_536
-MORE = 32
-"""How many more than k are fetched at first."""
-
-GPU_MOST = 2048
-"""FAISS fetches no more than this on a GPU."""
-
-GPU_ROUNDING = 2.0**-9
-"""A GPU may cut both factors to 10 bits before it multiplies (TF32)."""
+_QUERIES_AT_ONCE = 1024
+_ROWS_AT_ONCE = 65_536
+_MORE = 32  # how many more than k are fetched
+_GPU_MOST = 2048  # FAISS fetches no more than this on a GPU
+_GPU_ROUNDING = 2.0**-9  # a GPU may cut both factors to 10 bits before it multiplies (TF32)
 
 
-class FaissSearcher:
-    """Searches with FAISS; no index is made, so the vectors are not held twice."""
+class _FaissSearcher(FlatSearcher):
+    """Searches blocks of rows with FAISS; no index is made, so the vectors are not held twice."""
 
     def __init__(self, vectors: Vectors, *, order: Order | None = None, gpu: bool = False) -> None:
-        """Check the vectors once."""
-        self.vectors = checked_vectors(vectors)
-        self.order = checked_order(order, vectors)
+        super().__init__(vectors, order=order)
         self.name = "faiss-gpu" if gpu else "faiss"
         self.resources: Any = faiss.StandardGpuResources() if gpu else None
-        self.error = np.float32(scan_error(vectors.shape[1]) + gpu * 1.01 * GPU_ROUNDING)
+        self.error += gpu * 1.01 * _GPU_ROUNDING
+        self.exact = NumpySearcher(vectors, order=order)
 
-    def best(self, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
-        """Find the k best rows of each query."""
-        queries = np.ascontiguousarray(checked_queries(queries, self.vectors, k))
-        runs = all_rows(slices, len(self.vectors))
-        reached = min(k, sum(stop - start for start, stop in runs))
-        found = nothing_found(len(queries), k)
-        if not reached:
-            return found
-        for start in range(0, len(queries), QUERIES_AT_ONCE):
-            part = slice(start, start + QUERIES_AT_ONCE)
-            some = self.search(queries[part], reached, runs).finish(k)
-            found.scores[part], found.rows[part] = some.scores, some.rows
-        return found
+    def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, Found]]:
+        """Rank what FAISS fetches; where a row that it left out could be among the best, NumPy searches anew."""
+        for part in parts_of(len(queries), _QUERIES_AT_ONCE):
+            some = queries[part]
+            owners, rows, unseen = self.fetch(some, k, runs)
+            scores = exact_scores(some, self.vectors, owners=owners, rows=rows)
+            found = ranked(len(some), k, owners=owners, rows=rows, scores=scores, order=self.order)
+            doubtful = np.flatnonzero(unseen + self.error >= found.scores[:, -1])
+            if len(doubtful):
+                again = self.exact.best(some[doubtful], k=k, slices=[slice(*run) for run in runs])
+                found.scores[doubtful], found.rows[doubtful] = again.scores, again.rows
+            yield part, found
 
-    def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Candidates:
-        """Let blocks pass by some queries."""
-        error = np.full(len(queries), self.error, np.float32)
-        seen = Candidates(self.vectors, queries, k, self.order, error, coarse=self.resources is not None)
-        least = np.full(len(queries), -np.inf, np.float32)
-        for block in blocks_of(self.vectors, runs, ROWS_AT_ONCE):
-            least = self.look_at(block, seen, least)
-        return seen
-
-    def look_at(self, block: Block, seen: Candidates, least: Vectors) -> Vectors:
-        """Fetch from a block what could be among the best; give what the k-th best product reaches by now.
-
-        What was not fetched lies below the last that was. Where that is not below all that could count, more
-        is fetched for those queries, in the end all of the block.
-        """
-        asked, wanted = np.arange(len(seen.queries)), min(len(block.vectors), seen.k + MORE)
-        while len(asked):
-            products, places = self.fetch(seen.queries[asked], block.vectors, wanted)
-            if wanted >= seen.k:
-                least[asked] = np.maximum(least[asked], products[:, seen.k - 1])
-            near = products >= (least[asked] - 2 * self.error)[:, None]
-            open_ended = near[:, -1] if wanted < len(block.vectors) else np.zeros(len(asked), bool)
-            query, place = np.nonzero(near & ~open_ended[:, None])
-            numbers = places[query, place].astype(np.int64)
-            rows = numbers + block.numbers if isinstance(block.numbers, int) else block.numbers[numbers]
-            seen.take(asked[query], rows, products[query, place] + self.error)
-            asked, wanted = asked[open_ended], min(len(block.vectors), 4 * wanted)
-        return least
-
-    def fetch(self, queries: Vectors, vectors: Vectors, count: int) -> tuple[Vectors, Rows]:
-        """Fetch the best of a block with FAISS."""
-        block = np.ascontiguousarray(vectors)
-        if self.resources is None:
-            products, places = faiss.knn(queries, block, count, metric=faiss.METRIC_INNER_PRODUCT)
-        elif count <= GPU_MOST:
-            products, places = faiss.knn_gpu(self.resources, queries, block, count, metric=faiss.METRIC_INNER_PRODUCT)
-        else:
-            all_products = queries @ block.T
-            return all_products, np.broadcast_to(np.arange(len(block)), all_products.shape)
-        return products, places
+    def fetch(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> tuple[Rows, Rows, Vectors]:
+        """Fetch the best rows of every block: pairs of a query and a row, and what no row left out exceeds."""
+        pairs: list[tuple[Rows, Rows]] = []
+        unseen = np.full(len(queries), -np.inf, np.float32)
+        for block in blocks_of(self.vectors, runs, _ROWS_AT_ONCE):
+            vectors, wanted = np.ascontiguousarray(block.vectors), min(len(block.vectors), k + _MORE)
+            if self.resources is None:
+                products, places = faiss.knn(queries, vectors, wanted, metric=faiss.METRIC_INNER_PRODUCT)
+            else:
+                wanted = min(wanted, _GPU_MOST)
+                metric = faiss.METRIC_INNER_PRODUCT
+                products, places = faiss.knn_gpu(self.resources, queries, vectors, wanted, metric=metric)
+            if wanted < len(vectors):
+                unseen = np.maximum(unseen, products[:, -1])
+            rows = places + block.numbers if isinstance(block.numbers, int) else block.numbers[places]
+            pairs.append((np.repeat(np.arange(len(queries)), wanted), rows.ravel()))
+        owners, rows = (np.concatenate(one) for one in zip(*pairs, strict=True))
+        return owners, rows, unseen
 
 
-def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> FaissSearcher:
+def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> _FaissSearcher:
     """Make the searcher; it takes no options."""
     spec.refuse_options()
     gpu = spec.name == "faiss-gpu"
@@ -112,4 +72,4 @@ def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> FaissSearcher:
             "the search faiss-gpu needs a GPU and the FAISS that is built for it",
             hint=f"Install it with: {install_line('faiss-gpu')}, or search with another.",
         )
-    return FaissSearcher(vectors, order=order, gpu=gpu)
+    return _FaissSearcher(vectors, order=order, gpu=gpu)

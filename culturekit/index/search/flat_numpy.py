@@ -1,38 +1,306 @@
-"""Flat search in NumPy: products in float32, block by block, and exact scores for all that could be among the best."""
+"""Exact search in NumPy: float32 products block by block, and exact scores for every row that could be among the best.
 
-from collections.abc import Sequence
-from typing import Protocol
+`Candidates` is the core of every exact search here, also of the mapping, whose scores are of artifacts and not of rows.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from culturekit.core.registry import Spec
 from culturekit.index.encoder import Vectors
-from culturekit.index.search.flat_candidates import Candidates, group_for, scan_error
 from culturekit.index.search.search import (
+    LARGEST_NORM,
     Block,
     Found,
     Order,
+    Rows,
     all_rows,
     blocks_of,
     checked_order,
     checked_queries,
     checked_vectors,
+    exact_scores,
     nothing_found,
+    ranked,
 )
 
-QUERIES_AT_ONCE = 256
-PRODUCTS_AT_ONCE = 2048 * QUERIES_AT_ONCE
-"""2 MB of products: they stay in the cache until they were looked at."""
+_Products: TypeAlias = NDArray[Any]  # of a scan, (rows, queries): float32, or whole numbers with a scale
+_Score: TypeAlias = Callable[[Rows, Rows], Vectors]  # scores pairs of a query and a row, both by number
+_LARGEST_GROUP = 32
+_WAITING_PER_QUERY = 64  # how many candidates of a query may wait, at the least, before they are looked at more closely
+_PAIRS_AT_ONCE = 256
+_MANY = 64  # candidates of a query, on average, from which on one looks for vectors that are equal
 
-MOST_ROWS_AT_ONCE = 32_768
+
+def scan_error(dim: int) -> float:
+    """Bound how far a float32 product of unit vectors can lie from their score, whatever the order of adding.
+
+    Adding `dim` products in float32 errs by at most dim * u / (1 - dim * u) times the norms, with u = 2^-24
+    (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1); a product below the smallest normal
+    number may be lost, 2^-126 at most. Rounding the score to float32, and adding bounds up, cost the units on top.
+    """
+    unit = 2.0**-24
+    adding = dim * unit / (1 - dim * unit)
+    return 1.001 * (adding + 4 * unit) * LARGEST_NORM**2 + dim * 2.0**-125
 
 
-class Multiply(Protocol):
+def group_for(rows: int, k: int) -> int:
+    """Decide how many rows of a block are first looked at as one: the more, the fewer numbers; k groups are needed."""
+    group = _LARGEST_GROUP
+    while group > 1 and rows // group < 2 * k:
+        group //= 2
+    return group
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What whole numbers mean, and how far they may lie from the score.
+
+    A number of group g and query q means `groups[g] * queries[q] + offsets[q]`; to the error of the query,
+    `lost[g] * norms[q]` is added.
+    """
+
+    groups: NDArray[np.float32]
+    lost: NDArray[np.float32]
+    queries: NDArray[np.float32]
+    offsets: NDArray[np.float32]
+    norms: NDArray[np.float32]
+
+
+@dataclass(slots=True)
+class Candidates:
+    """Keeps the rows that could be among the k best of some queries while products of blocks of rows pass by.
+
+    Attributes:
+        k: how many are sought; no more than there are rows to see.
+        error: for each query, how far a product may lie from the score, but for what its scale adds.
+        score: gives pairs of a query and a row their exact score.
+        order: breaks ties.
+        closer: gives pairs their float32 products, where those say more than the products of the scan.
+        fine: how far a float32 product may lie from the score.
+        best: (k, n), the k best products of different groups of rows, less their error: at least k rows reach the
+            least of them, so that a row is out whose product and error together do not.
+        proven: what the k-th best score reaches for certain, from candidates looked at more closely.
+        waiting: queries, rows, and products with their error on top, of candidates that wait.
+        close: queries, rows and products of candidates that were looked at.
+    """
+
+    k: int
+    error: NDArray[np.float32]
+    score: _Score
+    order: Order | None = None
+    closer: _Score | None = None
+    fine: NDArray[np.float32] = field(init=False)
+    best: NDArray[np.float32] = field(init=False)
+    proven: NDArray[np.float32] = field(init=False)
+    limit: int = field(init=False)
+    waiting: list[tuple[Rows, Rows, Vectors]] = field(default_factory=list)
+    close: tuple[Rows, Rows, Vectors] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start with nothing seen."""
+        count = len(self.error)
+        self.fine = self.error
+        self.best = np.full((self.k, count), -np.inf, np.float32)
+        self.proven = np.full(count, -np.inf, np.float32)
+        self.limit = max(_WAITING_PER_QUERY, 4 * self.k) * count
+        self.close = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+
+    def floor(self) -> NDArray[np.float32]:
+        """Say what a row among the best must be able to reach."""
+        floor: NDArray[np.float32] = np.maximum(self.best[0], self.proven)
+        return floor
+
+    def offer(self, products: _Products, rows: Rows | int, *, group: int, scale: Scale | None = None) -> None:
+        """Look at products (rows, queries); `rows` numbers the rows, or the first where they follow on.
+
+        A product of -inf is never taken.
+        """
+        missing = -len(products) % group
+        grouped = products
+        if missing:  # fill up with what never counts
+            lowest = -np.inf if products.dtype.kind == "f" else np.iinfo(products.dtype).min // 2
+            filling = np.full((missing, products.shape[1]), lowest, products.dtype)
+            grouped = np.concatenate([products, filling])
+        grouped = grouped.reshape(-1, group, products.shape[1])
+        most, error = grouped.max(axis=1), self.error
+        if scale is not None:
+            most = most.astype(np.float32)
+            most *= scale.groups[:, None] * scale.queries
+            most += scale.offsets
+            error = scale.lost[:, None] * scale.norms + error
+        self.raise_best(most - error)
+        most += error
+        floor = self.floor()
+        groups, owners = np.divmod(np.flatnonzero(most >= floor), len(floor))
+        if not len(groups):
+            return
+        near = grouped[groups, :, owners]
+        if scale is None:
+            near += error[owners, None]
+        else:
+            near = near.astype(np.float32)
+            near *= (scale.groups[groups] * scale.queries[owners])[:, None]
+            near += (scale.offsets[owners] + error[groups, owners])[:, None]
+        at = np.flatnonzero((near >= floor[owners, None]) & (near > -np.inf))
+        hit, place = np.divmod(at, group)
+        places = groups[hit] * group + place
+        inside = places < len(products)
+        hit, places, reaches = hit[inside], places[inside], near.ravel()[at[inside]]
+        self.take(owners[hit], places + rows if isinstance(rows, int) else rows[places], reaches)
+
+    def take(self, owners: Rows, rows: Rows, reaches: Vectors) -> None:
+        """Keep candidates; when many wait, they are looked at."""
+        self.waiting.append((owners, rows, reaches))
+        if sum(len(part[0]) for part in self.waiting) > self.limit:
+            self.look_closer()
+
+    def raise_best(self, most: NDArray[np.float32]) -> None:
+        """Take the best products of more groups into account."""
+        touched = np.flatnonzero((most > self.best[0]).any(axis=0))
+        if len(touched):
+            both = np.concatenate([self.best[:, touched], most[:, touched]])
+            both.partition(len(most), axis=0)
+            self.best[:, touched] = both[len(most) :]
+
+    def look_closer(self) -> None:
+        """Give waiting candidates their products in float32, and keep those that could be among the best."""
+        if not self.waiting:
+            return
+        owners, rows, reaches = (np.concatenate(parts) for parts in zip(*self.waiting, strict=True))
+        near = np.flatnonzero(reaches >= self.floor()[owners])
+        near = near[_in_order(owners[near])]
+        owners, rows = owners[near], rows[near]
+        self.waiting = []
+        products = reaches[near] - self.error[owners] if self.closer is None else self.closer(owners, rows)
+        owners, rows = np.concatenate([self.close[0], owners]), np.concatenate([self.close[1], rows])
+        products = np.concatenate([self.close[2], products])
+        by_owner = _in_order(owners)
+        owners, rows, products = owners[by_owner], rows[by_owner], products[by_owner]
+        self.proven = np.maximum(
+            self.proven, _kth_best(owners, products, queries=len(self.error), k=self.k) - self.fine
+        )
+        kept = products >= (self.proven - self.fine)[owners]
+        self.close = owners[kept], rows[kept], products[kept]
+        if len(self.close[0]) > self.limit:  # many are equal or nearly so: keep k of each query by their scores
+            best = self.best_of_close()
+            owners, places = np.nonzero(best.rows >= 0)
+            self.close = owners, best.rows[owners, places], best.scores[owners, places]
+            self.proven = np.maximum(self.proven, best.scores[:, self.k - 1])
+
+    def best_of_close(self) -> Found:
+        """Give the candidates that were looked at their scores, and rank them."""
+        owners, rows, _ = self.close
+        scores = self.score(owners, rows)
+        return ranked(len(self.error), self.k, owners=owners, rows=rows, scores=scores, order=self.order)
+
+    def finish(self) -> Found:
+        """Give the k best of each query, once all rows were seen."""
+        self.look_closer()
+        return self.best_of_close()
+
+
+def _in_order(owners: Rows) -> Rows:
+    """Give the places that sort owners, of which there are few: counting sorts them."""
+    few = owners.max(initial=0) < 2**16
+    places: Rows = np.argsort(owners.astype(np.uint16) if few else owners, kind="stable")
+    return places
+
+
+def _kth_best(owners: Rows, products: Vectors, *, queries: int, k: int) -> NDArray[np.float32]:
+    """Give the k-th best product of each query; -inf where there are fewer; owners ascend."""
+    starts = np.searchsorted(owners, np.arange(queries + 1))
+    counts = np.diff(starts)
+    least = np.full(queries, -np.inf, np.float32)
+    enough = np.flatnonzero(counts >= k)
+    if len(enough):
+        padded = np.full((queries, counts.max()), -np.inf, np.float32)
+        padded[owners, np.arange(len(owners)) - starts[owners]] = products
+        width = padded.shape[1]
+        least[enough] = np.partition(padded[enough], width - k, axis=1)[:, width - k]
+    return least
+
+
+def _float32_products(queries: Vectors, vectors: Vectors, owners: Rows, rows: Rows) -> Vectors:
+    """Multiply pairs of vectors in float32; owners ascend."""
+    products = np.empty(len(rows), np.float32)
+    starts = np.searchsorted(owners, np.arange(len(queries) + 1)).tolist()
+    for query, start, stop in zip(queries, starts[:-1], starts[1:], strict=True):
+        for first in range(start, stop, _PAIRS_AT_ONCE):
+            some = slice(first, min(first + _PAIRS_AT_ONCE, stop))
+            np.matmul(vectors[rows[some]], query, out=products[some])
+    return products
+
+
+def _scores_once(queries: Vectors, vectors: Vectors, owners: Rows, rows: Rows) -> Vectors:
+    """Score pairs; where there are many, vectors that are equal are scored once."""
+    if len(rows) < _MANY * len(queries):
+        return exact_scores(queries, vectors, owners=owners, rows=rows)
+    different, place = np.unique(rows, return_inverse=True)
+    seen: dict[bytes, int] = {}
+    equal = [seen.setdefault(np.asarray(vector).tobytes(), n) for n, vector in enumerate(vectors[different])]
+    first = different[np.array(equal)][place]
+    pairs, back = np.unique(np.stack([owners, first]), axis=1, return_inverse=True)
+    return exact_scores(queries, vectors, owners=pairs[0], rows=pairs[1])[back]
+
+
+class FlatSearcher:
+    """Searches vectors, which may be a memory map; an engine says how queries are searched for."""
+
+    name: str
+
+    def __init__(self, vectors: Vectors, *, order: Order | None = None) -> None:
+        """Check the vectors once."""
+        self.vectors = checked_vectors(vectors)
+        self.order = checked_order(order, vectors)
+        self.error = scan_error(vectors.shape[1])
+
+    def best(self, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
+        """Find the k best rows of each query."""
+        queries = np.require(checked_queries(queries, self.vectors, k), requirements=["C", "W"])
+        runs = all_rows(slices, len(self.vectors))
+        reached = min(k, sum(stop - start for start, stop in runs))
+        found = nothing_found(len(queries), k)
+        if reached and len(queries):
+            for part, some in self.search(queries, reached, runs):
+                found.scores[part, :reached], found.rows[part, :reached] = some.scores, some.rows
+        return found
+
+    def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, Found]]:
+        """Give the k best rows of some queries after others, of runs that hold so many at least."""
+        raise NotImplementedError
+
+    def begin(self, queries: Vectors, k: int, *, error: NDArray[np.float32] | None = None) -> Candidates:
+        """Start with nothing seen; a stated `error` is of products that are coarser than float32."""
+        score = partial(_scores_once, queries, self.vectors)
+        fine = np.full(len(queries), self.error, np.float32)
+        if error is None:
+            return Candidates(k, fine, score, self.order)
+        seen = Candidates(k, error, score, self.order, partial(_float32_products, queries, self.vectors))
+        seen.fine = fine
+        return seen
+
+
+def parts_of(count: int, size: int) -> list[slice]:
+    """Cut queries into parts."""
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+_QUERIES_AT_ONCE = 256
+_PRODUCTS_AT_ONCE = 2048 * _QUERIES_AT_ONCE  # 2 MB of products: they stay in the cache until they were looked at
+_MOST_ROWS_AT_ONCE = 32_768
+
+
+class _Multiply(Protocol):
     """Multiplies matrices in float32."""
 
     def __call__(self, block: Block, queries: Vectors, /, *, out: Vectors) -> object:
         """Write the products of a block with queries, (rows, queries), to `out`."""
-        ...
 
 
 def multiply(block: Block, queries: Vectors, /, *, out: Vectors) -> None:
@@ -40,48 +308,33 @@ def multiply(block: Block, queries: Vectors, /, *, out: Vectors) -> None:
     np.matmul(block.vectors, queries.T, out=out)
 
 
-class NumpySearcher:
-    """Searches with NumPy; `vectors` may be a memory map, of which only blocks are read."""
+class NumpySearcher(FlatSearcher):
+    """Searches with NumPy; of a memory map only blocks are read."""
 
     name = "numpy"
 
-    def __init__(self, vectors: Vectors, *, order: Order | None = None) -> None:
-        """Check the vectors once."""
-        self.vectors = checked_vectors(vectors)
-        self.order = checked_order(order, vectors)
-        self.error = np.float32(scan_error(vectors.shape[1]))
+    def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, Found]]:
+        """Let all queries see a block of rows while it is in the cache."""
+        parts = parts_of(len(queries), _QUERIES_AT_ONCE)
+        seen = [self.begin(queries[part], k) for part in parts]
+        self.scan([(queries[part], one) for part, one in zip(parts, seen, strict=True)], runs)
+        return ((part, one.finish()) for part, one in zip(parts, seen, strict=True))
 
-    def best(self, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
-        """Find the k best rows of each query."""
-        queries = checked_queries(queries, self.vectors, k)
-        runs = all_rows(slices, len(self.vectors))
-        reached = min(k, sum(stop - start for start, stop in runs))
-        found = nothing_found(len(queries), k)
-        if not reached or not len(queries):
-            return found
-        parts = [slice(start, start + QUERIES_AT_ONCE) for start in range(0, len(queries), QUERIES_AT_ONCE)]
-        seen = [self.begin(queries[part], reached) for part in parts]
-        self.scan(seen, runs)
-        for part, candidates in zip(parts, seen, strict=True):
-            some = candidates.finish(k)
-            found.scores[part], found.rows[part] = some.scores, some.rows
-        return found
-
-    def scan(self, seen: Sequence[Candidates], runs: Sequence[tuple[int, int]], multiply: Multiply = multiply) -> None:
-        """Let runs of rows pass by queries: each block of rows by all of them, while it is in the cache."""
-        size = min(MOST_ROWS_AT_ONCE, PRODUCTS_AT_ONCE // max(len(candidates.queries) for candidates in seen))
-        room = np.empty(PRODUCTS_AT_ONCE, np.float32)
+    def scan(
+        self,
+        asked: Sequence[tuple[Vectors, Candidates]],
+        runs: Sequence[tuple[int, int]],
+        multiply: _Multiply = multiply,
+    ) -> None:
+        """Let runs of rows pass by queries and their candidates."""
+        size = min(_MOST_ROWS_AT_ONCE, _PRODUCTS_AT_ONCE // max(len(queries) for queries, _ in asked))
+        room = np.empty(_PRODUCTS_AT_ONCE, np.float32)
         for block in blocks_of(self.vectors, runs, size):
             count = len(block.vectors)
-            for candidates in seen:
-                out = room[: count * len(candidates.queries)].reshape(count, -1)
-                multiply(block, candidates.queries, out=out)
+            for queries, candidates in asked:
+                out = room[: count * len(queries)].reshape(count, -1)
+                multiply(block, queries, out=out)
                 candidates.offer(out, block.numbers, group=group_for(count, candidates.k))
-
-    def begin(self, queries: Vectors, k: int) -> Candidates:
-        """Start with nothing seen."""
-        error = np.full(len(queries), self.error, np.float32)
-        return Candidates(self.vectors, queries, k, self.order, error)
 
 
 def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> NumpySearcher:

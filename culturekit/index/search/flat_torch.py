@@ -1,4 +1,4 @@
-"""Flat search in torch: a scan in low precision, and exact scores for all that could be among the best."""
+"""Exact search in torch: a scan in low precision, and exact scores for all that could be among the best."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -16,38 +16,20 @@ from numpy.typing import NDArray
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec
 from culturekit.index.encoder import Vectors
-from culturekit.index.search.flat_candidates import Candidates, Scale, group_for, scan_error
-from culturekit.index.search.flat_numpy import NumpySearcher
-from culturekit.index.search.search import (
-    LARGEST_NORM,
-    Block,
-    Found,
-    Order,
-    Searcher,
-    all_rows,
-    checked_order,
-    checked_queries,
-    checked_vectors,
-    exact_scores,
-    nothing_found,
-    ranked,
-)
+from culturekit.index.search.flat_numpy import Candidates, FlatSearcher, NumpySearcher, Scale, group_for, parts_of
+from culturekit.index.search.search import LARGEST_NORM, Block, Found, Order, Searcher, exact_scores, ranked
 
 # Vectors as bytes: a quarter of the memory and several times the speed, with a proven bound on what is lost.
 
-GROUP = 64
-"""Rows that share a scale."""
-
-MOST = 127
-ROWS_AT_ONCE = 2048
-MEASURED = 1.001
-"""Norms are measured in float32; this covers what that may get wrong."""
-
-UNIT = 2.0**-24
+GROUP = 64  # rows that share a scale
+_MOST = 127
+_ROWS_AT_ONCE = 2048
+_MEASURED = 1.001  # norms are measured in float32; this covers what that may get wrong
+_UNIT = 2.0**-24
 
 
 @dataclass(frozen=True, slots=True)
-class ByteVectors:
+class _ByteVectors:
     """Vectors, less their middle and turned, as whole numbers of -127 to 127.
 
     Attributes:
@@ -71,7 +53,7 @@ class ByteVectors:
 
 
 @dataclass(frozen=True, slots=True)
-class ByteQueries:
+class _ByteQueries:
     """Queries turned in the same way, and how far a product of bytes may lie from their score.
 
     To `errors` comes, for the rows of a group, what the group has lost times the norm of the query.
@@ -103,59 +85,58 @@ def turned(vectors: Vectors, matrix: Vectors) -> Vectors:
     return (vectors.reshape(-1, len(matrix)) @ matrix).reshape(vectors.shape)
 
 
-def turning_error(side: int) -> float:
+def _turning_error(side: int) -> float:
     """Bound how much turning in float32 changes a vector of norm 1.
 
     Each number is a sum of `side` products, and the matrix of absolute values stretches by no more than the root
     of its side.
     """
-    return float(np.sqrt(side)) * (side + 2) * UNIT * MEASURED
+    return float(np.sqrt(side)) * (side + 2) * _UNIT * _MEASURED
 
 
-def as_bytes(vectors: Vectors) -> ByteVectors:
+def as_bytes(vectors: Vectors) -> _ByteVectors:
     """Bring vectors to bytes, block by block."""
     count, dim = vectors.shape
     matrix = turning(dim)
     middle = np.zeros(dim)
-    for start in range(0, count, ROWS_AT_ONCE):
-        middle += vectors[start : start + ROWS_AT_ONCE].sum(axis=0, dtype=np.float64)
+    for start in range(0, count, _ROWS_AT_ONCE):
+        middle += vectors[start : start + _ROWS_AT_ONCE].sum(axis=0, dtype=np.float64)
     mean = (middle / max(count, 1)).astype(np.float32)
     numbers, rows = np.empty((count, dim), np.int8), np.arange(count)
     scales, lost = np.empty((2, -(-count // GROUP)), np.float32)
     longest = spread = 0.0
-    for start in range(0, count, ROWS_AT_ONCE):
-        stop = min(start + ROWS_AT_ONCE, count)
+    for start in range(0, count, _ROWS_AT_ONCE):
+        stop = min(start + _ROWS_AT_ONCE, count)
         some = vectors[start:stop] - mean
-        spread = max(spread, largest_norm(some))
+        spread = max(spread, _largest_norm(some))
         some = turned(some, matrix)
         reach = np.abs(some).max(axis=1)
         by_reach = np.argsort(reach, kind="stable")
         rows[start:stop] += by_reach - np.arange(stop - start)
         some, firsts = some[by_reach], np.arange(0, stop - start, GROUP)
-        own = np.maximum(np.maximum.reduceat(reach[by_reach], firsts), np.float32(1e-30)) / np.float32(MOST)
+        own = np.maximum(np.maximum.reduceat(reach[by_reach], firsts), np.float32(1e-30)) / np.float32(_MOST)
         each = np.repeat(own, GROUP)[: stop - start, None]
-        whole = np.clip(np.rint(some / each), -MOST, MOST)
+        whole = np.clip(np.rint(some / each), -_MOST, _MOST)
         numbers[start:stop] = whole
         whole *= each
-        longest = max(longest, largest_norm(whole))
+        longest = max(longest, _largest_norm(whole))
         groups = slice(start // GROUP, start // GROUP + len(own))
         scales[groups] = own
-        lost[groups] = np.maximum.reduceat(norms_of(np.subtract(some, whole, out=some)), firsts)
-    return ByteVectors(numbers, rows, scales, lost, mean, longest, spread)
+        lost[groups] = np.maximum.reduceat(_norms_of(np.subtract(some, whole, out=some)), firsts)
+    return _ByteVectors(numbers, rows, scales, lost, mean, longest, spread)
 
 
-def norms_of(vectors: Vectors) -> NDArray[np.float32]:
+def _norms_of(vectors: Vectors) -> NDArray[np.float32]:
     """Give upper bounds of the norms of vectors that hold in spite of rounding."""
-    norms: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", vectors, vectors)) * np.float32(MEASURED)
+    norms: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", vectors, vectors)) * np.float32(_MEASURED)
     return norms
 
 
-def largest_norm(vectors: Vectors) -> float:
-    """Give an upper bound of the norms of vectors."""
-    return float(norms_of(vectors).max(initial=0))
+def _largest_norm(vectors: Vectors) -> float:
+    return float(_norms_of(vectors).max(initial=0))
 
 
-def query_bytes(queries: Vectors, known: ByteVectors) -> ByteQueries:
+def query_bytes(queries: Vectors, known: _ByteVectors) -> _ByteQueries:
     """Bring queries to bytes, and bound the error of every product with known vectors.
 
     With the vector y + middle turned to z and stored as z', and the query q turned to w and stored as w',
@@ -163,35 +144,23 @@ def query_bytes(queries: Vectors, known: ByteVectors) -> ByteQueries:
     """
     matrix = turning(queries.shape[1])
     some = turned(queries, matrix)
-    scales = (np.maximum(np.abs(some).max(axis=1), np.float32(1e-30)) / np.float32(MOST)).astype(np.float32)
-    whole = np.clip(np.rint(some / scales[:, None]), -MOST, MOST)
-    lost = norms_of(some - whole * scales[:, None])
-    norms = norms_of(some)
-    errors = known.longest * lost + 2 * turning_error(len(matrix)) * known.spread * norms + 2.0**-19
+    scales = (np.maximum(np.abs(some).max(axis=1), np.float32(1e-30)) / np.float32(_MOST)).astype(np.float32)
+    whole = np.clip(np.rint(some / scales[:, None]), -_MOST, _MOST)
+    lost = _norms_of(some - whole * scales[:, None])
+    norms = _norms_of(some)
+    errors = known.longest * lost + 2 * _turning_error(len(matrix)) * known.spread * norms + 2.0**-19
     offsets = (queries.astype(np.float64) @ known.middle.astype(np.float64)).astype(np.float32)
-    return ByteQueries(whole.astype(np.int8), scales, offsets, norms, errors.astype(np.float32))
+    return _ByteQueries(whole.astype(np.int8), scales, offsets, norms, errors.astype(np.float32))
 
 
 # Flat search on a GPU: a scan in half precision, exact scores in float64 for what could be among the best.
 
-GPU_QUERIES_AT_ONCE = 1024
-PRODUCTS_AT_ONCE = 2**28
-"""Half a gigabyte of half-precision products."""
-
-GPU_GROUP = 64
-ROWS_LOADED_AT_ONCE = 65_536
-ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
-"""How far rounding changes a number, relative to it."""
-
-ADDING = 4
-"""Tensor cores cut off where a CPU rounds, and keep a bit less: adding may err by this many times as much."""
-
-
-def floor_seconds(rows: int, dim: int, queries: int, *, flops: float, bytes_per_second: float) -> float:
-    """Say how long a GPU needs at the least: its arithmetic, or reading vectors and writing and reading products."""
-    arithmetic = 2.0 * rows * dim * queries / flops
-    moving = (2.0 * rows * dim + 4.0 * rows * queries) / bytes_per_second
-    return max(arithmetic, moving)
+_GPU_QUERIES_AT_ONCE = 1024
+_PRODUCTS_AT_ONCE = 2**28  # half a gigabyte of half-precision products
+_GPU_GROUP = 64
+_ROWS_LOADED_AT_ONCE = 65_536
+_ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}  # how far rounding changes a number, relative to it
+_ADDING = 4  # tensor cores cut off where a CPU rounds, and keep a bit less: adding may err by this many times as much
 
 
 class LowBlock(NamedTuple):
@@ -202,95 +171,72 @@ class LowBlock(NamedTuple):
     whole: bool
 
 
-class GpuSearcher:
+class GpuSearcher(FlatSearcher):
     """Searches with torch on one device, which holds the vectors in half precision, and in full where they fit."""
 
     def __init__(
-        self,
-        vectors: Vectors,
-        *,
-        order: Order | None = None,
-        device: torch.device,
-        dtype: torch.dtype = torch.float16,
+        self, vectors: Vectors, *, order: Order | None = None, device: torch.device, dtype: torch.dtype = torch.float16
     ) -> None:
         """Load the vectors once, block by block."""
-        self.vectors = checked_vectors(vectors)
-        self.order = checked_order(order, vectors)
+        super().__init__(vectors, order=order)
         self.device = device
         self.name = f"torch:{device}"
         count, dim = vectors.shape
-        self.low = torch.zeros((count + -count % GPU_GROUP, dim), dtype=dtype, device=device)
-        self.full = torch.empty((count, dim), device=device) if fits(count * dim * 4, device) else None
+        self.low = torch.zeros((count + -count % _GPU_GROUP, dim), dtype=dtype, device=device)
+        # in full where there is room for a second copy, and for what a search needs besides
+        fits = device.type != "cuda" or bool(count * dim * 4 < torch.cuda.mem_get_info(device)[0] // 2)
+        self.full = torch.empty((count, dim), device=device) if fits else None
         self.ties = None if self.order is None else torch.from_numpy(self.order).to(device)
-        lost = 0.0
-        for start in range(0, count, ROWS_LOADED_AT_ONCE):
-            some = torch.from_numpy(np.array(vectors[start : start + ROWS_LOADED_AT_ONCE])).to(device)
+        self.lost = 0.0
+        for start in range(0, count, _ROWS_LOADED_AT_ONCE):
+            some = torch.from_numpy(np.array(vectors[start : start + _ROWS_LOADED_AT_ONCE])).to(device)
             stop = start + len(some)
             self.low[start:stop] = some
             if self.full is not None:
                 self.full[start:stop] = some
-            lost = max(lost, longest(some - self.low[start:stop].float()))
-        self.lost = lost
-        self.reserved = scan_error(dim) * ADDING + LARGEST_NORM**2 * 1.01 * ROUNDING[dtype] + 2.0**-20
+            self.lost = max(self.lost, longest(some - self.low[start:stop].float()))
+        self.reserved = self.error * _ADDING + LARGEST_NORM**2 * 1.01 * _ROUNDING[dtype] + 2.0**-20
 
-    def best(self, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
-        """Find the k best rows of each query."""
-        queries = checked_queries(queries, self.vectors, k)
-        runs = all_rows(slices, len(self.vectors))
-        reached = min(k, sum(stop - start for start, stop in runs))
-        found = nothing_found(len(queries), k)
-        if not reached:
-            return found
-        for start in range(0, len(queries), GPU_QUERIES_AT_ONCE):
-            part = slice(start, start + GPU_QUERIES_AT_ONCE)
-            scores, rows = self.search(queries[part], reached, runs)
-            found.scores[part, :reached], found.rows[part, :reached] = scores, rows
-        return found
-
-    def search(
-        self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]
-    ) -> tuple[Vectors, np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
-        """Search for some queries."""
-        asked = torch.from_numpy(np.array(queries)).to(self.device)
-        low = asked.to(self.low.dtype)
-        short = longest(asked - low.float())
-        error = LARGEST_NORM * (self.lost + short) * 1.001 + self.lost * short + self.reserved
-        best = torch.full((len(asked), k), -torch.inf, device=self.device)
-        kept: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
-        for block in self.blocks(runs, max(GPU_GROUP, PRODUCTS_AT_ONCE // len(asked) // GPU_GROUP * GPU_GROUP)):
-            best, some = scanned(low, best, block, error)
-            kept.append(some)
-        owners, rows, products = (torch.cat(parts) for parts in zip(*kept, strict=True))
-        near = products >= best[owners, -1] - 2 * error
-        return self.ranked(asked, queries, owners[near], rows[near], k)
+    def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, Found]]:
+        """Scan in half precision, and rank what could be among the best."""
+        for part in parts_of(len(queries), _GPU_QUERIES_AT_ONCE):
+            asked = torch.from_numpy(np.array(queries[part])).to(self.device)
+            low = asked.to(self.low.dtype)
+            short = longest(asked - low.float())
+            error = LARGEST_NORM * (self.lost + short) * 1.001 + self.lost * short + self.reserved
+            best = torch.full((len(asked), k), -torch.inf, device=self.device)
+            kept: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+            for block in self.blocks(runs, max(_GPU_GROUP, _PRODUCTS_AT_ONCE // len(asked) // _GPU_GROUP * _GPU_GROUP)):
+                best, some = _scanned(low, best, block, error)
+                kept.append(some)
+            owners, rows, products = (torch.cat(parts) for parts in zip(*kept, strict=True))
+            near = products >= best[owners, -1] - 2 * error
+            yield part, self.ranked(asked, queries[part], owners[near], rows[near], k)
 
     def blocks(self, runs: Sequence[tuple[int, int]], step: int) -> Iterator[LowBlock]:
         """Cut long runs of rows into blocks of whole groups, and bring short ones together."""
-        short = [np.arange(start, stop) for start, stop in runs if stop - start < GPU_GROUP]
+        short = [np.arange(start, stop) for start, stop in runs if stop - start < _GPU_GROUP]
         if short:
             rows = torch.from_numpy(np.concatenate(short)).to(self.device)
             for some in rows.split(step):
-                numbers = torch.nn.functional.pad(some, (0, -len(some) % GPU_GROUP), value=-1)
+                numbers = torch.nn.functional.pad(some, (0, -len(some) % _GPU_GROUP), value=-1)
                 yield LowBlock(self.low[numbers.clamp(min=0)], numbers, len(some) == len(numbers))
         for start, stop in runs:
-            for first in range(start - start % GPU_GROUP, stop if stop - start >= GPU_GROUP else 0, step):
-                last = min(first + step, stop + -stop % GPU_GROUP)
+            for first in range(start - start % _GPU_GROUP, stop if stop - start >= _GPU_GROUP else 0, step):
+                last = min(first + step, stop + -stop % _GPU_GROUP)
                 numbers = torch.arange(first, last, device=self.device)
                 inside = first >= start and last <= stop
                 if not inside:
                     numbers[(numbers < start) | (numbers >= stop)] = -1
                 yield LowBlock(self.low[first:last], numbers, inside)
 
-    def ranked(
-        self, asked: torch.Tensor, queries: Vectors, owners: torch.Tensor, rows: torch.Tensor, k: int
-    ) -> tuple[Vectors, np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
+    def ranked(self, asked: torch.Tensor, queries: Vectors, owners: torch.Tensor, rows: torch.Tensor, k: int) -> Found:
         """Score pairs and keep the k best of each query: on the device where it holds the vectors in full."""
         if self.full is None:
             mine, theirs = owners.cpu().numpy(), rows.cpu().numpy()
             exact = exact_scores(queries, self.vectors, owners=mine, rows=theirs)
-            some = ranked(len(queries), k, owners=mine, rows=theirs, scores=exact, order=self.order)
-            return some.scores, some.rows
-        scores = folded(asked, self.full, owners, rows)
+            return ranked(len(queries), k, owners=mine, rows=theirs, scores=exact, order=self.order)
+        scores = _folded(asked, self.full, owners, rows)
         ties = rows if self.ties is None else self.ties[rows]
         by = torch.argsort(ties, stable=True)
         by = by[torch.argsort(scores[by], descending=True, stable=True)]
@@ -298,11 +244,11 @@ class GpuSearcher:
         owners, rows, scores = owners[by], rows[by], scores[by]
         starts = torch.searchsorted(owners, torch.arange(len(asked), device=self.device))
         chosen = starts[:, None] + torch.arange(k, device=self.device)
-        return scores[chosen].cpu().numpy(), rows[chosen].cpu().numpy()
+        return Found(scores[chosen].cpu().numpy(), rows[chosen].cpu().numpy())
 
 
 @contextmanager
-def whole_sums() -> Iterator[None]:
+def _whole_sums() -> Iterator[None]:
     """Let a GPU add up in float32 only: parts of a sum in half precision would err by more than is reckoned with."""
     settings = torch.backends.cuda.matmul
     names = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
@@ -316,25 +262,20 @@ def whole_sums() -> Iterator[None]:
             setattr(settings, name, value)
 
 
-def fits(size: int, device: torch.device) -> bool:
-    """Tell whether a device has room for a second copy of the vectors, and for what a search needs besides."""
-    return device.type != "cuda" or bool(size < torch.cuda.mem_get_info(device)[0] // 2)
-
-
 def longest(vectors: torch.Tensor) -> float:
     """Give an upper bound of the norms of vectors."""
     return float(vectors.norm(dim=1).max()) * 1.001 if len(vectors) else 0.0
 
 
-def scanned(
+def _scanned(
     low: torch.Tensor, best: torch.Tensor, block: LowBlock, error: float
 ) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Let a block pass by some queries; give the k best products so far, and the rows that may be among the best."""
-    with whole_sums():
+    with _whole_sums():
         products = low @ block.vectors.T
     if not block.whole:
         products.masked_fill_(block.numbers < 0, -torch.inf)
-    group = GPU_GROUP if len(block.numbers) // GPU_GROUP >= 2 * best.shape[1] else 1
+    group = _GPU_GROUP if len(block.numbers) // _GPU_GROUP >= 2 * best.shape[1] else 1
     grouped = products.view(len(low), -1, group)
     most = grouped.amax(dim=2).float()
     best = torch.cat([best, most], dim=1).topk(best.shape[1], dim=1).values
@@ -347,11 +288,11 @@ def scanned(
     return best, (owners[hit][inside], rows[inside], near[hit, place][inside])
 
 
-def folded(queries: torch.Tensor, vectors: torch.Tensor, owners: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+def _folded(queries: torch.Tensor, vectors: torch.Tensor, owners: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     """Score pairs as `exact_scores` does, in the same order of adding, on the device."""
     scores = torch.empty(len(rows), device=queries.device)
-    for start in range(0, len(rows), ROWS_LOADED_AT_ONCE):
-        some = slice(start, start + ROWS_LOADED_AT_ONCE)
+    for start in range(0, len(rows), _ROWS_LOADED_AT_ONCE):
+        some = slice(start, start + _ROWS_LOADED_AT_ONCE)
         sums = queries[owners[some]].double() * vectors[rows[some]].double()
         width = sums.shape[1]
         while width > 1:
@@ -362,12 +303,9 @@ def folded(queries: torch.Tensor, vectors: torch.Tensor, owners: torch.Tensor, r
     return scores + 0.0
 
 
-QUERIES_AT_ONCE = 512
-FEWEST_NUMBERS = 16
-"""Vectors of fewer are searched in float32: of one number, torch 2.13 multiplies bytes wrongly."""
-
-FEWEST_QUERIES = 8
-"""Fewer are searched in float32: reading the vectors takes longer than multiplying them."""
+_QUERIES_AT_ONCE = 512
+_FEWEST_NUMBERS = 16  # vectors of fewer are searched in float32: of one number, torch 2.13 multiplies bytes wrongly
+_FEWEST_QUERIES = 8  # fewer are searched in float32: reading the vectors takes longer than multiplying them
 
 
 def fast_bytes() -> bool:
@@ -379,50 +317,40 @@ def fast_bytes() -> bool:
     return "avx512_vnni" in flags or "avx_vnni" in flags or "amx_int8" in flags
 
 
-class ByteSearcher:
+class _ByteSearcher(FlatSearcher):
     """Scans bytes with torch on a CPU; memory holds a quarter of what the vectors take."""
 
     name = "torch:cpu"
 
     def __init__(self, vectors: Vectors, *, order: Order | None = None) -> None:
-        """Bring the vectors to bytes once."""
+        super().__init__(vectors, order=order)
         self.exact = NumpySearcher(vectors, order=order)
         self.known = as_bytes(vectors)
         self.numbers = torch.from_numpy(self.known.numbers)
-        self.trusted = multiplies_as_numpy(self.known.numbers[:ROWS_AT_ONCE])
+        self.trusted = _multiplies_as_numpy(self.known.numbers[:_ROWS_AT_ONCE])
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # nobody writes to it
-            self.mapped = torch.from_numpy(self.exact.vectors)
+            self.mapped = torch.from_numpy(self.vectors)
 
-    def best(self, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
-        """Find the k best rows of each query."""
-        if len(queries) < FEWEST_QUERIES:
-            return self.exact.best(queries, k=k, slices=slices)
-        queries = np.require(checked_queries(queries, self.exact.vectors, k), requirements=["C", "W"])
-        count = len(self.exact.vectors)
-        runs = all_rows(slices, count)
-        reached = min(k, sum(stop - start for start, stop in runs))
-        found = nothing_found(len(queries), k)
-        if not reached:
-            return found
-        whole = runs == [(0, count)] and self.trusted
+    def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, Found]]:
+        """Let each thread scan for some of the queries."""
+        if len(queries) < _FEWEST_QUERIES:
+            yield from self.exact.search(queries, k, runs)
+            return
+        whole = runs == [(0, len(self.vectors))] and self.trusted
         scan = self.scan if whole else partial(self.scan_slices, runs=runs)
         threads = torch.get_num_threads()
-        size = min(QUERIES_AT_ONCE, max(FEWEST_QUERIES, -(-len(queries) // threads)))
-        parts = [slice(start, start + size) for start in range(0, len(queries), size)]
+        parts = parts_of(len(queries), min(_QUERIES_AT_ONCE, max(_FEWEST_QUERIES, -(-len(queries) // threads))))
         try:
             with ThreadPoolExecutor(threads, "searching", initializer=lambda: torch.set_num_threads(1)) as pool:
-                seen = pool.map(lambda part: scan(queries[part], reached).finish(k), parts)
-                for part, some in zip(parts, seen, strict=True):
-                    found.scores[part], found.rows[part] = some.scores, some.rows
+                yield from zip(parts, pool.map(lambda part: scan(queries[part], k).finish(), parts), strict=True)
         finally:
             torch.set_num_threads(threads)
-        return found
 
     def scan_slices(self, queries: Vectors, k: int, *, runs: Sequence[tuple[int, int]]) -> Candidates:
         """Let slices pass by some queries, in one thread and in float32: to find them in bytes takes as long."""
-        seen = self.exact.begin(queries, k)
-        self.exact.scan([seen], runs, self.multiply)
+        seen = self.begin(queries, k)
+        self.exact.scan([(queries, seen)], runs, self.multiply)
         return seen
 
     def multiply(self, block: Block, queries: Vectors, /, *, out: Vectors) -> None:
@@ -434,25 +362,25 @@ class ByteSearcher:
     def scan(self, queries: Vectors, k: int) -> Candidates:
         """Let all rows pass by some queries, in one thread."""
         known, asked = self.known, query_bytes(queries, self.known)
-        seen = Candidates(self.exact.vectors, queries, k, self.exact.order, asked.errors, coarse=True)
+        seen = self.begin(queries, k, error=asked.errors)
         columns = torch.from_numpy(asked.numbers).T
-        room = torch.empty((ROWS_AT_ONCE, columns.shape[1]), dtype=torch.int32)
-        for start in range(0, len(self.numbers), ROWS_AT_ONCE):
-            block = self.numbers[start : start + ROWS_AT_ONCE]
+        room = torch.empty((_ROWS_AT_ONCE, columns.shape[1]), dtype=torch.int32)
+        for start in range(0, len(self.numbers), _ROWS_AT_ONCE):
+            block = self.numbers[start : start + _ROWS_AT_ONCE]
             products = torch._int_mm(block, columns, out=room[: len(block)]).numpy()
             group = group_for(len(block), k)
             places = (start + np.arange(0, len(block), group)) // GROUP
             scale = Scale(known.scales[places], known.lost[places], asked.scales, asked.offsets, asked.norms)
-            seen.offer(products, known.rows[start : start + ROWS_AT_ONCE], group=group, scale=scale)
+            seen.offer(products, known.rows[start : start + _ROWS_AT_ONCE], group=group, scale=scale)
             if start == 0:
                 seen.look_closer()
         return seen
 
 
-def multiplies_as_numpy(numbers: NDArray[np.int8]) -> bool:
+def _multiplies_as_numpy(numbers: NDArray[np.int8]) -> bool:
     """Tell whether torch multiplies bytes as NumPy does; where it does not, they are not used."""
-    some = numbers[:FEWEST_QUERIES]
-    if numbers.shape[1] < FEWEST_NUMBERS or len(some) < FEWEST_QUERIES:
+    some = numbers[:_FEWEST_QUERIES]
+    if numbers.shape[1] < _FEWEST_NUMBERS or len(some) < _FEWEST_QUERIES:
         return False
     products = torch._int_mm(torch.from_numpy(numbers), torch.from_numpy(some).T).numpy()
     return np.array_equal(products, numbers.astype(np.int32) @ some.T.astype(np.int32))
@@ -463,7 +391,7 @@ def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> Searcher:
     Spec(spec.name, "", spec.options).refuse_options()
     device = spec.target or ("cuda" if torch.cuda.is_available() else "cpu")
     if device == "cpu":
-        return ByteSearcher(vectors, order=order)
+        return _ByteSearcher(vectors, order=order)
     try:
         place = torch.device(device)
     except RuntimeError as error:

@@ -1,5 +1,7 @@
 """Exact search: every query against every vector; engines differ in speed, never in what is found."""
 
+import importlib
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
@@ -9,19 +11,15 @@ from numpy.typing import NDArray
 
 from culturekit.core.errors import UsageError
 from culturekit.core.plugins import Contract, hold, shown
-from culturekit.core.registry import Entry, Registry
+from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.index.encoder import Vectors
 
 # What a search finds, and the one score by which every engine ranks.
 
-Rows: TypeAlias = NDArray[np.int64]
-"""Row numbers of vectors, or places of queries."""
-
-Order: TypeAlias = NDArray[np.int64]
-"""For each row its place among rows of equal score; the lower goes first."""
-
-PAIRS_AT_ONCE = 128
-"""How many pairs of vectors are multiplied at once: half a MB for 512 numbers each, which stays in the cache."""
+Rows: TypeAlias = NDArray[np.int64]  # row numbers of vectors, or places of queries
+Order: TypeAlias = NDArray[np.int64]  # for each row its place among rows of equal score; the lower goes first
+# how many pairs of vectors are multiplied at once: half a MB for 512 numbers each, which stays in the cache
+_PAIRS_AT_ONCE = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +36,9 @@ class Searcher(Protocol):
     @property
     def name(self) -> str:
         """Which engine searches, and on what."""
-        ...
 
     def best(self, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
         """Find the k best rows of each query, among all rows or those of some slices."""
-        ...
 
 
 def exact_scores(queries: Vectors, vectors: Vectors, *, owners: Rows, rows: Rows) -> Vectors:
@@ -53,8 +49,8 @@ def exact_scores(queries: Vectors, vectors: Vectors, *, owners: Rows, rows: Rows
     is the same number everywhere.
     """
     scores = np.empty(len(rows), np.float32)
-    for start in range(0, len(rows), PAIRS_AT_ONCE):
-        some = slice(start, start + PAIRS_AT_ONCE)
+    for start in range(0, len(rows), _PAIRS_AT_ONCE):
+        some = slice(start, start + _PAIRS_AT_ONCE)
         sums = queries[owners[some]].astype(np.float64)
         sums *= vectors[rows[some]]
         width = sums.shape[1]
@@ -87,12 +83,11 @@ def ranked(queries: int, k: int, *, owners: Rows, rows: Rows, scores: Vectors, o
 
 # What may be searched, and for what: unit vectors of one dimension, an order of rows, slices of rows.
 
-LARGEST_NORM = 1.001
-"""How long a unit vector may be; half precision leaves no more than that."""
-
-ROWS_CHECKED_AT_ONCE = 65_536
-SHORTEST_VIEW = 64
-"""Runs of fewer rows than this are copied together into a block; longer ones are read where they lie."""
+LARGEST_NORM = 1.001  # how long a unit vector may be; half precision leaves no more than that
+_ROWS_CHECKED_AT_ONCE = 65_536
+_SHORTEST_VIEW = (
+    64  # runs of fewer rows than this are copied together into a block; longer ones are read where they lie
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +105,8 @@ def checked_vectors(vectors: Vectors, what: str = "vectors") -> Vectors:
         raise UsageError(
             f"the {what} cannot be searched", expected="float32 (n, dim)", found=f"{vectors.dtype} {vectors.shape}"
         )
-    for start in range(0, len(vectors), ROWS_CHECKED_AT_ONCE):
-        some = vectors[start : start + ROWS_CHECKED_AT_ONCE]
+    for start in range(0, len(vectors), _ROWS_CHECKED_AT_ONCE):
+        some = vectors[start : start + _ROWS_CHECKED_AT_ONCE]
         norms = np.sqrt(np.einsum("ij,ij->i", some, some))
         wrong = np.flatnonzero(~((norms <= LARGEST_NORM) & (norms >= 2 - LARGEST_NORM)))
         if len(wrong):
@@ -156,7 +151,7 @@ def all_rows(slices: Sequence[slice] | None, count: int) -> list[tuple[int, int]
     if slices is None:
         return [(0, count)] if count else []
     runs: list[tuple[int, int]] = []
-    for start, stop in sorted(bounds(part, count) for part in slices):
+    for start, stop in sorted(_bounds(part, count) for part in slices):
         if runs and start <= runs[-1][1]:
             runs[-1] = runs[-1][0], max(stop, runs[-1][1])
         elif start < stop:
@@ -164,7 +159,7 @@ def all_rows(slices: Sequence[slice] | None, count: int) -> list[tuple[int, int]
     return runs
 
 
-def bounds(part: slice, count: int) -> tuple[int, int]:
+def _bounds(part: slice, count: int) -> tuple[int, int]:
     """Give the rows of one slice, which lie within the vectors."""
     start = 0 if part.start is None else int(part.start)
     stop = count if part.stop is None else int(part.stop)
@@ -178,30 +173,29 @@ def blocks_of(vectors: Vectors, runs: Sequence[tuple[int, int]], size: int) -> I
     short: list[Rows] = []
     waiting = 0
     for start, stop in runs:
-        if stop - start >= SHORTEST_VIEW:
+        if stop - start >= _SHORTEST_VIEW:
             for first in range(start, stop, size):
                 yield Block(vectors[first : min(first + size, stop)], first)
             continue
         short.append(np.arange(start, stop))
         waiting += stop - start
-        if waiting >= size - SHORTEST_VIEW:
-            yield gathered(vectors, short)
+        if waiting >= size - _SHORTEST_VIEW:
+            yield _gathered(vectors, short)
             short, waiting = [], 0
     if short:
-        yield gathered(vectors, short)
+        yield _gathered(vectors, short)
 
 
-def gathered(vectors: Vectors, runs: Sequence[Rows]) -> Block:
-    """Copy rows together."""
+def _gathered(vectors: Vectors, runs: Sequence[Rows]) -> Block:
     rows = np.concatenate(runs)
     return Block(np.ascontiguousarray(vectors[rows]), rows)
 
 
-SearchEngine: TypeAlias = Literal["auto", "numpy", "faiss", "faiss-gpu", "torch"] | str
-"""Who searches; a device may follow torch, as in `torch:cuda:1`."""
+# who searches; a device may follow torch, as in `torch:cuda:1`
+_SearchEngine: TypeAlias = Literal["auto", "numpy", "faiss", "faiss-gpu", "torch"] | str
 
 
-def found_rows(_: object, answer: object, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
+def _found_rows(_: object, answer: object, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
     """Take k rows for each query, and their scores."""
     del slices
     hold(isinstance(answer, Found), "Found", shown(answer))
@@ -215,7 +209,9 @@ ENGINES: Registry[Searcher] = Registry(
     "search",
     [
         Entry(
-            "auto", "culturekit.index.search.flat_choice:make", "the fastest of those installed, on the device there is"
+            "auto",
+            "culturekit.index.search.search:make",
+            "the fastest of those installed, on the device there is",
         ),
         Entry("numpy", "culturekit.index.search.flat_numpy:make", "float32 products in NumPy"),
         Entry("faiss", "culturekit.index.search.flat_faiss:make", "FAISS on the CPU", extra="faiss-cpu"),
@@ -223,11 +219,32 @@ ENGINES: Registry[Searcher] = Registry(
         Entry("torch", "culturekit.index.search.flat_torch:make", "torch: 8 bits on a CPU, 16 on a GPU", extra="embed"),
     ],
     point="search",
-    contract=Contract((Searcher,), answers={"best": found_rows}),
+    contract=Contract((Searcher,), answers={"best": _found_rows}),
 )
 
 
-def searcher(vectors: Vectors, *, engine: SearchEngine = "auto", order: Order | None = None) -> Searcher:
+_WORTH_TORCH = 2**25  # numbers, rows times dimensions, from which on it pays to load torch and bring vectors to bytes
+_WORTH_LOADED_TORCH = 2**24  # the same where torch is loaded anyway
+
+
+def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> Searcher:
+    """Make the searcher that is fastest here; FAISS never is, as measured in docs/benchmarks.md."""
+    spec.refuse_options()
+    name = "numpy"
+    if vectors.size >= (_WORTH_LOADED_TORCH if "torch" in sys.modules else _WORTH_TORCH):
+        try:
+            torch = importlib.import_module("torch")
+            # a GPU, or a CPU with products of bytes
+            if torch.cuda.is_available() or importlib.import_module("culturekit.index.search.flat_torch").fast_bytes():
+                name = "torch"
+        except (ImportError, OSError):  # absent, or its libraries do not load: NumPy finds the same
+            pass
+    make = importlib.import_module(f"culturekit.index.search.flat_{name}").make
+    made: Searcher = make(Spec(name, "", {}), vectors=vectors, order=order)
+    return made
+
+
+def searcher(vectors: Vectors, *, engine: _SearchEngine = "auto", order: Order | None = None) -> Searcher:
     """Make vectors searchable.
 
     Args:
@@ -247,12 +264,7 @@ def searcher(vectors: Vectors, *, engine: SearchEngine = "auto", order: Order | 
 
 
 def best_by_hand(
-    vectors: Vectors,
-    queries: Vectors,
-    *,
-    k: int,
-    order: Order | None = None,
-    slices: Sequence[slice] | None = None,
+    vectors: Vectors, queries: Vectors, *, k: int, order: Order | None = None, slices: Sequence[slice] | None = None
 ) -> Found:
     """Find the k best rows of each query by scoring all of them: slow, short, and what the engines must equal."""
     order = checked_order(order, checked_vectors(vectors))

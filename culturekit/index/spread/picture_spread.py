@@ -38,30 +38,24 @@ class PairMeasure(Protocol):
     @property
     def name(self) -> str:
         """The measure's name as it stands in tables."""
-        ...
 
     @property
     def caveat(self) -> str:
         """What a reader must know about this measure; empty when nothing."""
-        ...
 
     @property
     def licence(self) -> str:
         """Of the weights."""
-        ...
 
     @property
     def parameters(self) -> Mapping[str, Any]:
         """Everything that decides a value: weights (`none`, or their hash), preprocessing, and constants."""
-        ...
 
     def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
         """Bring a picture, uint8 (height, width, 3), to the form that is measured."""
-        ...
 
     def distances(self, pictures: Sequence[Prepared]) -> NDArray[np.float64]:
         """Measure every two pictures of a batch, float64 (n, n): symmetric, zeros on the diagonal."""
-        ...
 
 
 # The measures of pairs of pictures that culturekit knows by name.
@@ -80,10 +74,8 @@ def distances(_: object, answer: object, pictures: Sequence[object]) -> NDArray[
     return found
 
 
-MEASURE = Contract(
-    (PairMeasure,),
-    answers={"distances": distances},
-    says=lambda measure: {"parameters": dict(measure.parameters)},
+_MEASURE = Contract(
+    (PairMeasure,), answers={"distances": distances}, says=lambda measure: {"parameters": dict(measure.parameters)}
 )
 
 PAIR_MEASURES: Registry[PairMeasure] = Registry(
@@ -96,24 +88,22 @@ PAIR_MEASURES: Registry[PairMeasure] = Registry(
             options="culturekit.index.spread.lpips_measure:Options",
             extra="embed",
             packages=("torch",),
-        ),
+        )
     ],
     point="measure",
-    contract=MEASURE,
+    contract=_MEASURE,
 )
 
 
-UNREADABLE = "images of a batch with a picture that cannot be read: "
-
-PART = {**PAIR_DISTANCES.schema, "reason": pl.String()}
-"""A row has a distance, or the reason why there is none; then the distance is NaN."""
-
-NO_PROMPT = "images that name no prompt or repeat"
-INCOMPLETE = "images of an incomplete batch"
+_UNREADABLE = "images of a batch with a picture that cannot be read: "
+# a row has a distance, or the reason why there is none; then the distance is NaN
+_PART = {**PAIR_DISTANCES.schema, "reason": pl.String()}
+_NO_PROMPT = "images that name no prompt or repeat"
+_INCOMPLETE = "images of an incomplete batch"
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatBatch:
+class _RepeatBatch:
     """One full batch: where it stands, and path and hash of each picture."""
 
     model: str
@@ -125,12 +115,12 @@ class RepeatBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class SpreadShard:
+class _SpreadShard:
     """A run of batches to measure, as a work item."""
 
     measure: str
     root: Path
-    batches: tuple[RepeatBatch, ...]
+    batches: tuple[_RepeatBatch, ...]
     part: Path
 
 
@@ -138,10 +128,10 @@ def measure_spread(work: Work, images_path: Path, measure: str, *, size: int) ->
     """Write the mean distance over all pairs of each full batch; a batch with an unreadable picture has none."""
     made = PAIR_MEASURES.kept(measure)
     batches, left_out = repeat_batches(read_table(images_path, IMAGES), size)
-    rows = measured(work, batches, images_path.parent, measure)
+    rows = _measured(work, batches, images_path.parent, measure)
     lost = rows.filter(pl.col("reason").is_not_null())
     for reason, count in lost.group_by("reason").agg(pl.col("images").sum()).sort("reason").iter_rows():
-        left_out[f"{UNREADABLE}{reason}"] += count
+        left_out[f"{_UNREADABLE}{reason}"] += count
     table = rows.filter(pl.col("reason").is_null()).select(list(PAIR_DISTANCES.schema))
     write_table(work.out, PAIR_DISTANCES, table)
     notes = {"caveat": made.caveat, "parameters": dict(made.parameters), "licence": made.licence}
@@ -149,12 +139,12 @@ def measure_spread(work: Work, images_path: Path, measure: str, *, size: int) ->
     return Outcome(counts, +left_out, notes)
 
 
-def measured(work: Work, batches: Sequence[RepeatBatch], root: Path, measure: str) -> pl.DataFrame:
+def _measured(work: Work, batches: Sequence[_RepeatBatch], root: Path, measure: str) -> pl.DataFrame:
     """Measure batches shard by shard; those of a cut run are not measured again."""
     parameters = dict(PAIR_MEASURES.kept(measure).parameters)
     mark = digest(parameters)[:16]
     shards = [
-        SpreadShard(
+        _SpreadShard(
             measure,
             root,
             tuple(batches[start : start + BATCHES_PER_SHARD]),
@@ -163,25 +153,25 @@ def measured(work: Work, batches: Sequence[RepeatBatch], root: Path, measure: st
         for start in range(0, len(batches), BATCHES_PER_SHARD)
     ]
     hands = None if parameters.get("weights") == "none" else partial(in_threads, workers=work.engine.workers)
-    run_shards(work, shards, measure_shard, size=lambda shard: len(shard.batches), unit="batches", hands=hands)
-    return merge_parts([shard.part for shard in shards], PART)
+    run_shards(work, shards, _measure_shard, size=lambda shard: len(shard.batches), unit="batches", hands=hands)
+    return merge_parts([shard.part for shard in shards], _PART)
 
 
-def measure_shard(shard: SpreadShard) -> int:
+def _measure_shard(shard: _SpreadShard) -> int:
     """Measure a run of batches and keep a row for each."""
     measure = PAIR_MEASURES.kept(shard.measure)
     rows = []
     for batch in shard.batches:
         with explained_outside(f"the measure {shard.measure}"):
-            distance, reason = distance_of(batch, shard.root, measure)
+            distance, reason = _distance_of(batch, shard.root, measure)
         place = (batch.model, batch.concept, batch.prompt_id, batch.repeat, batch.number, len(batch.pictures))
         rows.append((measure.name, *place, distance, reason))
-    save_parquet(pl.DataFrame(rows, PART, orient="row"), shard.part)
+    save_parquet(pl.DataFrame(rows, _PART, orient="row"), shard.part)
     seal(shard.part)
     return len(shard.batches)
 
 
-def distance_of(batch: RepeatBatch, root: Path, measure: PairMeasure) -> tuple[float, str | None]:
+def _distance_of(batch: _RepeatBatch, root: Path, measure: PairMeasure) -> tuple[float, str | None]:
     """Average the distances of all pairs of a batch, or say why there is none."""
     ready = []
     for path, sha256 in batch.pictures:
@@ -193,22 +183,22 @@ def distance_of(batch: RepeatBatch, root: Path, measure: PairMeasure) -> tuple[f
     return float(distances.sum() / (count * (count - 1))), None
 
 
-def repeat_batches(images: pl.DataFrame, size: int) -> tuple[list[RepeatBatch], Counter[str]]:
+def repeat_batches(images: pl.DataFrame, size: int) -> tuple[list[_RepeatBatch], Counter[str]]:
     """Cut images that have a picture into full batches, and count the images that are in none."""
     left_out: Counter[str] = Counter()
     ready = images.filter(pl.col("status") == "ok")
     left_out["images without a picture"] += images.height - ready.height
     check_slots(ready)
     placed = ready.drop_nulls(["prompt_id", "repeat"])
-    left_out[NO_PROMPT] += ready.height - placed.height
+    left_out[_NO_PROMPT] += ready.height - placed.height
     concept = [] if "concept" in placed.columns else [pl.lit(None, pl.String).alias("concept")]
     ordered = placed.with_columns(concept).sort("model", "prompt_id", "repeat", "slot", "image_id")
-    batches: list[RepeatBatch] = []
+    batches: list[_RepeatBatch] = []
     for (model, prompt, repeat), rows in ordered.group_by("model", "prompt_id", "repeat", maintain_order=True):
         pictures = tuple(rows.select("path", "sha256").iter_rows())
         full = len(pictures) // size
-        left_out[INCOMPLETE] += len(pictures) - full * size
+        left_out[_INCOMPLETE] += len(pictures) - full * size
         for number in range(full):
             own = pictures[number * size : (number + 1) * size]
-            batches.append(RepeatBatch(str(model), rows["concept"][0], str(prompt), int(str(repeat)), number, own))
+            batches.append(_RepeatBatch(str(model), rows["concept"][0], str(prompt), int(str(repeat)), number, own))
     return batches, left_out

@@ -13,34 +13,30 @@ from culturekit.core.registry import Spec, needing
 
 # The kinds of weights that are known, each by the names and the shapes of its tensors.
 
-Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
-"""The shape of each tensor by its name."""
-
+_Shapes: TypeAlias = Mapping[str, tuple[int, ...]]  # the shape of each tensor by its name
 Kind: TypeAlias = Literal[
     "hpsv2.0", "hpsv2.1", "open-clip", "transformers-clip", "transformers-siglip", "transformers-dinov2",
     "transformers-bert", "imagereward", "lpips", "lpips-backbone", "fid-inception", "inception",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
+# which network the channels of the linear layers belong to
 LPIPS: Mapping[tuple[int, ...], str] = {
     (64, 192, 384, 256, 256): "AlexNet",
     (64, 128, 256, 512, 512): "VGG-16",
     (64, 128, 256, 384, 384, 512, 512): "SqueezeNet",
 }
-"""Which network the channels of the linear layers belong to."""
 
-CLIP_NAMES = (
+_CLIP_NAMES = (
     r"(text\.)?(positional_embedding|text_projection|token_embedding\.weight|attn_mask|cls_emb|ln_final\..+|transformer\..+)"
     r"|visual\..+|logit_(scale|bias)"
 )
-PLAIN = r"(features|classifier)\..+"
-"""The names of torchvision's AlexNet, VGG and SqueezeNet."""
-
-BLOCKS = r"Conv2d_(1a_3x3|2a_3x3|2b_3x3|3b_1x1|4a_3x3)|Mixed_(5[bcd]|6[a-e]|7[abc])"
+_PLAIN = r"(features|classifier)\..+"  # the names of torchvision's AlexNet, VGG and SqueezeNet
+_BLOCKS = r"Conv2d_(1a_3x3|2a_3x3|2b_3x3|3b_1x1|4a_3x3)|Mixed_(5[bcd]|6[a-e]|7[abc])"
 
 
 @dataclass(frozen=True, slots=True)
-class KnownKind:
+class _KnownKind:
     """What a file turned out to be: its kind, and which member of that kind."""
 
     kind: Kind
@@ -48,7 +44,7 @@ class KnownKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class _Signature:
     """How a kind is known.
 
     Attributes:
@@ -62,82 +58,82 @@ class Signature:
     names: str
 
 
-SIGNATURES = (
-    Signature(
+_SIGNATURES = (
+    _Signature(
         "fid-inception",
         {"Conv2d_1a_3x3.conv.weight": "32,3,3,3", "Mixed_7c.branch_pool.conv.weight": "192,2048,1,1",
          "fc.weight": "1008,2048", "fc.bias": "1008"},
-        rf"({BLOCKS}|fc)\..+",
+        rf"({_BLOCKS}|fc)\..+",
     ),
-    Signature(
+    _Signature(
         "inception",
         {"Conv2d_1a_3x3.conv.weight": "32,3,3,3", "Mixed_7c.branch_pool.conv.weight": "192,2048,1,1",
          "fc.weight": "1000,2048", "fc.bias": "1000"},
-        rf"({BLOCKS}|fc|AuxLogits)\..+",
+        rf"({_BLOCKS}|fc|AuxLogits)\..+",
     ),
-    Signature(
+    _Signature(
         "lpips",
         {f"lin{layer}.model.1.weight": "1,*,1,1" for layer in range(5)},
         r"(lins?\.?\d\.model\.1\.weight)|net\..+|scaling_layer\..+",
     ),
-    Signature("lpips-backbone", {"features.0.weight": "64,3,11,11", "features.10.weight": "256,256,3,3"}, PLAIN),
-    Signature(
+    _Signature("lpips-backbone", {"features.0.weight": "64,3,11,11", "features.10.weight": "256,256,3,3"}, _PLAIN),
+    _Signature(
         "lpips-backbone",
         {"features.0.weight": "64,3,3,3", "features.26.weight": "512,512,3,3", "features.28.weight": "512,512,3,3"},
-        PLAIN,
+        _PLAIN,
     ),
-    Signature(
-        "lpips-backbone", {"features.0.weight": "64,3,3,3", "features.12.expand3x3.weight": "256,64,3,3"}, PLAIN
+    _Signature(
+        "lpips-backbone", {"features.0.weight": "64,3,3,3", "features.12.expand3x3.weight": "256,64,3,3"}, _PLAIN
     ),
-    Signature(
+    _Signature(
         "imagereward",
         {"blip.visual_encoder.cls_token": "1,1,*", "blip.visual_encoder.patch_embed.proj.weight": "*,3,*,*",
          "blip.text_encoder.embeddings.word_embeddings.weight": "*,*", "mlp.layers.0.weight": "*,*"},
         r"(blip|mlp)\..+|mask",
     ),
-    Signature(
+    _Signature(
         "open-clip",
         {"visual.conv1.weight": "*,3,*,*", "visual.proj": "*,*", "positional_embedding": "*,*",
          "token_embedding.weight": "*,*", "text_projection": "*,*", "logit_scale": ""},
-        CLIP_NAMES,
+        _CLIP_NAMES,
     ),
-    Signature(
+    _Signature(
         "open-clip",
         {"visual.conv1.weight": "*,3,*,*", "visual.proj": "*,*", "text.positional_embedding": "*,*",
          "text.token_embedding.weight": "*,*"},
-        CLIP_NAMES,
+        _CLIP_NAMES,
     ),
-    Signature(
+    _Signature(
         "open-clip",
         {"visual.conv1.weight": "*,3,*,*", "visual.attnpool.positional_embedding": "*,*",
          "positional_embedding": "*,*", "token_embedding.weight": "*,*", "text_projection": "*,*"},
-        CLIP_NAMES,
+        _CLIP_NAMES,
     ),
-    Signature(
+    _Signature(
         "open-clip",
         {"visual.trunk.patch_embed.proj.weight": "*,3,*,*", "text.token_embedding.weight": "*,*"},
-        CLIP_NAMES,
+        _CLIP_NAMES,
     ),
-    Signature(
+    _Signature(
         "transformers-clip",
         {"vision_model.embeddings.class_embedding": "*", "vision_model.embeddings.patch_embedding.weight": "*,3,*,*",
          "text_model.embeddings.token_embedding.weight": "*,*", "visual_projection.weight": "*,*",
          "text_projection.weight": "*,*", "logit_scale": ""},
         r"(vision_model|text_model|visual_projection|text_projection)\..+|logit_scale",
     ),
-    Signature(
+    _Signature(
         "transformers-siglip",
         {"vision_model.embeddings.patch_embedding.weight": "*,3,*,*", "vision_model.head.probe": "1,1,*",
          "text_model.embeddings.token_embedding.weight": "*,*", "text_model.head.weight": "*,*", "logit_bias": "*"},
         r"(vision_model|text_model)\..+|logit_(scale|bias)",
     ),
-    Signature(
+    _Signature(
         "transformers-dinov2",
         {"embeddings.cls_token": "1,1,*", "embeddings.patch_embeddings.projection.weight": "*,3,*,*",
          "encoder.layer.0.layer_scale1.lambda1": "*", "layernorm.weight": "*"},
         r"(embeddings|encoder|layernorm)\..+",
     ),
-    Signature(
+    _Signature(
         "transformers-bert",
         {"embeddings.word_embeddings.weight": "*,*", "embeddings.position_embeddings.weight": "*,*",
          "encoder.layer.0.attention.self.query.weight": "*,*"},
@@ -146,38 +142,33 @@ SIGNATURES = (
 )  # fmt: skip
 
 
-def recognised(shapes: Shapes, *, asked: Kind | None = None) -> KnownKind | None:
+def recognised(shapes: _Shapes, *, asked: Kind | None = None) -> _KnownKind | None:
     """Find out what weights these are; None when they are of no known kind.
 
     The two HPS scorers are fine-tuned ViT-H-14 and look alike: `asked` decides which it is, where the shapes allow it.
     """
-    for signature in SIGNATURES:
-        if fits(shapes, signature):
-            variant = variant_of(signature.kind, shapes)
+    for signature in _SIGNATURES:
+        if _fits(shapes, signature):
+            variant = _variant_of(signature.kind, shapes)
             if asked in ("hpsv2.0", "hpsv2.1") and (signature.kind, variant) == ("open-clip", "ViT-H-14"):
-                return KnownKind(asked, variant)
-            return KnownKind(signature.kind, variant)
+                return _KnownKind(asked, variant)
+            return _KnownKind(signature.kind, variant)
     return None
 
 
-def fits(shapes: Shapes, signature: Signature) -> bool:
+def _fits(shapes: _Shapes, signature: _Signature) -> bool:
     """Tell whether every tensor that has to be there is there, and none that has no place."""
-    return all(
-        name in shapes and shape_fits(shapes[name], pattern) for name, pattern in signature.shapes.items()
-    ) and all(re.fullmatch(signature.names, name) for name in shapes)
+    for name, pattern in signature.shapes.items():
+        sides, shape = pattern.split(",") if pattern else [], shapes.get(name)
+        lone = not sides and shape == (1,)  # a lone number may stand in a shape of its own
+        if shape is None or (not lone and len(sides) != len(shape)):
+            return False
+        if not lone and any(side not in ("*", str(length)) for side, length in zip(sides, shape, strict=True)):
+            return False
+    return all(re.fullmatch(signature.names, name) for name in shapes)
 
 
-def shape_fits(shape: tuple[int, ...], pattern: str) -> bool:
-    """Hold a shape against a pattern; a lone number may stand in a shape of its own."""
-    sides = pattern.split(",") if pattern else []
-    if not sides:
-        return shape in ((), (1,))
-    return len(sides) == len(shape) and all(
-        side == "*" or int(side) == length for side, length in zip(sides, shape, strict=True)
-    )
-
-
-def variant_of(kind: Kind, shapes: Shapes) -> str:
+def _variant_of(kind: Kind, shapes: _Shapes) -> str:
     """Name the member of a kind, as far as its shapes tell."""
     if kind == "lpips":
         layers = sorted(name for name in shapes if re.fullmatch(r"lin\d\.model\.1\.weight", name))

@@ -202,7 +202,6 @@ def _weights_in(content: Any, path: Path) -> tuple[dict[str, Any], list[str]]:  
 
 
 def _type_of(tensor: Any) -> str:  # noqa: ANN401 - torch is not imported at the top
-    """Name the type of a tensor's numbers."""
     return str(tensor.dtype).removeprefix("torch.")
 
 

@@ -8,7 +8,8 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.model_files import digest_of_files, hub_folder, read_json
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
-TOLD_BY = (
+# what decides a vector besides the weights
+_TOLD_BY = (
     "config.json",
     "preprocessor_config.json",
     "processor_config.json",
@@ -21,9 +22,8 @@ TOLD_BY = (
     "merges.txt",
     "*.model",
 )
-"""What decides a vector besides the weights."""
 
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class ModelFolder:
 
     def files(self) -> list[Path]:
         """List what decides a vector, in alphabetical order: the weights that are loaded, and what tells how."""
-        told = {path for pattern in TOLD_BY for path in self.path.glob(pattern) if path.is_file()}
+        told = {path for pattern in _TOLD_BY for path in self.path.glob(pattern) if path.is_file()}
         return sorted({*told, *weight_files(self.path)})
 
     def digest(self) -> str:
@@ -59,18 +59,13 @@ def find_model(target: str, *, revision: str = "", kind: str) -> ModelFolder:
         if revision:
             raise UsageError("only a hub id has revisions", where=target, found=f"revision={revision}")
         return ModelFolder(path, "local")
-    if not HUB_ID.fullmatch(target) or path.exists():
+    if not _HUB_ID.fullmatch(target) or path.exists():
         raise UsageError(
             "this is not a folder with a model in it",
             where=target or kind,
             expected=f"{kind}:FOLDER or {kind}:OWNER/NAME of the Hugging Face hub",
         )
-    return from_hub(target, revision, kind)
-
-
-def from_hub(name: str, revision: str, kind: str) -> ModelFolder:
-    """Find a hub id in the local cache, or fetch it into the cache where that is allowed."""
-    folder = hub_folder(name, revision, complete=weight_names, extra="embed", asked_by=kind)
+    folder = hub_folder(target, revision, complete=_weight_names, extra="embed", asked_by=kind)
     return ModelFolder(folder, folder.name)
 
 
@@ -81,7 +76,7 @@ def weight_files(folder: Path) -> list[Path]:
         UsageError: there are none, or only pickles.
         IntegrityError: one that an index names is missing.
     """
-    names = weight_names(folder)
+    names = _weight_names(folder)
     if not names:
         raise no_weights(folder)
     for name in names:
@@ -90,7 +85,7 @@ def weight_files(folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def weight_names(folder: Path) -> list[str]:
+def _weight_names(folder: Path) -> list[str]:
     """Name the weights that a folder promises; what else lies there, pickles included, is never opened."""
     if (folder / "model.safetensors").is_file():
         return ["model.safetensors"]

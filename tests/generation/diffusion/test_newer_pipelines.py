@@ -66,8 +66,7 @@ def test_guidance_that_a_pipeline_leaves_out_is_refused(folders: Folders, kind: 
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"),
-    [("hunyuan", "guidance=3"), ("z-image", "guidance=0.5"), ("sana", "guidance=3")],
+    ("kind", "options"), [("hunyuan", "guidance=3"), ("z-image", "guidance=0.5"), ("sana", "guidance=3")]
 )
 def test_a_negative_prompt_is_sent_where_it_has_an_effect(folders: Folders, kind: str, options: str) -> None:
     without, sent = (drawn(folders(kind), f"steps=2&{options}", asked(negative=text)) for text in (None, "fog"))

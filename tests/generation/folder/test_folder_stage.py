@@ -13,7 +13,7 @@ from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import IMAGES
-from culturekit.generation.backend import BACKENDS, Failure, ImageRequest, Picture
+from culturekit.generation.backend import BACKENDS
 from culturekit.generation.folder import folder_run as folder_hashes
 from culturekit.generation.folder.folder_listing import PictureFile
 from culturekit.generation.stages.generate_stage import image_folder, stage_of
@@ -334,18 +334,10 @@ def test_the_output_cannot_lie_in_the_folder(tmp_path: Path) -> None:
     assert sorted(path.name for path in root.iterdir()) == ["a.png"]
 
 
-def test_as_a_backend_it_answers_requests(tmp_path: Path) -> None:
-    root = fill(tmp_path / "pics", ["p1_0.png", "p1_1.png"])
-    (root / "p1_2.png").write_bytes(b"")
-    backend = BACKENDS.make(f"folder:{root}?pattern={{prompt_id}}_{{slot}}")
-    asked = [ImageRequest("p1", "x", None, 0, 0, slot, None, None, None) for slot in (1, 0, 2, 3)]
-    one, zero, empty, none = backend.generate(asked)
-    assert isinstance(one, Picture)
-    assert isinstance(zero, Picture)
-    assert np.array_equal(zero.pixels, np.asarray(Image.open(root / "p1_0.png")))
-    assert not np.array_equal(zero.pixels, one.pixels)
-    assert isinstance(empty, Failure)
-    assert none == Failure("missing", "no file for this prompt, repeat and slot")
+def test_a_folder_is_imported_and_not_asked(tmp_path: Path) -> None:
+    fill(tmp_path / "pics", ["p1_0.png"])
+    with pytest.raises(UsageError, match="a folder of images is imported, not asked"):
+        BACKENDS.make(f"folder:{tmp_path / 'pics'}?pattern={{prompt_id}}_{{slot}}")
 
 
 def test_a_picture_that_cannot_be_read_costs_no_batch_of_the_others(tmp_path: Path) -> None:

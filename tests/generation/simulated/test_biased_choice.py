@@ -130,8 +130,7 @@ def test_the_only_artifact_of_a_concept_cannot_be_mistaken() -> None:
 
 
 @pytest.mark.parametrize(
-    "request_",
-    [asked(0, concept="music"), asked(0, country="US"), asked(0, artifact_id="Q77"), asked(0, concept=None)],
+    "request_", [asked(0, concept="music"), asked(0, country="US"), asked(0, artifact_id="Q77"), asked(0, concept=None)]
 )
 @pytest.mark.parametrize("collapse", [0.0, 1.0])
 def test_what_the_cspace_lacks_is_not_made_up(request_: ImageRequest, collapse: float) -> None:

@@ -220,10 +220,7 @@ def test_nothing_new_and_changed_artifacts_are_refused(world: World) -> None:
     write_table(space.parent, CSPACE, frame)
     files = AppendFiles(references(world.root / "r", NEW), cspace=space)
     with pytest.raises(UsageError, match=r"Q7: an artifact has changed.*artifact 'thing 7', found 'other'"):
-        run(
-            append_stage(ChangedIndex(base), files, AppendOptions()),
-            world.root / "x",
-        )
+        run(append_stage(ChangedIndex(base), files, AppendOptions()), world.root / "x")
 
 
 def test_an_index_never_becomes_empty(world: World) -> None:

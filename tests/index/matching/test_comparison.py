@@ -29,6 +29,8 @@ IMAGE = {"image": 1.0}
 class ByHand:
     """The slow twin of all searchers, which counts how often it is asked."""
 
+    name = "by hand"
+
     def __init__(self, world: World) -> None:
         channel = world.channels["image"]
         order = np.empty(len(channel.owners), np.int64)

@@ -48,9 +48,7 @@ PICTURES = [random_picture(size) for size in SIZES]
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     ("mode", "interpolation", "wanted"),
-    [
-        *product(("shortest", "squash", "longest"), ("bicubic", "bilinear"), (32, (24, 40))),
-    ],
+    [*product(("shortest", "squash", "longest"), ("bicubic", "bilinear"), (32, (24, 40)))],
 )
 def test_a_picture_is_fitted_as_open_clips_transform_does(
     size: tuple[int, int], mode: str, interpolation: str, wanted: int | tuple[int, int]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.index.encoder import Vectors
-from culturekit.index.search.flat_candidates import Candidates, scan_error
+from culturekit.index.search.flat_numpy import NumpySearcher, scan_error
 from culturekit.index.search.search import exact_scores
 
 pytest.importorskip("torch")
@@ -107,8 +107,8 @@ def test_the_turning_is_orthogonal_to_the_last_bit(dim: int) -> None:
 def test_candidates_never_pile_up() -> None:
     """Whatever passes by, no more wait than the limit and what one block brings."""
     vectors = np.repeat(unit(np.ones((1, 8), np.float32)), 5000, axis=0)
-    seen = Candidates(vectors, vectors[:4], 3, None, np.full(4, scan_error(8), np.float32))
+    seen = NumpySearcher(vectors).begin(vectors[:4], 3)
     for start in range(0, 5000, 500):
         seen.offer(vectors[start : start + 500] @ vectors[:4].T, start, group=16)
-        assert seen.waiting + len(seen.close[0]) <= 2 * seen.limit
-    assert seen.finish(3).rows.tolist() == [[0, 1, 2]] * 4
+        assert sum(len(part[0]) for part in seen.waiting) + len(seen.close[0]) <= 2 * seen.limit
+    assert seen.finish().rows.tolist() == [[0, 1, 2]] * 4

@@ -208,14 +208,7 @@ def test_one_storage_shown_many_times_is_refused(tmp_path: Path) -> None:
     refused(saved(tmp_path, content), IntegrityError, "unpacks to more than it is")
 
 
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        ({"weight": "tensor"}, "weight"),
-        ({}, "no tensor"),
-        ([1, 2], "list"),
-    ],
-)
+@pytest.mark.parametrize(("content", "found"), [({"weight": "tensor"}, "weight"), ({}, "no tensor"), ([1, 2], "list")])
 def test_what_holds_no_weights_is_refused(tmp_path: Path, content: Any, found: str) -> None:
     refused(saved(tmp_path, content), UsageError, found)
 
@@ -286,11 +279,7 @@ def inception_shapes(classes: int) -> dict[str, tuple[int, ...]]:
     [
         (inception_shapes(1008), "fid-inception", ""),
         (inception_shapes(1000), "inception", ""),
-        (
-            {f"lin{n}.model.1.weight": (1, c, 1, 1) for n, c in enumerate((64, 128, 256, 512, 512))},
-            "lpips",
-            "VGG-16",
-        ),
+        ({f"lin{n}.model.1.weight": (1, c, 1, 1) for n, c in enumerate((64, 128, 256, 512, 512))}, "lpips", "VGG-16"),
         (
             {
                 "blip.visual_encoder.cls_token": (1, 1, 8),

@@ -121,10 +121,9 @@ def cached(cache: Path, name: str, commit: str) -> Path:
 
 
 def test_a_hub_id_is_found_in_the_cache_and_nothing_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub: Any = pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(hub._snapshot_download.constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
+    hub_constants: Any = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(hub_constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(hub_constants, "HF_HUB_OFFLINE", True)
     commit = "0123456789abcdef0123456789abcdef01234567"
     snapshot = cached(tmp_path, "owner/name", commit)
     assert find_model("owner/name", kind="transformers") == ModelFolder(snapshot, commit)

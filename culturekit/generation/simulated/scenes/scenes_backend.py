@@ -41,9 +41,7 @@ from culturekit.generation.simulated.render import Field as Canvas
 # The simulated world of activities: what a scene shows by its country, its category and its activity.
 
 VOCABULARY = "generation/simulated/scenes/vocabulary.yaml"
-
-OF_ACTIVITY = ("objects", "interaction")
-"""The dimensions in which an activity has a token of its own."""
+_OF_ACTIVITY = ("objects", "interaction")  # the dimensions in which an activity has a token of its own
 
 
 class Parts(StrictModel):
@@ -61,11 +59,10 @@ class Parts(StrictModel):
         return tokens
 
 
-DIMENSIONS = tuple(Parts.model_fields)
-"""What is shown of a scene, in the order in which it is drawn."""
+DIMENSIONS = tuple(Parts.model_fields)  # what is shown of a scene, in the order in which it is drawn
 
 
-class SceneCategory(Parts):
+class _SceneCategory(Parts):
     """What any scene of a category shows, and its activities: an object and an interaction each."""
 
     activities: Mapping[str, tuple[str, str]]
@@ -81,7 +78,7 @@ class SceneCountry(Parts):
 class Vocabulary(StrictModel):
     """The file of the world."""
 
-    categories: Mapping[str, SceneCategory]
+    categories: Mapping[str, _SceneCategory]
     countries: Mapping[str, SceneCountry]
 
 
@@ -94,15 +91,14 @@ class Token:
     necessity: Literal["necessary", "optional"]
 
 
+# what a scene of an activity in a country shows when it lacks nothing, by dimension
 Expected: TypeAlias = Mapping[str, tuple[Token, ...]]
-"""What a scene of an activity in a country shows when it lacks nothing, by dimension."""
 
 
-class World:
+class _World:
     """Answers what is so in the simulated world."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        """Take the vocabulary."""
         self.categories = vocabulary.categories
         self.countries = vocabulary.countries
         self.foreign = cache(self.foreign_of)
@@ -119,10 +115,9 @@ class World:
         }
 
     def of_activity(self, category: str, activity: str | None, dimension: str) -> tuple[Token, ...]:
-        """Give what the activity itself shows in a dimension."""
-        if activity is None or dimension not in OF_ACTIVITY:
+        if activity is None or dimension not in _OF_ACTIVITY:
             return ()
-        text = self.categories[category].activities[activity][OF_ACTIVITY.index(dimension)]
+        text = self.categories[category].activities[activity][_OF_ACTIVITY.index(dimension)]
         return (Token(text, "neutral", "necessary"),)
 
     def foreign_of(self, dimension: str, country: str) -> tuple[str, ...]:
@@ -136,10 +131,10 @@ class World:
         parts = [part for known in (self.categories, self.countries) for part in known.values()]
         everywhere = [text for part in parts for text in part.of_dimension(dimension)]
         own = [
-            pair[OF_ACTIVITY.index(dimension)]
+            pair[_OF_ACTIVITY.index(dimension)]
             for category in self.categories.values()
             for pair in category.activities.values()
-            if dimension in OF_ACTIVITY
+            if dimension in _OF_ACTIVITY
         ]
         return (*everywhere, *own)
 
@@ -154,51 +149,48 @@ class World:
         return next((name for name in known if name in text.casefold()), None)
 
     def stereotypes(self, country: str) -> tuple[str, ...]:
-        """List what pictures of a country overdo."""
         return self.countries[country].stereotypes
 
 
 @cache
-def world() -> World:
+def world() -> _World:
     """Give the world; its file is read once."""
-    return World(load_model(shipped(VOCABULARY), Vocabulary))
+    return _World(load_model(shipped(VOCABULARY), Vocabulary))
 
 
 # Captions of the simulated world: which of its things a text names, by dimension, and the language spoken there.
 
-Named: TypeAlias = Mapping[str, tuple[str, ...]]
-"""Things by dimension, each once, in the order in which a text names them."""
+# things by dimension, each once, in the order in which a text names them
+_Named: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
-LANGUAGE = "zxx"
-"""What is spoken there, as ISO 639 writes what is no language."""
-
-WORD = re.compile(r"\w+")
+LANGUAGE = "zxx"  # what is spoken there, as ISO 639 writes what is no language
+_WORD = re.compile(r"\w+")
 
 
 @cache
-def homes() -> Mapping[str, str]:
+def _homes() -> Mapping[str, str]:
     """Give the dimension of everything that may be shown; what is told twice belongs to the first."""
     return {token: dimension for dimension in reversed(DIMENSIONS) for token in world().tokens(dimension)}
 
 
 @cache
-def pattern() -> re.Pattern[str]:
+def _pattern() -> re.Pattern[str]:
     """Find things in small letters, the longest name first."""
-    names = sorted(homes(), key=lambda name: (-len(name), name))
+    names = sorted(_homes(), key=lambda name: (-len(name), name))
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)")
 
 
 @lru_cache(maxsize=65_536)
-def named_in(text: str) -> Named:
+def named_in(text: str) -> _Named:
     """Find the things that a text names."""
-    found = dict.fromkeys(pattern().findall(" ".join(text.casefold().split())))
-    return {dimension: tuple(name for name in found if homes()[name] == dimension) for dimension in DIMENSIONS}
+    found = dict.fromkeys(_pattern().findall(" ".join(text.casefold().split())))
+    return {dimension: tuple(name for name in found if _homes()[name] == dimension) for dimension in DIMENSIONS}
 
 
 def spoken(text: str) -> str:
     """Say an English text in the language of the simulated world: the letters of each word the other way round."""
-    return WORD.sub(lambda word: word[0][::-1], text)
+    return _WORD.sub(lambda word: word[0][::-1], text)
 
 
 def understood(text: str) -> str:
@@ -206,7 +198,7 @@ def understood(text: str) -> str:
     return spoken(text)
 
 
-def all_named(named: Named) -> frozenset[str]:
+def all_named(named: _Named) -> frozenset[str]:
     """Put the things of all dimensions together."""
     return frozenset(token for tokens in named.values() for token in tokens)
 
@@ -256,12 +248,11 @@ def read_dial(name: str, text: str, *, places: Collection[str] = ()) -> Dial:
                 expected="each once: " + ", ".join(sorted(known)),
                 found=text,
             )
-        exceptions[place.strip()] = share_of(name, value, text)
-    return Dial(share_of(name, first, text), exceptions)
+        exceptions[place.strip()] = _share_of(name, value, text)
+    return Dial(_share_of(name, first, text), exceptions)
 
 
-def share_of(name: str, value: str, text: str) -> float:
-    """Read one share of a dial."""
+def _share_of(name: str, value: str, text: str) -> float:
     try:
         share = float(value)
     except ValueError:
@@ -273,14 +264,9 @@ def share_of(name: str, value: str, text: str) -> float:
 
 # What a simulated model puts into a scene, by its dials, and the picture of it.
 
-MARKS = 6
-"""How many things of one dimension a picture has room for."""
-
-STEREOTYPE_MARKS = MARKS - 1
-"""Room for stereotypes; what is left of their row shows the activity."""
-
-FULL_STRENGTH = 2
-"""A stereotype that is shown so often is shown as strongly as can be."""
+MARKS = 6  # how many things of one dimension a picture has room for
+STEREOTYPE_MARKS = MARKS - 1  # room for stereotypes; what is left of their row shows the activity
+_FULL_STRENGTH = 2  # a stereotype that is shown so often is shown as strongly as can be
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +293,7 @@ class Scene:
     @property
     def strengths(self) -> Mapping[str, float]:
         """Say how strongly stereotypes are shown, from 0 to 1; those that are not shown have no entry."""
-        return strengths_of(self.stereotypes)
+        return {token: min(1.0, count / _FULL_STRENGTH) for token, count in sorted(Counter(self.stereotypes).items())}
 
     def as_data(self) -> dict[str, object]:
         """Give the truth about a picture, as it stands in tables."""
@@ -321,11 +307,6 @@ class Scene:
         }
 
 
-def strengths_of(stereotypes: tuple[str, ...]) -> dict[str, float]:
-    """Turn how often stereotypes are drawn into how strongly they are shown."""
-    return {token: min(1.0, count / FULL_STRENGTH) for token, count in sorted(Counter(stereotypes).items())}
-
-
 def scene_of(
     category: str,
     activity: str | None,
@@ -334,7 +315,7 @@ def scene_of(
     *,
     prompt: str,
     seed: int,
-    named: Named | None = None,
+    named: _Named | None = None,
 ) -> Scene:
     """Put a scene together for a prompt, by the picture's seed or, where the model varies little, by the prompt.
 
@@ -364,16 +345,13 @@ def scene_of(
     return Scene(shown_country, category, activity, shown, tuple(token for token in room if rng.random() < strength))
 
 
-CELLS = MARKS + 2
-"""Cells along each side of a picture; the outermost are left to the border."""
-
+CELLS = MARKS + 2  # cells along each side of a picture; the outermost are left to the border
+# kinds of marks besides the dimensions; both stand in the last row, the activity first
 ACTIVITY, STEREOTYPES = "activity", "stereotypes"
-"""Kinds of marks besides the dimensions; both stand in the last row, the activity first."""
-
-SCENE_NUMBERS = LIGHT_NUMBERS + PAPER_NUMBERS + BORDER_NUMBERS
+_SCENE_NUMBERS = LIGHT_NUMBERS + PAPER_NUMBERS + BORDER_NUMBERS
 
 
-def marks_in(scene: Scene) -> Iterator[tuple[int, int, str, str]]:
+def _marks_in(scene: Scene) -> Iterator[tuple[int, int, str, str]]:
     """List the marks of a scene: row and column among the inner cells, kind, and what the mark stands for."""
     for row, dimension in enumerate(DIMENSIONS):
         for column, token in enumerate(scene.shown[dimension]):
@@ -400,13 +378,13 @@ def draw_scene(scene: Scene, *, size: int, seed: int) -> Pixels:
     """Draw a scene; light, paper and how marks stand come from the seed."""
     rng = np.random.default_rng([seed % 2**64, 1])
     lamp, paper, begin = np.split(
-        rng.random((1, SCENE_NUMBERS)), [LIGHT_NUMBERS, LIGHT_NUMBERS + PAPER_NUMBERS], axis=1
+        rng.random((1, _SCENE_NUMBERS)), [LIGHT_NUMBERS, LIGHT_NUMBERS + PAPER_NUMBERS], axis=1
     )
     blank = as_scalars(0.86 + 0.13 * paper)
     canvas, inside = sheet(blank, size), slice(size // CELLS, -(size // CELLS))
     paint_borders(canvas, side_by_side([border_of(scene.country)]), begin)
     canvas[:, :, inside, inside] = blank  # corners of a border would cover marks
-    marks = list(marks_in(scene))
+    marks = list(_marks_in(scene))
     if marks:
         paint_marks(canvas, marks, rng.random((len(marks), POSE_NUMBERS)), size)
     light(canvas, lamp, strength=LIGHT)
@@ -422,8 +400,7 @@ def paint_marks(canvas: Canvas, marks: Sequence[tuple[int, int, str, str]], pose
         canvas[:, 0, rows, columns] = cells[:, number]
 
 
-SMALLEST, LARGEST = 128, 1024
-"""Pixels along each side; marks of smaller pictures cannot be told apart."""
+SMALLEST, LARGEST = 128, 1024  # pixels along each side; marks of smaller pictures cannot be told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,7 +432,7 @@ class Options:
         return Knowledge(*(read_dial(name, getattr(self, name)) for name in names))
 
 
-class ScenesBackend:
+class _ScenesBackend:
     """Draws the scene that a prompt asks for by category, country and the activity that its text names.
 
     A prompt of no category of scenes is a caption: what its text names is drawn.
@@ -466,7 +443,6 @@ class ScenesBackend:
     truth_columns = ("truth_country", "truth_scene")
 
     def __init__(self, options: Options) -> None:
-        """Take the dials."""
         self.size = options.size
         self.how = options.knowledge
 
@@ -499,4 +475,4 @@ class ScenesBackend:
 
 def make(spec: Spec) -> ImageBackend:
     """Make the backend that a SPEC describes."""
-    return ScenesBackend(spec.read(Options, such_as="knows=0.8"))
+    return _ScenesBackend(spec.read(Options, such_as="knows=0.8"))
