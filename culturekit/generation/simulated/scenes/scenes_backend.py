@@ -62,7 +62,7 @@ class Parts(StrictModel):
 DIMENSIONS = tuple(Parts.model_fields)  # what is shown of a scene, in the order in which it is drawn
 
 
-class _SceneCategory(Parts):
+class SceneCategory(Parts):
     """What any scene of a category shows, and its activities: an object and an interaction each."""
 
     activities: Mapping[str, tuple[str, str]]
@@ -78,7 +78,7 @@ class SceneCountry(Parts):
 class Vocabulary(StrictModel):
     """The file of the world."""
 
-    categories: Mapping[str, _SceneCategory]
+    categories: Mapping[str, SceneCategory]
     countries: Mapping[str, SceneCountry]
 
 
