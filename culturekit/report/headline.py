@@ -134,8 +134,13 @@ def doubt_of(models: Sequence[ModelLine], blurred: Sequence[ModelLine], floor: F
 def answer_of(models: Sequence[ModelLine], apart: Collection[tuple[str, str]]) -> str:
     """Say in a line which model shows most, and of which others that is sure."""
     if len(models) == 1:
-        return "No model surely shows less than its mapped diversity says." if models[0].reality else ""
+        (line,) = models
+        if line.reality is not None and most(line.reality) < line.mapped.value:
+            return f"{line.model} surely shows less than its mapped diversity says: {text_of(line.reality)}."
+        return "No model surely shows less than its mapped diversity says." if line.reality else ""
     corrected = [line for line in models if line.corrected and not math.isnan(line.corrected.value)]
+    if len(corrected) < len(models) and all(line.truth for line in models):
+        return f"In truth {max(models, key=lambda line: line.truth.value if line.truth else 0.0).model} shows most."
     if len(corrected) < len(models):
         best = max(models, key=lambda line: line.mapped.value).model
         return f"As mapped, {best} shows most; nobody knows yet how often the mapping is right."

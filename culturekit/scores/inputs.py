@@ -71,12 +71,6 @@ def check_countries(*matches: pl.DataFrame, where: Sequence[Path]) -> None:
         )  # fmt: skip
 
 
-# Models are compared on matches of one index, mapped by one rule, as the manifests behind tables tell.
-
-
-# Files taken wherever a table of ours is, such as the public CUBE layout; values by the role of each file.
-
-
 # Folders of vectors as inputs of a score: their files, what made them, and where images belong.
 
 ROWS_AT_ONCE = 16_384

@@ -22,9 +22,6 @@ from culturekit.kg.store import GraphTables
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import Exchange, latest_exchanges, question_of, shown_text
 
-# From a finished stage to the folders and files it was made from, checked by hash.
-
-
 # What models said of an artifact: the verdict in a table of a stage, the question, and the reply in its journal.
 
 SHOWN_LETTERS = 600

@@ -135,6 +135,16 @@ def check_sentences(
 ) -> None:
     """Read each sentence that names models or numbers, and hold it to what it speaks of."""
     corrected = {name: one.corrected.value for name, one in of.items() if one.corrected}
+    if "No model surely shows less" in text:
+        assert not any(one.reality and (one.reality.high or 1.0) < one.mapped.value for one in of.values())
+    if less := re.search(r"(\w+) surely shows less than its mapped diversity says: ", text):
+        real = of[less[1]].reality
+        assert real is not None
+        assert real.value < of[less[1]].mapped.value
+    if first := re.search(r"In truth (\w+) shows most", text):
+        true = {name: one.truth.value for name, one in of.items() if one.truth}
+        assert true[first[1]] == max(true.values())
+    assert "nobody knows yet" not in text or not all(one.truth for one in of.values())
     mapped = {name: one.mapped.value for name, one in of.items()}
     if first := re.search(r"As mapped, (\w+) shows most", text):
         assert mapped[first[1]] == max(mapped.values())

@@ -1,4 +1,4 @@
-"""The stages from candidates to what a judge keeps of them, and to what a model names and checks besides."""
+"""The stage from candidates to what a judge keeps of them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +98,3 @@ FILTER = AskingCommand(
     pilot="Ask about so many candidates only, then say what the rest would cost.",
     again="Judge",
 )
-
-
-# The stages in which people decide about candidates: sheet and forms out, decisions in, verdicts from them.

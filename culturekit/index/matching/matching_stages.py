@@ -21,9 +21,6 @@ from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions
 from culturekit.index.matching.mapped_alike import check_mapped_through
 from culturekit.index.matching.mapping import map_images
 
-# The stages that change an index: each reads a finished folder and writes another.
-
-
 # The stages of the instrument: what images truly show, what they are mapped to, floors, and a diagnosis.
 
 
