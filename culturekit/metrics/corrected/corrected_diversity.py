@@ -358,8 +358,10 @@ class CorrectedImages:
         pool: str | None = None,
         sample: pl.DataFrame | None = None,
         design: Design = "drawn",
+        second: pl.DataFrame | None = None,
     ) -> None:
         """Take the tables of `vendi_corrected`, and what makes the draws of a level, or of a kernel, by its name."""
+        self.second = None if second is None else _of_one_model(with_columns("second", second, {"model", "rank", *_ANSWERED}))
         self.matches = _of_one_model(with_columns("matches", matches, {"model", "rank", *_ANSWERED}))
         self.audit = with_columns("audit", audit, {"annotator", "none_of_these", *_ANSWERED})
         self.rng = rng
@@ -384,7 +386,7 @@ class CorrectedImages:
         """Count and impute the labels that a kernel looks at, once."""
         level = label_column(weights)
         if level not in self.levels:
-            counts = audited_counts(self.matches, self.audit, weights=weights, **self.asked)
+            counts = audited_counts(self.matches, self.audit, weights=weights, second=self.second, **self.asked)
             self.levels[level] = counts, _parted_counts(counts, self.rng(level))
         return self.levels[level]
 
@@ -445,4 +447,5 @@ def correct_counts(
 
 def _parted_counts(counts: AuditedCounts, rng: np.random.Generator) -> Parted:
     """Impute what the counted images show."""
-    return parted(counts.mapped, counts.found, counts.parents, counts.labels.index(NONE), rng=rng)
+    none = counts.labels.index(NONE)
+    return parted(counts.mapped, counts.found, counts.parents, none, rng=rng, instruments=counts.instruments)
