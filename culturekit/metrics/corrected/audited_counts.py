@@ -203,7 +203,7 @@ class AuditedCounts:
         found: the audited images in the order of their ids, and what each really shows; shares of labels where raters
             leave a doubt.
         adrift: as in TakenAnswers.
-        instruments: int64, (n_instruments, n_codes): the label that each instrument gives to the images of a code.
+        instruments: int64, (2, n_codes): the labels that two instruments give to the images of a code.
     """
 
     labels: tuple[str, ...]
@@ -246,14 +246,14 @@ def audited_counts(
         pool: whose answers count; needed only when several pools answered.
         sample: AUDIT_SAMPLE: which images people were asked about.
         design: whether the audited images are known to be drawn evenly.
-        second: MATCHES of the same images by another instrument; the first alone counts where both err alike.
+        second: MATCHES of the same images by another instrument.
     """
     column = label_column(weights)
     nearest = matches.filter(pl.col("rank") == 1)
     taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
     others = None if second is None else of_same_images(second.filter(pl.col("rank") == 1), nearest)
-    places = nearest if others is None else pl.concat([nearest.select(WHERE), others.select(WHERE)])
-    parents = continents_of(places, taken.said, column)
+    places = [nearest] if others is None else [nearest, others]
+    parents = continents_of(pl.concat([one.select(_PLACES) for one in places]), taken.said, column)
     labels = tuple(sorted(parents))
     number = pl.Enum(labels)
     images, instruments = numbered_images(nearest, labels, column), None
@@ -263,8 +263,8 @@ def audited_counts(
     shown, codes = model.shares.round(TOLD), len(labels)
     if others is not None:
         images, instruments = with_second(images, numbered_images(others, labels, column))
-        seen, codes = images.join(seen.select("image_id"), on="image_id", how="semi", maintain_order="left"), instruments.shape[1]
-        check_apart(instruments[:, seen["label"].to_numpy()], shown.argmax(axis=1), images, instruments)
+        seen = images.join(seen.select("image_id"), on="image_id", how="semi", maintain_order="left")
+        codes = codes if instruments is None else instruments.shape[1]
     return AuditedCounts(
         labels=labels,
         parents=numbered_parents(parents),
@@ -275,66 +275,33 @@ def audited_counts(
     )
 
 
-WHERE = ("country", "continent")
+_PLACES = ("country", "continent")
 
-SAME_IMAGES = 0.95
-"""Share of images above which two instruments that give the same label are one."""
-
-SHUFFLED, BY_CHANCE = 999, 0.1
-"""How often labels are shuffled, and how seldom chance alone may give errors that are as much alike."""
+SAME_LABELS = 0.95
+"""Share of images above which a second instrument that gives the same label as the first adds nothing."""
 
 
 def of_same_images(second: pl.DataFrame, first: pl.DataFrame) -> pl.DataFrame:
-    """Take what a second instrument says of the images of the first, which it is to know all."""
-    others = second.join(first.select("image_id"), on="image_id", how="semi")
+    """Take what a second instrument says of the images of the first, all of which it is to know."""
+    others = second.drop("prompt_id").join(first.select("image_id", "prompt_id"), on="image_id")
     if others.height != first.height:
         raise UsageError(
-            "the second instrument did not map all images", expected=f"{first.height:,} images of the first",
+            "the second instrument has not mapped all images", expected=f"the {first.height:,} images of the first",
             found=f"{others.height:,} of them", hint="Map the same images with both.",
         )  # fmt: skip
-    prompts = dict(first.select("image_id", "prompt_id").iter_rows())
-    return others.with_columns(prompt_id=pl.col("image_id").replace_strict(prompts, return_dtype=pl.String))
+    return others
 
 
-def with_second(first: pl.DataFrame, second: pl.DataFrame) -> tuple[pl.DataFrame, NDArray[np.int64]]:
-    """Code images by both labels; give the images with their codes, and both labels of each code."""
+def with_second(first: pl.DataFrame, second: pl.DataFrame) -> tuple[pl.DataFrame, NDArray[np.int64] | None]:
+    """Code images by the labels of both instruments; give the images with their codes, and both labels of each code.
+
+    An instrument that only repeats the first is left out: the codes are its labels.
+    """
     both = np.array([first["label"], second["label"]])
+    if (both[0] == both[1]).mean() > SAME_LABELS:
+        return first, None
     instruments, code = np.unique(both, axis=1, return_inverse=True)
     return first.with_columns(label=pl.Series(code.ravel().astype(np.int64))), instruments
-
-
-def check_apart(
-    given: NDArray[np.int64], shown: NDArray[np.int64], images: pl.DataFrame, instruments: NDArray[np.int64]
-) -> None:
-    """Refuse a second instrument that repeats the errors of the first: taken for independent it would mislead.
-
-    Args:
-        given: int64, (2, n): the labels that both give to the audited images.
-        shown: int64, (n,): what these show.
-        images: all images by the code of both labels.
-        instruments: int64, (2, n_codes): the labels of each code.
-    """
-    same = float((instruments[0] == instruments[1])[images["label"].to_numpy()].mean())
-    rng, alike = np.random.default_rng(0), _wrong_alike(given, shown)
-    order = np.argsort(shown, kind="stable")
-    first, second, true = given[0][order], given[1][order], shown[order]
-    times = [
-        _wrong_alike(np.array([first, second[np.lexsort((rng.random(len(true)), true))]]), true)
-        for _ in range(SHUFFLED)
-    ]
-    chance = (1 + sum(each >= alike for each in times)) / (1 + SHUFFLED)
-    if same > SAME_IMAGES:
-        raise UsageError(
-            "the second instrument repeats the errors of the first",
-            where=f"{alike} of {len(shown)} audited images mapped to the same wrong label by both, {same:.0%} of all alike",
-            expected="an instrument that errs in its own way",
-            hint="Map with another encoder, or tag the images with a vision model.",
-        )
-
-
-def _wrong_alike(given: NDArray[np.int64], shown: NDArray[np.int64]) -> int:
-    """Count the images to which both instruments give the same wrong label."""
-    return int(((given[0] == given[1]) & (given[0] != shown)).sum())
 
 
 def numbered_images(nearest: pl.DataFrame, labels: Sequence[str], column: str) -> pl.DataFrame:
