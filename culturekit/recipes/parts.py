@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 
@@ -20,11 +20,13 @@ from culturekit.builders.judging.judge_stages import (
 from culturekit.builders.judging.question_graph import AnswerOptions, AnswerReads, GraphOptions
 from culturekit.config.recipe_parts import INCEPTION, Buying, Faithfulness, Model, Realism, features_of, lpips_of
 from culturekit.core import roles
+from culturekit.core.errors import MissingDependency
 from culturekit.core.inputs import Numbered
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.core.stage import Slot, Stage
+from culturekit.generation.folder.folder_backend import FOLDER as FOLDER_BACKEND
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage, image_folder, stage_of
 from culturekit.index.embedding.embed_stage import embed_stage
@@ -81,8 +83,24 @@ def model_images(
     asked, backend = asked or run.table(roles.PROMPTS), model.backend
     space = run.table(roles.CSPACE) if run.has(roles.CSPACE) else None
     llm = bought(run, model.buying, role, model.name, budget=f"images of {model.name}")
+    parsed = parse_spec(backend)
+    if parsed.name == FOLDER_BACKEND and not Path(parsed.target).expanduser().is_dir():
+        return run.add(_awaited_pictures(asked, plan, backend), role, model.name, plan=makes(prompts))
     stage = generate_stage(asked, plan, backend=backend, model=model.name, seed=seed, cspace=space, llm=llm)
     return run.add(stage, role, model.name, plan=makes(prompts))
+
+
+def _awaited_pictures(prompts: Path, plan: ImagePlan, backend: str) -> Stage:
+    """Stand for a folder of pictures that is still to be gathered, so that a run can be planned before it is there."""
+
+    def missing(*_: object) -> NoReturn:
+        raise MissingDependency(
+            "there is no such folder of images", where=backend, expected="folder:DIR, a folder that is there",
+            hint="`culturekit references collect` gathers openly licensed photographs of the prompts.",
+        )  # fmt: skip
+
+    return Stage("images", "generate", 2, missing, {"prompts": prompts}, {**plan.options, "backend": backend},
+                 before=missing)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

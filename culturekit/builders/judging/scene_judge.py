@@ -318,8 +318,9 @@ def extract_stage(given: ExtractReads, options: DescribeOptions, llm: LlmOptions
 
     They are sorted by dimension; `score ahead` compares them.
     """
-    more = {} if given.dimensions == DIMENSIONS else {"dimensions": list(given.dimensions)}
-    more |= {"reply_tokens": options.reply_tokens}
+    more: dict[str, object] = {"reply_tokens": options.reply_tokens}
+    if given.dimensions != DIMENSIONS:
+        more["dimensions"] = list(given.dimensions)
     return _scene_stage("judge-extract", given, options, llm, name="extracted", version=2, more=more)
 
 

@@ -30,14 +30,15 @@ def rich(question: Question) -> Answer | str | None:
         return None
     way = (int(data["id"], 16) + DIMENSIONS.index(data["dimension"])) % 6
     cut = json.dumps({"descriptors": LONG})[: question.max_tokens * 3]
-    return [
+    replies: list[Answer | str] = [
         json.dumps({"descriptors": WHOLE}),
         json.dumps({"descriptors": LONG}),
         Answer(cut.removesuffix('"}') + " and so", "length"),
         f"```json\n{json.dumps({'descriptors': WHOLE})}\n```",
         f"Certainly! This is what I see.\n{json.dumps({'descriptors': WHOLE})}\nShall I go on?",
         "The picture is of a family that has come together for a meal in the evening of a very long day.",
-    ][way]
+    ]
+    return replies[way]
 
 
 @pytest.mark.endtoend
