@@ -426,7 +426,7 @@ def rated_sample_stage(
         return Outcome({"audit_sample": sample.height, "prompts": sample["prompt_id"].n_unique()})
 
     inputs = {**roles("images", images), "prompts": prompts} | ({} if like is None else {"like": like})
-    options = {"prompts": count, **({} if each == 1 else {"each": each})}
+    options: dict[str, object] = {"prompts": count, **({} if each == 1 else {"each": each})}
     options |= {"countries": sorted(countries)} if countries else {}
     return Stage("rated-sample", "rated-sample", 1, run, inputs, options, {"sample": seed})
 

@@ -16,7 +16,7 @@ from culturekit.index.models.torch_device import Batches, TorchOptions, on_devic
 from culturekit.index.models.transformers_encoder import load_tokenizer
 from culturekit.index.models.transformers_pictures import PicturePlan, picture_plan
 from culturekit.index.raters.quality import QualityScorer
-from culturekit.index.weights.known_weights import known_weights, loaded_tensors
+from culturekit.index.weights.known_weights import Kind, known_weights, loaded_tensors
 from culturekit.index.weights.weights_identity import find_model
 
 LONGEST = 35  # tokens of a prompt that are read
@@ -24,6 +24,7 @@ MEAN, DEVIATION = 0.16717362830052426, 1.0333394966054072  # of rewards, as publ
 _HEAD = 64  # numbers of one head of attention, in all sizes of ViT and BERT
 _VIT_EPSILON, _BERT_EPSILON = 1e-6, 1e-12
 _SEEN, _SAID = "blip.visual_encoder", "blip.text_encoder"
+_KINDS: tuple[Kind, ...] = ("imagereward",)
 _CAVEAT = (
     "ImageReward was learned from what people preferred among generated pictures, few of whom knew the culture shown. "
     "It reads the first 35 tokens of a prompt."
@@ -173,7 +174,7 @@ def make(spec: Spec) -> QualityScorer:
     """Make the scorer of a file of converted weights, `imagereward:FILE.safetensors?tokenizer=FOLDER`."""
     options = spec.read(Options)
     path, _ = known_weights(
-        spec.target, spec, ("imagereward",), of="ImageReward", expected="ImageReward, converted to safetensors",
+        spec.target, spec, _KINDS, of="ImageReward", expected="ImageReward, converted to safetensors",
         convert="--kind imagereward",
     )  # fmt: skip
     folder = find_model(options.tokenizer, revision=options.revision, kind="imagereward")
