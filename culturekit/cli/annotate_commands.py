@@ -106,12 +106,12 @@ def serve(
             narrowing = Narrowing(folders_of(run), desk, engine, tell) if intervals else None
 
             def saved() -> None:
-                progress.tell(desk.together)
+                progress.tell("; ".join(filter(None, (desk.together, desk.pace))))
                 if narrowing is not None:
                     narrowing.heard()
 
             server.saved = saved
-            typer.echo(f"{desk.together}; each is kept in {desk.journal.path}. Ctrl-C ends.", err=True)
+            typer.echo(f"{desk.together}; each is kept in {desk.journal.path}. Ctrl-C ends.\n{desk.size}", err=True)
             if not form and not desk.tests_people:
                 tell("No known pictures are among them: nobody sees how often people are right. See --gold.")
             progress.stage("answers")

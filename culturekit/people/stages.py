@@ -165,7 +165,7 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions) -> Stage:
         settings["form_plugins"] = {name: plugin.made_of() for name, plugin in plugins.items()}
     packages = ("numpy", "polars", "scipy")
     return Stage(
-        "people", "annotate-aggregate", 3, run, files.inputs, settings, {"resampling": seed}, packages=packages
+        "people", "annotate-aggregate", 4, run, files.inputs, settings, {"resampling": seed}, packages=packages
     )
 
 
@@ -281,14 +281,16 @@ def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, sho
         left_out: Counter[str] = Counter()
         images = [(path, read_table(path, IMAGES)) for path in files.images]
         items = chosen(files, items_of(work, files, images, loaded, left_out))
+        homes = options.quotas.regions or sorted({item.region for item in items if item.region is not None})
+        form = loaded.of_regions(homes)
         if files.gold is not None:
-            gold, known = gold_of(work, files, images, loaded, left_out)
+            gold, known = gold_of(work, files, images, form, left_out)
             images.append((files.gold, gold))
             items += known
-        offers = offers_of(work, files, items, loaded, length=shortlist, seed=seed)
+        offers = offers_of(work, files, items, form, length=shortlist, seed=seed)
         drawing = drawing_of(read_table(files.sample, AUDIT_SAMPLE)) if files.sample is not None else ""
         return export_project(
-            work, items, pictures_of(images), loaded, offers, options, left_out, seed=seed, drawing=drawing
+            work, items, pictures_of(images), form, offers, options, left_out, seed=seed, drawing=drawing
         )
 
     settings = {**asdict(options), "shortlist": shortlist}
@@ -299,7 +301,7 @@ def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, sho
     if not options.quotas.everywhere:
         settings["quotas"] = {name: value for name, value in settings["quotas"].items() if name != "everywhere"}
     inputs = {**files.inputs, "scheme": scheme_file(scheme)}
-    version = 3 if loaded.name == AUDIT else 2  # lists of audits are ordered otherwise since 3
+    version = 4 if loaded.name == AUDIT else 3  # lists of audits are ordered otherwise since 3
     return Stage(
         "annotate", "annotate-export", version, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars")
     )

@@ -33,6 +33,7 @@ from culturekit.metrics.inclusion.triplet_distances import ImageSet, image_set, 
 from culturekit.people.aggregate import careful
 from culturekit.people.items import read_rows
 from culturekit.people.stages import items_beside, write_form_tables
+from culturekit.people.tasks import ANYWHERE
 from culturekit.recipes.inclusion.scores import UNCHECKED, UNRELIABLE
 from culturekit.scores.inputs import ImageTables, VectorFolders
 
@@ -40,7 +41,6 @@ TASK1_SCHEME, TASK2_SCHEME = "inclusion_task1", "inclusion_task2"
 NEAR, FAR = 60, 25  # references of a cell with the nearest neighbours, and with the farthest
 PICTURES = ("reference", "first", "second")  # of a triplet
 CHOICES = {"similar_id": "similar", "appealing_id": "appealing", "confidence": "confidence"}
-CODES = ("af", "eu", "sea", "na")  # of regions that can be ticked, in the order of the form
 NOWHERE = "no region"  # the stratum of images whose prompt names no region
 
 # The two questions about an image that answers to the form of Task 2 become.
@@ -163,7 +163,7 @@ def tasks_stage(annotations: Path, made_from: Path) -> Stage:
         return Outcome(written.counts, {why: n for why, n in sorted({**flagged, **written.drops}.items()) if n})
 
     inputs = {"annotations": annotations, "items": about, "made-from": made_from}
-    return Stage("tasks", "inclusion-tasks", 1, run, inputs, packages=("polars",))
+    return Stage("tasks", "inclusion-tasks", 2, run, inputs, packages=("polars",))
 
 
 def write_task1(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
@@ -180,13 +180,13 @@ def write_task1(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl
     needed = ("combo", "object", "region", "reference_source", "source", *(f"{name}_id" for name in PICTURES))
     about = _by_id(rows, ("triplet_id", "item_id"), needed)
     left_out = dict.fromkeys((UNKNOWN_ITEM, ELSEWHERE), 0)
+    asked = bool(answers["criterion"].str.starts_with("shown/").any())  # then who ticked nothing saw it nowhere
     found = []
     for item, person, home, given in _by_person(answers):
         row = about.get(item)
-        if row is None or region_code(home) is None:
+        if row is None or not _has_home(home):
             left_out[UNKNOWN_ITEM if row is None else ELSEWHERE] += 1
             continue
-        asked = any(f"shown/{name}" in given for name in PICTURES)
         shown = [row[f"{name}_id"] for name in PICTURES if given.get(f"shown/{name}", {}).get("value") == 1]
         choices = {column: given.get(criterion, {}).get("choice") for column, criterion in CHOICES.items()}
         found.append({"triplet_id": item, **{name: row[name] for name in needed}, "annotator_id": person,
@@ -210,11 +210,12 @@ def write_task2(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl
     found = []
     for item, person, home, given in _by_person(answers):
         row = about.get(item)
-        if row is None or region_code(home) is None or "obj" not in given:
-            left_out[UNKNOWN_ITEM if row is None else ELSEWHERE if region_code(home) is None else INCOMPLETE] += 1
+        if row is None or not _has_home(home) or "obj" not in given:
+            left_out[UNKNOWN_ITEM if row is None else INCOMPLETE if _has_home(home) else ELSEWHERE] += 1
             continue
         region = str(row["region"] or "")
-        ticked = {column: [code for code in CODES if given.get(f"{column}/{code}", {}).get("value") == 1]
+        ticked = {column: [name.rpartition("/")[2] for name, answer in given.items()
+                           if name.startswith(f"{column}/") and answer["value"] == 1]
                   for column in TARGETS.values()}  # fmt: skip
         found.append({
             "img_path": row.get("img_path") or item, "object": row["object"],
@@ -236,6 +237,10 @@ def public_task2(table: pl.DataFrame) -> bytes:
 
     rows = ({**row, "region": row["region"] or "", "annotation_result": result(row)} for row in table.to_dicts())
     return csv_text((*COLUMNS, "source"), rows).encode()
+
+
+def _has_home(region: str) -> bool:
+    return region != ANYWHERE and region_code(region) is not None
 
 
 def _by_person(answers: pl.DataFrame) -> Iterator[tuple[str, str, str, dict[str, dict[str, Any]]]]:
