@@ -70,7 +70,8 @@ def items_of_images(
 def item_of_image(image: Mapping[str, Any], prompt: Mapping[str, Any], scheme: Scheme) -> Item:
     """Make the item of one image."""
     place = {name: prompt.get(name) or image.get(name) for name in ("concept", "country", "group")}
-    known = {"prompt": prompt.get("text") or image.get("prompt_sent"), **place}
+    text = prompt.get("text") or image.get("prompt_sent")
+    known = {"prompt": text, "meaning": prompt.get("meaning") or prompt.get("artifact_id") or text, **place}
     about = {**place, "model": image["model"], "prompt_id": image["prompt_id"]}
     return Item(
         image["image_id"],

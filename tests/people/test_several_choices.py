@@ -30,9 +30,9 @@ def test_several_options_give_a_row_each(tmp_path: Path) -> None:
     found = {row["criterion"]: (row["value"], row["choice"]) for row in said.iter_rows(named=True)}
     assert found == {
         "obj": (None, "ym"),
-        "object_regions/af": (1.0, "af"), "object_regions/eu": (1.0, "eu"), "object_regions/sea": (0.0, None),
+        "object_regions/af": (1.0, "af"), "object_regions/eu": (1.0, "eu"), "object_regions/jp": (0.0, None),
         "object_regions/na": (0.0, None), "background_regions/af": (0.0, None), "background_regions/eu": (0.0, None),
-        "background_regions/sea": (0.0, None), "background_regions/na": (1.0, "na"),
+        "background_regions/jp": (0.0, None), "background_regions/na": (1.0, "na"),
     }  # fmt: skip
 
 
