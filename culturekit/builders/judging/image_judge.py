@@ -90,7 +90,7 @@ def form_questions(scheme: str) -> Iterator[ImageQuestion]:
         raise UsageError(f"a judge of images cannot fill in the form {scheme}", expected="scales about a picture alone")
     for one in scales:
         ends = one.get("ends", ("", ""))
-        steps = range(one["low"], one["high"] + 1)
+        steps = range(int(one["low"]), int(one["high"]) + 1)
         levels = one.get("levels") or [ends[0], *[""] * (len(steps) - 2), ends[1]]
         said = "; ".join(f"{step} {text}".strip() for step, text in zip(steps, levels, strict=True))
         yield ImageQuestion(scheme, one["name"], f"{one['question']} {said}", answers=tuple(map(str, steps)),

@@ -348,7 +348,10 @@ CODING_SHEET = StageCommand(coding_sheet_stage, "--annotations rated/annotations
 def coded_stage(
     sheets: Annotated[Files, Field(description="A coding sheet that was filled in; repeatable.")],
 ) -> Stage:
-    """Read coding sheets that coders filled in: the table that `score survey` takes."""
+    """Read coding sheets that were filled in.
+
+    The table that they make is what `score survey` takes.
+    """
 
     def run(work: Work) -> Outcome:
         rows = [row for path in sheets.places for row in _coded_rows(path)]
