@@ -52,7 +52,7 @@ def hostile(good: dict[str, Any], rng: random.Random) -> tuple[str, str, dict[st
     """Draw a request that nobody may be told 200 for, and that may not harm the desk."""
     body = orjson.loads(orjson.dumps(good))
     annotation = body["annotations"][0]
-    junk = rng.choice([None, 1e300, -1, [], {}, "x" * 3000, {"a": [{}]}, True, "\u202e", 2**63, "\x00"])
+    junk: Any = rng.choice([None, 1e300, -1, [], {}, "x" * 3000, {"a": [{}]}, True, "\u202e", 2**63, "\x00"])
     kinds: list[Callable[[], Any]] = [
         lambda: body.update(data=junk), lambda: body["data"].update(task=junk), lambda: body.update(meta=junk),
         lambda: body["meta"].update(sheet=junk), lambda: body.update(annotations=junk),

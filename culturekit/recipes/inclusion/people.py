@@ -337,9 +337,10 @@ def coding_sheet_stage(
 def load_codes(path: Path) -> dict[str, str]:
     """Read codes and their meanings."""
     found = read_yaml(path).value
-    if not isinstance(found, dict) or not found or not all(isinstance(x, str) for pair in found.items() for x in pair):
+    meanings = {code: text for code, text in found.items() if isinstance(text, str)} if isinstance(found, dict) else {}
+    if not meanings or meanings != found:
         raise UsageError("not a list of codes", where=str(path), expected="YAML with a line `code: what it means` each")
-    return found
+    return meanings
 
 
 CODING_SHEET = StageCommand(coding_sheet_stage, "--annotations rated/annotations.parquet --out coding")

@@ -188,7 +188,8 @@ def test_a_form_of_people_is_asked_of_a_judge_step_by_step() -> None:
     asked = load_questions(["c3_images"])
     assert [(one.task, one.answers, one.described) for one in asked] == [("c3_images", tuple("12345"), True)] * 6
     assert "4 Nearly all stand where they should" in asked[1].question
-    request = image_request(asked[0], "i0", Image(png(), "image/png", 4, 3), instructions="", prompt="a garden")
+    shown = Image(png(), "image/png", digest_bytes(png()), 4, 3)
+    request = image_request(asked[0], "i0", shown, instructions="", prompt="a garden")
     assert isinstance(request.data, Mapping)
     assert request.data["prompt"] == "a garden"
     with pytest.raises(UsageError, match="cannot fill in the form c3_captions"):
