@@ -44,7 +44,7 @@ def report_stage(run: RunFolders) -> Stage:
     return Stage(
         "report",
         "report",
-        8,
+        9,
         lambda work: write_report(work, run),
         {stage: run.root / stage for stage in run.stages},
         {"models": list(run.models)},
