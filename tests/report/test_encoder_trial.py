@@ -52,12 +52,12 @@ def of_nothing(rng: np.random.Generator) -> Picture:
 
 def shapes(picture: Picture) -> NDArray[np.float64]:
     grey = picture.mean(axis=2).reshape(SIDE, SIDE, SIDE, SIDE).mean(axis=(1, 3)).ravel()
-    return grey - grey.mean() + 1e-9
+    return np.asarray(grey - grey.mean() + 1e-9)
 
 
 def mean_colours(picture: Picture) -> NDArray[np.float64]:
     half = SIDE // 2
-    return picture.reshape(half, 2 * SIDE, half, 2 * SIDE, 3).mean(axis=(1, 3)).ravel() + 1.0
+    return np.asarray(picture.reshape(half, 2 * SIDE, half, 2 * SIDE, 3).mean(axis=(1, 3)).ravel() + 1.0)
 
 
 def random(picture: Picture) -> NDArray[np.float64]:
@@ -130,7 +130,8 @@ def finished(
         pictures = [drawn(n, rng) if model in models[:2] else of_nothing(rng) for n in shown.tolist()]
         image_table(run.folder(roles.IMAGES, model), pictures, model=model)
         mapped = matched(run, model)
-        right[model] = float((mapped.filter(rank=1)["country"] == pl.Series([places[n] for n in shown])).mean() or 0.0)
+        hits = mapped.filter(rank=1)["country"].to_numpy() == np.array([places[n] for n in shown])
+        right[model] = float(hits.mean())
     shuffled = ShuffleReads(run.table(roles.IMAGES, "apple"))
     built(shuffle_stage(shuffled, ShuffleOptions()), run.folder(roles.IMAGES, roles.SHUFFLED))
     matched(run, roles.SHUFFLED)

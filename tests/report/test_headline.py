@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -190,7 +190,7 @@ def check_sentences(
         among = set(re.findall(r"\w+", first[1] or "")) - {"and"} or set(of)
         assert among == set(corrected)
         assert corrected[first[2]] == max(corrected.values())
-        check_sure(first[2], first[3], "more than", corrected, lambda better, worse: (better, worse) in apart)
+        check_sure(first[2], first[3], "more than", corrected, {worse for better, worse in apart if better == first[2]})
     for name, before, after, among_some in re.findall(
         r"(\w+) moves from (\d)\w\w to (\d)\w\w place( of these \d models)?", text
     ):
@@ -218,14 +218,14 @@ def check_sentences(
         assert all(rate is not None and rate.value < 0.5 for rate in rates)
 
 
-def check_sure(best: str, how: str, over: str, scored: Iterable[str], ahead: Callable[[str, str], bool]) -> None:
+def check_sure(best: str, how: str, over: str, scored: Iterable[str], passed: set[str]) -> None:
     """Hold what is said to be sure, and what to be open, to what is."""
     others = {name for name in scored if name != best}
     named = re.search(rf", surely {over} (.*?)(?:;|$)", how)
     sure = set(re.findall(r"\w+", named[1])) & others if named else set()
     if named and named[1] in {"the other", "all others"}:
         sure = others
-    assert sure == {name for name in others if ahead(best, name)}
+    assert sure == passed & others
     assert bool(others - sure) == ("open" in how or "but not surely" in how)
 
 
@@ -269,9 +269,8 @@ def check_order(text: str, tables: dict[str, pl.DataFrame], models: Sequence[str
     for by, best, _, how in spoken:
         rows = {row["model"]: row for row in ordered[by].to_dicts()}
         assert ("with such a score" in text) or len(rows) == len(models)
-        check_sure(
-            best, how, "ahead of", rows, lambda better, worse, rows=rows: beyond(rows[better], rows[worse], lowest)
-        )
+        passed = {name for name in rows if beyond(rows[best], rows[name], lowest)}
+        check_sure(best, how, "ahead of", rows, passed)
 
 
 def beyond(better: dict[str, Any], worse: dict[str, Any], lowest: bool) -> bool:
