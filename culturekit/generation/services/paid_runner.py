@@ -7,7 +7,6 @@ A part of the table that is written is not looked at again, so that a run that w
 """
 
 import http.client
-import ipaddress
 import socket
 import ssl
 import time
@@ -25,6 +24,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 import polars as pl
 
+from culturekit.core.addresses import NotPublic, resolve
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import PictureFormat
 from culturekit.core.counting import counted
@@ -240,32 +240,13 @@ def place_of(url: str, *, base_url: str) -> _Place:
     if parts.scheme == "http" and not own and not is_loopback(base_url):
         raise Refused("an address without encryption")
     path = parts.path or "/"
-    number = _number_of(host, port, open_to_all=own or is_loopback(base_url))
-    return _Place(parts.scheme, host, port, f"{path}?{parts.query}" if parts.query else path, number)
-
-
-def _number_of(host: str, port: int, *, open_to_all: bool) -> str:
-    """Find the number of a host; every number it has must be a public one."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        number = resolve(host, port, here=is_loopback(base_url), anywhere=own)
+    except NotPublic:
+        raise Refused("an address in a private network") from None
     except (OSError, UnicodeError):
         raise ConnectionError("its host is not known") from None
-    numbers = [str(entry[4][0]) for entry in found]
-    for number in numbers:
-        if not open_to_all and not is_public(number):
-            raise Refused("an address in a private network")
-    return numbers[0]
-
-
-def is_public(number: str) -> bool:
-    """Tell whether a number is one of the open internet."""
-    try:
-        address = ipaddress.ip_address(number.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    checked = mapped or address
-    return bool(checked.is_global and not checked.is_multicast and not checked.is_reserved)
+    return _Place(parts.scheme, host, port, f"{path}?{parts.query}" if parts.query else path, number)
 
 
 # the columns of an images table that was bought; `source_sha256` is the picture as it came
