@@ -41,6 +41,7 @@ from culturekit.generation.comparability import traits_of
 from culturekit.generation.folder.folder_run import other_colours
 from culturekit.generation.picture_store import (
     KEPT,
+    PASSING,
     PictureStore,
     asked_row,
     folder_of_prompt,
@@ -48,6 +49,7 @@ from culturekit.generation.picture_store import (
     linked,
     placed,
     statuses_of,
+    trying_again,
 )
 from culturekit.generation.runner import ImagePlan, wanted
 from culturekit.generation.services.image_client import (
@@ -281,7 +283,8 @@ class _RowMaker:
             reason = said or answered.outcome
             safety = (_error_code(answered) or answered.detail) if status == "filtered" else None
             ended = {"status": status, "reason": reason, "safety": safety or None}
-            return [{**self.row(request, at, {}), **ended} for request in call]
+            facts = {**self.client.sent_options, PASSING: True} if answered.outcome == "exhausted" else {}
+            return [{**self.row(request, at, facts), **ended} for request in call]
         made = answered.value
         facts = {**self.client.sent_options, "n": len(call), **msgspec.json.decode(made.facts.encode())}
         if len(made.candidates) > len(call):
@@ -410,7 +413,8 @@ def buy_images(
     images = merge_parts(list(parts), _PAID_SCHEMA)
     write_table(work.out, IMAGES, images)
     made, drops = statuses_of(images)
-    return Outcome({"images": images.height, "ok": made}, drops, {"traits": traits_of(images).noted()})
+    notes = {"traits": traits_of(images).noted(), **trying_again(images)}
+    return Outcome({"images": images.height, "ok": made}, drops, notes)
 
 
 def _buy_parts(work: Work, left: dict[Path, list[Call]], maker: _RowMaker, journal: Journal, llm: LlmOptions) -> None:
