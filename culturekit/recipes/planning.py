@@ -246,6 +246,9 @@ EMBEDDED = "embedded"
 SECONDS_PER_UNIT = {"ingest": 8.0e-7, "generate": 2.5e-3, "index": 1.1e-3, "map": 1.3e-3, "quality": 8.0e-4}
 """Per byte of dump, or per image, on one core: `python benchmarks/stage_rates.py`."""
 
+SECONDS_PER_PAIR = {"score-c3": 4.0e-5, "select": 5.0e-6}
+"""Of captions and pictures, on one core, with vectors of 768 and 512 numbers: `python benchmarks/c3_filtering.py`."""
+
 SECONDS_PER_BYTE = 8.0e-8
 """Of a picture file from a folder, to decode it: a PNG of 512 pixels takes about 40 ms, a simulated one 0.3."""
 
@@ -332,6 +335,8 @@ def seconds_of(plan: ToPlan, units: int | None) -> float | None:
     An encoder or a scorer with weights takes as long as they are large: nobody knows before they have run.
     """
     kind, stages = plan.stage.kind, [plan.stage, *(one.stage for one in plan.ahead.values())]
+    if kind in SECONDS_PER_PAIR:
+        return None if units is None else units * SECONDS_PER_PAIR[kind]
     if kind == "generate" and "weights" in plan.stage.options:
         return scaled(units, known_pace(plan.out))
     looking = next((str(one.options[name]) for one in stages for name in LOOKING if name in one.options), EMBEDDED)
