@@ -1,6 +1,7 @@
 """The page of a `c3` run: every table of the paper as a section; scores are looked up."""
 
 from collections.abc import Iterator
+from itertools import combinations
 from statistics import fmean
 from typing import Any
 
@@ -122,39 +123,61 @@ def models(run: RunFolders) -> Section:
 
 
 def learnt(run: RunFolders) -> Section | None:
-    """Show what a model draws of the same captions before and after it was trained on pairs, and what it learnt."""
-    for before in run.models_with(folders.FINETUNED):
-        after, training = run.models[-1], run.manifest(folders.FINETUNED, before)
-        alone, corrected = _scores_of(run, roles.FAITHFULNESS), _scores_of(run, folders.JUDGED, "labels")
-        aligned = pl.concat([run.needed(folders.ALIGNED, SCORES, model) for model in (before, after)])
-        nowhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group"))
-        kinds: list[tuple[str, pl.DataFrame | None, dict[str, Any]]] = [
-            ("VQAScore as judged", alone, {"metric": METRIC}),
-            ("VQAScore corrected by people", corrected, {"metric": METRIC, "labels": "corrected"}),
-            *((name, aligned, {"metric": metric}) for metric, name in ALIGNMENTS.items()),
-        ]
-        scored = tuple(
-            (Cell(name), *(looked_up(table, model=model, **which, **nowhere) for model in (before, after)))
-            for name, table, which in kinds
-        )
-        compared = _scores_of(run, folders.COMPARED, "p_corrected")
-        pair, sign = (f"{before} - {after}", -1) if before < after else (f"{after} - {before}", 1)
-        row = row_of(compared, model=pair, **nowhere)
-        ends = [] if row is None else sorted(sign * row[name] for name in ("ci_low", "ci_high"))
-        change = Cell("–") if row is None else number(sign * row["value"], *ends)
-        probes = training.notes["loss"]
-        training_grid = (
-            (Cell("VQAScore, after less before, caption by caption"), change),
-            (Cell("loss on pairs of the training, with the same noise, before"), number(probes["before"])),
-            (Cell("the same, after"), number(probes["after"])),
-            (Cell("steps"), Cell(f"{training.counts['steps']:,}")),
-            (Cell("pairs"), Cell(f"{training.counts['pairs']:,}")),
-        )
-        return Section(
-            "finetune", f"{before} before, {after} after the fine-tune", "The same captions, with the same seeds.",
-            (Grid("Scores", ("score", before, after), scored), Grid("What was learnt", ("", "value"), training_grid)),
-        )  # fmt: skip
-    return None
+    """Put what a model and those trained from it draw of the same captions side by side, with their differences."""
+    made = {name: run.manifest(roles.IMAGES, name) for name in run.models}
+    tuned = [name for name, images in made.items() if "adapter" in images.inputs]
+    if not tuned:
+        return None
+    backend = made[tuned[0]].options["backend"]
+    before = next(name for name in run.models if name not in tuned and made[name].options.get("backend") == backend)
+    trained = {name: run.found(folders.FINETUNED, name) or run.manifest(folders.FINETUNED, before) for name in tuned}
+    alone, corrected = _scores_of(run, roles.FAITHFULNESS), _scores_of(run, folders.JUDGED, "labels")
+    aligned = pl.concat([run.needed(folders.ALIGNED, SCORES, model) for model in (before, *tuned)])
+    nowhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group"))
+    scored = tuple(
+        (Cell(name), looked_up(alone, model=name, metric=METRIC, **nowhere),
+         looked_up(corrected, model=name, metric=METRIC, labels="corrected", **nowhere),
+         *(looked_up(aligned, model=name, metric=metric, **nowhere) for metric in ALIGNMENTS))
+        for name in (before, *tuned)
+    )  # fmt: skip
+    compared = _scores_of(run, folders.COMPARED, "of.criterion", "p_corrected")
+    rated = [] if compared is None else [name for name in IMAGE_CRITERIA if name in set(compared["of.criterion"])]
+    differences = tuple(
+        (Cell(f"{one} less {other}"), *_change(compared, one, other, criterion=None),
+         *(_change(compared, one, other, criterion=criterion)[0] for criterion in rated))
+        for other, one in combinations((before, *tuned), 2)
+    )  # fmt: skip
+    learning = tuple(
+        (Cell(name), *(Cell(f"{training.counts[count]:,}") for count in ("pairs", "steps", "learned numbers")),
+         *(number(training.notes["loss"][when]) for when in ("before", "after")))
+        for name, training in trained.items()
+    )  # fmt: skip
+    told = next(iter(trained.values())).options
+    how = (f"Every weight of the denoiser was trained, as in the paper, in batches of {told['batch']}"
+           if told.get("learns") == "full" else f"An adapter (LoRA, rank {told['rank']}) was trained, in batches of "
+           f"{told['batch']}; the paper trains every weight, in one pass with batches of 2 on 8 GPUs")  # fmt: skip
+    return Section(
+        "finetune", f"{before} before, {', '.join(tuned)} after the fine-tune",
+        f"The same captions, with the same seeds. {how}.",
+        (Grid("Scores before and after", ("model", "VQAScore as judged", "corrected by people", *ALIGNMENTS.values()),
+              scored),
+         Grid("Differences, caption by caption, with 95 % intervals",
+              ("models", "VQAScore", "p, corrected", *map(_spaced, rated)), differences),
+         Grid("What was learnt: the loss is that on pairs of the training, with the same noise",
+              ("model", "pairs", "steps", "numbers learned", "loss before", "loss after"), learning)),
+    )  # fmt: skip
+
+
+def _change(compared: pl.DataFrame | None, one: str, other: str, *, criterion: str | None) -> tuple[Cell, Cell]:
+    """Look up how much more one model has than another, and the p value of that; models are compared by name."""
+    pair, sign = (f"{one} - {other}", 1) if one < other else (f"{other} - {one}", -1)
+    where = dict.fromkeys(("country", "concept", "group"))
+    row = row_of(compared, model=pair, **{"of.criterion": criterion}, **where)
+    if row is None:
+        return Cell("–"), Cell("–")
+    ends = sorted(sign * row[name] for name in ("ci_low", "ci_high")) if row["ci_low"] is not None else []
+    p = row["p_corrected"]
+    return number(sign * row["value"], *ends), Cell("–" if p is None else f"{float(p):.3f}")
 
 
 def _benchmark(run: RunFolders) -> Section:
