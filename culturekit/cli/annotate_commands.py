@@ -88,7 +88,7 @@ def serve(
     from culturekit.core.run import RECIPE_RECORD
     from culturekit.people.answer_desk import FormServer
     from culturekit.people.export import PROJECT_FILE
-    from culturekit.recipes.served_audit import AuditSize, Narrowing, audit_desk, form_desk
+    from culturekit.recipes.cube.served_audit import AuditSize, Narrowing, audit_desk, form_desk
     from culturekit.report.report_stage import folders_of
 
     form = (run / PROJECT_FILE).is_file()

@@ -25,7 +25,6 @@ from pydantic import ValidationError
 from culturekit import recipes
 from culturekit.config.kinds import wired
 from culturekit.config.load import load_any_recipe
-from culturekit.config.recipe import EVALUATING
 from culturekit.core.atomic import remove_strays
 from culturekit.core.declared import Declared, declared, inputs_of, is_group, settings_of
 from culturekit.core.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, read_manifest
@@ -207,10 +206,7 @@ def _stages_of(path: Path, ledger: Ledger, *, alone: bool) -> dict[str, Stage]:
         )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="culturekit-recipe-") as folder:
         copy = Path(folder) / RECIPE_RECORD
-        # Where no model was evaluated, what evaluates is on record by its defaults, and nobody could have written it.
-        idle = {"models", *EVALUATING} if record.get("models") == [] else set[str]()
-        written = {name: value for name, value in record.items() if name not in idle}
-        copy.write_bytes(canonical_json({**written, "plugins": {}}))
+        copy.write_bytes(canonical_json({**record, "plugins": {}}))
         recipe = load_any_recipe(copy)
     run = wired(recipe, path.parent)
     stages = {step.stage.name: step.stage for step in run.steps}

@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.config.load import load_recipe
 from culturekit.core import roles
 from culturekit.core.digests import source_hash
 from culturekit.core.engines import LocalEngine
 from culturekit.core.schemas import SCORES
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER
+from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.run_recipe import run_recipe
 from culturekit.report.charts import diversity_chart
 from culturekit.report.headline import headline_lines
