@@ -203,9 +203,7 @@ class Finetune(StrictModel):
     strategy: Strategy = "c3"
     strategies: Annotated[
         tuple[Strategy, ...],
-        Field(
-            description="Strategies whose pairs train a model each, called NAME-STRATEGY. [`strategy` alone, as NAME]"
-        ),
+        Field(description="Strategies whose pairs train a model each, called NAME-STRATEGY. [only `strategy`]"),
     ] = ()
     learns: Annotated[Literal["lora", "full"], rules_of(TuningOptions, "learns")] = TuningOptions("").learns
     epochs: Annotated[float | None, rules_of(TuningOptions, "epochs")] = None

@@ -113,7 +113,7 @@ def test_each_strategy_trains_a_model_and_all_stand_side_by_side(tmp_path: Path)
     folder, model = tmp_path / "run", tiny(tmp_path, "sd")
     with LocalEngine(1) as engine:
         run_recipe(training(model, *stated), folder, engine=engine)
-        unknown = stored(tmp_path, VALUES, [])
+        unknown = stored(tmp_path / "unknown", VALUES, [])
         people = simulated_ratings_stage(folder / "to-rate-images", unknown, SimulatedPeople(scatter=0.6), seed=3)
         answers = built(people, tmp_path / "answers") / ANSWERS_FILE
         run_recipe(training(model, *stated, f"people.image_answers=[{answers}]"), folder, engine=engine)
