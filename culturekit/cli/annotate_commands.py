@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -14,12 +14,17 @@ from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one
 from culturekit.core.errors import UsageError
 
+if TYPE_CHECKING:
+    from culturekit.metrics.corrected.audit_sampling import Drawing
+
 ELSEWHERE = {
     "export": CommandAt(
         "culturekit.cli.export_command:export",
         "cube --images a/images.parquet --images b/images.parquet --prompts prompts/prompts.parquet --out to-rate",
     ),
     "aggregate": CommandAt("culturekit.people.stages:AGGREGATE"),
+    "coding-sheet": CommandAt("culturekit.recipes.inclusion.people:CODING_SHEET"),
+    "coded": CommandAt("culturekit.recipes.inclusion.people:CODED"),
 }
 
 annotate_app = typer.Typer(
@@ -66,6 +71,13 @@ def serve(
         Path | None,
         typer.Option(help="Known pictures, as for `annotate export`. [the references, where they say what they show]"),
     ] = None,
+    drawing: Annotated[
+        str | None,
+        typer.Option(
+            help="images, or batches: whole batches of 8 settle every kernel, with any number of prompts; each concept "
+            "gets 12 or more. [images]"
+        ),
+    ] = None,
     region: Annotated[
         str | None, typer.Option(help="Of a form for people of several regions: where those are who answer now.")
     ] = None,
@@ -92,26 +104,26 @@ def serve(
     from culturekit.report.report_stage import folders_of
 
     form = (run / PROJECT_FILE).is_file()
-    if form and (images, people, gold, intervals) != (None, None, None, False):
+    if form and (images, people, gold, drawing, intervals) != (None, None, None, None, False):
         raise UsageError("a form has its size already", where=str(run), hint="Give --region and --port alone.")
     if region is not None and not form:
         raise UsageError("audits are for people of any region", where=str(run), hint="Leave --region out.")
     hands = engine_for("local", workers=workers, folder=run)
     with progress_for(as_json=as_json) as progress, hands as engine:
         progress.stage("audit")
-        size = AuditSize(images, people, gold)
+        size = AuditSize(images, people, gold, cast("Drawing | None", drawing))
         opened = form_desk(run, region) if form else audit_desk(run, size, engine=engine, progress=progress)
         with opened as desk, FormServer(desk, port=port) as server:
             tell = partial(typer.echo, err=True)
             narrowing = Narrowing(folders_of(run), desk, engine, tell) if intervals else None
 
             def saved() -> None:
-                progress.tell(desk.together)
+                progress.tell("; ".join(filter(None, (desk.together, desk.pace))))
                 if narrowing is not None:
                     narrowing.heard()
 
             server.saved = saved
-            typer.echo(f"{desk.together}; each is kept in {desk.journal.path}. Ctrl-C ends.", err=True)
+            typer.echo(f"{desk.together}; each is kept in {desk.journal.path}. Ctrl-C ends.\n{desk.size}", err=True)
             if not form and not desk.tests_people:
                 tell("No known pictures are among them: nobody sees how often people are right. See --gold.")
             progress.stage("answers")

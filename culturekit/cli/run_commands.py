@@ -100,7 +100,7 @@ def run_all(
     from culturekit.recipes.run_recipe import run_recipe
 
     def finished(stage_run: "StageRun") -> None:
-        if not as_json:
+        if not as_json and stage_run.state != "reused":
             typer.echo(line_about(stage_run, width=NAME_WIDTH), err=True)
 
     hands = engine_for(engine, workers=workers, folder=workdir)
@@ -167,6 +167,7 @@ def plan(
 
     Nothing is sent, and without a pilot nothing is written.
     """
+    from culturekit.config.kinds import recipe_kind
     from culturekit.config.load import find_recipe, load_any_recipe
     from culturekit.core.engines import LocalEngine
     from culturekit.recipes.planning import pilot_models, plan_lines, plan_recipe
@@ -182,7 +183,7 @@ def plan(
     if as_json:
         print(json.dumps([step.as_data() for step in steps]))
         return
-    for line in plan_lines(steps):
+    for line in (*plan_lines(steps), *recipe_kind(wanted.recipe).plan(wanted)):
         print(line)
 
 

@@ -163,10 +163,10 @@ PROMPTS = declare(
     prompt_id str, text str, negative_text str?, benchmark str, kind str, concept str?, country str?,
     group str?, artifact_id str?, language str, template_id str
     """,
-    optional="pair_id str, activity str",
+    optional="pair_id str, activity str, meaning str",
 )
 """`pair_id` is shared by the prompts that ask for the same in several languages. `activity` is what the people of the
-picture do, in prompts of the kind `activity`."""
+picture do, in prompts of the kind `activity`; `meaning` what a word of a dialect stands for, such as `whip: a car`."""
 
 DIALECT_PAIRS = declare(
     "dialect_pairs",
@@ -474,9 +474,10 @@ AUDIT_SAMPLE = declare(
     "audit_sample",
     key="image_id",
     columns="image_id str, model str, concept str?, prompt_id str?, stratum str, chance f64",
+    optional="batch str?",
 )
 """Which images people should look at; `stratum` is the mapped label the draw was spread over, `chance` the
-probability with which each image was drawn."""
+probability with which each image was drawn. Where whole batches were drawn, `batch` names that of each image."""
 
 SCENE_ITEMS = declare(
     "scene_items",
