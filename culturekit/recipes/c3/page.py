@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import combinations
-from statistics import fmean
 from typing import Any
 
 import polars as pl
@@ -20,6 +19,7 @@ from culturekit.core.schemas import (
 )
 from culturekit.core.tables import read_table
 from culturekit.recipes.c3 import roles as folders
+from culturekit.recipes.c3.pairs import EVERY
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import RunFolders, listed
@@ -226,23 +226,23 @@ def _spaced(name: str) -> str:
 
 def _followed(run: RunFolders) -> Section | None:
     """Show how what strategies rank by follows people's ratings."""
-    table = _scores_of(run, folders.PEARSON, "params.strategy", "with.criterion", "method")
+    table = _scores_of(run, folders.PEARSON, "strategy", "with.criterion", "p")
     if table is None:
         return None
-    table = table.filter(metric="human_correlation", model="captions").rename(
-        {"params.strategy": "strategy", "with.criterion": "criterion"}
-    )
-    rows = []
+    rows, tests = [], []
     for name in dict.fromkeys(run.needed(folders.SELECTED, SELECTED)["strategy"]):
-        found = [row_of(table, strategy=name, criterion=criterion) for criterion in PAIR_CRITERIA]
-        cells = [Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"]) for row in found]
-        known = [row["value"] for row in found if row is not None and row["value"] is not None]
-        rows.append((Cell(NAMES.get(name, name)), *cells, number(fmean(known) if known else None)))
-    grid = Grid(
-        "Pearson correlation with people's ratings", ("ranked by", *map(_spaced, PAIR_CRITERIA), "all"), tuple(rows)
-    )
+        found = [row_of(table, strategy=name, **{"with.criterion": criterion}) for criterion in (*PAIR_CRITERIA, EVERY)]
+        head = Cell(NAMES.get(name, name))
+        rows.append((head, *(Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"])
+                             for row in found)))  # fmt: skip
+        tests.append((head, *(Cell("–") if row is None or row["p"] is None else Cell(f"{float(row['p']):.3f}")
+                              for row in found)))  # fmt: skip
+    columns = ("ranked by", *map(_spaced, PAIR_CRITERIA), EVERY)
     lead = "Over the pairs that people rated; the last column is the mean of the six, as in the paper."
-    return Section("pearson", "Do alignments follow people?", lead, (grid,))
+    return Section("pearson", "Do alignments follow people?", lead, (
+        Grid("Pearson correlation with people's ratings, with 95 % intervals", columns, tuple(rows)),
+        Grid("How often values dealt out at random follow people as closely (p)", columns, tuple(tests)),
+    ))  # fmt: skip
 
 
 def criteria(run: RunFolders) -> Section | None:

@@ -62,7 +62,13 @@ from culturekit.people.stages import ExportFiles, export_stage, rated_sample_sta
 from culturekit.people.tasks import Quotas
 from culturekit.recipes.c3 import roles as folders
 from culturekit.recipes.c3.page import C3_PAGE
-from culturekit.recipes.c3.pairs import captioned_images_stage, pair_items_stage, ranked_values_stage, worth_stage
+from culturekit.recipes.c3.pairs import (
+    captioned_images_stage,
+    followed_stage,
+    pair_items_stage,
+    ranked_values_stage,
+    worth_stage,
+)
 from culturekit.recipes.c3.roles import PAIRS
 from culturekit.recipes.c3.scores import C3Options, c3
 from culturekit.recipes.c3.world import (
@@ -79,7 +85,7 @@ from culturekit.scores.compare import ComparisonOptions, compare
 from culturekit.scores.faithfulness import questions
 from culturekit.scores.inputs import ValueTables, VectorFolder
 from culturekit.scores.judged import JudgedOptions, judged
-from culturekit.scores.meta import MetaOptions, meta
+from culturekit.scores.meta import MetaOptions
 from culturekit.scores.ratings import ratings
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -472,8 +478,7 @@ def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     run.add(worth_stage(selected, answers, truth), folders.WORTH)
     if answers is not None:
         ranked = run.add(ranked_values_stage(values, items, options), folders.RANKED)
-        pearson = MetaOptions(methods=("pearson",), people_only=True, resamples=people.resamples, seed=recipe.seed)
-        run.add(meta.stage(ValueTables([ranked]), answers, options=pearson), folders.PEARSON)
+        run.add(followed_stage(ranked, answers, resamples=people.resamples, seed=recipe.seed), folders.PEARSON)
 
 
 def _simulated_pairs(recipe: C3, run: Run, wanted: SimulatedPairs) -> tuple[Path, Path, Path]:
