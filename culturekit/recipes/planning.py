@@ -28,7 +28,7 @@ from culturekit.core.schemas import AUDITS, RECOGNITION
 from culturekit.core.stage import Ahead, Left, PlannedStage, Slot, Stage, ToPlan, input_records, key_of
 from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
-from culturekit.core.work import Engine, Progress
+from culturekit.core.work import Engine, Progress, Quiet
 from culturekit.generation.folder.folder_listing import list_folder
 from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.generation.stages.generate_stage import run_pilot
@@ -80,7 +80,9 @@ class AuditPlan:
     reached: bool
 
 
-def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tuple[list[AuditPlan], str, list[str]]:
+def audit_plan(
+    root: Path, wish: AuditWish, *, pilot: Path | None = None, progress: Progress = Quiet(),  # noqa: B008
+) -> tuple[list[AuditPlan], str, list[str]]:  # fmt: skip
     """Plan the audit of each model of a run; say what the plan takes to be known, and how a first audit is marked.
 
     Raises:
@@ -99,6 +101,7 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
     first = None if pilot is None else read_table(pilot, AUDITS)
     first, accuracy, source = (first, None, f"{FIRST}: {pilot}") if pilot else known_of(run, wish, weights)
     plans, marks = [], set[str]()
+    progress.begin(len(run.models), "models")
     for number, model in enumerate(run.models):
         rng = np.random.default_rng([wish.seed, number])
         forecast = audit_forecast(
@@ -114,6 +117,7 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
         hours = images * wish.people / wish.per_hour
         width = width_at(images)
         plans.append(AuditPlan(model, images, most, width, half, twice, hours, width <= wish.width))
+        progress.advance(1)
     return plans, source, [mark for mark in MARKS if mark in marks]
 
 

@@ -18,20 +18,22 @@ from culturekit.core.schemas import (
     SELECTED,
 )
 from culturekit.core.tables import read_table
+from culturekit.people.stages import read_project
 from culturekit.recipes.c3 import roles as folders
 from culturekit.recipes.c3.pairs import EVERY
+from culturekit.report.gallery import Gallery, values_of
+from culturekit.report.headline import sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
-from culturekit.report.run_folders import RunFolders, listed
+from culturekit.report.run_folders import RunFolders
 from culturekit.report.sections import (
     Cell,
     Grid,
     Section,
     SectionPage,
-    leaders,
+    drawn,
     looked_up,
     number,
-    ranked,
     row_of,
     section_page,
     with_params,
@@ -54,14 +56,15 @@ NAMES = {
 }
 ALIGNMENTS = {"c3": "A", "c3_image": "A_IT", "c3_object": "A_OT"}
 METRIC, RATING, RELEVANCE, ABOVE = "vqascore", "rating_mean", "relevance", 3
-EXAMPLES, STEPS = 8, (1, 2, 3, 4, 5)
+EXAMPLES, WORST, STEPS = 8, 2, (1, 2, 3, 4, 5)
 
 
 def _c3_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
     culture = run.needed(folders.CAPTIONS, CAPTIONS)["culture"][0]
-    found = [models(run), learnt(run), _benchmark(run), strategies(run), _followed(run), criteria(run), _histogram(run),
-             _expansion(run), _exported(run)]  # fmt: skip
+    shown = Gallery(run)
+    found = [models(run), learnt(run), _benchmark(run), _difficulty(run, shown), strategies(run), _followed(run),
+             criteria(run), _histogram(run), _asked(run), _expansion(run), _exported(run)]  # fmt: skip
     caveats = not_put_right(run, folders.JUDGED, {"": "Corrections"})
     return section_page(run, TITLE, (f"{culture} captions",), verdict(run), caveats, found, STATED)
 
@@ -79,25 +82,28 @@ def _truth_of(run: RunFolders) -> pl.DataFrame | None:
 
 def verdict(run: RunFolders) -> Iterator[str]:
     """Say who comes first as judged, as corrected and in truth, and which strategy keeps the best pairs."""
-    corrected, models = _scores_of(run, folders.JUDGED, "labels"), tuple(run.models)
-    naive, of_judged = leaders(corrected, "judged", models, METRIC)
-    right, of_corrected = leaders(corrected, "corrected", models, METRIC)
-    if min(of_judged, of_corrected) < len(models):
-        yield f"People did not put right {len(models) - of_corrected} of {len(models)} models."
-    else:
-        true, of_true = leaders(_truth_of(run), "truth", models, METRIC)
-        yield f"{ranked('The judge alone ranks', naive)}; {ranked('put right by people, it ranks', right)}."
-        if of_true:
-            yield f"{ranked('In truth VQAScore ranks', true)}."
+    corrected, alone = _scores_of(run, folders.JUDGED, "labels"), _scores_of(run, roles.FAITHFULNESS)
+    everywhere = dict.fromkeys(("country", "concept", "group")) | {"metric": METRIC}
+    sources: list[tuple[str, pl.DataFrame | None, dict[str, str]]] = [
+        ("the corrected scores", corrected, {"labels": "corrected"}), ("the judge alone", alone, {}),
+        ("the truth", _truth_of(run), {"labels": "truth"}),
+    ]  # fmt: skip
+    words = ("comes first in VQAScore", "ahead of")
+    found = [standing(table, run.models, by, words, {**everywhere, **where}) for by, table, where in sources]
+    yield from sentences_on(found)
+    if not found[0].order:
+        yield "Nobody has put the judge right: what it says of the models stands as it is."
     worth = _scores_of(run, folders.WORTH, "criterion", "labels")
     if worth is None:
         return
-    strategies = worth["model"].unique(maintain_order=True).to_list()
-    for labels, who in (("people", "By people's ratings"), ("truth", "In truth")):
-        first, _ = leaders(worth.filter(criterion=RELEVANCE), labels, strategies, RATING)
-        if first:
-            named, overlap = listed([NAMES.get(name, name) for name in first]), len(first) > 1
-            yield f"{who} the pairs kept by {named} fit best{': their intervals overlap' if overlap else ''}."
+    named = worth.with_columns(pl.col("model").replace(NAMES))
+    strategies = named["model"].unique(maintain_order=True).to_list()
+    fit = ("keeps the pairs that fit best", "better than")
+    place = {"metric": RATING, "criterion": RELEVANCE, "country": None, "group": None}
+    yield from sentences_on([
+        standing(named, strategies, by, fit, {**place, "labels": labels})
+        for labels, by in (("people", "people's ratings"), ("truth", "the truth"))
+    ])  # fmt: skip
 
 
 def models(run: RunFolders) -> Section:
@@ -117,9 +123,23 @@ def models(run: RunFolders) -> Section:
     return Section(
         "models", "What is shown, as judged, as corrected, as true",
         "VQAScore is how probable a judge finds it that an image shows its caption; people say how many of the things "
-        "it names are there. A is the sum of A_IT (image and caption) and A_OT (objects in the image and caption).",
+        "it names are there. A is the sum of A_IT (image and caption) and A_OT (objects in the image and caption). "
+        f"{_seen_by(run)}",
         (Grid("Scores over all captions, with 95 % intervals", columns, tuple(rows)),),
     )  # fmt: skip
+
+
+def _seen_by(run: RunFolders) -> str:
+    """Say who lists objects in place of the paper's GRiT, and what vectors the alignments compare."""
+    listed, variant = run.manifest(folders.OBJECTS, run.models[0]).options, "image-target"
+    vectors = run.manifest(folders.VECTORS, run.models[0], variant)
+    who = f"the detector {listed['detector']}" if "detector" in listed else "a vision model that is asked"
+    compared = (
+        "single tokens, as in the paper's equations"
+        if vectors.options.get("give", "text") == "tokens"
+        else "one vector of each caption, as the authors' code has it, so that each maximum is of one cosine"
+    )
+    return f"In place of the paper's GRiT, {who} lists the objects. Alignments compare {compared}."
 
 
 def learnt(run: RunFolders) -> Section | None:
@@ -199,6 +219,32 @@ def _benchmark(run: RunFolders) -> Section:
     return Section("captions", "The captions", "The more words and objects, the harder to draw.", grids)
 
 
+def _difficulty(run: RunFolders, shown: Gallery) -> Section | None:
+    """Show how hard each category of error is, and what models draw worst of it."""
+    table = _scores_of(run, roles.FAITHFULNESS)
+    categories = [] if table is None else sorted(set(table.filter(metric=METRIC)["concept"].drop_nulls()))
+    if table is None or not categories:
+        return None
+    rows = tuple(
+        (Cell(name), *(looked_up(table, metric=METRIC, model=model, concept=name, country=None, group=None)
+                       for model in run.models))
+        for name in categories
+    )  # fmt: skip
+    values = values_of(run, roles.FAITHFULNESS, {"metric": METRIC})
+    worst = [(f"{model}, {name}", _lowest(values.filter(model=model, concept=name)))
+             for model in run.models for name in categories]  # fmt: skip
+    scores = Grid("VQAScore as judged, by category of error, with 95 % intervals", ("category", *run.models), rows)
+    strips = shown.strip("Drawn worst, as judged: the caption stands with each picture", worst)
+    return Section("difficulty", "Which captions are hard?", "The lower, the harder; captions without a category are "
+                   "called other.", (drawn(scores, "dots", METRIC),), strips=strips)  # fmt: skip
+
+
+def _lowest(values: pl.DataFrame) -> list[tuple[str, list[str]]]:
+    """Choose the images that score lowest."""
+    there = values.drop_nulls("value").sort("value", "item").head(WORST)
+    return [(item, [f"{value:.2f}"]) for item, value in there.select("item", "value").iter_rows()]
+
+
 def strategies(run: RunFolders) -> Section | None:
     """Show what the pairs that each strategy keeps are worth: as people rate them, and in truth."""
     worth = _scores_of(run, folders.WORTH, "criterion", "labels")
@@ -270,15 +316,31 @@ def _histogram(run: RunFolders) -> Section | None:
     about = read_table(run.table(folders.IMPORTED, folders.OF_MODELS, file="rated_items.parquet"), RATED_ITEMS)
     answers = careful_answers(read_table(path, ANNOTATIONS)).drop_nulls("value")
     rated = answers.join(about.select("item_id", "model"), on="item_id")
-    rows = []
+    rows, most = [], []
     for model in run.models:
         ratings = rated.filter(model=model)["value"]
         shares = [int((ratings == step).sum()) / max(1, len(ratings)) for step in STEPS]
         above = sum(share for step, share in zip(STEPS, shares, strict=True) if step >= ABOVE)
-        rows.append((Cell(model), *(Cell(f"{share:.1%}", "", share) for share in (*shares, above))))
-    columns = ("model", *map(str, STEPS), f"{ABOVE} and more")
+        rows.append((Cell(model), *(Cell(f"{share:.1%}", "", None, (share, None, None)) for share in shares)))
+        most.append((Cell(model), Cell(f"{above:.1%}")))
+    ratings = drawn(Grid("Ratings of images", ("model", *map(str, STEPS)), tuple(rows)), "bars", "rating")
     return Section("histogram", "How people rated", "Shares of all ratings, over all criteria.",
-                   (Grid("Ratings of images", columns, tuple(rows)),))  # fmt: skip
+                   (ratings, Grid(f"Ratings of {ABOVE} and more", ("model", "share"), tuple(most))))  # fmt: skip
+
+
+def _asked(run: RunFolders) -> Section | None:
+    """Write out what people were asked, and what each step means."""
+    grids = []
+    for what, of in ((folders.OF_MODELS, "images"), (folders.PAIRS, "translated captions")):
+        if not run.has(folders.FORMS, what):
+            continue
+        asked = [one for one in read_project(run.folder(folders.FORMS, what))[1].criteria if one.levels]
+        steps = sorted({one.low + number for one in asked for number in range(len(one.levels)) if one.low is not None})
+        rows = tuple((Cell(str(step)), *(Cell(one.levels[step - (one.low or 0)]) for one in asked))
+                     for step in reversed(steps))  # fmt: skip
+        if rows:
+            grids.append(Grid(f"Of {of}", ("rating", *(_spaced(one.name) for one in asked)), rows))
+    return Section("asked", "What each rating means", "As the forms say it.", tuple(grids)) if grids else None
 
 
 def _expansion(run: RunFolders) -> Section | None:
@@ -318,4 +380,4 @@ def _exported(run: RunFolders) -> Section | None:
     return Section("exports", "What goes out", "With the licence and the source of each pair.", (grid,))
 
 
-C3_PAGE = SectionReport("caption-report", 8, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))
+C3_PAGE = SectionReport("caption-report", 9, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))

@@ -54,7 +54,9 @@ def test_each_criterion_is_scipys_and_all_is_their_mean(tables: tuple[pl.DataFra
 
 
 def test_few_pairs_have_no_interval_and_none_that_vary_no_p(tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:
-    values, means = (table.filter(pl.col(name) < "pair 05") for table, name in zip(tables, ("item", "item_id"), strict=True))
+    values, means = (
+        table.filter(pl.col(name) < "pair 05") for table, name in zip(tables, ("item", "item_id"), strict=True)
+    )
     answer = followed_by(values.with_columns(value=pl.lit(1.0)), means, resamples=99, seed=1).scores
     assert set(answer["ci_low"]) == {None}
     assert {json.loads(text)["p"] for text in answer["params"]} == {None}
