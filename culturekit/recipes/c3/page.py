@@ -1,6 +1,6 @@
 """The page of a `c3` run: every table of the paper as a section; scores are looked up."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -123,7 +123,7 @@ def models(run: RunFolders) -> Section:
     return Section(
         "models", "What is shown, as judged, as corrected, as true",
         "VQAScore is how probable a judge finds it that an image shows its caption; people say how many of the things "
-        "it names are there. A is the sum of A_IT (image and caption) and A_OT (objects in the image and caption). "
+        "it names are there. A is A_IT (image and caption) plus A_OT (objects in the image and caption). "
         f"{_seen_by(run)}",
         (Grid("Scores over all captions, with 95 % intervals", columns, tuple(rows)),),
     )  # fmt: skip
@@ -133,13 +133,10 @@ def _seen_by(run: RunFolders) -> str:
     """Say who lists objects in place of the paper's GRiT, and what vectors the alignments compare."""
     listed, variant = run.manifest(folders.OBJECTS, run.models[0]).options, "image-target"
     vectors = run.manifest(folders.VECTORS, run.models[0], variant)
-    who = f"the detector {listed['detector']}" if "detector" in listed else "a vision model that is asked"
-    compared = (
-        "single tokens, as in the paper's equations"
-        if vectors.options.get("give", "text") == "tokens"
-        else "one vector of each caption, as the authors' code has it, so that each maximum is of one cosine"
-    )
-    return f"In place of the paper's GRiT, {who} lists the objects. Alignments compare {compared}."
+    who = f"the detector {listed['detector']}" if "detector" in listed else "a vision model"
+    compared = ("Single tokens are compared, as in the equations" if vectors.options.get("give") == "tokens"
+                else "One vector of a caption is compared, as in the authors' code")  # fmt: skip
+    return f"In place of GRiT, {who} lists objects. {compared}."
 
 
 def learnt(run: RunFolders) -> Section | None:
@@ -221,22 +218,26 @@ def _benchmark(run: RunFolders) -> Section:
 
 def _difficulty(run: RunFolders, shown: Gallery) -> Section | None:
     """Show how hard each category of error is, and what models draw worst of it."""
-    table = _scores_of(run, roles.FAITHFULNESS)
-    categories = [] if table is None else sorted(set(table.filter(metric=METRIC)["concept"].drop_nulls()))
+    table = _scores_of(run, folders.DIFFICULTY, "category")
+    categories = [] if table is None else sorted(set(table["category"]))
     if table is None or not categories:
         return None
-    rows = tuple(
-        (Cell(name), *(looked_up(table, metric=METRIC, model=model, concept=name, country=None, group=None)
-                       for model in run.models))
-        for name in categories
+    grids = tuple(
+        drawn(Grid(what, ("category", *run.models), tuple(
+            (Cell(name), *(looked_up(table, metric=metric, model=model, category=name) for model in run.models))
+            for name in categories
+        )), "dots", axis)
+        for metric, what, axis in ((METRIC, "VQAScore as judged", METRIC),
+                                   (RATING, "Mean rating by people over all criteria", "rating"))
+        if metric in set(table["metric"])
     )  # fmt: skip
-    values = values_of(run, roles.FAITHFULNESS, {"metric": METRIC})
-    worst = [(f"{model}, {name}", _lowest(values.filter(model=model, concept=name)))
+    values = values_of(run, folders.DIFFICULTY, {"metric": METRIC})
+    named = values.with_columns(category=pl.col("params").str.json_path_match("$.category"))
+    worst = [(f"{model}, {name}", _lowest(named.filter(model=model, category=name)))
              for model in run.models for name in categories]  # fmt: skip
-    scores = Grid("VQAScore as judged, by category of error, with 95 % intervals", ("category", *run.models), rows)
     strips = shown.strip("Drawn worst, as judged: the caption stands with each picture", worst)
-    return Section("difficulty", "Which captions are hard?", "The lower, the harder; captions without a category are "
-                   "called other.", (drawn(scores, "dots", METRIC),), strips=strips)  # fmt: skip
+    lead = "By category of error; captions without one, such as COCO's, are called other. The lower, the harder."
+    return Section("difficulty", "Which captions are hard?", lead, grids, strips=strips)
 
 
 def _lowest(values: pl.DataFrame) -> list[tuple[str, list[str]]]:
@@ -281,14 +282,20 @@ def _followed(run: RunFolders) -> Section | None:
         head = Cell(NAMES.get(name, name))
         rows.append((head, *(Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"])
                              for row in found)))  # fmt: skip
-        tests.append((head, *(Cell("–") if row is None or row["p"] is None else Cell(f"{float(row['p']):.3f}")
-                              for row in found)))  # fmt: skip
+        tests.append((head, *map(_p_value, found)))
     columns = ("ranked by", *map(_spaced, PAIR_CRITERIA), EVERY)
     lead = "Over the pairs that people rated; the last column is the mean of the six, as in the paper."
     return Section("pearson", "Do alignments follow people?", lead, (
         Grid("Pearson correlation with people's ratings, with 95 % intervals", columns, tuple(rows)),
         Grid("How often values dealt out at random follow people as closely (p)", columns, tuple(tests)),
     ))  # fmt: skip
+
+
+def _p_value(row: Mapping[str, Any] | None) -> Cell:
+    """Write the p value of a score."""
+    if row is None or row["p"] is None:
+        return Cell("–")
+    return Cell("< 0.001" if (p := float(row["p"])) < 0.001 else f"{p:.3f}")
 
 
 def criteria(run: RunFolders) -> Section | None:

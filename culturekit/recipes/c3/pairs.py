@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from culturekit.builders.captions.pairs import PAIRS_PER_SHARD, SelectOptions, firsts_in, terms_between, valued
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored
+from culturekit.core.inputs import roles
 from culturekit.core.schemas import (
     ANNOTATIONS,
     CAPTIONS,
@@ -36,7 +37,7 @@ from culturekit.scores.score_rows import Scored, scored, statistic_row, value_ro
 
 RATING, BENCHMARK = "rating_mean", "c3"
 PEOPLE = "people"
-EVERY = "all"
+EVERY, HARD = "all", ("vqascore", RATING)
 KEYS = ("model", "metric", "criterion", "labels")
 
 
@@ -190,12 +191,28 @@ def worth_of(selected: pl.DataFrame, answers: pl.DataFrame | None, truth: pl.Dat
     return means_of(every.with_columns(metric=pl.lit(RATING), prompt_id=pl.lit(None, pl.String)))
 
 
+def difficulty_stage(prompts: Path, values: Sequence[Path]) -> Stage:
+    """Average the judge's scores, and people's ratings over all criteria, by category of error."""
+
+    def run(work: Work) -> Outcome:
+        categories = read_table(prompts, PROMPTS).select("prompt_id", category="concept").drop_nulls()
+        every = pl.concat([read_table(path, VALUES) for path in values]).filter(pl.col("metric").is_in(HARD))
+        of_image = (
+            every.drop_nulls("value")
+            .group_by("model", "metric", "item", "prompt_id")
+            .agg(pl.col("value").sort().mean())
+        )
+        return write_scored(work, means_of(of_image.join(categories, on="prompt_id"), ("model", "metric", "category")))
+
+    return Stage("difficulty", "c3-difficulty", 1, run, {"prompts": prompts, **roles("values", list(values))})
+
+
 def means_of(values: pl.DataFrame, keys: Sequence[str] = KEYS) -> Scored:
-    """Average values by model, metric, criterion and labels; the values stand beside the scores."""
+    """Average values by model, metric and what else there is; the values stand beside the scores."""
     rows, below = [], []
     for part in values.sort(*keys, "item").partition_by(keys, maintain_order=True):
         about = part.row(0, named=True)
-        params = {"criterion": about["criterion"], "labels": about["labels"]}
+        params = {name: about[name] for name in keys if name not in {"model", "metric"}}
         where = Place(about["metric"], about["model"], BENCHMARK)
         row, values_of_row = mean_rows(part, where, params, confidence=CONFIDENCE)
         rows.append(row)

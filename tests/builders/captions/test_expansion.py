@@ -178,6 +178,8 @@ def test_a_culture_that_cannot_be_meant_is_refused(
 
 
 def test_seeds_may_be_typed_as_a_paper_prints_them(tmp_path: Path) -> None:
+    import yaml
+
     value = yaml.safe_load(CHINESE.read_text(encoding="utf-8"))
     value["seeds"] = [*SEEDS, "Fishermen mend nets on a quay before dawn"]
     path = tmp_path / "culture.yaml"
