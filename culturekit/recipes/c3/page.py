@@ -1,8 +1,7 @@
 """The page of a `c3` run: every table of the paper as a section; scores are looked up."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
-from statistics import fmean
 from typing import Any
 
 import polars as pl
@@ -19,7 +18,10 @@ from culturekit.core.schemas import (
     SELECTED,
 )
 from culturekit.core.tables import read_table
+from culturekit.people.stages import read_project
 from culturekit.recipes.c3 import roles as folders
+from culturekit.recipes.c3.pairs import EVERY
+from culturekit.report.gallery import Gallery, values_of
 from culturekit.report.headline import sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
@@ -29,6 +31,7 @@ from culturekit.report.sections import (
     Grid,
     Section,
     SectionPage,
+    drawn,
     looked_up,
     number,
     row_of,
@@ -53,14 +56,15 @@ NAMES = {
 }
 ALIGNMENTS = {"c3": "A", "c3_image": "A_IT", "c3_object": "A_OT"}
 METRIC, RATING, RELEVANCE, ABOVE = "vqascore", "rating_mean", "relevance", 3
-EXAMPLES, STEPS = 8, (1, 2, 3, 4, 5)
+EXAMPLES, WORST, STEPS = 8, 2, (1, 2, 3, 4, 5)
 
 
 def _c3_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
     culture = run.needed(folders.CAPTIONS, CAPTIONS)["culture"][0]
-    found = [models(run), learnt(run), _benchmark(run), strategies(run), _followed(run), criteria(run), _histogram(run),
-             _expansion(run), _exported(run)]  # fmt: skip
+    shown = Gallery(run)
+    found = [models(run), learnt(run), _benchmark(run), _difficulty(run, shown), strategies(run), _followed(run),
+             criteria(run), _histogram(run), _asked(run), _expansion(run), _exported(run)]  # fmt: skip
     caveats = not_put_right(run, folders.JUDGED, {"": "Corrections"})
     return section_page(run, TITLE, (f"{culture} captions",), verdict(run), caveats, found, STATED)
 
@@ -119,9 +123,20 @@ def models(run: RunFolders) -> Section:
     return Section(
         "models", "What is shown, as judged, as corrected, as true",
         "VQAScore is how probable a judge finds it that an image shows its caption; people say how many of the things "
-        "it names are there. A is the sum of A_IT (image and caption) and A_OT (objects in the image and caption).",
+        "it names are there. A is A_IT (image and caption) plus A_OT (objects in the image and caption). "
+        f"{_seen_by(run)}",
         (Grid("Scores over all captions, with 95 % intervals", columns, tuple(rows)),),
     )  # fmt: skip
+
+
+def _seen_by(run: RunFolders) -> str:
+    """Say who lists objects in place of the paper's GRiT, and what vectors the alignments compare."""
+    listed, variant = run.manifest(folders.OBJECTS, run.models[0]).options, "image-target"
+    vectors = run.manifest(folders.VECTORS, run.models[0], variant)
+    who = f"the detector {listed['detector']}" if "detector" in listed else "a vision model"
+    compared = ("Single tokens are compared, as in the equations" if vectors.options.get("give") == "tokens"
+                else "One vector of a caption is compared, as in the authors' code")  # fmt: skip
+    return f"In place of GRiT, {who} lists objects. {compared}."
 
 
 def learnt(run: RunFolders) -> Section | None:
@@ -201,6 +216,36 @@ def _benchmark(run: RunFolders) -> Section:
     return Section("captions", "The captions", "The more words and objects, the harder to draw.", grids)
 
 
+def _difficulty(run: RunFolders, shown: Gallery) -> Section | None:
+    """Show how hard each category of error is, and what models draw worst of it."""
+    table = _scores_of(run, folders.DIFFICULTY, "category")
+    categories = [] if table is None else sorted(set(table["category"]))
+    if table is None or not categories:
+        return None
+    grids = tuple(
+        drawn(Grid(what, ("category", *run.models), tuple(
+            (Cell(name), *(looked_up(table, metric=metric, model=model, category=name) for model in run.models))
+            for name in categories
+        )), "dots", axis)
+        for metric, what, axis in ((METRIC, "VQAScore as judged", METRIC),
+                                   (RATING, "Mean rating by people over all criteria", "rating"))
+        if metric in set(table["metric"])
+    )  # fmt: skip
+    values = values_of(run, folders.DIFFICULTY, {"metric": METRIC})
+    named = values.with_columns(category=pl.col("params").str.json_path_match("$.category"))
+    worst = [(f"{model}, {name}", _lowest(named.filter(model=model, category=name)))
+             for model in run.models for name in categories]  # fmt: skip
+    strips = shown.strip("Drawn worst, as judged: the caption stands with each picture", worst)
+    lead = "By category of error; captions without one, such as COCO's, are called other. The lower, the harder."
+    return Section("difficulty", "Which captions are hard?", lead, grids, strips=strips)
+
+
+def _lowest(values: pl.DataFrame) -> list[tuple[str, list[str]]]:
+    """Choose the images that score lowest."""
+    there = values.drop_nulls("value").sort("value", "item").head(WORST)
+    return [(item, [f"{value:.2f}"]) for item, value in there.select("item", "value").iter_rows()]
+
+
 def strategies(run: RunFolders) -> Section | None:
     """Show what the pairs that each strategy keeps are worth: as people rate them, and in truth."""
     worth = _scores_of(run, folders.WORTH, "criterion", "labels")
@@ -228,23 +273,29 @@ def _spaced(name: str) -> str:
 
 def _followed(run: RunFolders) -> Section | None:
     """Show how what strategies rank by follows people's ratings."""
-    table = _scores_of(run, folders.PEARSON, "params.strategy", "with.criterion", "method")
+    table = _scores_of(run, folders.PEARSON, "strategy", "with.criterion", "p")
     if table is None:
         return None
-    table = table.filter(metric="human_correlation", model="captions").rename(
-        {"params.strategy": "strategy", "with.criterion": "criterion"}
-    )
-    rows = []
+    rows, tests = [], []
     for name in dict.fromkeys(run.needed(folders.SELECTED, SELECTED)["strategy"]):
-        found = [row_of(table, strategy=name, criterion=criterion) for criterion in PAIR_CRITERIA]
-        cells = [Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"]) for row in found]
-        known = [row["value"] for row in found if row is not None and row["value"] is not None]
-        rows.append((Cell(NAMES.get(name, name)), *cells, number(fmean(known) if known else None)))
-    grid = Grid(
-        "Pearson correlation with people's ratings", ("ranked by", *map(_spaced, PAIR_CRITERIA), "all"), tuple(rows)
-    )
+        found = [row_of(table, strategy=name, **{"with.criterion": criterion}) for criterion in (*PAIR_CRITERIA, EVERY)]
+        head = Cell(NAMES.get(name, name))
+        rows.append((head, *(Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"])
+                             for row in found)))  # fmt: skip
+        tests.append((head, *map(_p_value, found)))
+    columns = ("ranked by", *map(_spaced, PAIR_CRITERIA), EVERY)
     lead = "Over the pairs that people rated; the last column is the mean of the six, as in the paper."
-    return Section("pearson", "Do alignments follow people?", lead, (grid,))
+    return Section("pearson", "Do alignments follow people?", lead, (
+        Grid("Pearson correlation with people's ratings, with 95 % intervals", columns, tuple(rows)),
+        Grid("How often values dealt out at random follow people as closely (p)", columns, tuple(tests)),
+    ))  # fmt: skip
+
+
+def _p_value(row: Mapping[str, Any] | None) -> Cell:
+    """Write the p value of a score."""
+    if row is None or row["p"] is None:
+        return Cell("–")
+    return Cell("< 0.001" if (p := float(row["p"])) < 0.001 else f"{p:.3f}")
 
 
 def criteria(run: RunFolders) -> Section | None:
@@ -272,15 +323,31 @@ def _histogram(run: RunFolders) -> Section | None:
     about = read_table(run.table(folders.IMPORTED, folders.OF_MODELS, file="rated_items.parquet"), RATED_ITEMS)
     answers = careful_answers(read_table(path, ANNOTATIONS)).drop_nulls("value")
     rated = answers.join(about.select("item_id", "model"), on="item_id")
-    rows = []
+    rows, most = [], []
     for model in run.models:
         ratings = rated.filter(model=model)["value"]
         shares = [int((ratings == step).sum()) / max(1, len(ratings)) for step in STEPS]
         above = sum(share for step, share in zip(STEPS, shares, strict=True) if step >= ABOVE)
-        rows.append((Cell(model), *(Cell(f"{share:.1%}", "", share) for share in (*shares, above))))
-    columns = ("model", *map(str, STEPS), f"{ABOVE} and more")
+        rows.append((Cell(model), *(Cell(f"{share:.1%}", "", None, (share, None, None)) for share in shares)))
+        most.append((Cell(model), Cell(f"{above:.1%}")))
+    ratings = drawn(Grid("Ratings of images", ("model", *map(str, STEPS)), tuple(rows)), "bars", "rating")
     return Section("histogram", "How people rated", "Shares of all ratings, over all criteria.",
-                   (Grid("Ratings of images", columns, tuple(rows)),))  # fmt: skip
+                   (ratings, Grid(f"Ratings of {ABOVE} and more", ("model", "share"), tuple(most))))  # fmt: skip
+
+
+def _asked(run: RunFolders) -> Section | None:
+    """Write out what people were asked, and what each step means."""
+    grids = []
+    for what, of in ((folders.OF_MODELS, "images"), (folders.PAIRS, "translated captions")):
+        if not run.has(folders.FORMS, what):
+            continue
+        asked = [one for one in read_project(run.folder(folders.FORMS, what))[1].criteria if one.levels]
+        steps = sorted({one.low + number for one in asked for number in range(len(one.levels)) if one.low is not None})
+        rows = tuple((Cell(str(step)), *(Cell(one.levels[step - (one.low or 0)]) for one in asked))
+                     for step in reversed(steps))  # fmt: skip
+        if rows:
+            grids.append(Grid(f"Of {of}", ("rating", *(_spaced(one.name) for one in asked)), rows))
+    return Section("asked", "What each rating means", "As the forms say it.", tuple(grids)) if grids else None
 
 
 def _expansion(run: RunFolders) -> Section | None:
@@ -320,4 +387,4 @@ def _exported(run: RunFolders) -> Section | None:
     return Section("exports", "What goes out", "With the licence and the source of each pair.", (grid,))
 
 
-C3_PAGE = SectionReport("caption-report", 8, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))
+C3_PAGE = SectionReport("caption-report", 9, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))

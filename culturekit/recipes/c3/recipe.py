@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
@@ -62,7 +62,14 @@ from culturekit.people.stages import ExportFiles, export_stage, rated_sample_sta
 from culturekit.people.tasks import Quotas
 from culturekit.recipes.c3 import roles as folders
 from culturekit.recipes.c3.page import C3_PAGE
-from culturekit.recipes.c3.pairs import captioned_images_stage, pair_items_stage, ranked_values_stage, worth_stage
+from culturekit.recipes.c3.pairs import (
+    captioned_images_stage,
+    difficulty_stage,
+    followed_stage,
+    pair_items_stage,
+    ranked_values_stage,
+    worth_stage,
+)
 from culturekit.recipes.c3.roles import PAIRS
 from culturekit.recipes.c3.scores import C3Options, c3
 from culturekit.recipes.c3.world import (
@@ -79,9 +86,10 @@ from culturekit.scores.compare import ComparisonOptions, compare
 from culturekit.scores.faithfulness import questions
 from culturekit.scores.inputs import ValueTables, VectorFolder
 from culturekit.scores.judged import JudgedOptions, judged
-from culturekit.scores.meta import MetaOptions, meta
+from culturekit.scores.meta import MetaOptions
 from culturekit.scores.ratings import ratings
 
+_Given: TypeAlias = Literal["text", "tokens", "mean"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 EVERY: tuple[Strategy, ...] = ("random", "labse", "clip", "objects", "no-objects", "c3")
@@ -141,6 +149,9 @@ class Encoders(StrictModel):
 
     text: EncoderSpec
     image: EncoderSpec
+    tokens: Annotated[
+        bool, Field(description="Compare single tokens of captions, as the equations do, not a vector of each caption.")
+    ] = False
 
 
 class SimulatedPairs(StrictModel):
@@ -347,11 +358,12 @@ def wire(recipe: C3, run: Run) -> None:
     if recipe.truthful:
         run.add(image_truth_stage(list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)), folders.TRUTH)
     rated = recipe.people is not None and _wire_ratings(recipe, run, recipe.people)
+    judged_and_rated = [run.values_of(roles.FAITHFULNESS), *([run.values_of(folders.RATINGS)] if rated else [])]
+    run.add(difficulty_stage(run.table(roles.PROMPTS), judged_and_rated), folders.DIFFICULTY)
     if recipe.finetune is not None:
         many = recipe.captions.sample >= FEWEST_PROMPTS
         how = ComparisonOptions(target="population" if many else "these", seed=recipe.seed)
-        compared = [run.values_of(roles.FAITHFULNESS), *([run.values_of(folders.RATINGS)] if rated else [])]
-        run.add(compare.stage(ValueTables(compared), options=how), folders.COMPARED)
+        run.add(compare.stage(ValueTables(judged_and_rated), options=how), folders.COMPARED)
     add_sections_report(run, C3_PAGE)
 
 
@@ -409,17 +421,20 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
     objects = run.add(objects_stage(*_seen_by(recipe, run, name, images)), folders.OBJECTS, name)
     texts, pictures = recipe.encoders.text, recipe.encoders.image
 
-    def embedded(variant: str, source: EmbedSource, encoder: str) -> VectorFolder:
-        return VectorFolder(run.add(embed_stage(source, EmbedOptions(encoder)), folders.VECTORS, name, variant))
+    give: _Given = "tokens" if recipe.encoders.tokens else "text"
+    whole: _Given = "mean" if recipe.encoders.tokens else "text"
+
+    def embedded(variant: str, source: EmbedSource, encoder: str, give: _Given = "text") -> VectorFolder:
+        return VectorFolder(run.add(embed_stage(source, EmbedOptions(encoder, give)), folders.VECTORS, name, variant))
 
     translated = EmbedSource(texts=(captions,))
     original = EmbedSource(texts=(captions,), columns=TextColumns("id", source))
     scoring = c3.stage(
-        source=embedded("source", original, texts) if source else None,
-        target=embedded("target", translated, texts),
-        objects=embedded("objects", EmbedSource(texts=(objects,), required=False), texts),
+        source=embedded("source", original, texts, give) if source else None,
+        target=embedded("target", translated, texts, give),
+        objects=embedded("objects", EmbedSource(texts=(objects,), required=False), texts, whole),
         image=embedded("image", EmbedSource(images=images), pictures),
-        image_target=embedded("image-target", translated, pictures),
+        image_target=embedded("image-target", translated, pictures, give),
         options=C3Options(model="captions" if name == PAIRS else name),
     )
     plan = works(lambda: recipe.images_of(name), "pairs") if name == PAIRS else None
@@ -472,8 +487,7 @@ def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     run.add(worth_stage(selected, answers, truth), folders.WORTH)
     if answers is not None:
         ranked = run.add(ranked_values_stage(values, items, options), folders.RANKED)
-        pearson = MetaOptions(methods=("pearson",), people_only=True, resamples=people.resamples, seed=recipe.seed)
-        run.add(meta.stage(ValueTables([ranked]), answers, options=pearson), folders.PEARSON)
+        run.add(followed_stage(ranked, answers, resamples=people.resamples, seed=recipe.seed), folders.PEARSON)
 
 
 def _simulated_pairs(recipe: C3, run: Run, wanted: SimulatedPairs) -> tuple[Path, Path, Path]:

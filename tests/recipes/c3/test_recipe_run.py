@@ -32,7 +32,8 @@ def test_every_stage_is_built_and_then_reused(finished: Path, tmp_path: Path) ->
 
 def test_the_report_has_a_section_for_every_table_of_the_paper(finished: Path) -> None:
     page = (finished / "report/report.html").read_text(encoding="utf-8")
-    for anchor in ("models", "captions", "strategies", "pearson", "criteria", "histogram", "expansion", "exports"):
+    for anchor in ("models", "captions", "difficulty", "strategies", "pearson", "criteria", "histogram",
+                   "asked", "expansion", "exports"):  # fmt: skip
         assert f'id="{anchor}"' in page
     assert "CC0-1.0" in page
     assert report_of(finished).kind == "caption-report"
