@@ -61,7 +61,7 @@ EXAMPLES, WORST, STEPS = 8, 2, (1, 2, 3, 4, 5)
 
 def _c3_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
-    culture = run.needed(folders.CAPTIONS, CAPTIONS)["culture"][0]
+    culture = run.needed(folders.CAPTIONS, CAPTIONS)["culture"][0] or "Other"
     shown = Gallery(run)
     found = [models(run), learnt(run), _benchmark(run), _difficulty(run, shown), strategies(run), _followed(run),
              criteria(run), _histogram(run), _asked(run), _expansion(run), _exported(run)]  # fmt: skip
