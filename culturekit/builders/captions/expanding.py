@@ -72,7 +72,7 @@ class CaptionCulture(StrictModel):
 
     @model_validator(mode="before")
     @classmethod
-    def with_categories(cls, told: object) -> object:
+    def with_categories(cls, told: Any) -> Any:  # noqa: ANN401 - what YAML holds
         """Give seeds that are texts alone the categories in order."""
         match told:
             case {"seeds": list(seeds), "categories": dict(categories)} if categories:

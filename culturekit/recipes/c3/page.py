@@ -18,7 +18,7 @@ from culturekit.core.schemas import (
     SELECTED,
 )
 from culturekit.core.tables import read_table
-from culturekit.people.stages import read_project
+from culturekit.people.importing import read_project
 from culturekit.recipes.c3 import roles as folders
 from culturekit.recipes.c3.pairs import EVERY
 from culturekit.report.gallery import Gallery, values_of
@@ -330,9 +330,9 @@ def _histogram(run: RunFolders) -> Section | None:
         above = sum(share for step, share in zip(STEPS, shares, strict=True) if step >= ABOVE)
         rows.append((Cell(model), *(Cell(f"{share:.1%}", "", None, (share, None, None)) for share in shares)))
         most.append((Cell(model), Cell(f"{above:.1%}")))
-    ratings = drawn(Grid("Ratings of images", ("model", *map(str, STEPS)), tuple(rows)), "bars", "rating")
+    shown = drawn(Grid("Ratings of images", ("model", *map(str, STEPS)), tuple(rows)), "bars", "rating")
     return Section("histogram", "How people rated", "Shares of all ratings, over all criteria.",
-                   (ratings, Grid(f"Ratings of {ABOVE} and more", ("model", "share"), tuple(most))))  # fmt: skip
+                   (shown, Grid(f"Ratings of {ABOVE} and more", ("model", "share"), tuple(most))))  # fmt: skip
 
 
 def _asked(run: RunFolders) -> Section | None:

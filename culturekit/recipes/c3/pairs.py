@@ -33,7 +33,7 @@ from culturekit.report.sections import with_params
 from culturekit.scores.answers import careful_answers
 from culturekit.scores.family import write_scored
 from culturekit.scores.image_collections import Place, mean_rows
-from culturekit.scores.score_rows import Scored, scored, statistic_row, value_rows
+from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
 
 RATING, BENCHMARK = "rating_mean", "c3"
 PEOPLE = "people"
@@ -115,7 +115,7 @@ def followed_by(values: pl.DataFrame, means: pl.DataFrame, *, resamples: int, se
     """
     wide = means.pivot("criterion", index="item_id", values="score").drop_nulls()
     criteria = sorted(set(wide.columns) - {"item_id"})
-    rows = []
+    rows: list[Row] = []
     for (strategy,), part in values.drop_nulls("value").group_by("strategy", maintain_order=True):
         both = part.join(wide, left_on="item", right_on="item_id").sort("item")
         table = both.select("value", *criteria).to_numpy()
