@@ -282,7 +282,7 @@
     const said = await tell("begin", { annotator: name });
     annotator = said.annotator;
     sheet = content.sheets.find((one) => one.name === said.sheet);
-    if (!sheet) return finish();
+    if (!sheet) return finish(said.failed);
     const before = kept();
     state = { answers: { ...before?.answers }, seconds: { ...before?.seconds }, finished: { ...before?.finished } };
     for (const [task, annotation] of Object.entries(said.answered)) {
@@ -298,11 +298,11 @@
     show(open < 0 ? sheet.tasks.length - 1 : open);
   };
 
-  const finish = () => {
+  const finish = (failed) => {
     section("end");
     if (!content.served) at("text").value = JSON.stringify(exported());
     else if (!sheet) {
-      at("end-note").textContent = "All that you can answer is answered and saved. Thank you; you can close this page.";
+      at("end-note").textContent = failed || "All that you can answer is answered and saved. Thank you; you can close this page.";
       at("review").hidden = at("more").hidden = true;
     }
     at("end-heading").focus();
