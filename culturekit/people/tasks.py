@@ -386,8 +386,10 @@ def add_question(view: ElementTree.Element, criterion: Criterion, scheme: Scheme
     how = "multiple" if criterion.several else "single"
     line = "true" if criterion.type == "scale" else "false"
     choices = add(inside, "Choices", **shared, **must, **listed, choice=how, showInline=line)
+    colours = {option.value: option.colour for option in criterion.options if option.colour}
     for value, label in fixed_options(criterion, scheme):
-        add(choices, "Choice", value=value, html=escape(label))
+        swatch = f'<span style="background:{colours[value]};padding:0 1.5em"></span> ' if value in colours else ""
+        add(choices, "Choice", value=value, html=swatch + escape(label))
     if criterion.comment is not None:
         add_comment(inside, criterion, scheme)
 

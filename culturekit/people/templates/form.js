@@ -175,14 +175,14 @@
       image.addEventListener("click", () => figure.classList.toggle("large"));
       return figure;
     }));
-    if (!content.pictures) at("pictures").replaceChildren(make("p", { dir: "auto" }, data.subject ?? ""));
+    at("pictures").hidden = !content.pictures;
     at("questions").replaceChildren(
       ...content.shows.map((name) => shown(name, data)),
       ...content.questions.map((question) => questionBox(question, data, answers)));
     for (const { name, when } of content.questions.filter((question) => question.open))
       for (const asked of Object.keys(when))
         at("questions").querySelector(`[data-question="${asked}"]`).before(at("questions").querySelector(`[data-question="${name}"]`));
-    at("about").textContent = sheet.about ? `This sheet: ${sheet.about}. ${size}` : size;
+    at("about").textContent = sheet.about ? `This sheet: ${sheet.about}.` : "";
     at("back").disabled = place === 0;
     at("next").textContent = place + 1 === sheet.tasks.length ? "Finish" : "Next";
     changed();
@@ -250,13 +250,13 @@
   const exported = () => sheet.tasks.map(entryOf);
 
   /* Served: the server hands out the sheets, and nobody goes on before it has saved an answer. */
-  let waiting = false, size = "";
+  let waiting = false;
   const tell = async (name, body) => {
     const reply = await fetch(name, { method: "POST", body: JSON.stringify(body) });
     if (!reply.ok) throw new Error(await reply.text());
     const said = await reply.json();
     at("together").textContent = said.together;
-    size = said.size ?? size;
+    at("size").textContent = said.size ?? at("size").textContent;
     return said;
   };
   const alone = async (problem, work) => {
