@@ -20,8 +20,7 @@ from culturekit.core.stage import Stage
 from culturekit.generation.backend import BACKENDS, ImageRequest
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
 from culturekit.index.raters.quality import SCORERS, QualityOptions
 from culturekit.llm.client import FreeClient, Request

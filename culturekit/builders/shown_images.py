@@ -22,7 +22,7 @@ from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
-from culturekit.llm.clients.images import image_of
+from culturekit.llm.clients.image_slots import image_of
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.rows import Answered
 

@@ -194,7 +194,7 @@ def keys() -> Iterator[Check]:
 
 def judge_checks(spec: str) -> Iterator[Check]:
     """Ask a server whether VQAScore can be had from it."""
-    from culturekit.builders.judging.judge_probe import probe_judge
+    from culturekit.builders.judging.judge_stages import probe_judge
 
     for one in probe_judge(spec):
         yield Check("judge", one.name, one.level, one.found, one.hint)
@@ -227,7 +227,7 @@ def listed_models(named: set[Named]) -> Iterator[Check]:
 
 def ending_models(named: set[Named]) -> Iterator[Check]:
     """Say which models end: of those named, and of those that are taken by default where there is a key."""
-    from culturekit.llm.endpoints import SERVICES
+    from culturekit.llm.clients.client_options import SERVICES
     from culturekit.llm.models import known_models
 
     yield from dated_models(named)

@@ -11,8 +11,7 @@ import yaml
 from culturekit.core.errors import ConfigError, IntegrityError, UsageError
 from culturekit.core.schemas import CSPACE
 from culturekit.core.work import Outcome, Work
-from culturekit.release.card_build import build_card
-from culturekit.release.card_check import check_card
+from culturekit.release.card_build import build_card, check_card
 from culturekit.release.card_pages import BLOCK, PAGES
 from tests.release.release_made import FIELDS, REPOSITORY, built, finished, space, write_hand, write_release
 

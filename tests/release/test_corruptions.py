@@ -10,7 +10,7 @@ import orjson
 import polars as pl
 import pytest
 
-from culturekit.release.card_check import check_card
+from culturekit.release.card_build import check_card
 from culturekit.release.card_content import CODES, exit_code
 
 CROISSANT = "croissant.json"

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables
+from culturekit.builders.completing.completion_lookup import LONGEST_CLASS, ItemNames, KnownItem, KnownTables
 from culturekit.builders.completing.completion_names import (
     LONGEST_WHAT,
     MOST_CHARACTERS,
@@ -41,7 +41,6 @@ from culturekit.builders.completing.completion_rounds import (
     ProposalRow,
     Round,
 )
-from culturekit.builders.completing.item_facts import LONGEST_CLASS, ItemNames
 from culturekit.builders.filtering.cspace_filter import MOST_LISTED
 from culturekit.core.errors import UnusableReplies
 from culturekit.core.schemas import CANDIDATES, COMPLETED, KEPT, PROPOSALS, ROUNDS

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables, Standing
+from culturekit.builders.completing.completion_lookup import ItemNames, KnownItem, KnownTables, Standing
 from culturekit.builders.completing.completion_names import (
     PROPOSE,
     VERIFY,
@@ -25,7 +25,6 @@ from culturekit.builders.completing.completion_names import (
     stripped_name,
     verification_request,
 )
-from culturekit.builders.completing.item_facts import ItemNames
 from culturekit.builders.country_names import folded, loose_key_of
 from culturekit.core.choices import ANSWERED
 from culturekit.llm.client import Request

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 
 from culturekit.builders.country_names import folded
-from culturekit.builders.filtering.country_verdicts import REFUSED, WAITING, code_of, country_name, parted, words_of
+from culturekit.builders.filtering.cspace_filter import REFUSED, WAITING, code_of, country_name, parted, words_of
 from culturekit.builders.prompting.quotas import Mistakes, decided_rows
 from culturekit.builders.space.space_files import SheetRow, sheet_bytes
 from culturekit.core.choices import VerdictWord

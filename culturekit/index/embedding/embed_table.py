@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +15,10 @@ from culturekit.core.arrays import save_rows
 from culturekit.core.atomic import raise_system_error
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import IMAGES
+from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.spreadsheet_cells import read_csv_texts
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand, Typed
 from culturekit.core.tables import read_table, write_drops
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
@@ -232,3 +235,33 @@ def _embed_texts_of(work: Work, source: EmbedSource, encoder: str) -> Outcome:
 def _drop_rows(left_out: Sequence[tuple[str, str, str | None]]) -> list[tuple[str | None, ...]]:
     """Say what has no vector, and why."""
     return [(key, None, _STAGE, reason, detail) for key, reason, detail in left_out]
+
+
+# The stage that embeds images or texts.
+
+
+def embed_stage(source: EmbedSource, options: EmbedOptions) -> Stage:
+    """Embed images or texts into a folder of vectors.
+
+    Scores and `index map` take it.
+    """
+    encoder = options.encoder
+    return Stage(
+        "vectors",
+        "embed",
+        1,
+        lambda work: embed_table(work, source, encoder),
+        source.inputs,
+        {**source.options, "encoder": encoder, **spec_state(ENCODERS, encoder)},
+        packages=("numpy", "pillow", "polars"),
+        before=partial(check_ready, ENCODERS, encoder),
+    )
+
+
+EMBED = StageCommand(
+    embed_stage,
+    "--images images/images.parquet --encoder embedded --out vectors",
+    workers=True,
+    engine=True,
+    also=False,
+)

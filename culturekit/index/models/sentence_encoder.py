@@ -15,7 +15,7 @@ from culturekit.index.embedding.embedding_encoders import unit
 from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, usual_batch
 from culturekit.index.models.transformers_encoder import Tokens, quietly
-from culturekit.index.weights.weights_identity import PICKLES, ModelFolder, find_model, no_weights
+from culturekit.index.weights import PICKLES, ModelFolder, find_model, no_weights
 
 _OWN = "sentence_transformers."
 _TOP = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")

@@ -17,7 +17,7 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.registry import Spec
 from culturekit.core.torch_places import chosen_device, same_bits
 from culturekit.index.encoder import Prepared
-from culturekit.index.weights.known_weights import LPIPS, known_weights, loaded_tensors
+from culturekit.index.weights import LPIPS, known_weights, loaded_tensors
 
 _Tensor: TypeAlias = Any  # a torch tensor; planes are (n, channels, height, width)
 _Backbone: TypeAlias = Literal["alex", "vgg", "squeeze"]

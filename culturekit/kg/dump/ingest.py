@@ -3,7 +3,8 @@
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +13,13 @@ from pydantic import Field
 
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.schemas import STARTS
+from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.dump.build_store import build_store
 from culturekit.kg.dump.entities import LARGEST
-from culturekit.kg.dump.members import STDIN
+from culturekit.kg.dump.members import STDIN, tells_damage
 from culturekit.kg.dump.read_dump import FileReport, read_dump
 from culturekit.kg.dump.runs import Tally
 from culturekit.kg.dump.triples import LACKS
@@ -123,3 +125,65 @@ def _check_malformed(reports: Sequence[FileReport], tally: Tally, share: float, 
             found="; ".join(samples),
             hint="Nothing was published. If the dump is sound, allow more with --max-malformed.",
         )
+
+
+# The stage from a dump to a graph; apart from the others, so that reading a dump waits for none of their packages.
+
+
+INGEST_VERSION = 5
+SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+
+
+def ingest_stage(
+    dump: Sequence[Path],
+    options: IngestOptions,
+    *,
+    sha256: Sequence[str] = (),
+    redirects: Path | None = None,
+) -> Stage:
+    """Read a dump into a graph; `sha256` holds its files, in their order, to what was published."""
+    if len(sha256) not in {0, len(dump)}:
+        raise UsageError("give a SHA-256 for each dump file, in their order", found=f"{len(sha256)} for {len(dump)}")
+    for text in sha256:
+        if not SHA256.fullmatch(text):
+            raise UsageError("not a SHA-256", where="--sha256", expected="64 hexadecimal digits", found=repr(text))
+    if STDIN in dump:
+        return stdin_stage(dump, options, sha256, redirects)
+    for path in dump:
+        if not sha256 and path.is_file() and not tells_damage(path):
+            logger.warning("nothing in %s tells whether it is whole: hold it to its published --sha256", path)
+    return Stage(
+        "graph",
+        "ingest",
+        INGEST_VERSION,
+        lambda work: ingest(work, dump, options, redirects=redirects),
+        {**{f"dump-{number}": path for number, path in enumerate(dump)}, **redirect_input(redirects)},
+        asdict(options),
+        packages=("isal", "msgspec", "numpy", "polars"),
+        expected={f"dump-{number}": text for number, text in enumerate(sha256)},
+    )
+
+
+def redirect_input(redirects: Path | None) -> dict[str, Path]:
+    """Name the file of redirects as an input, where there is one."""
+    return {} if redirects is None else {"redirects": redirects}
+
+
+def stdin_stage(dump: Sequence[Path], options: IngestOptions, sha256: Sequence[str], redirects: Path | None) -> Stage:
+    """Read standard input into a graph: what it holds is known only afterwards, so that its graph is never reused."""
+    if len(dump) > 1:
+        raise UsageError("standard input is the whole dump", expected="- alone", found=" ".join(map(str, dump)))
+    if sha256:
+        raise UsageError(
+            "standard input cannot be held to a SHA-256 before it is read",
+            hint="Check the stream on its way: curl ... | tee >(sha256sum >&2) | culturekit kg ingest -",
+        )
+    return Stage(
+        "graph",
+        "ingest",
+        INGEST_VERSION,
+        lambda work: ingest(work, dump, options, redirects=redirects),
+        redirect_input(redirects),
+        {**asdict(options), "standard input, begun": datetime.now(UTC).isoformat()},
+        packages=("isal", "msgspec", "numpy", "polars"),
+    )

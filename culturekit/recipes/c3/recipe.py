@@ -52,8 +52,7 @@ from culturekit.generation.diffusion.training import TAKEN, TuningOptions
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.simulated.scenes.scenes_backend import world
 from culturekit.generation.stages.generate_stage import generate_stage
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns, embed_stage
 from culturekit.kg.concepts import CountryCode
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS

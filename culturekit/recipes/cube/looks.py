@@ -24,8 +24,7 @@ from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import image_folder, stage_of
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
 from culturekit.index.raters.quality import QualityOptions
 from culturekit.llm.answers import LlmOptions
 from culturekit.recipes.cube.nested_keys import INCEPTION, Faithfulness, Realism, features_of, lpips_of

@@ -39,7 +39,7 @@ from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.folder.index_stages import index_stage
 from culturekit.index.matching.comparison import MappingInputs
 from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions
-from culturekit.index.matching.matching_stages import (
+from culturekit.index.matching.mapping import (
     DiagnosisReads,
     ShuffleReads,
     diagnosis_stage,
@@ -50,7 +50,7 @@ from culturekit.index.matching.matching_stages import (
 from culturekit.index.raters.quality import QualityOptions
 from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.kg.concepts import Concept, load_concept
-from culturekit.kg.dump.ingest_stage import ingest_stage
+from culturekit.kg.dump.ingest import ingest_stage
 from culturekit.kg.exchange.extract_stage import extract_stage
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.corrected.audit_sampling import audit_sample
@@ -75,7 +75,7 @@ from culturekit.recipes.cube.nested_keys import Audit, References
 from culturekit.recipes.cube.served_audit import with_answers
 from culturekit.recipes.parts import bought, imported_answers, model_images
 from culturekit.recipes.planning import asks, works
-from culturekit.release.card_stage import card_stage
+from culturekit.release.card_build import card_stage
 from culturekit.report.headline import headline_lines
 from culturekit.report.report_stage import report_stage
 from culturekit.report.run_folders import RunFolders

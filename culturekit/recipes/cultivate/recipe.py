@@ -67,8 +67,7 @@ from culturekit.core.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
 from culturekit.index.raters.quality import SCORERS, QualityOptions
 from culturekit.kg.countries import countries, country_files
 from culturekit.llm.clients.clients import CLIENTS

@@ -26,8 +26,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
 from culturekit.index.raters.quality import QualityOptions
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.linguistic.picture_tones import Detector

@@ -7,8 +7,7 @@ import pytest
 from rdflib import Graph
 
 from culturekit.core.errors import UsageError
-from culturekit.kg.exchange.graph_files import neighbourhood, rdf_graph, read_triples
-from culturekit.kg.exchange.graph_query import ask_graph
+from culturekit.kg.exchange.graph_files import ask_graph, neighbourhood, rdf_graph, read_triples
 from tests.kg.worlds import Said, make_graph
 
 
