@@ -295,4 +295,4 @@ def _exported(run: RunFolders) -> Section | None:
     return Section("exports", "What goes out", "With the licence and the source of each pair.", (grid,))
 
 
-C3_PAGE = SectionReport("caption-report", 7, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))
+C3_PAGE = SectionReport("caption-report", 8, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))

@@ -289,4 +289,4 @@ def _compared(run: RunFolders) -> Iterator[Section]:
                   tuple(one for one in grids if one.rows))  # fmt: skip
 
 
-INCLUSION_PAGE = SectionReport("inclusion-report", 7, inclusion_page, (folders.TRUTH,))
+INCLUSION_PAGE = SectionReport("inclusion-report", 8, inclusion_page, (folders.TRUTH,))
