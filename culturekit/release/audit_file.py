@@ -32,10 +32,7 @@ from culturekit.kg.countries import countries, use_countries_beside
 from culturekit.release import (
     check_characters,
     check_items,
-    check_names,
     check_places,
-    check_prompts,
-    check_repeats,
     check_templates,
 )
 from culturekit.release.findings import (
@@ -59,15 +56,15 @@ CHECKS: tuple[Check, ...] = (
     check_places.CONCEPTS_NAMED,
     check_items.IDENTIFIERS,
     check_items.STATEMENTS,
-    check_prompts.NEGATIVE_PROMPTS,
-    check_names.NAMES_USABLE,
-    check_names.NAME_CONCEPTS,
+    check_templates.NEGATIVE_PROMPTS,
+    check_characters.NAMES_USABLE,
+    check_characters.NAME_CONCEPTS,
     check_items.ITEM_COUNTRIES,
     check_templates.TEMPLATES_FIT,
-    check_repeats.REPEATED_ROWS,
-    check_names.TWO_CONCEPTS,
-    check_prompts.PROMPT_LENGTHS,
-    check_repeats.NEAR_DUPLICATES,
+    check_items.REPEATED_ROWS,
+    check_characters.TWO_CONCEPTS,
+    check_templates.PROMPT_LENGTHS,
+    check_items.NEAR_DUPLICATES,
     check_places.BALANCE,
 )
 
