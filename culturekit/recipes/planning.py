@@ -318,7 +318,8 @@ def makes(prompts: Prompts = unknown) -> Slot:
 
 def made_by(stage: Stage) -> ImagePlan:
     """Read what a stage makes from its options."""
-    return ImagePlan(**{field.name: stage.options[field.name] for field in fields(ImagePlan)})  # type: ignore[arg-type]
+    known = {field.name: stage.options[field.name] for field in fields(ImagePlan) if field.name in stage.options}
+    return ImagePlan(**known)  # type: ignore[arg-type]
 
 
 def seconds_of(plan: ToPlan, units: int | None) -> float | None:

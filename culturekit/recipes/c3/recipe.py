@@ -32,7 +32,7 @@ from culturekit.builders.captions.pairs import (
 )
 from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
 from culturekit.builders.judging.judge_stages import vqascore_stage
-from culturekit.builders.judging.scene_judge import ExtractReads, SceneOptions, extract_stage
+from culturekit.builders.judging.scene_judge import DescribeOptions, ExtractReads, extract_stage
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.space.space_stages import table_stage
 from culturekit.config.checks import existing_table
@@ -416,7 +416,7 @@ def _seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsRead
         reads = ObjectsReads(images=images, labels=Path(wanted.labels))
         return reads, ObjectsOptions(None, wanted.detector, wanted.threshold)
     llm = bought(run, recipe.llm, folders.SEEN, name)
-    stage = extract_stage(ExtractReads(images, wanted.dimensions), SceneOptions(wanted.lister), llm)
+    stage = extract_stage(ExtractReads(images, wanted.dimensions), DescribeOptions(wanted.lister), llm)
     return ObjectsReads(
         judgments=run.add(stage, folders.SEEN, name, plan=asked(recipe.images_of(name), each=len(wanted.dimensions)))
     ), ObjectsOptions()
