@@ -160,7 +160,7 @@ def diff(
         return
     if also is not None or wait:
         raise UsageError("--also and --wait are about a folder", expected="--out as well")
-    from culturekit.kg.inspection.compare import compare, diff_totals
+    from culturekit.kg.inspection.graph_stats import compare, diff_totals
 
     rows = compare(before, after)
     totals = {"differences": rows.height, **diff_totals(rows)}

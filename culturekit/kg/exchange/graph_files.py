@@ -36,8 +36,8 @@ from culturekit.core.stage import Stage
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import EDGE_PROPERTIES, is_truthy, mask_of
 from culturekit.kg.countries import QID, number_of_item
-from culturekit.kg.dump.build_store import NO_DUMP, store_rows
-from culturekit.kg.inspection.compare import write_comparison
+from culturekit.kg.dump.ingest import NO_DUMP, store_rows
+from culturekit.kg.inspection.graph_stats import write_comparison
 from culturekit.kg.store import GraphTables, among, load_graph
 
 _Read = TypeVar("_Read")
