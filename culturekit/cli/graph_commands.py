@@ -153,7 +153,7 @@ def diff(
     Leave with 1 when there are differences.
     """
     if out is not None:
-        from culturekit.kg.exchange.graph_files import compare_stage
+        from culturekit.kg.inspection.graph_stats import compare_stage
 
         run = run_one(compare_stage(before, after), out, also=also, wait=wait, as_json=as_json)
         leave_if_different(run.manifest.counts["differences"])

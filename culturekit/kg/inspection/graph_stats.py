@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CANDIDATES, DIFF
+from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
@@ -368,3 +369,16 @@ def _manners(statements: pl.DataFrame) -> pl.DataFrame:
     marks = (pl.when(pl.col(name)).then(pl.lit(f", {name}")).otherwise(pl.lit("")) for name in ("qualified", "ended"))
     manners = statements.select(*_STATEMENT, manner=pl.concat_str("rank", *marks)).group_by(*_STATEMENT)
     return manners.agg(pl.col("manner").sort().str.join("; "))
+
+
+def compare_stage(a: Path, b: Path) -> Stage:
+    """Compare two graphs or two extractions."""
+    return Stage(
+        "diff",
+        "diff",
+        1,
+        lambda work: write_comparison(work, a, b),
+        {"before": a, "after": b},
+        {},
+        packages=("polars",),
+    )
