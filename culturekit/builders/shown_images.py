@@ -23,8 +23,7 @@ from culturekit.core.work import Outcome, Work
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.image_slots import image_of
-from culturekit.llm.reply_watch import ReplyWatch
-from culturekit.llm.rows import Answered
+from culturekit.llm.rows import Answered, ReplyWatch
 
 # Some images of each model and concept, drawn by whole repeats, so that batches of eight stay whole.
 

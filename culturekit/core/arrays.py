@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from culturekit.core.atomic import whole_file
+
+Array: TypeAlias = NDArray[np.float64]
+Counts: TypeAlias = NDArray[np.int64]
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:

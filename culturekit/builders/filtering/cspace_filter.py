@@ -29,8 +29,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.ledger import read_spending
-from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
-from culturekit.llm.rows import Answered
+from culturekit.llm.rows import Answered, RepliesSeen, ReplyWatch
 
 BEST_FIRST: tuple[VerdictWord, ...] = ("keep", "review", "remove")
 

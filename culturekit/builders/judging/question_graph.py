@@ -34,8 +34,7 @@ from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
-from culturekit.llm.reply_watch import ReplyWatch
-from culturekit.llm.rows import Answered
+from culturekit.llm.rows import Answered, ReplyWatch
 from culturekit.llm.untrusted import strip_hidden
 
 # A vision model answers the questions of each image's prompt: one row per image and question, whatever came of it.

@@ -3,14 +3,11 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, get_args
-from urllib.parse import quote
 
 import polars as pl
 from pydantic import Field
-from rdflib import RDFS, XSD, Literal, Namespace
 
 from culturekit.builders.popularity import PopularitySource
 from culturekit.builders.prompt_templates import Wording, artifact_prompt
@@ -28,7 +25,6 @@ from culturekit.core.tables import read_table, save_parquet, write_drops, write_
 from culturekit.core.work import UNDER_REVIEW, Outcome, Work
 from culturekit.kg.concepts import Concept, Roots
 from culturekit.kg.countries import CARRIED, QID, by_qid, countries, countries_text, own_countries
-from culturekit.kg.exchange.graph_files import ENTITY, new_graph, written_rdf
 
 # The files of a release: the space as a whole and by concept, in each form, and the checksums of all.
 
@@ -52,7 +48,7 @@ def check_formats(formats: Sequence[ReleaseFormat]) -> None:
     """Make sure that the package that writes triples is there, where they are asked for."""
     if any(form in TRIPLE_SUFFIXES for form in formats):
         with needing("kg", "a release in triples"):
-            import culturekit.builders.space.cspace  # noqa: F401
+            import culturekit.builders.space.space_triples  # noqa: F401
 
 
 def write_release_files(
@@ -86,7 +82,7 @@ def write_forms(parquet: Path, formats: Sequence[ReleaseFormat]) -> None:
     if "csv" in formats:
         export_table(parquet, "csv")
     if any(form in TRIPLE_SUFFIXES for form in formats):
-        from culturekit.builders.space.cspace import space_triples
+        from culturekit.builders.space.space_triples import space_triples
 
         for form, suffix in TRIPLE_SUFFIXES.items():
             if form in formats:
@@ -343,32 +339,3 @@ def empty(paths: Sequence[Path], concepts: Sequence[str], kept: int, homeless: i
         found=f"{kept} kept candidates, {homeless} of them in no known country",
         hint="Ask for more countries or concepts; drops.parquet beside the kept candidates says what was left out.",
     )
-
-
-# A cultural space as RDF: a resource per row, whose item is Wikidata's, so that it joins what others say of it.
-
-
-COLUMN, ROW = Namespace("urn:culturekit:column:"), Namespace("urn:culturekit:artifact:")
-
-
-def space_triples(space: pl.DataFrame, form: str) -> bytes:
-    """Write rows that conform to CSPACE, by the name that rdflib has for a form.
-
-    A path is one literal, its items in their order. Popularity is a decimal: rdflib writes a double in Turtle with six
-    digits after the first.
-    """
-    graph = new_graph()
-    graph.bind("ck", COLUMN)
-    for row in space.iter_rows(named=True):
-        subject = ROW["/".join(quote(row[name], safe="") for name in ("concept", "country", "artifact_id"))]
-        graph.add((subject, RDFS.label, Literal(row["name"])))
-        if row["qid"] is not None:
-            graph.add((subject, COLUMN["item"], ENTITY[row["qid"]]))
-        for name, cell in row.items():
-            if isinstance(cell, str):
-                graph.add((subject, COLUMN[name], Literal(cell)))
-            elif isinstance(cell, float):
-                graph.add((subject, COLUMN[name], Literal(f"{Decimal(repr(cell)):f}", datatype=XSD.decimal)))
-            elif isinstance(cell, list):
-                graph.add((subject, COLUMN[name], Literal(" ".join(cell))))
-    return written_rdf(graph, form)

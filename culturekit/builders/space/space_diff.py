@@ -6,7 +6,7 @@ from typing import Self
 import polars as pl
 
 from culturekit.builders.country_names import folded
-from culturekit.kg.inspection.compare import text_of
+from culturekit.kg.inspection.graph_stats import text_of
 
 KEY = ("concept", "country", "artifact_id")
 PAIRED = {name: f"{name}_after" for name in KEY}

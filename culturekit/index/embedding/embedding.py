@@ -17,8 +17,8 @@ from culturekit.core.arrays import save_array, save_rows
 from culturekit.core.atomic import explained_outside
 from culturekit.core.defaults import PICTURES_PER_SHARD
 from culturekit.core.digests import digest, digest_bytes
+from culturekit.core.engines import settle_heaps
 from culturekit.core.errors import CultureKitError, IntegrityError
-from culturekit.core.heaps import settle_heaps
 from culturekit.core.pictures.picture_files import (
     ABSENT,
     CHANGED,

@@ -30,14 +30,12 @@ from rdflib.term import Node
 from culturekit.core.choices import TRIPLE_SUFFIXES, GraphDirection, GraphFormat
 from culturekit.core.errors import UsageError
 from culturekit.core.foreign_text import without_halves
-from culturekit.core.registry import needing
 from culturekit.core.schemas import ITEMS, STATEMENTS
 from culturekit.core.stage import Stage
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import EDGE_PROPERTIES, is_truthy, mask_of
 from culturekit.kg.countries import QID, number_of_item
-from culturekit.kg.dump.build_store import NO_DUMP, store_rows
-from culturekit.kg.inspection.compare import write_comparison
+from culturekit.kg.dump.ingest import NO_DUMP, store_rows
 from culturekit.kg.store import GraphTables, among, load_graph
 
 _Read = TypeVar("_Read")
@@ -473,27 +471,8 @@ def _text_of(graph: Graph, term: Node) -> str:
     return without_halves(term.n3(graph.namespace_manager) if isinstance(term, URIRef) else str(term))
 
 
-# The stages that compare graphs and take one in.
-
-
-def compare_stage(a: Path, b: Path) -> Stage:
-    """Compare two graphs or two extractions."""
-    return Stage(
-        "diff",
-        "diff",
-        1,
-        lambda work: write_comparison(work, a, b),
-        {"before": a, "after": b},
-        {},
-        packages=("polars",),
-    )
-
-
 def import_graph_stage(path: Path, form: GraphFormat) -> Stage:
     """Read a graph in one of the formats that `kg export` writes."""
-    with needing("kg", "culturekit kg import"):
-        from culturekit.kg.exchange.graph_files import import_graph
-
     return Stage(
         "graph", "import-graph", 1, lambda work: import_graph(work, path, form), {"dump-0": path}, {"format": form},
         packages=("networkx", "polars", "rdflib"),

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.core.array_types import Array
+from culturekit.core.arrays import Array
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS

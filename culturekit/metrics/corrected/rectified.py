@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.core.array_types import Array, Counts
+from culturekit.core.arrays import Array, Counts
 from culturekit.core.errors import UsageError
 from culturekit.metrics.corrected.audited_counts import RatedInterval
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity

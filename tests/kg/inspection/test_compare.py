@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CANDIDATES, DIFF
 from culturekit.core.tables import read_table, write_table
-from culturekit.kg.inspection.compare import compare, diff_graphs, diff_totals
+from culturekit.kg.inspection.graph_stats import compare, diff_graphs, diff_totals
 from tests.effort import examples
 from tests.kg.worlds import Said, make_graph
 

@@ -1,1 +1,0 @@
-"""The stages that make pictures or take them in."""
