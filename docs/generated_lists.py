@@ -20,10 +20,10 @@ from culturekit.generation.diffusion import diffusers_folder as diffusers_option
 from culturekit.generation.folder import folder_backend as folder_options
 from culturekit.generation.image_options import GoogleImageOptions, OpenAIImageOptions, ServiceImageOptions
 from culturekit.generation.simulated import simulated_backend
-from culturekit.index import picture_spread
 from culturekit.index.models import inception_encoder, open_clip_encoder
 from culturekit.index.models.torch_device import TorchOptions
 from culturekit.index.models.transformers_encoder import TransformersOptions
+from culturekit.index.raters import picture_spread
 from culturekit.index.raters.preference_quality import HpsOptions
 from culturekit.llm import reply_schema
 from culturekit.llm.clients.client_options import GoogleOptions, LocalOptions, OpenAIOptions, ReplayOptions

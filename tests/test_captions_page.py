@@ -8,8 +8,8 @@ import pytest
 
 from culturekit.core.engines import LocalEngine
 from culturekit.core.run import run_stage
-from culturekit.generation.generate_stage import generate_stage
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import generate_stage
 from tests.command_line import culturekit
 from tests.typed_pages import ROOT, typed
 

@@ -14,7 +14,7 @@ from culturekit.builders.popularity import SOURCES
 from culturekit.core.engines import engine_for
 from culturekit.core.errors import PluginFailure
 from culturekit.generation.backend import BACKENDS, HeldBackend, ImageRequest
-from culturekit.index.picture_spread import PAIR_MEASURES
+from culturekit.index.raters.picture_spread import PAIR_MEASURES
 from culturekit.index.search.search import searcher
 from culturekit.llm.client import Client, Failure, FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS

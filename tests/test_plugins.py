@@ -18,8 +18,8 @@ from culturekit.core.plugins import POINTS, digest_of_code, installed
 from culturekit.core.spec_state import spec_state
 from culturekit.core.stage import Stage
 from culturekit.generation.backend import BACKENDS, ImageRequest
-from culturekit.generation.generate_stage import generate_stage
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
 from culturekit.index.raters.quality import SCORERS, QualityOptions

@@ -11,7 +11,7 @@ from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one, stoppable
 from culturekit.generation.diffusion.finetune_stage import FinetuneReads, finetune_stage
 from culturekit.generation.diffusion.training import TuningOptions, pairs_in, plan_tuning
-from culturekit.generation.generate_stage import pilot_of
+from culturekit.generation.stages.generate_stage import pilot_of
 
 
 def finetune(

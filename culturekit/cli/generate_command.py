@@ -23,7 +23,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 
 if TYPE_CHECKING:
     from culturekit.core.stage import Stage
-    from culturekit.generation.generate_stage import ImageFolder
+    from culturekit.generation.stages.generate_stage import ImageFolder
 
 
 ONE_EACH = ImagePlan()
@@ -82,7 +82,7 @@ def generate(
     if paid and pilot:
         raise UsageError("a pilot times a local model", found=backend, hint="Write --plan to see what images cost.")
     if parse_spec(backend).name == FOLDER:
-        from culturekit.generation.generate_stage import image_folder, stage_of
+        from culturekit.generation.stages.generate_stage import image_folder, stage_of
 
         if pilot:
             raise UsageError("a pilot times a model, and these images exist already", hint="Leave --pilot away.")
@@ -124,7 +124,7 @@ def stage_of_backend(
 ) -> "Stage":
     """Describe the stage of a backend that makes images."""
     from culturekit.generation.backend import BACKENDS
-    from culturekit.generation.generate_stage import cspace_behind, generate_stage
+    from culturekit.generation.stages.generate_stage import cspace_behind, generate_stage
 
     BACKENDS.check(backend)
     prompts = needed(prompts)
@@ -154,7 +154,7 @@ def try_out(
 ) -> None:  # fmt: skip
     """Make two images and say how long the rest would take."""
     from culturekit.core.engines import LocalEngine
-    from culturekit.generation.generate_stage import run_pilot
+    from culturekit.generation.stages.generate_stage import run_pilot
 
     with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
         pace = run_pilot(prompts, plan, stage, out, seed=seed, engine=engine, progress=progress, wait=wait)

@@ -11,8 +11,8 @@ from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.core.stage import Slot, Stage
-from culturekit.generation.generate_stage import generate_stage
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.llm.answers import LlmOptions
 from culturekit.people.answers import served_answers
 from culturekit.people.stages import ANSWERS_FILE, import_stage

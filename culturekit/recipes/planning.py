@@ -30,8 +30,8 @@ from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
 from culturekit.core.work import Engine, Progress
 from culturekit.generation.folder.folder_listing import list_folder
-from culturekit.generation.generate_stage import run_pilot
 from culturekit.generation.runner import ImagePlan, known_pace
+from culturekit.generation.stages.generate_stage import run_pilot
 from culturekit.llm.ledger import journal_for
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER, closest_level, marks_of
 from culturekit.metrics.corrected.audit_sampling import audit_forecast, images_for

@@ -41,7 +41,7 @@ from culturekit.core.stage_command import AskingCommand, StageCommand
 from culturekit.core.work import Engine, Quiet, Work
 from culturekit.core.yaml_source import as_json
 from culturekit.index.encoder import ENCODERS
-from culturekit.index.picture_spread import PAIR_MEASURES
+from culturekit.index.raters.picture_spread import PAIR_MEASURES
 from culturekit.index.raters.quality import SCORERS
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.llm.journal import go_on_as, last_run

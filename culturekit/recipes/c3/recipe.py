@@ -49,9 +49,9 @@ from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
 from culturekit.generation.diffusion.finetune_stage import FinetuneReads, finetune_stage
 from culturekit.generation.diffusion.training import TAKEN, TuningOptions
-from culturekit.generation.generate_stage import generate_stage
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.simulated.scenes.scenes_backend import world
+from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns, embed_stage
 from culturekit.kg.concepts import CountryCode
 from culturekit.llm.answers import LlmOptions

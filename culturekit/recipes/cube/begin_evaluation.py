@@ -31,7 +31,7 @@ from culturekit.generation.folder.folder_detection import KnownPrompts, Names, f
 from culturekit.generation.folder.folder_listing import Listing, list_folder, parse_pattern, parse_patterns
 from culturekit.generation.folder.folder_plan import FolderPlan
 from culturekit.generation.folder.folder_preview import Preview, preview_of
-from culturekit.generation.generate_stage import image_folder
+from culturekit.generation.stages.generate_stage import image_folder
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.quality import SCORERS
 from culturekit.recipes.cube.keys import load_recipe

@@ -22,8 +22,8 @@ from culturekit.core.inputs import Numbered
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
-from culturekit.generation.generate_stage import image_folder, stage_of
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import image_folder, stage_of
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
 from culturekit.index.raters.quality import QualityOptions
 from culturekit.llm.answers import LlmOptions

@@ -33,8 +33,8 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.generation.folder.folder_backend import FOLDER
-from culturekit.generation.generate_stage import generate_stage, image_folder, stage_of
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import generate_stage, image_folder, stage_of
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.folder.index_stages import index_stage
 from culturekit.index.matching.comparison import MappingInputs

@@ -259,7 +259,7 @@ def test_counts_of_search_results_are_nowhere_in_a_release(work: Work, tmp_path:
 
 @pytest.fixture
 def without_rdflib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "culturekit.builders.space.cspace", raising=False)
+    monkeypatch.delitem(sys.modules, "culturekit.builders.space.space_triples", raising=False)
     monkeypatch.setitem(sys.modules, "rdflib", None)
 
 

@@ -22,8 +22,8 @@ from culturekit.core.work import Quiet
 from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
 from culturekit.generation.diffusion.finetune_stage import FinetuneReads, finetune_stage
 from culturekit.generation.diffusion.training import TuningOptions, pairs_in, pipeline_of, plan_tuning, shown_square
-from culturekit.generation.generate_stage import generate_stage, pilot_of
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import generate_stage, pilot_of
 from tests.builders.captions.pair_worlds import done, images_of
 from tests.conftest import HereEngine
 from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from culturekit.core.run import StageRun, run_stage
-from culturekit.generation.generate_stage import generate_stage
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.llm.answers import LlmOptions
 from tests.conftest import HeardProgress, HereEngine
 from tests.generation.folder.folder_worlds import prompts

@@ -15,7 +15,7 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.registry import parse_spec
 from culturekit.core.run import run_stage
 from culturekit.core.torch_places import mend_torchvision
-from culturekit.index.picture_spread import LpipsMeasure, make
+from culturekit.index.raters.picture_spread import LpipsMeasure, make
 from culturekit.index.weights import convert_weights
 from culturekit.scores.inputs import ImageTables, PairFolders
 from culturekit.scores.spread import SpreadOptions, pairs, spread

@@ -7,8 +7,8 @@ import polars as pl
 from culturekit.builders.captions.caption_files import TranslateOptions, TranslateReads, translate_stage
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.core.schemas import PROMPTS, SELECTED
-from culturekit.generation.generate_stage import generate_stage
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.people.export import ExportOptions
 from culturekit.people.stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage
 from culturekit.people.tasks import Quotas

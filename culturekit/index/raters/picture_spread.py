@@ -90,9 +90,9 @@ PAIR_MEASURES: Registry[PairMeasure] = Registry(
     [
         Entry(
             "lpips",
-            "culturekit.index.picture_spread:make",
+            "culturekit.index.raters.picture_spread:make",
             "LPIPS on AlexNet, VGG-16 or SqueezeNet: lpips:FILE, or lpips:HEADS?backbone=FILE, both safetensors",
-            options="culturekit.index.picture_spread:Options",
+            options="culturekit.index.raters.picture_spread:Options",
             extra="embed",
             packages=("torch",),
         )

@@ -1,0 +1,1 @@
+"""The stages that make pictures or take them in."""
