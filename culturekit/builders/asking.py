@@ -195,7 +195,7 @@ def judge_inputs(spec: str) -> dict[str, Path]:
         return {}
     path = Path(parsed.target)
     within = (path / JOURNAL / FILE, path / FILE)
-    return {"replies": next((place for place in within if place.is_file()), path)}
+    return {"replies": next((journal for journal in within if journal.is_file()), path)}
 
 
 @dataclass(frozen=True, slots=True)

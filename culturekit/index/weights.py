@@ -46,8 +46,8 @@ class ModelFolder:
 
     def files(self) -> list[Path]:
         """List what decides a vector, in alphabetical order: the weights that are loaded, and what tells how."""
-        told = {path for pattern in _TOLD_BY for path in self.path.glob(pattern) if path.is_file()}
-        return sorted({*told, *weight_files(self.path)})
+        found = {path for pattern in _TOLD_BY for path in self.path.glob(pattern) if path.is_file()}
+        return sorted({*found, *weight_files(self.path)})
 
     def digest(self) -> str:
         """Hash the names and bytes of all that decides a vector."""
@@ -573,11 +573,11 @@ def write_tensors(path: Path, tensors: Sequence[StoredTensor], notes: Mapping[st
     widths = {"64": 8, "32": 4, "16": 2}  # the widest come first, so that all stay aligned
     ordered = sorted(tensors, key=lambda tensor: (-widths.get(tensor.dtype[-2:], 1), tensor.name))
     header: dict[str, object] = {"__metadata__": dict(sorted(notes.items()))}
-    place = 0
+    offset = 0
     for tensor in ordered:
-        offsets = [place, place + tensor.size]
+        offsets = [offset, offset + tensor.size]
         header[tensor.name] = {"dtype": tensor.dtype, "shape": list(tensor.shape), "data_offsets": offsets}
-        place += tensor.size
+        offset += tensor.size
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
     with whole_file(path) as file:

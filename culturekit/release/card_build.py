@@ -162,7 +162,7 @@ def check_card(folder: Path, *, sources: Sequence[Path] = (), hand: Path | None 
         return links
     hashes = {path: digest_file(folder / path) for path in plain_files(folder)}
     found = [*_sums(folder, hashes), *(unreadable := list(_unreadable_tables(folder)))]
-    written, facts, own = None, None, None
+    written, facts, manifest = None, None, None
     try:
         written = read_hand(folder / HAND)
     except UsageError as error:
@@ -175,16 +175,22 @@ def check_card(folder: Path, *, sources: Sequence[Path] = (), hand: Path | None 
         problem = CardFinding(FILES, "table-unreadable", "tables in every form", str(error)[:_LONGEST])
         found += [] if unreadable else [problem]
     try:
-        own = read_manifest(folder)
+        manifest = read_manifest(folder)
     except IntegrityError as error:
         found.append(CardFinding(MANIFEST, "manifest-unreadable", "the manifest of the card", str(error)))
     else:
-        found += [CardFinding(MANIFEST, "file-missing", "the manifest of the card", "no such file")] * (own is None)
+        found += [CardFinding(MANIFEST, "file-missing", "the manifest of the card", "no such file")] * (
+            manifest is None
+        )
     found += [] if hand is None else _hand_changed(folder, hand)
     missing = {(each.file, each.code) for each in found if each.code == "file-missing"}
     if facts is not None:
-        found += (each for each in _rebuilt(folder, written, facts, own) if (each.file, each.code) not in missing)
-    found += [] if own is None else _outputs(folder, hashes, own, {finding.file.split("/")[0] for finding in found})
+        found += (each for each in _rebuilt(folder, written, facts, manifest) if (each.file, each.code) not in missing)
+    found += (
+        []
+        if manifest is None
+        else _outputs(folder, hashes, manifest, {finding.file.split("/")[0] for finding in found})
+    )
     found += check_content(folder, hashes, sources=sources, tables=() if facts is None else facts.tables)
     return tuple(sorted(set(found)))
 
@@ -226,11 +232,11 @@ def _changed(path: str) -> str:
     return "hash-differs" if path.split("/")[0] in _CARRIED else "file-changed"
 
 
-def _outputs(folder: Path, hashes: Mapping[str, str], own: Manifest, known: set[str]) -> Iterator[CardFinding]:
+def _outputs(folder: Path, hashes: Mapping[str, str], manifest: Manifest, known: set[str]) -> Iterator[CardFinding]:
     """Hold the folder against the card's own manifest, except names that something is `known` about already."""
     there = {path.split("/")[0] for path in hashes} - {MANIFEST, RUN_RECORD}
-    for name in sorted((own.outputs.keys() | there) - known):
-        record, found = own.outputs.get(name), hash_of(folder / name)
+    for name in sorted((manifest.outputs.keys() | there) - known):
+        record, found = manifest.outputs.get(name), hash_of(folder / name)
         if record is None or record.sha256 != found:
             expected = f"SHA-256 {record.sha256} ({MANIFEST})" if record else f"a name that {MANIFEST} has"
             yield CardFinding(name, _changed(name), expected, found)
@@ -238,12 +244,12 @@ def _outputs(folder: Path, hashes: Mapping[str, str], own: Manifest, known: set[
 
 def _unreadable_tables(folder: Path) -> Iterator[CardFinding]:
     """Find tables that cannot be read as a whole, or whose splits differ in their columns."""
-    for place in sorted((folder / DATA).glob("*")):
+    for path in sorted((folder / DATA).glob("*")):
         try:
-            scan(folder, place.name).collect()
+            scan(folder, path.name).collect()
         except (pl.exceptions.PolarsError, OSError) as error:
             expected = "Parquet, with the same columns in every split"
-            yield CardFinding(f"{DATA}/{place.name}", "table-unreadable", expected, str(error)[:_LONGEST])
+            yield CardFinding(f"{DATA}/{path.name}", "table-unreadable", expected, str(error)[:_LONGEST])
 
 
 def _hand_changed(folder: Path, hand: Path) -> Iterator[CardFinding]:
@@ -256,7 +262,7 @@ def _hand_changed(folder: Path, hand: Path) -> Iterator[CardFinding]:
             yield CardFinding(f"{HAND}/{name}", "hand-changed", f"the bytes of {now}", "other bytes")
 
 
-def _rebuilt(folder: Path, written: Hand | None, facts: Facts, own: Manifest | None) -> Iterator[CardFinding]:
+def _rebuilt(folder: Path, written: Hand | None, facts: Facts, manifest: Manifest | None) -> Iterator[CardFinding]:
     """Build the card again and compare; without its hand-written half the facts alone."""
     promised = {name: record.rows for name, record in carried_manifests(folder)[0].outputs.items()}
     for table in facts.tables:
@@ -266,8 +272,8 @@ def _rebuilt(folder: Path, written: Hand | None, facts: Facts, own: Manifest | N
             yield CardFinding(f"{DATA}/{table.name}", "count-differs", expected, f"{table.rows:,}")
     if written is not None:
         yield from _empty_fields(written, facts)
-    if written is not None and own is not None:
-        for key, wanted, found in differences(dict(outcome(written, facts, ()).counts), dict(own.counts)):
+    if written is not None and manifest is not None:
+        for key, wanted, found in differences(dict(outcome(written, facts, ()).counts), dict(manifest.counts)):
             yield CardFinding(MANIFEST, "count-differs", f"counts.{key}: {wanted}", found)
     for name, content in ({FACTS: facts.encode()} if written is None else generated(written, facts)).items():
         path = folder / name

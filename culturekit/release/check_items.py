@@ -54,21 +54,21 @@ def find_identifiers(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
 def look_at_public_id(sheet: Sheet, row: Row) -> Iterator[Finding]:
     """Look at `id` in the public layout."""
     stated, name = sheet.text(row, "id"), sheet.text(row, "name")
-    said = stated.strip()
+    stripped = stated.strip()
     slipped = row.text(SLIPPED).strip()
     moved = slipped if QID.fullmatch(slipped) else NO_ITEM
     cells: dict[str, str | None] = {"id": moved}
     if QID.fullmatch(slipped) or slipped == NO_ITEM:
         cells[SLIPPED] = "nan"
-    if QID.fullmatch(said):
+    if QID.fullmatch(stripped):
         return
-    if said == NO_ITEM:
+    if stripped == NO_ITEM:
         yield without_qid(row, name, "id", stated)
         return
-    if said and fold(said) == fold(name):
+    if stripped and fold(stripped) == fold(name):
         beside = f"; its QID stands in {SLIPPED}: {slipped}" if moved != NO_ITEM else ""
         code, message = IS_NAME, f"{quoted(stated)} is the name, no identifier{beside}"
-    elif said:
+    elif stripped:
         code, message, cells = ID_UNKNOWN, f"{quoted(stated)} is neither a QID nor LLM", {"id": NO_ITEM}
     elif moved != NO_ITEM:
         code, message = DISPLACED, f"the QID of {quoted(name)} stands in {SLIPPED}: {slipped}"
@@ -78,7 +78,7 @@ def look_at_public_id(sheet: Sheet, row: Row) -> Iterator[Finding]:
         message,
         row=row.number,
         field="id",
-        value=stated if said else slipped or stated,
+        value=stated if stripped else slipped or stated,
         suggestion=f"write {quoted(str(cells['id']))}",
         changes=(Change(row.number, cells),),
     )
@@ -87,25 +87,25 @@ def look_at_public_id(sheet: Sheet, row: Row) -> Iterator[Finding]:
 def look_at_our_ids(sheet: Sheet, row: Row) -> Iterator[Finding]:
     """Look at the identifiers of our own tables."""
     stated, name = sheet.text(row, "id"), sheet.text(row, "name")
-    own = QID.fullmatch(stated) or has_no_item(stated)
+    known = QID.fullmatch(stated) or has_no_item(stated)
     if sheet.layout.name == "prompts":
-        if stated and not own:
+        if stated and not known:
             changes = (Change(row.number, {"artifact_id": None}),)
             yield not_an_id(row, "artifact_id", stated, "leave it empty, or name the artifact", changes)
         return
     qid = row.text("qid")
     wanted = stated if QID.fullmatch(stated) else ""
-    if not own or qid != wanted:
-        right = stated if QID.fullmatch(stated) else qid if QID.fullmatch(qid) and not own else ""
+    if not known or qid != wanted:
+        right = stated if QID.fullmatch(stated) else qid if QID.fullmatch(qid) and not known else ""
         cells = {
-            "artifact_id": right or (stated if own else f"{NO_ITEM}:{slug(name)}"),
+            "artifact_id": right or (stated if known else f"{NO_ITEM}:{slug(name)}"),
             "qid": right or None,
             "source": "wikidata" if right else "llm",
         }
         yield not_an_id(
             row,
             "artifact_id",
-            stated if not own else qid,
+            stated if not known else qid,
             f"write {quoted(str(cells['artifact_id']))}",
             (Change(row.number, cells),),
         )
@@ -172,8 +172,8 @@ def broken(sheet: Sheet, column: str) -> Iterator[Finding]:
 
 def slipped(identifier: str) -> bool:
     """Tell whether `id` holds something else, so that a bare value beside it may be the identifier."""
-    said = identifier.strip()
-    return said != "LLM" and not said.startswith("Q")
+    stripped = identifier.strip()
+    return stripped != "LLM" and not stripped.startswith("Q")
 
 
 def empties(sheet: Sheet, column: str) -> Iterator[Finding]:
@@ -181,9 +181,11 @@ def empties(sheet: Sheet, column: str) -> Iterator[Finding]:
     empty = [row for row in sheet.rows if parts_of(row.text(column)) is None]
     ways = Counter(row.text(column) for row in empty)
     if len(ways) > 1:
-        told = ", ".join(f"{NAMES.get(way, 'blank')} ({counted(count, 'rows')})" for way, count in sorted(ways.items()))
+        listed = ", ".join(
+            f"{NAMES.get(way, 'blank')} ({counted(count, 'rows')})" for way, count in sorted(ways.items())
+        )
         yield EMPTIES.finding(
-            f"nothing known is written in {len(ways)} ways: {told}",
+            f"nothing known is written in {len(ways)} ways: {listed}",
             row=None,
             field=column,
             value=", ".join(NAMES.get(way, "blank") for way in sorted(ways)),
@@ -216,17 +218,17 @@ def find_item_countries(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]
         country, item = sheet.country(row), sheet.text(row, "id").strip()
         if country is None:
             continue
-        own = stated_in(row)
-        said = [("the row's P495 and P17", own)] if own else []
-        said += [
+        stated = stated_in(row)
+        sources = [("the row's P495 and P17", stated)] if stated else []
+        sources += [
             (source.name, sorted(source.countries_of_item[item]))
             for source in knowledge.sources
             if source.countries_of_item.get(item)
         ]
-        against = [(where, isos) for where, isos in said if country.iso not in isos]
+        against = [(where, isos) for where, isos in sources if country.iso not in isos]
         if against:
             yield disagreement(sheet, row, item, country.name, against)
-        elif not said and item.startswith("Q"):
+        elif not sources and item.startswith("Q"):
             open_places.setdefault(item, {}).setdefault(country.iso, row.number)
     for item, places in open_places.items():
         if len(places) > 1:
@@ -250,9 +252,9 @@ def disagreement(
     sheet: Sheet, row: Row, item: str, country: str, against: Sequence[tuple[str, Sequence[str]]]
 ) -> Finding:
     """Say who says otherwise."""
-    told = "; ".join(f"{where}: {', '.join(countries()[iso].name for iso in isos)}" for where, isos in against)
+    listed = "; ".join(f"{where}: {', '.join(countries()[iso].name for iso in isos)}" for where, isos in against)
     return DISAGREES.set_aside(
-        f"{quoted(item)} stands in {country}; {told}", row=row.number, field=sheet.column("country"), value=item,
+        f"{quoted(item)} stands in {country}; {listed}", row=row.number, field=sheet.column("country"), value=item,
         suggestion="look up which of the two is wrong",
     )  # fmt: skip
 
@@ -278,14 +280,14 @@ SAME_NAME = Code("same-name", "note", "one name in one country and concept, in s
 
 def find_repeated_rows(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Find repeated rows; each row is named once, for the closest likeness."""
-    told: set[int] = set()
+    reported: set[int] = set()
     if sheet.has("prompt"):
-        yield from repeated(sheet, "prompt", prompt_key(sheet, tidy), PROMPT, told)
+        yield from repeated(sheet, "prompt", prompt_key(sheet, tidy), PROMPT, reported)
     if sheet.has("name"):
-        yield from repeated(sheet, "id", artifact_key(sheet), ARTIFACT, told)
-        yield from alike(sheet, "name", name_key(sheet), told)
+        yield from repeated(sheet, "id", artifact_key(sheet), ARTIFACT, reported)
+        yield from alike(sheet, "name", name_key(sheet), reported)
     else:
-        yield from alike(sheet, "prompt", prompt_key(sheet, fold), told)
+        yield from alike(sheet, "prompt", prompt_key(sheet, fold), reported)
 
 
 def prompt_key(sheet: Sheet, form: Callable[[str], str]) -> Callable[[Row], Hashable]:
@@ -319,32 +321,34 @@ def name_key(sheet: Sheet) -> Callable[[Row], Hashable]:
     return key
 
 
-def repeated(sheet: Sheet, part: str, key: Callable[[Row], Hashable], code: Code, told: set[int]) -> Iterator[Finding]:
+def repeated(
+    sheet: Sheet, part: str, key: Callable[[Row], Hashable], code: Code, reported: set[int]
+) -> Iterator[Finding]:
     """Find rows whose key stood before."""
     first: dict[Hashable, Row] = {}
     for row in sheet.rows:
-        own = key(row)
-        if own is None or row.number in told:
+        found = key(row)
+        if found is None or row.number in reported:
             continue
-        before = first.setdefault(own, row)
+        before = first.setdefault(found, row)
         if before is not row:
-            told.add(row.number)
+            reported.add(row.number)
             yield repetition(sheet, part, code, row, before)
 
 
-def alike(sheet: Sheet, part: str, key: Callable[[Row], Hashable], told: set[int]) -> Iterator[Finding]:
+def alike(sheet: Sheet, part: str, key: Callable[[Row], Hashable], reported: set[int]) -> Iterator[Finding]:
     """Find rows of one folded name: duplicates, unless two QIDs tell them apart."""
     groups: dict[Hashable, list[Row]] = {}
     for row in sheet.rows:
-        own = key(row)
-        if own is None or row.number in told:
+        found = key(row)
+        if found is None or row.number in reported:
             continue
-        group = groups.setdefault(own, [])
+        group = groups.setdefault(found, [])
         if group:
             same = next((before for before in group if same_artifact(sheet, before, row)), None)
             yield repetition(sheet, part, SAME_NAME if same is None else FOLDED, row, same or group[0])
             if same is not None:
-                told.add(row.number)
+                reported.add(row.number)
                 continue
         group.append(row)
 
@@ -419,7 +423,7 @@ def shortened(name: str) -> list[str]:
     """Give a name with each of its letters left out in turn; a digit tells two names apart and stays."""
     if not SHORTEST <= len(name) <= 100:
         return []
-    return [name[:place] + name[place + 1 :] for place in range(len(name)) if not name[place].isdigit()]
+    return [name[:index] + name[index + 1 :] for index in range(len(name)) if not name[index].isdigit()]
 
 
 def near_vectors(sheet: Sheet, rows: list[Row], knowledge: Knowledge) -> Iterator[Finding]:

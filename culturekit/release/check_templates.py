@@ -144,8 +144,10 @@ def wrong_name(sheet: Sheet, row: Row, slip: Slip, concept: str, known: dict[str
 
 def concepts_elsewhere(name: str, concept: str, known: dict[str, dict[str, str]]) -> str:
     """Say under which other concepts a name is known, where it is not known under the row's own."""
-    own = known.get(fold(name), {})
-    return "" if concept in own else " and ".join(f"{other} ({where})" for other, where in sorted(own.items()))
+    concepts = known.get(fold(name), {})
+    return (
+        "" if concept in concepts else " and ".join(f"{other} ({where})" for other, where in sorted(concepts.items()))
+    )
 
 
 def message_of(slip: Slip, text: str) -> str:
@@ -195,8 +197,8 @@ def concepts_of_name(sheet: Sheet, knowledge: Knowledge) -> dict[str, dict[str, 
         if concept is not None and (name := fold(sheet.text(row, "name"))):
             rows.setdefault(name, {}).setdefault(concept, []).append(row.number)
     known = {
-        name: {concept: f"row {', '.join(map(str, numbers[:ROWS_NAMED]))}" for concept, numbers in own.items()}
-        for name, own in rows.items()
+        name: {concept: f"row {', '.join(map(str, numbers[:ROWS_NAMED]))}" for concept, numbers in numbered.items()}
+        for name, numbered in rows.items()
     }
     for source in knowledge.sources:
         for name, concepts in source.concepts_of_name.items():
@@ -213,17 +215,17 @@ def look_at_prompt(sheet: Sheet, row: Row, knowledge: Knowledge) -> Iterator[Fin
         return
     if country is None or concept is None or row.cells.get("kind") != "cube" or row.cells.get("language", "en") != "en":
         return
-    own = list(frames_of(concept))
-    if not own:
+    released = list(frames_of(concept))
+    if not released:
         return
     name = name_known(sheet.text(row, "id"), knowledge)
     if name is not None:
         yield from against_name(sheet, row, name, country, concept)
         return
-    read = [(frame, slots) for frame in own if (slots := frame.read(tidy(text)))]
+    read = [(frame, slots) for frame in released if (slots := frame.read(tidy(text)))]
     if any(slots.place == frame.place(country) for frame, slots in read):
         return
-    yield alone(sheet, row, country, own, read)
+    yield alone(sheet, row, country, released, read)
 
 
 def name_known(artifact: str, knowledge: Knowledge) -> str | None:
@@ -246,10 +248,10 @@ def against_name(sheet: Sheet, row: Row, name: str, country: Country, concept: s
         )
 
 
-def alone(sheet: Sheet, row: Row, country: Country, own: list[Frame], read: list[tuple[Frame, Slots]]) -> Finding:
+def alone(sheet: Sheet, row: Row, country: Country, released: list[Frame], read: list[tuple[Frame, Slots]]) -> Finding:
     """Say what is wrong with a prompt that fits no template of its concept with the word for its country."""
     text = tidy(sheet.text(row, "prompt"))
-    loose = [(frame, slots) for frame in own if (slots := frame.read(text, loose=True))]
+    loose = [(frame, slots) for frame in released if (slots := frame.read(text, loose=True))]
     for frame, slots in loose:
         if slots.place == frame.place(country):
             message, wanted = f"a space lacks in {quoted(text)}", frame.text(slots.name, country)
@@ -310,23 +312,23 @@ def leak(text: str, negative: str) -> int | None:
     """Find where a negative prompt begins in a text."""
     marker = MARKER.search(text)
     begins = [] if marker is None else [marker.start()]
-    if negative and len(negative) > 1 and (own := text.casefold().find(negative)) >= 0 and "," in negative:
-        begins.append(own)
+    if negative and len(negative) > 1 and (start := text.casefold().find(negative)) >= 0 and "," in negative:
+        begins.append(start)
     run = terms_in_a_row(text, terms() | set(map(tidy, negative.split(","))))
     return min([*begins, *([] if run is None else [run])], default=None)
 
 
 def terms_in_a_row(text: str, known: Set[str]) -> int | None:
     """Find where as many terms of a negative prompt begin that follow one another between commas."""
-    place, run, begin = 0, 0, 0
+    index, run, begin = 0, 0, 0
     for part in text.split(","):
         if fold(part).rstrip(".") in known:
-            begin, run = (place if run == 0 else begin), run + 1
+            begin, run = (index if run == 0 else begin), run + 1
             if run == TERMS_IN_A_ROW:
                 return max(begin - 1, 0)
         else:
             run = 0
-        place += len(part) + 1
+        index += len(part) + 1
     return None
 
 

@@ -86,8 +86,8 @@ class KnownTables:
         if self.drops is None or not qids:
             return {}
         drops = read_table(self.drops, DROPS).filter(pl.col("key").is_in(list(qids)))
-        said = drops.select("key", "concept", "reason", "detail").iter_rows()
-        return {(key, concept): f"{reason}: {detail}" if detail else reason for key, concept, reason, detail in said}
+        rows = drops.select("key", "concept", "reason", "detail").iter_rows()
+        return {(key, concept): f"{reason}: {detail}" if detail else reason for key, concept, reason, detail in rows}
 
 
 def rows_among(source: TableSlices, wanted: pl.Series) -> Iterator[Mapping[str, Any]]:

@@ -78,8 +78,8 @@ def parted(
     for qid in dict.fromkeys(stated):
         if (key := country_key(qid)) in words:
             found[words[key]].append(qid)
-    own = found.pop(verdict)
-    return verdict, own, found.get("review", []) if verdict == "keep" else [], found.get("remove", [])
+    kept = found.pop(verdict)
+    return verdict, kept, found.get("review", []) if verdict == "keep" else [], found.get("remove", [])
 
 
 # Reasons, visible in a name alone, why a candidate cannot be an artifact.
@@ -259,19 +259,19 @@ class CandidateVerdicts:
         for row in rows:
             concept = self.concepts.get(row["concept"])
             verdict = rule_verdict(row, concept)
-            place = len(self.all)
+            index = len(self.all)
             self.all.append(verdict and self.shared(verdict))
             if verdict is None and concept is not None:
                 codes = concept.codes_of(row["country_qids"])
-                self.open.extend((place, iso, iso == codes[-1]) for iso in codes)
+                self.open.extend((index, iso, iso == codes[-1]) for iso in codes)
                 yield from self.questions.about(row, concept)
 
     def settle(self, answered: Answered) -> bool:
         """Take the answer to the first question that is still open; tell whether its candidate is settled with it."""
-        place, iso, is_last = self.open.popleft()
+        index, iso, is_last = self.open.popleft()
         self.begun[iso] = verdict_of(answered, model=self.model)
         if is_last:
-            self.all[place] = self.shared(combined(self.begun))
+            self.all[index] = self.shared(combined(self.begun))
             self.begun = {}
         return is_last
 
@@ -281,24 +281,24 @@ class CandidateVerdicts:
 
     def columns(self, start: int, stop: int) -> list[pl.Series]:
         """Give the verdicts of some candidates, all settled, as columns."""
-        own = [verdict for verdict in self.all[start:stop] if verdict is not None]
+        verdicts = [verdict for verdict in self.all[start:stop] if verdict is not None]
         return [
-            pl.Series("verdict", [verdict.verdict for verdict in own], dtype=pl.String),
-            pl.Series("reason", [verdict.reason for verdict in own], dtype=pl.String),
-            pl.Series("detail", [verdict.detail or None for verdict in own], dtype=pl.String),
+            pl.Series("verdict", [verdict.verdict for verdict in verdicts], dtype=pl.String),
+            pl.Series("reason", [verdict.reason for verdict in verdicts], dtype=pl.String),
+            pl.Series("detail", [verdict.detail or None for verdict in verdicts], dtype=pl.String),
         ]
 
     def country_columns(self, start: int, stated: Sequence[Sequence[str]]) -> list[pl.Series]:
         """Give the countries that each verdict is about, those that wait beside them, and those that were refused."""
-        own: list[list[list[str]]] = [[], [], []]
-        for place, qids in enumerate(stated, start):
-            verdict = self.all[place]
+        columns: list[list[list[str]]] = [[], [], []]
+        for index, qids in enumerate(stated, start):
+            verdict = self.all[index]
             words = dict(verdict.by_country) if verdict is not None else {}
             _, *parts = parted(qids, words) if words else ("", list(qids), [], [])
-            for column, part in zip(own, parts, strict=True):
+            for column, part in zip(columns, parts, strict=True):
                 column.append(part)
         names = ("country_qids", WAITING, REFUSED)
-        return [pl.Series(name, rows, dtype=pl.List(pl.String)) for name, rows in zip(names, own, strict=True)]
+        return [pl.Series(name, rows, dtype=pl.List(pl.String)) for name, rows in zip(names, columns, strict=True)]
 
     def outcomes(self) -> dict[str, int]:
         """Count how asking ended."""
@@ -336,12 +336,12 @@ def draw_pilot(rows: Iterable[Mapping[str, Any]], size: int) -> frozenset[tuple[
     for row in rows:
         concept, qid = row["concept"], row["qid"]
         counts[concept] = counts.get(concept, 0) + 1
-        place = int.from_bytes(blake2b(f"{concept} {qid}".encode(), digest_size=8).digest(), "big")
+        lot = int.from_bytes(blake2b(f"{concept} {qid}".encode(), digest_size=8).digest(), "big")
         smallest = drawn.setdefault(concept, [])
         if len(smallest) < size:
-            heapq.heappush(smallest, (-place, qid))
-        elif -place > smallest[0][0]:
-            heapq.heapreplace(smallest, (-place, qid))
+            heapq.heappush(smallest, (-lot, qid))
+        elif -lot > smallest[0][0]:
+            heapq.heapreplace(smallest, (-lot, qid))
     wanted = shares(counts, size)
     return frozenset(
         (concept, qid) for concept, smallest in drawn.items() for _, qid in heapq.nlargest(wanted[concept], smallest)
@@ -457,12 +457,12 @@ def ask_pilot(
                 work.progress.advance(1)
     except UnusableReplies as error:
         stopped = str(error)
-    said = [(verdict.verdict, row) for verdict, row in zip(verdicts.all, rows, strict=False) if usable(verdict)]
+    judged = [(verdict.verdict, row) for verdict, row in zip(verdicts.all, rows, strict=False) if usable(verdict)]
     return PilotOutcome(
         watch.rows,
         verdicts.outcomes(),
-        dict(sorted(Counter(verdict for verdict, _ in said).items())),
-        [(verdict, row["label"], row["concept"]) for verdict, row in said[:SAMPLED]],
+        dict(sorted(Counter(verdict for verdict, _ in judged).items())),
+        [(verdict, row["label"], row["concept"]) for verdict, row in judged[:SAMPLED]],
         watch.seen(stopped=stopped),
     )
 

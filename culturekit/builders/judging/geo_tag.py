@@ -213,8 +213,8 @@ def shown_of(image: Mapping[str, Any], named: NamedArtifact, space: KnownArtifac
     if space is not None:
         found, how = space.find(named.name, country=code, concept=image.get("concept"))
     if found is not None:
-        place, continent = found.country(image.get("country"), code)
-        return Shown(found.artifact_id, found.name, place, found.countries, continent, named.sure / 100, how)
+        home, continent = found.country(image.get("country"), code)
+        return Shown(found.artifact_id, found.name, home, found.countries, continent, named.sure / 100, how)
     known = countries().get(code or "")
     continent_said = None if known is None else known.continent
     return Shown(None, named.name, code, (code,) if code else (), continent_said, named.sure / 100, how)
@@ -227,13 +227,13 @@ def tag_rows(image: Mapping[str, Any], shown: Sequence[Shown], *, abstained: boo
     `country_margin` over the surest one named that is at home in none of the match's countries; what is not named
     counts as 0.
     """
-    own = {name: image.get(name) for name in OF_THE_IMAGE}
+    image_cells = {name: image.get(name) for name in OF_THE_IMAGE}
     blank: dict[str, Any] = {"artifact_id": None, "artifact": None, "country": None, "countries": [], "continent": None}
     if not shown:
         none = {"rank": 1, "score": 0.0, "margin": 0.0, "country_margin": 0.0, "abstained": True, "method": METHOD}
-        return [own | blank | none]
+        return [image_cells | blank | none]
     return [
-        own
+        image_cells
         | {
             "rank": rank,
             "artifact_id": one.artifact_id,

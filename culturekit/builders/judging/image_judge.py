@@ -103,16 +103,16 @@ def check_questions(questions: Sequence[ImageQuestion]) -> None:
         raise UsageError("no question is asked", expected="at least one question about the images")
     seen = set()
     for question in questions:
-        place = f"question {question.task}/{question.item}/{question.dimension or '-'}"
+        where = f"question {question.task}/{question.item}/{question.dimension or '-'}"
         if bool(question.answers) == (question.between is not None):
-            raise UsageError("a question allows either some answers or a range of numbers", where=place)
+            raise UsageError("a question allows either some answers or a range of numbers", where=where)
         if len(set(question.answers)) != len(question.answers):
-            raise UsageError("an answer is allowed twice", where=place)
+            raise UsageError("an answer is allowed twice", where=where)
         if question.between is not None and not question.between[0] < question.between[1]:
-            raise UsageError("a range goes from the smaller to the larger number", where=place)
+            raise UsageError("a range goes from the smaller to the larger number", where=where)
         key = (question.prompt_id, question.task, question.item, question.dimension)
         if key in seen or ((None, *key[1:]) in seen):
-            raise UsageError("this question is asked twice of the same images", where=place)
+            raise UsageError("this question is asked twice of the same images", where=where)
         seen.add(key)
 
 
@@ -202,8 +202,8 @@ def probability_of_yes(tokens: Sequence[WeighedToken], *, of: Share) -> float | 
     Tokens that say yes add up, whatever their case; of the whole vocabulary a word that is not listed has no share.
     """
     words = [token.token.strip(AROUND).casefold() for token in tokens]
-    yes = [place for place, word in enumerate(words) if word == YES]
-    no = [place for place, word in enumerate(words) if word == NO]
+    yes = [index for index, word in enumerate(words) if word == YES]
+    no = [index for index, word in enumerate(words) if word == NO]
     if not yes and not no:
         return None
     row = [min(token.logprob, 0.0) for token in tokens] + [-float("inf")] * 2
@@ -234,8 +234,8 @@ class JudgedImages(AskedImages[ImageQuestion]):
 
     def questions(self, row: dict[str, Any]) -> Sequence[ImageQuestion]:
         """List what is asked about the images of a prompt."""
-        own = [] if row["prompt_id"] is None else self.of_prompt.get(row["prompt_id"], [])
-        return [*self.of_prompt.get(None, []), *own]
+        of_this = [] if row["prompt_id"] is None else self.of_prompt.get(row["prompt_id"], [])
+        return [*self.of_prompt.get(None, []), *of_this]
 
     def request(self, picture: Image, row: dict[str, Any], question: ImageQuestion) -> Request:
         """Ask a question."""
@@ -287,8 +287,8 @@ def texts_of(given: WeighReads) -> dict[str, str]:
     if given.prompts is None:
         known = images.select("image_id", text="prompt_sent")
     else:
-        own = read_table(given.prompts, PROMPTS).select("prompt_id", "text")
-        known = images.join(own, on="prompt_id", how="inner").select("image_id", "text")
+        texts = read_table(given.prompts, PROMPTS).select("prompt_id", "text")
+        known = images.join(texts, on="prompt_id", how="inner").select("image_id", "text")
     return {image: text for image, text in known.drop_nulls().iter_rows() if text.strip()}
 
 
@@ -458,8 +458,8 @@ def ranked(placed: pl.DataFrame, options: ChooseOptions) -> pl.DataFrame:
     table = table.sort("about", "score", "image_id", descending=[False, True, False], nulls_last=True)
     again = pl.col("gone").is_null() & (pl.int_range(pl.len()).over("gone", "about", "sha256") > 0)
     table = table.with_columns(gone=pl.when(again).then(pl.lit(TWICE)).otherwise("gone"))
-    place = pl.col("gone").is_null().cast(pl.Int64).cum_sum().over("about")
-    table = table.with_columns(place=place)
+    rank = pl.col("gone").is_null().cast(pl.Int64).cum_sum().over("about")
+    table = table.with_columns(place=rank)
     beyond = pl.when(pl.col("gone").is_null() & (pl.col("place") > options.keep))
     return table.with_columns(gone=beyond.then(pl.lit(f"not among the best {options.keep}")).otherwise("gone"))
 

@@ -89,7 +89,7 @@ def questions_by_prompt(path: Path) -> Questions:
     found: dict[str, list[tuple[str, str]]] = {}
     for prompt, question, text in table.select("prompt_id", "question_id", "text").iter_rows():
         found.setdefault(prompt, []).append((question, text))
-    return {prompt: tuple(own) for prompt, own in found.items()}
+    return {prompt: tuple(listed) for prompt, listed in found.items()}
 
 
 @dataclass
@@ -250,9 +250,9 @@ def ask_for_graphs(
     graphs = [ended(row["prompt_id"], client.model, NO_TEXT) for row in prompts.filter(~has_text()).to_dicts()]
     with closing(answers(client, graph_requests(asked), work=work, llm=llm, watch=watch)) as answered:
         for prompt_id, answer in zip(asked["prompt_id"], answered, strict=True):
-            own = question_rows(prompt_id, answer)
-            questions += own
-            graphs.append(graph_row(prompt_id, client.model, answer, own))
+            rows = question_rows(prompt_id, answer)
+            questions += rows
+            graphs.append(graph_row(prompt_id, client.model, answer, rows))
             work.progress.advance(1)
     write_table(work.out, QUESTIONS, pl.DataFrame(questions, schema={**QUESTIONS.schema, **FACT}))
     write_table(work.out, QUESTION_GRAPHS, pl.DataFrame(graphs, schema=QUESTION_GRAPHS.schema))
@@ -278,15 +278,15 @@ def has_text() -> pl.Expr:
 def prompts_of_kinds(path: Path, kinds: Sequence[str]) -> pl.DataFrame:
     """List prompts by their ids, those of some kinds only where kinds are named."""
     prompts = read_table(path, PROMPTS).sort("prompt_id")
-    own = prompts.filter(pl.col("kind").is_in(list(kinds))) if kinds else prompts
-    if own.is_empty():
+    chosen = prompts.filter(pl.col("kind").is_in(list(kinds))) if kinds else prompts
+    if chosen.is_empty():
         raise UsageError(
             "there are no prompts of these kinds" if kinds else "there are no prompts to ask about",
             where=str(path),
             expected=", ".join(sorted(set(prompts["kind"]))),
             found=", ".join(kinds) or "no rows",
         )
-    return own
+    return chosen
 
 
 def graph_requests(prompts: pl.DataFrame) -> Iterator[Request]:

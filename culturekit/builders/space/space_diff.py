@@ -84,12 +84,12 @@ def space_changes(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     went, nothing is paired by guess: they are added and removed.
     """
     pairs = Pairs.pair_rows(before, after)
-    told = [
+    lines = [
         part_rows(pairs.both, name, change)
         for change, names in (("renamed", RENAMED), ("reclassified", RECLASSIFIED))
         for name in names
     ]
-    rows = pl.concat([alone(pairs.added, "added"), alone(pairs.removed, "removed"), *told])
+    rows = pl.concat([alone(pairs.added, "added"), alone(pairs.removed, "removed"), *lines])
     return rows.sort(*KEY, *PAIRED.values(), "part", nulls_last=False)
 
 

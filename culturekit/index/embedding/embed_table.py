@@ -195,8 +195,8 @@ def embed_table(work: Work, source: EmbedSource, encoder: str) -> Outcome:
         if source.images is None
         else _embed_images_of(work, source.images, encoder)
     )
-    made = ENCODERS.kept(encoder)
-    notes = {"encoder": encoder, "identity": made.identity.as_options(), "caveat": made.caveat, **done.notes}
+    loaded = ENCODERS.kept(encoder)
+    notes = {"encoder": encoder, "identity": loaded.identity.as_options(), "caveat": loaded.caveat, **done.notes}
     return Outcome({**done.counts, "drops": sum(done.drops.values())}, done.drops, notes)
 
 

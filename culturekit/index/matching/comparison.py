@@ -334,8 +334,8 @@ class Comparer:
             return matched
         neighbours = self.how.adjustment.neighbours
         near = self.ranked(self.scope(place), place, queries, count=neighbours).scores[:, :neighbours]
-        own = np.where(np.isfinite(near), near, np.nan).astype(np.float64)
-        scores = matched.scores - np.nanmean(own, axis=1, keepdims=True)
+        found_scores = np.where(np.isfinite(near), near, np.nan).astype(np.float64)
+        scores = matched.scores - np.nanmean(found_scores, axis=1, keepdims=True)
         return replace(matched, scores=scores.astype(np.float32))
 
     def adjusted(self, scope: Scope) -> Scope:
@@ -383,13 +383,13 @@ def ranked_by_search(
 ) -> Ranking:
     """Rank at least `count` artifacts of each query; more rows are asked for where the first show too few."""
     runs, channel = runs_of(scope), scope.channels[0]
-    place = places_by_row(scope)
+    place_of = places_by_row(scope)
     todo, width = np.arange(len(queries)), 2 * min(count, scope.size) + 16
     parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]] = []
     whole = np.zeros(len(queries), np.bool_)
     while len(todo) and runs is not None and width <= MOST_ROWS:
         found = finder.best(queries[todo], k=min(width, len(channel.rows)), slices=runs)
-        row, column, first = _first_of_each(found.rows, place, None if left_out is None else left_out[todo])
+        row, column, first = _first_of_each(found.rows, place_of, None if left_out is None else left_out[todo])
         ended = (found.rows < 0).any(axis=1) | (width >= len(channel.rows))
         done = (np.bincount(row, minlength=len(todo)) >= count) | ended
         kept = done[row]
@@ -408,10 +408,10 @@ def ranked_by_search(
 
 
 def _first_of_each(
-    rows: NDArray[np.int64], place: NDArray[np.int64], left_out: NDArray[np.int64] | None
+    rows: NDArray[np.int64], place_of: NDArray[np.int64], left_out: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Find where each artifact is met first: query, column and place; rows stand best first."""
-    places = np.where(rows >= 0, place[rows], -1)
+    places = np.where(rows >= 0, place_of[rows], -1)
     if left_out is not None:
         places[rows == left_out[:, np.newaxis]] = -1
     order = np.argsort(places, axis=1, kind="stable")
@@ -440,14 +440,14 @@ def check_mapped_alike(tables: Sequence[Path]) -> None:
     known: Mapping[str, Any] = {}
     for path in tables:
         for mapped in maps_behind(path):
-            own = {**mapped.options, "index": mapped.inputs["index"].sha256[:12], DEPTH: None}
-            known = known or own
-            apart = [name for name in sorted({*known, *own}) if known.get(name) != own.get(name)]
+            settings = {**mapped.options, "index": mapped.inputs["index"].sha256[:12], DEPTH: None}
+            known = known or settings
+            apart = [name for name in sorted({*known, *settings}) if known.get(name) != settings.get(name)]
             if apart:
                 raise UsageError(
                     "models are compared that were mapped in different ways", where=", ".join(map(str, tables)),
                     expected=", ".join(f"{name} {known.get(name)}" for name in apart),
-                    found=", ".join(f"{name} {own.get(name)}" for name in apart),
+                    found=", ".join(f"{name} {settings.get(name)}" for name in apart),
                     hint="Map the images of all models with one index and the same options.",
                 )  # fmt: skip
 
@@ -476,6 +476,6 @@ def maps_behind(table: Path) -> Iterator[Manifest]:
     for role, record in manifest.inputs.items():
         if record.stage == MAP and record.name == file:
             with suppress(IntegrityError):  # where it lay is no longer known
-                behind = read_manifest(recorded(table.parent, role).parent)
-                if behind is not None and file in behind.outputs and behind.outputs[file].sha256 == record.sha256:
-                    yield behind
+                mapping = read_manifest(recorded(table.parent, role).parent)
+                if mapping is not None and file in mapping.outputs and mapping.outputs[file].sha256 == record.sha256:
+                    yield mapping

@@ -116,11 +116,11 @@ def embedded(work: Work, images: pl.DataFrame, root: Path, encoder: str, *, name
     """Embed images; `name` keeps their shards apart from those of others."""
     scratch = work.scratch / name
     scratch.mkdir(exist_ok=True)
-    made = embed(images, root, encoder, scratch, engine=work.engine, progress=work.progress)
-    unread = made.unreadable.select("image_id", why="reason", what="detail")
+    vectors = embed(images, root, encoder, scratch, engine=work.engine, progress=work.progress)
+    unread = vectors.unreadable.select("image_id", why="reason", what="detail")
     lost = images.join(unread, on="image_id", how="inner", maintain_order="left")
     drops = _dropped(lost, reason=pl.col("why"), detail=pl.col("what"))
-    return _Seen(made.kept.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64)), made.vectors, drops)
+    return _Seen(vectors.kept.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64)), vectors.vectors, drops)
 
 
 def _vectors_from(folder: Path, images: pl.DataFrame, images_path: Path, index: OpenIndex) -> _Seen:
@@ -193,17 +193,22 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
     found, known = _calibrated(work, given, opened, options)
     shards = _match_shards(work, seen, opened.comparison, k=options.k, threshold=found.threshold if found else -np.inf)
     run_shards(work, shards, match_shard, size=lambda shard: shard.stop - shard.start, unit="matches")
-    told = _MatchCounts()
-    write_frames(work.out, MATCHES, told.listening(shards))
+    tally = _MatchCounts()
+    write_frames(work.out, MATCHES, tally.listening(shards))
     reasons = write_drops(work.out, pl.concat([drops, homeless, seen.drops]))
-    notes = {**opened.index.notes, "similarity": told.similarity(), "channels": dict(opened.comparison.weights)}
+    notes = {**opened.index.notes, "similarity": tally.similarity(), "channels": dict(opened.comparison.weights)}
     if bank:
         notes["adjustment"] = bank
     if found is not None and known is not None and options.max_error is not None:
         calibration_table(work.out, found, options.max_error)
-        accepted = told.images - told.abstained
-        notes["abstention"] = described(found, known, options.max_error, images=told.images, accepted=accepted)
-    counts = {"matches": told.rows, "images": told.images, "abstained": told.abstained, "drops": sum(reasons.values())}
+        accepted = tally.images - tally.abstained
+        notes["abstention"] = described(found, known, options.max_error, images=tally.images, accepted=accepted)
+    counts = {
+        "matches": tally.rows,
+        "images": tally.images,
+        "abstained": tally.abstained,
+        "drops": sum(reasons.values()),
+    }
     if given.vectors is None:
         counts["ids"] = seen.images.height
     return Outcome(counts, reasons, notes)

@@ -82,16 +82,16 @@ class Tokens:
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
         """List the texts that are longer than what is read."""
         counted = enumerate(self.counts(texts))
-        return [TooLong(place, tokens, self.most) for place, tokens in counted if tokens > self.most]
+        return [TooLong(index, tokens, self.most) for index, tokens in counted if tokens > self.most]
 
     def groups(self, texts: Sequence[str]) -> Iterator[_LengthGroup]:
         """Write texts as tokens, shortest first."""
         lengths = [self.filled(count) for count in self.counts(texts)]
         for length in sorted(set(lengths)):
-            places = tuple(place for place, filled in enumerate(lengths) if filled == length)
+            places = tuple(index for index, filled in enumerate(lengths) if filled == length)
             with self.turn:
                 written = self.tokenizer(
-                    [self.rewrite(texts[place]) for place in places],
+                    [self.rewrite(texts[index]) for index in places],
                     padding="max_length",
                     truncation=True,
                     max_length=length,
@@ -159,12 +159,12 @@ _FAMILIES: Mapping[str, Family] = {
 
 def _picture_settings(folder: ModelFolder) -> tuple[dict[str, Any], Path]:
     """Read what a folder says of its pictures, and in which file."""
-    own, shared = folder.path / "preprocessor_config.json", folder.path / "processor_config.json"
-    if not own.is_file() and shared.is_file():
+    separate, shared = folder.path / "preprocessor_config.json", folder.path / "processor_config.json"
+    if not separate.is_file() and shared.is_file():
         settings = read_json(shared).get("image_processor")
         if isinstance(settings, dict):
             return settings, shared
-    return read_json(own), own
+    return read_json(separate), separate
 
 
 @contextmanager
@@ -321,8 +321,8 @@ class _TransformersImageEncoder:
     def forward(self, pictures: Sequence[Prepared]) -> Any:  # noqa: ANN401 - a tensor
         """Run the model over one batch."""
         network, inputs = self.loaded.network, self.inputs(pictures)
-        told = network.get_image_features(**inputs) if self.loaded.family.texts else network(**inputs)
-        return _pooled(told)
+        answer = network.get_image_features(**inputs) if self.loaded.family.texts else network(**inputs)
+        return _pooled(answer)
 
     def inputs(self, pictures: Sequence[Prepared]) -> Mapping[str, Any]:
         """Bring a batch to the device, and its bytes to the numbers that the model reads."""
@@ -380,9 +380,9 @@ class _TransformersEncoder(_TransformersImageEncoder):
         return _pooled(self.loaded.network.get_text_features(**dict(zip(self.tokens.names, columns, strict=True))))
 
 
-def _pooled(told: Any) -> Any:  # noqa: ANN401 - tensors
+def _pooled(answer: Any) -> Any:  # noqa: ANN401 - tensors
     """Take one vector per picture or text from what a model says."""
-    return getattr(told, "pooler_output", told)
+    return getattr(answer, "pooler_output", answer)
 
 
 def make(spec: Spec) -> ImageEncoder:
@@ -408,9 +408,9 @@ def make(spec: Spec) -> ImageEncoder:
                          expected="DINOv2 or DINOv3")  # fmt: skip
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
-    settings, place = _picture_settings(folder)
+    settings, file = _picture_settings(folder)
     read = patch_plan if family.patches else picture_plan
-    plan = read(settings, processor=family.processor, where=str(place))
+    plan = read(settings, processor=family.processor, where=str(file))
     tokenizer, rewrite = load_tokenizer(folder) if family.texts else (None, str)
     network = load_model(folder, family, device=device, dtype=dtype)
     loaded = _LoadedModel(folder, family, network, plan, device, dtype, usual_batch(options, device))

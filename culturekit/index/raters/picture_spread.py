@@ -133,7 +133,7 @@ class _SpreadShard:
 
 def measure_spread(work: Work, images_path: Path, measure: str, *, size: int) -> Outcome:
     """Write the mean distance over all pairs of each full batch; a batch with an unreadable picture has none."""
-    made = PAIR_MEASURES.kept(measure)
+    loaded = PAIR_MEASURES.kept(measure)
     batches, left_out = repeat_batches(read_table(images_path, IMAGES), size)
     rows = _measured(work, batches, images_path.parent, measure)
     lost = rows.filter(pl.col("reason").is_not_null())
@@ -141,7 +141,7 @@ def measure_spread(work: Work, images_path: Path, measure: str, *, size: int) ->
         left_out[f"{_UNREADABLE}{reason}"] += count
     table = rows.filter(pl.col("reason").is_null()).select(list(PAIR_DISTANCES.schema))
     write_table(work.out, PAIR_DISTANCES, table)
-    notes = {"caveat": made.caveat, "parameters": dict(made.parameters), "licence": made.licence}
+    notes = {"caveat": loaded.caveat, "parameters": dict(loaded.parameters), "licence": loaded.licence}
     counts = {"pair_distances": table.height, "images": int(table["images"].sum())}
     return Outcome(counts, +left_out, notes)
 
@@ -171,8 +171,8 @@ def _measure_shard(shard: _SpreadShard) -> int:
     for batch in shard.batches:
         with explained_outside(f"the measure {shard.measure}"):
             distance, reason = _distance_of(batch, shard.root, measure)
-        place = (batch.model, batch.concept, batch.prompt_id, batch.repeat, batch.number, len(batch.pictures))
-        rows.append((measure.name, *place, distance, reason))
+        cells = (batch.model, batch.concept, batch.prompt_id, batch.repeat, batch.number, len(batch.pictures))
+        rows.append((measure.name, *cells, distance, reason))
     save_parquet(pl.DataFrame(rows, _PART, orient="row"), shard.part)
     seal(shard.part)
     return len(shard.batches)
@@ -206,8 +206,8 @@ def repeat_batches(images: pl.DataFrame, size: int) -> tuple[list[_RepeatBatch],
         full = len(pictures) // size
         left_out[_INCOMPLETE] += len(pictures) - full * size
         for number in range(full):
-            own = pictures[number * size : (number + 1) * size]
-            batches.append(_RepeatBatch(str(model), rows["concept"][0], str(prompt), int(str(repeat)), number, own))
+            batch = pictures[number * size : (number + 1) * size]
+            batches.append(_RepeatBatch(str(model), rows["concept"][0], str(prompt), int(str(repeat)), number, batch))
     return batches, left_out
 
 
@@ -300,9 +300,9 @@ class _Lpips:
             unit = planes / (planes.square().sum(1, keepdim=True).sqrt() + _EPSILON)
             for first in range(count - 1):
                 apart = (unit[first + 1 :] - unit[first]).square()
-                told = (apart * head).sum(1).mean((1, 2), dtype=torch.float64)
-                found[first, first + 1 :] += told
-                found[first + 1 :, first] += told
+                mean = (apart * head).sum(1).mean((1, 2), dtype=torch.float64)
+                found[first, first + 1 :] += mean
+                found[first + 1 :, first] += mean
         return found
 
     def taken(self, pictures: _Tensor) -> Iterator[_Tensor]:

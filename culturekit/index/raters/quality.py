@@ -155,18 +155,20 @@ class QualityShard:
 
 def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: Path | None = None) -> Outcome:
     """Write the quality of every image that has a picture and, where the scorer needs one, a prompt."""
-    made = SCORERS.kept(scorer)
+    loaded = SCORERS.kept(scorer)
     images = _with_prompts(read_table(images_path, IMAGES), prompts_path).sort("image_id")
     ready = images.filter(pl.col("status") == "ok")
-    asked = ready.filter(pl.col("prompt").is_not_null()) if made.needs_prompts else ready
-    if made.needs_prompts and asked.is_empty() and not ready.is_empty():
+    asked = ready.filter(pl.col("prompt").is_not_null()) if loaded.needs_prompts else ready
+    if loaded.needs_prompts and asked.is_empty() and not ready.is_empty():
         raise UsageError(
-            f"{made.name} compares pictures with their prompts, and no image has one",
+            f"{loaded.name} compares pictures with their prompts, and no image has one",
             where=str(images_path),
             expected="a column prompt_sent, or --prompts with the table the images were made from",
         )
-    if prompts_path is not None and not made.needs_prompts and not work.in_run:
-        raise UsageError(f"{made.name} looks at pictures alone", expected="no --prompts, or a scorer such as clipscore")
+    if prompts_path is not None and not loaded.needs_prompts and not work.in_run:
+        raise UsageError(
+            f"{loaded.name} looks at pictures alone", expected="no --prompts, or a scorer such as clipscore"
+        )
     rows = scored(work, asked, images_path.parent, scorer)
     absent = pl.concat([
         images.filter(pl.col("status") != "ok").select("image_id", reason=pl.lit(_NOT_MADE), detail="status"),
@@ -182,7 +184,12 @@ def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: 
     if rows["reason"].null_count() == 0 and not work.in_run:
         raise NothingScored.because("no image can be scored", left_out, where=str(images_path))
     write_table(work.out, QUALITY_TABLE, rows.filter(pl.col("reason").is_null()).select(list(QUALITY_TABLE.schema)))
-    notes = {"scorer": scorer, "caveat": made.caveat, "parameters": dict(made.parameters), **_cut_prompts(made, asked)}
+    notes = {
+        "scorer": scorer,
+        "caveat": loaded.caveat,
+        "parameters": dict(loaded.parameters),
+        **_cut_prompts(loaded, asked),
+    }
     counts = {"quality": rows["reason"].null_count()}
     return Outcome(counts | ({"drops": absent.height} if absent.height else {}), left_out, notes)
 
@@ -347,8 +354,8 @@ def _changes(light: NDArray[np.float32], reach: int) -> NDArray[np.float32]:
 
 
 def _highest(values: NDArray[np.float32], *, part: float) -> float:
-    place = int(values.size * (1 - part))
-    return float(np.partition(values.ravel(), place)[place])
+    rank = int(values.size * (1 - part))
+    return float(np.partition(values.ravel(), rank)[rank])
 
 
 def noise(light: NDArray[np.float32]) -> float:

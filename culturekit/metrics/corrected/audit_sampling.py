@@ -160,8 +160,8 @@ class Concept:
             found = Findings(
                 codes[asked, 0], codes[asked, 1], np.eye(len(self.parents))[shown[asked]], self.right, self.doubt
             )
-            told = parted(self.mapped, found, self.parents, self.none, rng=rng)
-            answer = rectified(self.mapped, found, told, self.diversity, confidence=confidence, rng=rng)
+            parts = parted(self.mapped, found, self.parents, self.none, rng=rng)
+            answer = rectified(self.mapped, found, parts, self.diversity, confidence=confidence, rng=rng)
             squares.append(((answer.high - answer.low) ** 2, (answer.sure_high - answer.sure_low) ** 2))
         every, sure = np.sqrt(np.mean(squares, axis=0))
         return float(every), float(sure)
