@@ -86,7 +86,8 @@ def alignment_c3(
     pictured, spoken = unit_vectors("image", image), unit_vectors("image_target", image_target)
     if pictured is not None and len(pictured) > 1:
         raise argument_error("image", "a single vector", f"{len(pictured)} vectors")
-    for space in ({"target": target_vectors, "source": asked, "objects": seen}, {"image": pictured, "image_target": spoken}):
+    texts = {"target": target_vectors, "source": asked, "objects": seen}
+    for space in (texts, {"image": pictured, "image_target": spoken}):
         check_widths(**{name: rows.shape[1] for name, rows in space.items() if rows is not None})
     return C3Alignment(
         text=mean_of_maxima(asked, target_vectors),
