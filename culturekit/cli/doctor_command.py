@@ -227,7 +227,7 @@ def listed_models(named: set[Named]) -> Iterator[Check]:
 
 def ending_models(named: set[Named]) -> Iterator[Check]:
     """Say which models end: of those named, and of those that are taken by default where there is a key."""
-    from culturekit.llm.clients.client_options import SERVICES
+    from culturekit.llm.endpoints import SERVICES
     from culturekit.llm.models import known_models
 
     yield from dated_models(named)

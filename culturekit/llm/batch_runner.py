@@ -27,8 +27,8 @@ from culturekit.llm.batches import (
     Planned,
 )
 from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Request, Usage, for_storage
-from culturekit.llm.clients.client_options import is_elsewhere
 from culturekit.llm.dispatch import APART, LONG_HOLD, answers_again, given_up, retrying, run_ended_by, spoken
+from culturekit.llm.endpoints import is_elsewhere
 from culturekit.llm.engine import NOTHING, Asker, AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, key_of

@@ -19,7 +19,7 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.core.yaml_source import parse_yaml, validate
 from culturekit.llm.client import Identity
-from culturekit.llm.clients.client_options import SERVICES
+from culturekit.llm.endpoints import SERVICES
 from culturekit.llm.prices import (
     SNAPSHOT,
     ModelPrice,

@@ -7,8 +7,8 @@ from typing import Literal
 import msgspec
 
 from culturekit.llm.client import Client, Failure, Reply, Request, for_storage
-from culturekit.llm.clients.client_options import SERVICES, is_elsewhere
 from culturekit.llm.dispatch import QUIET, DurableHold, run_ended_by
+from culturekit.llm.endpoints import SERVICES, is_elsewhere
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, key_of
 from culturekit.llm.purse import Purse

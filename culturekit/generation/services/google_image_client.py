@@ -22,10 +22,10 @@ from culturekit.generation.services.image_client import (
 from culturekit.generation.services.openai_image_client import body_as_it_is
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.client import Identity, Outgoing, Reply, Request, Usage
-from culturekit.llm.clients.client_options import GOOGLE
 from culturekit.llm.clients.google_client import GoogleBatches, GoogleClient, GoogleConnection
 from culturekit.llm.clients.google_client import usage as told_usage
 from culturekit.llm.clients.remote_client import WireFormat, model_of
+from culturekit.llm.endpoints import GOOGLE
 from culturekit.llm.failures import shortened
 from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.models import habits_of, model_for

@@ -21,9 +21,9 @@ from culturekit.generation.services.image_client import (
 )
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.client import Identity, Outgoing, Reply, Request
-from culturekit.llm.clients.client_options import OPENAI
 from culturekit.llm.clients.openai_client import OpenAIBatches, OpenAIClient, OpenAIConnection
 from culturekit.llm.clients.remote_client import WireFormat, model_of
+from culturekit.llm.endpoints import OPENAI
 from culturekit.llm.failures import shortened
 from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.models import habits_of, model_for

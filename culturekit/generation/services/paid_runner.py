@@ -62,8 +62,8 @@ from culturekit.generation.services.image_client import (
 )
 from culturekit.llm.answers import LlmOptions, ask_options
 from culturekit.llm.client import Request
-from culturekit.llm.clients.client_options import is_loopback
 from culturekit.llm.clients.timed_socket import TimedSocket
+from culturekit.llm.endpoints import is_loopback
 from culturekit.llm.failures import read_error
 from culturekit.llm.journal import Journal, run_tag
 from culturekit.llm.journal_file import key_of

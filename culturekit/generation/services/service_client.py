@@ -52,8 +52,8 @@ from culturekit.generation.services.paid_runner import (
 )
 from culturekit.llm.batches import BatchClient
 from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage
-from culturekit.llm.clients.client_options import Service, check_base_url, normal_base_url
 from culturekit.llm.clients.remote_client import WireFormat
+from culturekit.llm.endpoints import Service, check_base_url, normal_base_url
 from culturekit.llm.failures import error_of, failure_of, failure_within, shortened
 from culturekit.llm.journal_file import key_of
 from culturekit.llm.json_values import decoded, record, text, why_no_object

@@ -13,9 +13,10 @@ from culturekit.core.digests import canonical_json
 from culturekit.core.registry import Spec, needing
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, BatchRow, Job, JobState, Status
 from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Reply, Request, Stop, Usage, how_cut
-from culturekit.llm.clients.client_options import GOOGLE, NO_KEY, GoogleOptions
+from culturekit.llm.clients.client_options import GoogleOptions
 from culturekit.llm.clients.image_slots import BodyTemplates, encoded, filled, slot_of
 from culturekit.llm.clients.remote_client import RemoteClient, Sending, WireFormat, http_client, model_of
+from culturekit.llm.endpoints import GOOGLE, NO_KEY
 from culturekit.llm.failures import failure_of
 from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.models import habits_of, model_for

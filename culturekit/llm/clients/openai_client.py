@@ -13,9 +13,10 @@ from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec, needing
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, BatchRow, Job, JobState, Status
 from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Reply, Request, Stop, Usage, how_cut
-from culturekit.llm.clients.client_options import NO_KEY, OPENAI, Dialect, OpenAIOptions
+from culturekit.llm.clients.client_options import Dialect, OpenAIOptions
 from culturekit.llm.clients.image_slots import BodyTemplates, data_url, filled, slot_of
 from culturekit.llm.clients.remote_client import Connection, RemoteClient, WireFormat, http_client, model_of
+from culturekit.llm.endpoints import NO_KEY, OPENAI
 from culturekit.llm.failures import failure_of, shortened
 from culturekit.llm.json_values import decoded, each_key_once, record, records, text, why_no_object
 from culturekit.llm.models import Habits, habits_of, model_for

@@ -15,7 +15,8 @@ from typing import Any, Protocol, TypeVar
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request
-from culturekit.llm.clients.client_options import ServiceOptions, is_loopback
+from culturekit.llm.clients.client_options import ServiceOptions
+from culturekit.llm.endpoints import is_loopback
 from culturekit.llm.failures import error_of, failure_of, failure_within
 from culturekit.llm.json_values import decoded
 from culturekit.llm.prices import parse_price, rate_of

@@ -14,7 +14,7 @@ from culturekit.core.tables import read_table
 from culturekit.generation.runner import ImagePlan, derive_seed
 from culturekit.generation.services import paid_runner
 from culturekit.llm.answers import LlmOptions
-from culturekit.llm.clients.client_options import Service
+from culturekit.llm.endpoints import Service
 from culturekit.llm.ledger import journals_below, read_ledger
 from tests.conftest import HeardProgress
 from tests.generation.folder.folder_worlds import TEXTS

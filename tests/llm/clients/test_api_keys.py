@@ -1,14 +1,8 @@
 import pytest
 
 from culturekit.core.errors import MissingDependency, UsageError
-from culturekit.llm.clients.client_options import (
-    OPENAI,
-    RemoteOptions,
-    check_base_url,
-    is_loopback,
-    is_official,
-    normal_base_url,
-)
+from culturekit.llm.clients.client_options import RemoteOptions
+from culturekit.llm.endpoints import OPENAI, check_base_url, is_loopback, is_official, normal_base_url
 
 OFFICIAL = "https://api.openai.com/v1"
 CANARY = "sk-canary-4711"
