@@ -194,7 +194,7 @@ def keys() -> Iterator[Check]:
 
 def judge_checks(spec: str) -> Iterator[Check]:
     """Ask a server whether VQAScore can be had from it."""
-    from culturekit.builders.judging.judge_stages import probe_judge
+    from culturekit.builders.judging.judge_probe import probe_judge
 
     for one in probe_judge(spec):
         yield Check("judge", one.name, one.level, one.found, one.hint)

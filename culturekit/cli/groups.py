@@ -112,6 +112,6 @@ prompts = group(
 )
 questions = group(
     "questions",
-    {"build": "builders.judging.judge_stages:BUILD", "ask": "builders.judging.judge_stages:ASK"},
+    {"build": "builders.judging.question_graph:BUILD", "ask": "builders.judging.question_graph:ASK"},
     help="Yes/no questions about what a prompt asks for, and answers.",
 )

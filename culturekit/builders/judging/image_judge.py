@@ -5,7 +5,7 @@ The latter is VQAScore. There is one row per image and question, whatever came o
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,7 +14,12 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import wording
+from culturekit.builders.asked_rows import wording, wording_digest
+from culturekit.builders.asking import (
+    asking_images,
+    usual_picture,
+)
+from culturekit.builders.captions.caption_files import USUAL_CAPTION
 from culturekit.builders.shown_images import (
     ID_LETTERS,
     AskedImages,
@@ -22,21 +27,26 @@ from culturekit.builders.shown_images import (
     PerPrompt,
     ShownImages,
     Verdict,
+    WhoLooks,
+    prompted_images,
 )
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import roles_of
+from culturekit.core.layouts import prompts_table
 from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.schemas import IMAGES, JUDGMENTS, PROMPTS, QUALITY
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand, Typed
+from culturekit.core.stage_command import AskingCommand, StageCommand, Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, load_model, read_yaml
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Answers, Image, Request
+from culturekit.llm.models import quoted
 from culturekit.llm.rows import Answered, TokenListing, WeighedToken
 from culturekit.metrics.questions import Share, vqa_score
 
@@ -480,3 +490,93 @@ def copied(root: Path, path: str, sha256: str, out: Path) -> None:
 def file_of() -> pl.Expr:
     """Say where a copied picture lies."""
     return pl.concat_str(pl.lit("files/"), pl.col("sha256").str.head(NAME_LETTERS), pl.col("path").str.extract(SUFFIX))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReads:
+    """Images to be judged."""
+
+    images: ImagesToShow
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """What is asked about images, and who answers."""
+
+    questions: Annotated[
+        Sequence[ImageQuestion],
+        Field(
+            description="YAML file, `questions:`, each with task, item, question, and answers: [...] or between: "
+            "[LOW, HIGH]; dimension and prompt_id where wanted. Or a form: `c3_images`. Repeatable."
+        ),
+        Typed(gather=load_questions),
+    ]
+    judge: WhoLooks
+
+    def __post_init__(self) -> None:
+        """Refuse questions that cannot be answered."""
+        check_questions(self.questions)
+
+
+def judge_stage(given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Ask a vision model questions of your own about each image.
+
+    `score agreement` holds its answers against people.
+    """
+    asked = [asdict(question) for question in options.questions]
+    questions = [{name: part for name, part in one.items() if name != "described" or part} for one in asked]
+    return asking_images(
+        "judge",
+        2,
+        given,
+        options.judge,
+        images=lambda: prompted_images(given.images, None),
+        asked=lambda model, _: JudgedImages(ShownImages(given.images.parent, "judge"), model, options.questions),
+        options={"wording": wording_digest("image_judge"), "questions": questions},
+        llm=llm,
+        name="judgments",
+    )
+
+
+JUDGE = AskingCommand(
+    judge_stage,
+    f"--images images/images.parquet --questions questions.yaml --llm {quoted('vision')} --out judged --budget 20",
+)
+
+
+def vqascore_stage(given: WeighReads, options: WeighOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Ask of each image whether it shows its prompt (VQAScore).
+
+    The score is the probability of yes.
+    """
+    usual = partial(vqa_request, text=USUAL_CAPTION, instructions=wording("vqascore"))
+
+    def asked(model: str, folder: Path) -> AskedImages[str]:
+        prompts = None if given.prompts is None else prompts_table(given.prompts, folder)
+        return weighed_images(replace(given, prompts=prompts), model, options.of)
+
+    return asking_images(
+        "vqascore",
+        1,
+        given,
+        options.judge,
+        images=lambda: prompted_images(given.images, options.per_prompt),
+        asked=asked,
+        options={
+            "task": REQUEST,
+            "wording": vqa_digest(),
+            "of": options.of,
+            "per_prompt": options.per_prompt,
+        },
+        llm=llm,
+        name="vqascore",
+        packages=("msgspec", "numpy", "pillow", "polars"),
+        usual=lambda: [usual(usual_picture())],
+    )
+
+
+VQASCORE = AskingCommand(
+    vqascore_stage,
+    f"--images images/images.parquet --prompts prompts/prompts.parquet --llm {quoted('weighing')} --out vqascore "
+    "--budget 20",
+)

@@ -17,20 +17,25 @@ from PIL import Image
 from pydantic import Field
 
 from culturekit.core.atomic import explained_outside
+from culturekit.core.declared import kept
 from culturekit.core.defaults import PICTURES_PER_SHARD
 from culturekit.core.digests import digest
 from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.inputs import roles_of
+from culturekit.core.layouts import prompts_table
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.plugins import Contract, hold
 from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.schemas import IMAGES, PROMPTS
 from culturekit.core.schemas import QUALITY as QUALITY_TABLE
-from culturekit.core.stage_command import Typed
+from culturekit.core.spec_state import check_ready, spec_state
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand, Typed
 from culturekit.core.stage_folder import run_shards, seal
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import try_picture
-from culturekit.index.encoder import Prepared
+from culturekit.index.encoder import ENCODERS, Prepared
 
 
 class QualityScorer(Protocol):
@@ -374,3 +379,47 @@ def make(spec: Spec) -> QualityScorer:
     """Make the scorer; it takes no options."""
     spec.refuse_options()
     return _EmbeddedQuality()
+
+
+@dataclass(frozen=True, slots=True)
+class QualityReads:
+    """Images, and what they were asked for by, where a scorer needs it."""
+
+    images: Annotated[Path, Field(description="Images table.")]
+    prompts: Annotated[
+        Path | None,
+        Field(description="Prompts the images were asked for by. [what the images table says was sent]"),
+    ] = None
+
+
+def quality_stage(given: QualityReads, options: QualityOptions) -> Stage:
+    """Score the quality of every image.
+
+    What cannot be scored is listed with its reason.
+    """
+    scorer = options.scorer
+    SCORERS.check(scorer)
+
+    def run(work: Work) -> Outcome:
+        prompts = None if given.prompts is None else prompts_table(given.prompts, work.scratch)
+        return score_pictures(work, given.images, scorer, prompts_path=prompts)
+
+    return Stage(
+        "quality",
+        "quality",
+        2,
+        run,
+        roles_of(given),
+        {**kept(options), **spec_state(SCORERS, scorer, targets=ENCODERS)},
+        packages=("numpy", "pillow", "polars"),
+        before=partial(check_ready, SCORERS, scorer),
+    )
+
+
+QUALITY = StageCommand(
+    quality_stage,
+    "--images images/images.parquet --scorer clipscore:transformers:clip --prompts prompts/prompts.parquet "
+    "--out quality",
+    workers=True,
+    engine=True,
+)

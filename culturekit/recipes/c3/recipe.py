@@ -30,8 +30,7 @@ from culturekit.builders.captions.pairs import (
     export_pairs_stage,
     select_stage,
 )
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
-from culturekit.builders.judging.judge_stages import vqascore_stage
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqascore_stage
 from culturekit.builders.judging.scene_judge import DescribeOptions, ExtractReads, extract_stage
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.space.space_stages import table_stage

@@ -10,8 +10,7 @@ import numpy as np
 from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
 from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
-from culturekit.builders.judging.geo_tag import TagOptions, TagReads
-from culturekit.builders.judging.judge_stages import QualityReads, quality_stage, tag_stage
+from culturekit.builders.judging.geo_tag import TagOptions, TagReads, tag_stage
 from culturekit.builders.prompting.prompts import wordings_of
 from culturekit.builders.prompting.prompts_stage import named_artifacts_stage, prompts_stage
 from culturekit.builders.shown_images import ImageSample
@@ -47,7 +46,7 @@ from culturekit.index.matching.mapping import (
     shuffle_stage,
     truth_stage,
 )
-from culturekit.index.raters.quality import QualityOptions
+from culturekit.index.raters.quality import QualityOptions, QualityReads, quality_stage
 from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.kg.dump.ingest import ingest_stage
