@@ -167,6 +167,7 @@ def plan(
 
     Nothing is sent, and without a pilot nothing is written.
     """
+    from culturekit.config.kinds import recipe_kind
     from culturekit.config.load import find_recipe, load_any_recipe
     from culturekit.core.engines import LocalEngine
     from culturekit.recipes.planning import pilot_models, plan_lines, plan_recipe
@@ -182,7 +183,7 @@ def plan(
     if as_json:
         print(json.dumps([step.as_data() for step in steps]))
         return
-    for line in plan_lines(steps):
+    for line in (*plan_lines(steps), *recipe_kind(wanted.recipe).plan(wanted)):
         print(line)
 
 

@@ -46,8 +46,14 @@ class ModelFolder:
 
     def files(self) -> list[Path]:
         """List what decides a vector, in alphabetical order: the weights that are loaded, and what tells how."""
-        found = {path for pattern in _TOLD_BY for path in self.path.glob(pattern) if path.is_file()}
-        return sorted({*found, *weight_files(self.path)})
+        return sorted({*self._texts(), *weight_files(self.path)})
+
+    def _texts(self) -> set[Path]:
+        return {path for pattern in _TOLD_BY for path in self.path.glob(pattern) if path.is_file()}
+
+    def digest_of_texts(self) -> str:
+        """Hash what decides how texts are read, of a folder that may have no weights."""
+        return digest_of_files(sorted(self._texts()), root=self.path)
 
     def digest(self) -> str:
         """Hash the names and bytes of all that decides a vector."""

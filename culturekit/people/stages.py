@@ -417,18 +417,28 @@ def pictures_of(images: Sequence[tuple[Path, pl.DataFrame]]) -> dict[str, BarePi
     }
 
 
-def rated_sample_stage(images: list[Path], prompts: Path, *, count: int, seed: int, each: int = 1) -> Stage:
-    """Draw the images that people are to rate, so many of each model and prompt."""
+def rated_sample_stage(
+    images: list[Path], prompts: Path, *, count: int, seed: int, each: int = 1, countries: Sequence[str] = (),
+    like: Path | None = None,
+) -> Stage:  # fmt: skip
+    """Draw the images that people are to rate, so many of each model and prompt.
+
+    With `countries` those of their prompts alone, and `like` another sample those of the prompts that it has.
+    """
 
     def run(work: Work) -> Outcome:
-        table = read_together(images, IMAGES)
+        table, asked = read_together(images, IMAGES), read_table(prompts, PROMPTS)
+        asked = asked.filter(pl.col("country").is_in(list(countries))) if countries else asked
+        if like is not None:
+            asked = asked.join(read_table(like, AUDIT_SAMPLE), on="prompt_id", how="semi")
         rng = np.random.default_rng(seed)
-        sample = rated_sample(table, read_table(prompts, PROMPTS), count=count, rng=rng, each=each)
+        sample = rated_sample(table, asked, count=count, rng=rng, each=each)
         write_table(work.out, AUDIT_SAMPLE, sample)
         return Outcome({"audit_sample": sample.height, "prompts": sample["prompt_id"].n_unique()})
 
-    inputs = {**roles("images", images), "prompts": prompts}
-    options = {"prompts": count, **({} if each == 1 else {"each": each})}
+    inputs = {**roles("images", images), "prompts": prompts} | ({} if like is None else {"like": like})
+    options: dict[str, object] = {"prompts": count, **({} if each == 1 else {"each": each})}
+    options |= {"countries": sorted(countries)} if countries else {}
     return Stage("rated-sample", "rated-sample", 1, run, inputs, options, {"sample": seed})
 
 
