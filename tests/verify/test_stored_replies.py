@@ -39,8 +39,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.builders import completing_model
 from tests.builders.judging.test_image_judge import png, table
-from tests.builders.judging.test_question_answers import questions
-from tests.builders.judging.test_question_graph import prompts
+from tests.builders.judging.test_question_graph import prompts, questions
 from tests.conftest import stage_here
 from tests.faults.asking_kills import collection, dishes
 from tests.faults.seeing_model import sees
