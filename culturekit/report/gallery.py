@@ -86,8 +86,9 @@ class Gallery:
             yield model, [(item, [f"{one[0]} {a:.2g}", f"{other[0]} {b:.2g}"]) for item, a, b in far.iter_rows()]
 
     def _known(self, values: pl.DataFrame, model: str) -> pl.DataFrame:
-        """Take the mean value of each image of a model that can be shown."""
-        known = values.filter(pl.col("item").is_in(list(self.rows)), pl.col("value").is_not_nan(), model=model)
+        """Take the mean value of each image of a model that can be shown; `by` parts it from who gave it."""
+        named = values.with_columns(pl.col("item").str.split(" by ").list.first())
+        known = named.filter(pl.col("item").is_in(list(self.rows)), pl.col("value").is_not_nan(), model=model)
         return known.group_by("item").agg(pl.col("value").sort().mean()).sort("item")
 
 

@@ -106,7 +106,8 @@ class Grid:
         if self.chart is None or not self.folds:
             return ""
         places = [at for at in range(1, len(self.columns)) if any(row[at].point for row in self.rows)]
-        heads = [", ".join(cell.text for cell in row[: min(places, default=1)]) for row in self.rows]
+        named = [row[: min(places, default=1)] for row in self.rows]
+        heads = [", ".join(cell.text for cell in cells if cell.text != DASH) for cells in named]
         lines = [(head, [row[at].point for at in places]) for head, row in zip(heads, self.rows, strict=True)]
         return plot(self.chart, name, self.caption, [self.columns[at] for at in places], lines, among=among)
 
