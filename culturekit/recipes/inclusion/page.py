@@ -123,9 +123,9 @@ def _corrected(run: RunFolders, shown: Gallery) -> Section | None:
                    "corrected by people from elsewhere", "true")  # fmt: skip
         grids.append(drawn(grid(f"{caption}: shares with 95 % intervals", columns, rows), "dots", "share of images"))
     judged = values_of(run, folders.REGIONS, {"metric": REGION}, models=run.models)
-    people = _seen_by(run, "in", folders.TASKS)
+    home = _seen_by(run, "in", folders.TASKS)
     strips = shown.strip("Images on which the encoder and people who live there differ most: 1 sees the region, 0 does "
-                         "not", shown.apart(("encoder", judged), ("people", people), run.models))  # fmt: skip
+                         "not", shown.apart(("encoder", judged), ("people", home), run.models))  # fmt: skip
     return Section(
         "corrected", "What is recognised, as judged, as corrected, as true",
         "An image's region is recognised where its name is nearest of all regions' names; people say whether the "
