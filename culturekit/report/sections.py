@@ -1,7 +1,7 @@
 """Pages of sections: cells, tables and sections as data, and scores looked up for them."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -65,12 +65,16 @@ MOST_COLUMNS = 9
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell: what it says, what stands below in small, its shade from 0 to 1, and the score that charts draw."""
+    """One cell: what it says, what stands below in small, its shade from 0 to 1, and the score that charts draw.
+
+    `trace` is the folder and the row of the score, such as `judged#3`.
+    """
 
     text: str
     sub: str = ""
     shade: float | None = None
     point: Point | None = None
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +196,7 @@ def looked_up(table: pl.DataFrame | None, *, shaded: bool = False, **where: str 
     if row is None:
         return Cell(DASH)
     found = number(row["value"], row["ci_low"], row["ci_high"], shaded=shaded)
-    return found if found.sub else replace(found, sub=NO_INTERVAL)
+    return replace(found, sub=found.sub or NO_INTERVAL, trace=row.get("trace", ""))
 
 
 def row_of(table: pl.DataFrame | None, **where: str | None) -> dict[str, Any] | None:
@@ -279,6 +283,12 @@ class SectionPage:
     versions: Mapping[str, str]
 
     @property
+    def traces(self) -> set[str]:
+        """The folders and rows of all scores that it shows."""
+        cells = (cell for section in self.sections for grid in section.grids for row in grid.rows for cell in row)
+        return {cell.trace for cell in cells if cell.trace}
+
+    @property
     def thumbnails(self) -> dict[str, str]:
         """The names of the small copies that it shows, each with the path of its picture in the run."""
         shown = (picture for section in self.sections for strip in section.strips for picture in strip.pictures)
@@ -299,11 +309,21 @@ def section_page(
 
 
 def render_sections(
-    data: SectionPage, links: Mapping[str, str] = MappingProxyType({}), *, thumbnails: str = "thumbnails"
-) -> str:
-    """Render the page: it has no script at all; `links` are the pages that models have in a site."""
+    data: SectionPage, links: Mapping[str, str] = MappingProxyType({}), *, thumbnails: str = "thumbnails",
+    place_of: Callable[[str], str] = lambda _: "",
+) -> str:  # fmt: skip
+    """Render the page: it has no script at all.
+
+    Args:
+        data: what it shows.
+        links: the pages that models have in a site.
+        thumbnails: where the small copies of pictures lie.
+        place_of: says where a number is walked back; empty where that is no page.
+    """
     pictures = {section.anchor: Markup(section.picture) for section in data.sections}
-    return page_of("sections.html", data=data, links=links, pictures=pictures, thumbnails=thumbnails)
+    return page_of(
+        "sections.html", data=data, links=links, pictures=pictures, thumbnails=thumbnails, place_of=place_of
+    )
 
 
 def ranked(who: str, first: Sequence[str]) -> str:
