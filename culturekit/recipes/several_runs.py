@@ -57,7 +57,7 @@ def several_runs_stage(roots: Sequence[Path]) -> Stage:
             expected=f"runs of `{CUBE}`", found=", ".join(sorted(others)),
             hint="`culturekit site RUN...` puts them side by side.",
         )  # fmt: skip
-    return stage_of("report-runs", 4, list(named(roots)), write_page, {}, "report")
+    return stage_of("report-runs", 5, list(named(roots)), write_page, {}, "report")
 
 
 def site_stage(roots: Sequence[Path], dataset: str | None = None) -> Stage:
@@ -79,10 +79,10 @@ def site_stage(roots: Sequence[Path], dataset: str | None = None) -> Stage:
         )  # fmt: skip
     runs, options = list(named(roots)), {"dataset": dataset}
     if kinds == {CUBE}:
-        return stage_of("site", 5, runs, lambda work, runs: write_site(work, runs, dataset), options, "site")
+        return stage_of("site", 6, runs, lambda work, runs: write_site(work, runs, dataset), options, "site")
     if dataset is not None:
         raise argument_error("dataset", f"for runs of `{CUBE}`, which have one headline score", dataset)
-    return stage_of("scored-site", 6, runs, write_scored_site, options, "site")
+    return stage_of("scored-site", 7, runs, write_scored_site, options, "site")
 
 
 def stage_of(

@@ -18,7 +18,7 @@ from culturekit.report.charts import drawing, fitting
 from culturekit.report.gallery import Strip
 from culturekit.report.plots import Chart, ChartKind, Point, minus, plot
 from culturekit.report.provenance import StageLine, every_caveat, stage_line
-from culturekit.report.run_folders import RunFolders, listed
+from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import page_of
 from culturekit.version import VERSION
 
@@ -321,24 +321,4 @@ def render_sections(
         place_of: says where a number is walked back; empty where that is no page.
     """
     pictures = {section.anchor: Markup(section.picture) for section in data.sections}
-    return page_of(
-        "sections.html", data=data, links=links, pictures=pictures, thumbnails=thumbnails, place_of=place_of
-    )
-
-
-def ranked(who: str, first: Sequence[str]) -> str:
-    """Say who comes first, or between whom nothing is decided."""
-    return f"{who} {listed(first)} first{', whose intervals overlap' if len(first) > 1 else ''}"
-
-
-def leaders(
-    table: pl.DataFrame | None, labels: str, models: Sequence[str], metric: str = "align"
-) -> tuple[list[str], int]:
-    """Name the models that a metric ranks first, with those whose intervals reach the best one's; count all ranked."""
-    if table is None:
-        return [], 0
-    whole = table.filter(pl.col("country").is_null(), pl.col("group").is_null(), metric=metric, labels=labels)
-    ranking = whole.filter(pl.col("model").is_in(list(models))).sort("value", descending=True)
-    lowest = ranking["ci_low"].fill_null(ranking["value"])[:1]
-    near = ranking.filter(pl.col("ci_high").fill_null(pl.col("value")) >= lowest)
-    return near["model"].to_list(), ranking.height
+    return page_of("sections.html", data=data, links=links, pictures=pictures, thumbnails=thumbnails, place_of=place_of)

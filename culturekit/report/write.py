@@ -41,7 +41,7 @@ from culturekit.report.differences import (
     metric_tables,
 )
 from culturekit.report.faithfulness import Faithfulness, Instrument, faithfulness_in
-from culturekit.report.headline import Verdict, apart_in, floor_in, question_about, verdict_on
+from culturekit.report.headline import Verdict, question_about, verdict_in
 from culturekit.report.people import People, correlation_chart, people_in
 from culturekit.report.provenance import (
     Making,
@@ -326,7 +326,7 @@ def collect(run: RunFolders) -> ReportData:
     data = ReportData(
         title="How diverse are the cultures these models show?",
         question=question_about(models),
-        verdict=verdict_on(models, floor=floor_in(run), apart=apart_in(run), withheld=[*withheld(run)]),
+        verdict=verdict_in(run, models, scores),
         models=models,
         kernel=kernel,
         size=run.size,

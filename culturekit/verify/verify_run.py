@@ -38,7 +38,7 @@ from culturekit.core.run import RECIPE_RECORD, make_manifest, what_differs
 from culturekit.core.spreadsheet_cells import export_table
 from culturekit.core.stage import Stage, key_of, record_of
 from culturekit.core.stage_command import AskingCommand, StageCommand
-from culturekit.core.work import Engine, Quiet, Work
+from culturekit.core.work import Engine, Progress, Quiet, Work
 from culturekit.core.yaml_source import as_json
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.quality import SCORERS
@@ -115,7 +115,7 @@ def verify_run(
     everything: bool = False,
     only: Sequence[str] = (),
     engine: Engine | None = None,
-    on_start: Callable[[str], None] = lambda _: None,
+    progress: Progress = Quiet(),  # noqa: B008 - it holds nothing
 ) -> Verification:
     """Verify a run, or one stage folder standing alone.
 
@@ -125,7 +125,7 @@ def verify_run(
         only: what is made again: names of stages, their first part, or the name of a table that they write; all
             stages where there is none. Hashes are followed through the whole run in any case.
         engine: who does the work; this process where none is given.
-        on_start: hears the name of each stage.
+        progress: hears of each stage.
 
     Raises:
         UsageError: there is no finished stage, or none of those asked for.
@@ -142,10 +142,12 @@ def verify_run(
     with tempfile.TemporaryDirectory(prefix="culturekit-verify-") as scratch, _warnings_off(), offline():
         again = _Again(tree, ledger, Path(scratch), engine or _ThisProcess(), everything)
         wiring = _wire_again(tree, ledger)
+        progress.begin(len(chosen), "stages")
         for name in chosen:
-            on_start(name)
+            progress.tell(name)
             with ledger.guarded("stages", name):
                 again.check(tree.stages[name], wiring)
+            progress.advance(1)
     return Verification(
         root,
         fingerprint(tree),

@@ -12,9 +12,11 @@ from culturekit.core.schemas import DIALECT_PAIRS, PROMPTS, SCORES
 from culturekit.core.tables import read_table
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.linguistic.tone_histograms import MISSED
+from culturekit.people.tasks import ANYWHERE
 from culturekit.recipes.linguistic import roles as folders
 from culturekit.recipes.linguistic.world import CRITERIA
 from culturekit.report.gallery import Chosen, Gallery, Strip, values_of
+from culturekit.report.headline import sentences_on, standing
 from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.sections import (
@@ -27,7 +29,6 @@ from culturekit.report.sections import (
     grid,
     looked_up,
     number,
-    ranked,
     row_of,
     score_grid,
     section_page,
@@ -74,23 +75,17 @@ def _values_in(table: pl.DataFrame | None, column: str) -> list[str]:
     return [] if table is None else table[column].drop_nulls().unique().sort().to_list()
 
 
-def _first_by(table: pl.DataFrame | None, models: Sequence[str], **where: str | None) -> list[str]:
-    """Name the models with the lowest score, those whose intervals reach it among them; none if one has no score."""
-    rows = [row for model in models if (row := row_of(table, model=model, **where)) is not None]
-    low, high = ([row["value"] if row[end] is None else row[end] for row in rows] for end in ("ci_low", "ci_high"))
-    best = min(zip((row["value"] for row in rows), high, strict=True), default=(0.0, 0.0))[1]
-    return [row["model"] for row, end in zip(rows, low, strict=True) if end <= best and len(rows) == len(models)]
-
-
 def _verdict(run: RunFolders) -> Iterator[str]:
-    """Say which models a score alone, people, and the truth rank first."""
-    for what, where, scores in _dialect_sources(run):
-        if first := _first_by(scores, run.models, metric="dialect_gap", **where):
-            yield f"{ranked(f'The gap between dialects, {what}, ranks', first)}."
-    for who, where, scores in _tone_sources(run):
-        first = _first_by(scores, run.models, metric="tone_std", group=None, **where)
-        if first and not who.startswith("people"):
-            yield f"{ranked(f'Evenness of skin tones, {who}, ranks', first)}."
+    """Say which models come first as people see them, by each rule alone, and in truth."""
+    gap = (("has the smallest gap between dialects", "smaller than"), {"metric": "dialect_gap"})
+    even = (("spreads skin tones most evenly", "more evenly than"), {"metric": "tone_std", "group": None})
+    tones = [source for source in _tone_sources(run) if not source[0].startswith("people alone")]
+    for sources, (words, place) in ((_dialect_sources(run), gap), (tones, even)):
+        people_first = sorted(sources, key=lambda source: "people" not in source[0])
+        yield from sentences_on([
+            standing(scores, run.models, who, words, {**place, **where}, lowest=True)
+            for who, where, scores in people_first
+        ])  # fmt: skip
 
 
 def _dialect_sources(run: RunFolders) -> Sources:
@@ -99,10 +94,15 @@ def _dialect_sources(run: RunFolders) -> Sources:
     if table is None:
         return []
     scorers = _values_in(table.filter(pl.col("pool").is_null()), "of")
-    found: Sources = [(f"by {name}", {"of": name, "pool": None}, table) for name in scorers]
-    found += [(f"correct by people ({pool})", {"of": "correct", "pool": pool}, table)
+    found: Sources = [(name, {"of": name, "pool": None}, table) for name in scorers]
+    found += [(f"people{_from(pool)}", {"of": "correct", "pool": pool}, table)
               for pool in _values_in(table, "pool")]  # fmt: skip
-    return found + ([] if true is None else [("correct in truth", {"of": "correct", "pool": TRUTH}, true)])
+    return found + ([] if true is None else [("the truth", {"of": "correct", "pool": TRUTH}, true)])
+
+
+def _from(pool: str) -> str:
+    """Say where people live who answered, where that was asked."""
+    return "" if pool == ANYWHERE else f" from {pool}"
 
 
 def _tone_sources(run: RunFolders) -> Sources:
@@ -112,12 +112,12 @@ def _tone_sources(run: RunFolders) -> Sources:
         if (table := _scores_of(run, folders.TONES, variant=detector)) is None:
             continue
         pools = _values_in(table, "pool")
-        found.append((f"by {detector}", {"detector": detector, "labels": None, "pool": None}, table))
-        found += [(f"{detector} put right by people ({pool})", {"labels": "corrected", "pool": pool}, table)
+        found.append((detector, {"detector": detector, "labels": None, "pool": None}, table))
+        found += [(f"{detector} corrected by people{_from(pool)}", {"labels": "corrected", "pool": pool}, table)
                   for pool in pools]  # fmt: skip
-        alone = [(f"people alone ({pool})", {"detector": "people", "pool": pool}, table) for pool in pools]
+        alone = [(f"people alone{_from(pool)}", {"detector": "people", "pool": pool}, table) for pool in pools]
     true = _scores_of(run, folders.TRUE_TONES)
-    return found + alone + ([] if true is None else [("in truth", {"detector": "people", "pool": TRUTH}, true)])
+    return found + alone + ([] if true is None else [("the truth", {"detector": "people", "pool": TRUTH}, true)])
 
 
 def _unseen(run: RunFolders) -> Iterator[str]:
