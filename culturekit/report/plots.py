@@ -161,7 +161,7 @@ def _upright(scale: _Scale, axis: str, top: float, bottom: float) -> Iterator[st
 
 def _shown(points: Sequence[Point | None]) -> int:
     """Count what a row draws; one line at least."""
-    return max(sum(point is not None for point in points), 1)
+    return max(sum(point is not None and math.isfinite(point[0]) for point in points), 1)
 
 
 def _dots(scale: _Scale, lines: Lines, top: float) -> Iterator[str]:
@@ -179,7 +179,9 @@ def _dots(scale: _Scale, lines: Lines, top: float) -> Iterator[str]:
                 shown = minus(f"{value:.3f}" if abs(value) < 10 else f"{value:.4g}")
                 yield _write(shown, _WIDTH - 2, y + 4, anchor="end")
                 y += _STEP
-        y += 0 if any(points) else _STEP
+        if not any(point is not None and math.isfinite(point[0]) for point in points):
+            yield _write("no score", _LEFT, y + 4, anchor="start")
+            y += _STEP
 
 
 def _curves(scale: _Scale, chart: Chart, columns: Sequence[str], lines: Lines, top: float) -> Iterator[str]:

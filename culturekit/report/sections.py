@@ -105,11 +105,26 @@ class Grid:
         """The scores that it shows."""
         return (cell.point for row in self.rows for cell in row if cell.point)
 
+    @property
+    def scored(self) -> list[int]:
+        """The columns with scores; what stands before them names the row."""
+        return [at for at in range(1, len(self.columns)) if any(row[at].point for row in self.rows)]
+
+    @property
+    def drawings(self) -> Iterator["Grid"]:
+        """What is drawn by itself: the rows of each first head, where rows have two; else all of them."""
+        if min(self.scored, default=1) == 1:
+            yield self
+            return
+        for name in dict.fromkeys(row[0].text for row in self.rows):
+            rows = tuple(row[1:] for row in self.rows if row[0].text == name)
+            yield replace(self, caption=f"{name}: {self.caption}", columns=self.columns[1:], rows=rows)
+
     def picture(self, name: str, among: Iterable[Point]) -> str:
-        """Draw the scores: columns with a score are series, what stands before them names the row."""
+        """Draw the scores, each column with scores as a series."""
         if self.chart is None or not self.folds:
             return ""
-        places = [at for at in range(1, len(self.columns)) if any(row[at].point for row in self.rows)]
+        places = self.scored
         named = [row[: min(places, default=1)] for row in self.rows]
         heads = [", ".join(cell.text for cell in cells if cell.text != DASH) for cells in named]
         lines = [(head, [row[at].point for at in places]) for head, row in zip(heads, self.rows, strict=True)]
@@ -149,7 +164,7 @@ class Section:
     @property
     def charts(self) -> tuple[tuple[str, Markup], ...]:
         """The charts of the tables, each with its caption; those of one kind and axis share their scale."""
-        every = [grid for grid in self.grids if grid.folds]
+        every = [part for grid in self.grids if grid.folds for part in grid.drawings]
         found = []
         for number, grid in enumerate(every, 1):
             among = [point for each in every if each.chart == grid.chart for point in each.points]

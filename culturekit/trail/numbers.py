@@ -101,6 +101,8 @@ class NumberWalk:
         self.folder = folder.resolve()
         self.above: dict[Path, tuple[Path, str]] = {}
         self.tables = {} if tables is None else tables
+        self.kinds: dict[str, list[tuple[Path, pl.DataFrame]]] = {}
+        self.told: dict[str, tuple[str, ...]] = {}
         row = [self.folder]
         while row:
             row = [stage for each in row for stage in self._inputs(each)]
@@ -132,11 +134,12 @@ class NumberWalk:
             self.tables[key] = read_table(path, table)
         return self.tables[key]
 
-    def each(self, table: Table) -> Iterator[tuple[Path, pl.DataFrame]]:
-        """Give every table of a kind, that of the nearest stage first."""
-        for stage in (self.folder, *self.above):
-            if (found := self.read(stage, table)) is not None:
-                yield stage, found
+    def each(self, table: Table) -> list[tuple[Path, pl.DataFrame]]:
+        """List every table of a kind, that of the nearest stage first."""
+        if table.name not in self.kinds:
+            found = ((stage, self.read(stage, table)) for stage in (self.folder, *self.above))
+            self.kinds[table.name] = [(stage, there) for stage, there in found if there is not None]
+        return self.kinds[table.name]
 
     def trail(self, score: Mapping[str, Any], *, image_id: str | None = None, count: int = 1) -> NumberTrail:
         """Walk a score back by the value of one image, or by some values from the highest to the lowest."""
@@ -180,7 +183,10 @@ class NumberWalk:
         prompts = dict.fromkeys(filter(None, (image.prompt_id for image in images)))
         criterion = _flat(score["params"]).get("criterion")
         answers = tuple(self.answers(ids, by, criterion))[:ANSWERS]
-        sources = tuple(line for prompt in prompts for line in self.sources(prompt))
+        for prompt in prompts:
+            if prompt not in self.told:
+                self.told[prompt] = tuple(self.sources(prompt))
+        sources = tuple(line for prompt in prompts for line in self.told[prompt])
         return Item(name, row["value"], images[:PICTURES], tuple(self.replies(ids))[:REPLIES], answers, sources)
 
     @cached_property
@@ -199,9 +205,7 @@ class NumberWalk:
             for image in (of_triplet["reference_id"], of_triplet["first_id"], of_triplet["second_id"])
         ]  # fmt: skip
         if not ids:
-            nouns = [
-                prompt for _, table in self.each(PROMPTS) for prompt in table.filter(artifact_id=name)["prompt_id"]
-            ]
+            nouns = [key for key, prompt in self.prompts.items() if prompt["artifact_id"] == name]
             wanted = {name, row["prompt_id"], *nouns}
             ids = [key for key, (_, image) in sorted(self.pictures.items())
                    if image["prompt_id"] in wanted and row["model"] in (image["model"], None, "all")]  # fmt: skip
@@ -213,12 +217,18 @@ class NumberWalk:
                     raise IntegrityError("the image is not the one its table describes", where=str(path))
                 yield Seen(key, path, image["prompt_id"], self.prompt(image))
 
+    @cached_property
+    def prompts(self) -> dict[str, dict[str, Any]]:
+        """All prompts above, by their ids."""
+        found: dict[str, dict[str, Any]] = {}
+        for _, table in self.each(PROMPTS):
+            found |= {row["prompt_id"]: row for row in table.to_dicts() if row["prompt_id"] not in found}
+        return found
+
     def prompt(self, image: Mapping[str, Any]) -> str:
         """Read the prompt of an image; what was sent, where the prompts are not known."""
-        for _, table in self.each(PROMPTS):
-            for text in table.filter(prompt_id=image["prompt_id"])["text"]:
-                return str(text)
-        return image["prompt_sent"] or ""
+        known = self.prompts.get(image["prompt_id"])
+        return str(known["text"]) if known else image["prompt_sent"] or ""
 
     def replies(self, ids: Sequence[str]) -> Iterator[Reply]:
         """Give what judges said of images, each reply once, and what scorers measured."""
@@ -246,13 +256,11 @@ class NumberWalk:
 
     def sources(self, prompt_id: str) -> Iterator[str]:
         """Say what a prompt came from: a page and what it says, a caption and who proposed it, replies in journals."""
-        for _, prompts in self.each(PROMPTS):
-            for row in prompts.filter(prompt_id=prompt_id).to_dicts()[:1]:
-                for _, activities in self.each(ACTIVITIES):
-                    found = activities.filter(country=row["country"], activity=row.get("activity"))
-                    for page in found.drop_nulls("title").to_dicts():
-                        where = page["url"] or page["title"]
-                        yield f"page {where} (revision {page['revision']}): “{page['quote']}”"
+        asked = self.prompts.get(prompt_id, {})
+        for _, activities in self.each(ACTIVITIES) if asked.get("activity") else ():
+            found = activities.filter(country=asked["country"], activity=asked["activity"])
+            for page in found.drop_nulls("title").to_dicts():
+                yield f"page {page['url'] or page['title']} (revision {page['revision']}): “{page['quote']}”"
         for stage, captions in self.each(CAPTIONS):
             for row in captions.filter(id=prompt_id).to_dicts()[:1]:
                 yield f"caption {row['id']} of {stage.name}: round {row['round']}, by {row['proposer']}"

@@ -1,6 +1,6 @@
 """The page of a `c3` run: every table of the paper as a section; scores are looked up."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -19,6 +19,7 @@ from culturekit.core.schemas import (
 )
 from culturekit.core.tables import read_table
 from culturekit.recipes.c3 import roles as folders
+from culturekit.report.gallery import MOST, Chosen, Gallery, Strip, values_of
 from culturekit.report.headline import sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
@@ -28,6 +29,7 @@ from culturekit.report.sections import (
     Grid,
     Section,
     SectionPage,
+    drawn,
     looked_up,
     number,
     row_of,
@@ -105,22 +107,35 @@ def models(run: RunFolders) -> Section:
     """Put judged, corrected and true scores side by side, and the alignments of images with their captions."""
     corrected, truth = _scores_of(run, folders.JUDGED, "labels"), _truth_of(run)
     alone = _scores_of(run, roles.FAITHFULNESS)
-    rows = []
+    rows, alignments = [], []
     for model in run.models:
         aligned = run.needed(folders.ALIGNED, SCORES, model)
         everywhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group")) | {"model": model, "metric": METRIC}
         rows.append((
             Cell(model), looked_up(alone, **everywhere), looked_up(corrected, labels="corrected", **everywhere),
             looked_up(truth, labels="truth", **everywhere),
-            *(looked_up(aligned, metric=metric) for metric in ALIGNMENTS),
         ))  # fmt: skip
-    columns = ("model", "VQAScore as judged", "corrected by people", "true", *ALIGNMENTS.values())
+        alignments.append((Cell(model), *(looked_up(aligned, metric=metric) for metric in ALIGNMENTS)))
+    columns = ("model", "VQAScore as judged", "corrected by people", "true")
+    grids = (Grid("VQAScore over all captions, with 95 % intervals", columns, tuple(rows)),
+             Grid("Alignment over all captions", ("model", *ALIGNMENTS.values()), tuple(alignments)))  # fmt: skip
     return Section(
         "models", "What is shown, as judged, as corrected, as true",
         "VQAScore is how probable a judge finds it that an image shows its caption; people say how many of the things "
         "it names are there. A is the sum of A_IT (image and caption) and A_OT (objects in the image and caption).",
-        (Grid("Scores over all captions, with 95 % intervals", columns, tuple(rows)),),
+        tuple(drawn(grid, "dots", grid.caption.partition(" ")[0]) for grid in grids), strips=_examples(run),
     )  # fmt: skip
+
+
+def _examples(run: RunFolders) -> tuple[Strip, ...]:
+    """Show the images that score highest and lowest, and where the judge and people differ most."""
+    shown, judged = Gallery(run), values_of(run, roles.FAITHFULNESS, {"metric": METRIC})
+    rated = values_of(run, folders.RATINGS, {"metric": "rating_mean", "criterion": "object_presence"})
+    far = shown.apart(("judge", judged), ("people", rated.with_columns((pl.col("value") - 1) / 4)), run.models)
+    return (
+        *shown.strip("Highest and lowest VQAScore of each model", shown.ends(judged, run.models, most=3)),
+        *shown.strip("Captions on which the judge and people differ most, from 0 to 1", far),
+    )
 
 
 def learnt(run: RunFolders) -> Section | None:
@@ -154,9 +169,25 @@ def learnt(run: RunFolders) -> Section | None:
         )
         return Section(
             "finetune", f"{before} before, {after} after the fine-tune", "The same captions, with the same seeds.",
-            (Grid("Scores", ("score", before, after), scored), Grid("What was learnt", ("", "value"), training_grid)),
+            (drawn(Grid("Scores", ("score", before, after), scored), "dots"),
+             Grid("What was learnt", ("", "value"), training_grid)),
+            strips=_changed(run, before, after),
         )  # fmt: skip
     return None
+
+
+def _changed(run: RunFolders, before: str, after: str) -> tuple[Strip, ...]:
+    """Show the images of the captions whose score changed most, before and after."""
+    values = values_of(run, roles.FAITHFULNESS, {"metric": METRIC}).sort("item")
+    first, last = (values.filter(model=model).unique("prompt_id", keep="first") for model in (before, after))
+    both = first.join(last, on="prompt_id", suffix="_after").sort(
+        (pl.col("value_after") - pl.col("value")).abs(), "item", descending=[True, False]
+    )  # fmt: skip
+    pairs: list[tuple[str, Chosen]] = []
+    for row in both.head(MOST).iter_rows(named=True):
+        sides = ((row["item"], f"before {row['value']:.2g}"), (row["item_after"], f"after {row['value_after']:.2g}"))
+        pairs.append(("", [(item, [line]) for item, line in sides]))
+    return Gallery(run).strip("Captions whose VQAScore changed most", pairs)
 
 
 def _benchmark(run: RunFolders) -> Section:
@@ -185,17 +216,28 @@ def strategies(run: RunFolders) -> Section | None:
         return None
     names = list(dict.fromkeys(run.needed(folders.SELECTED, SELECTED)["strategy"]))
     grids = tuple(
-        Grid(caption, ("strategy", *map(_spaced, PAIR_CRITERIA)), tuple(
+        drawn(Grid(caption, ("strategy", *map(_spaced, PAIR_CRITERIA)), tuple(
             (Cell(NAMES.get(name, name)), *(looked_up(worth, model=name, criterion=criterion, labels=labels)
                                             for criterion in PAIR_CRITERIA))
             for name in names
-        ))
+        )), "dots", "mean rating")
         for labels, caption in (("people", "Mean ratings by people of the pairs that are kept, with 95 % intervals"),
                                 ("truth", "What all pairs that are kept truly deserve"))
         if labels in worth["labels"].to_list()
     )  # fmt: skip
     lead = "From 1 to 5. Relevance is how far caption and picture show the same: what a model would learn from."
-    return Section("strategies", "Which pairs are worth training on?", lead, grids)
+    return Section("strategies", "Which pairs are worth training on?", lead, grids, strips=_kept(run, names))
+
+
+def _kept(run: RunFolders, names: Sequence[str]) -> tuple[Strip, ...]:
+    """Show the pictures that each strategy ranks first and last."""
+    ranked_by = run.needed(folders.SELECTED, SELECTED).drop_nulls("value").sort("rank", "item")
+    groups: list[tuple[str, Chosen]] = []
+    for name in names:
+        items = ranked_by.filter(strategy=name)["item"].to_list()
+        ends = [(item, ["first"]) for item in items[:2]] + [(item, ["last"]) for item in items[-2:]]
+        groups.append((NAMES.get(name, name), ends))
+    return Gallery(run).strip("Pictures that each strategy ranks first and last", groups)
 
 
 def _spaced(name: str) -> str:
@@ -217,9 +259,8 @@ def _followed(run: RunFolders) -> Section | None:
         cells = [Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"]) for row in found]
         known = [row["value"] for row in found if row is not None and row["value"] is not None]
         rows.append((Cell(NAMES.get(name, name)), *cells, number(fmean(known) if known else None)))
-    grid = Grid(
-        "Pearson correlation with people's ratings", ("ranked by", *map(_spaced, PAIR_CRITERIA), "all"), tuple(rows)
-    )
+    columns = ("ranked by", *map(_spaced, PAIR_CRITERIA), "all")
+    grid = drawn(Grid("Pearson correlation with people's ratings", columns, tuple(rows)), "dots", "correlation")
     lead = "Over the pairs that people rated; the last column is the mean of the six, as in the paper."
     return Section("pearson", "Do alignments follow people?", lead, (grid,))
 
@@ -231,11 +272,11 @@ def criteria(run: RunFolders) -> Section | None:
         return None
     kinds = [("Mean ratings by people", table)] + ([] if truth is None else [("What images deserve", truth)])
     grids = tuple(
-        Grid(caption, ("model", *map(_spaced, IMAGE_CRITERIA)), tuple(
+        drawn(Grid(caption, ("model", *map(_spaced, IMAGE_CRITERIA)), tuple(
             (Cell(model), *(looked_up(part, metric="rating_mean", model=model, criterion=criterion, group=None)
                             for criterion in IMAGE_CRITERIA))
             for model in run.models
-        ))
+        )), "dots", "mean rating")
         for caption, part in kinds
     )  # fmt: skip
     return Section("criteria", "Six criteria", "From 1 to 5, with 95 % intervals.", grids)
@@ -254,10 +295,11 @@ def _histogram(run: RunFolders) -> Section | None:
         ratings = rated.filter(model=model)["value"]
         shares = [int((ratings == step).sum()) / max(1, len(ratings)) for step in STEPS]
         above = sum(share for step, share in zip(STEPS, shares, strict=True) if step >= ABOVE)
-        rows.append((Cell(model), *(Cell(f"{share:.1%}", "", share) for share in (*shares, above))))
-    columns = ("model", *map(str, STEPS), f"{ABOVE} and more")
+        each = (Cell(f"{share:.1%}", "", None, (share, None, None)) for share in shares)
+        rows.append((Cell(f"{model}, {above:.1%} rated {ABOVE} and more"), *each))
+    grid = Grid("Ratings of images", ("model", *map(str, STEPS)), tuple(rows))
     return Section("histogram", "How people rated", "Shares of all ratings, over all criteria.",
-                   (Grid("Ratings of images", columns, tuple(rows)),))  # fmt: skip
+                   (drawn(grid, "bars", "rating"),))  # fmt: skip
 
 
 def _expansion(run: RunFolders) -> Section | None:
