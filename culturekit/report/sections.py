@@ -120,15 +120,18 @@ class Grid:
             rows = tuple(row[1:] for row in self.rows if row[0].text == name)
             yield replace(self, caption=f"{name}: {self.caption}", columns=self.columns[1:], rows=rows)
 
-    def picture(self, name: str, among: Iterable[Point]) -> str:
-        """Draw the scores, each column with scores as a series."""
+    def picture(self, name: str, among: Iterable[Point], place_of: Callable[[str], str]) -> str:
+        """Draw the scores, each column with scores as a series; numbers lead to where they are walked back."""
         if self.chart is None or not self.folds:
             return ""
         places = self.scored
         named = [row[: min(places, default=1)] for row in self.rows]
         heads = [", ".join(cell.text for cell in cells if cell.text != DASH) for cells in named]
         lines = [(head, [row[at].point for at in places]) for head, row in zip(heads, self.rows, strict=True)]
-        return plot(self.chart, name, self.caption, [self.columns[at] for at in places], lines, among=among)
+        links = [[place_of(row[at].trace) if row[at].trace else "" for at in places] for row in self.rows]
+        return plot(
+            self.chart, name, self.caption, [self.columns[at] for at in places], lines, among=among, links=links
+        )
 
 
 def drawn(shown: Grid, kind: ChartKind, axis: str = "", *, swatches: tuple[str, ...] = ()) -> Grid:
@@ -161,14 +164,13 @@ class Section:
     picture: str = ""
     strips: tuple[Strip, ...] = ()
 
-    @property
-    def charts(self) -> tuple[tuple[str, Markup], ...]:
+    def charts(self, place_of: Callable[[str], str] = lambda _: "") -> tuple[tuple[str, Markup], ...]:
         """The charts of the tables, each with its caption; those of one kind and axis share their scale."""
         every = [part for grid in self.grids if grid.folds for part in grid.drawings]
         found = []
         for number, grid in enumerate(every, 1):
             among = [point for each in every if each.chart == grid.chart for point in each.points]
-            found.append((grid.caption, Markup(grid.picture(f"{self.anchor}-{number}", among))))
+            found.append((grid.caption, Markup(grid.picture(f"{self.anchor}-{number}", among, place_of))))
         return tuple(found)
 
     @property

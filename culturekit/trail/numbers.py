@@ -207,8 +207,12 @@ class NumberWalk:
         if not ids:
             nouns = [key for key, prompt in self.prompts.items() if prompt["artifact_id"] == name]
             wanted = {name, row["prompt_id"], *nouns}
-            ids = [key for key, (_, image) in sorted(self.pictures.items())
-                   if image["prompt_id"] in wanted and row["model"] in (image["model"], None, "all")]  # fmt: skip
+            models = str(row["model"]).split(" - ")
+            of_model: dict[str, list[str]] = {}
+            for key, (_, image) in sorted(self.pictures.items()):
+                if image["prompt_id"] in wanted and (image["model"] in models or models == ["all"]):
+                    of_model.setdefault(image["model"], []).append(key)
+            ids = [key for own in of_model.values() for key in own[: max(1, PICTURES // len(of_model))]]
         for key in ids[:PICTURES]:
             if key in self.pictures:
                 stage, image = self.pictures[key]

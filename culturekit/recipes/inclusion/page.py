@@ -273,11 +273,25 @@ def _agreement(run: RunFolders) -> Iterator[Section]:
     """Show how far people agree on what they see, on likeness and on appeal."""
     grids: list[Grid] = []
     for task, metrics in (("task2", ("location_agreement", "location_kappa")), ("task1", ("location_agreement",))):
-        table = _scores_of(run, folders.TASKS, variant=task, criterion="criterion", pairs="pairs", pool="pool")
+        every = _scores_of(run, folders.TASKS, variant=task, criterion="criterion", pairs="pairs", pool="pool",
+                           reference="reference_source")  # fmt: skip
+        table = every.filter(pl.col("reference").is_null())
+        grids += _by_reference(every.drop_nulls("reference"), run)
         grids += _agreement_grids(table, run, metrics, f", {task}")
     if grids:
         lead = "One person of each region looks at each item: this is how places differ, not how reliable each is."
         yield Section("agreement", "Do people agree?", lead, tuple(grids))
+
+
+def _by_reference(table: pl.DataFrame, run: RunFolders) -> Iterator[Grid]:
+    """Show how far people agree on which image is more alike, by who made the images and the reference."""
+    alike = table.filter(metric="location_agreement", pairs="all", criterion="similarity")
+    if not alike.is_empty():
+        rows: Sources = [(f"{source}, compared with {reference}", {"model": source, "reference": reference}, alike)
+                         for source in _sources_of(alike, run) for reference in _values_in(alike, "reference")
+                         if not alike.filter(model=source, reference=reference).is_empty()]  # fmt: skip
+        columns = _in_regions(_values_in(alike, "group"))
+        yield drawn(score_grid("Pairs that agree on likeness, by reference", "images", columns, rows), "dots", "share")
 
 
 def _agreement_grids(table: pl.DataFrame, run: RunFolders, metrics: Sequence[str], task: str = "") -> Iterator[Grid]:
@@ -296,7 +310,8 @@ def _agreement_grids(table: pl.DataFrame, run: RunFolders, metrics: Sequence[str
 
 def _compared(run: RunFolders, shown: Gallery) -> Iterator[Section]:
     """Show whether people choose the closer image, by distance and extractor, and what appeals to them."""
-    table = _scores_of(run, folders.TASKS, variant="task1", pool="pool", extractor="extractor", low="low", bin="bin")
+    table = _scores_of(run, folders.TASKS, variant="task1", pool="pool", extractor="extractor", low="low", bin="bin",
+                       chosen="chosen")  # fmt: skip
     if table.is_empty():
         return
     chosen = table.filter(metric="closer_choice_rate")
@@ -307,6 +322,12 @@ def _compared(run: RunFolders, shown: Gallery) -> Iterator[Section]:
                          for pool in _values_in(chosen, "pool")]  # fmt: skip
         closer = score_grid(f"By {name}, how often the closer image is chosen, by distance", "people", further, rows)
         grids.append(drawn(closer, "curves", "share that chooses the closer"))
+    for name in run.variants(folders.REALISM):
+        rows = [(f"people in {pool}, the {side} one more alike", {"extractor": name, "pool": pool, "chosen": side},
+                 table.filter(metric="appeal_by_distance"))
+                for side in ("closer", "further") for pool in _values_in(chosen, "pool")]  # fmt: skip
+        appeal = score_grid(f"By {name}, how often the more alike image appeals more, too", "people", further, rows)
+        grids.append(drawn(appeal, "curves", "share to whom it appeals more"))
     for metric, caption in (("appeal_with_similarity", "The more alike image is the more appealing one, too"),
                             ("appeal_in_manifold", "Appealing images that lie among photographs")):  # fmt: skip
         about = table.filter(metric=metric)
