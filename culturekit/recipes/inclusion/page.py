@@ -316,17 +316,17 @@ def _compared(run: RunFolders, shown: Gallery) -> Iterator[Section]:
         return
     chosen = table.filter(metric="closer_choice_rate")
     bins = chosen.select("bin", pl.col("low").cast(pl.Float64)).unique().sort("low").rows()
-    further, grids = [(f"from {low:.1f}", {"bin": place}) for place, low in bins], list[Grid]()
+    further, grids = [(f"{low:.1f}", {"bin": place}) for place, low in bins], list[Grid]()
     for name in run.variants(folders.REALISM):
         rows: Sources = [(f"people in {pool}", {"extractor": name, "pool": pool}, chosen)
                          for pool in _values_in(chosen, "pool")]  # fmt: skip
-        closer = score_grid(f"By {name}, how often the closer image is chosen, by distance", "people", further, rows)
+        closer = score_grid(f"By {name}, how often the closer image is chosen, by distance from", "people", further, rows)
         grids.append(drawn(closer, "curves", "share that chooses the closer"))
     for name in run.variants(folders.REALISM):
         rows = [(f"people in {pool}, the {side} one more alike", {"extractor": name, "pool": pool, "chosen": side},
                  table.filter(metric="appeal_by_distance"))
                 for side in ("closer", "further") for pool in _values_in(chosen, "pool")]  # fmt: skip
-        appeal = score_grid(f"By {name}, how often the more alike image appeals more, too", "people", further, rows)
+        appeal = score_grid(f"By {name}, how often the more alike image appeals more, too, by distance from", "people", further, rows)
         grids.append(drawn(appeal, "curves", "share to whom it appeals more"))
     for metric, caption in (("appeal_with_similarity", "The more alike image is the more appealing one, too"),
                             ("appeal_in_manifold", "Appealing images that lie among photographs")):  # fmt: skip
