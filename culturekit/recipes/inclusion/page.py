@@ -320,13 +320,15 @@ def _compared(run: RunFolders, shown: Gallery) -> Iterator[Section]:
     for name in run.variants(folders.REALISM):
         rows: Sources = [(f"people in {pool}", {"extractor": name, "pool": pool}, chosen)
                          for pool in _values_in(chosen, "pool")]  # fmt: skip
-        closer = score_grid(f"By {name}, how often the closer image is chosen, by distance from", "people", further, rows)
+        title = f"By {name}, how often the closer image is chosen, by distance from"
+        closer = score_grid(title, "people", further, rows)
         grids.append(drawn(closer, "curves", "share that chooses the closer"))
     for name in run.variants(folders.REALISM):
         rows = [(f"people in {pool}, the {side} one more alike", {"extractor": name, "pool": pool, "chosen": side},
                  table.filter(metric="appeal_by_distance"))
                 for side in ("closer", "further") for pool in _values_in(chosen, "pool")]  # fmt: skip
-        appeal = score_grid(f"By {name}, how often the more alike image appeals more, too, by distance from", "people", further, rows)
+        title = f"By {name}, how often the more alike image appeals more, too, by distance from"
+        appeal = score_grid(title, "people", further, rows)
         grids.append(drawn(appeal, "curves", "share to whom it appeals more"))
     for metric, caption in (("appeal_with_similarity", "The more alike image is the more appealing one, too"),
                             ("appeal_in_manifold", "Appealing images that lie among photographs")):  # fmt: skip
