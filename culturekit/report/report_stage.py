@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from culturekit.core import roles
-from culturekit.core.atomic import write_atomically
+from culturekit.core.atomic import decoding, write_atomically
 from culturekit.core.errors import UsageError
 from culturekit.core.lineage import check_together
 from culturekit.core.roles import Role
@@ -109,12 +109,8 @@ class RecordedRun(msgspec.Struct):
 def recorded(root: Path) -> RecordedRun:
     """Read the record of a run's recipe."""
     path = root / RECIPE_RECORD
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=RecordedRun)
-    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError) as error:
-        raise UsageError(
-            "not the folder of a run", where=str(root), expected=f"a folder with a {RECIPE_RECORD}"
-        ) from error
+    with decoding(root, "not the folder of a run", expected=f"a folder with a {RECIPE_RECORD}"):
+        return msgspec.json.decode(path.read_bytes() if path.is_file() else b"", type=RecordedRun)
 
 
 def folders_of(root: Path) -> RunFolders:
