@@ -35,6 +35,10 @@ def run(
     recipe: RecipeName,
     settings: Settings = None,
     until: Annotated[str | None, typer.Option(help="Stop after this stage.")] = None,
+    fresh: Annotated[
+        list[str] | None,
+        typer.Option(help="Do this stage again; `images` means all images. No answer is bought twice. Repeatable."),
+    ] = None,
     workdir: Workdir = None,
     workers: Workers = None,
     engine: EngineSpec = "local",
@@ -57,6 +61,7 @@ def run(
         load_any_recipe(path, settings or ()).going_on(go_on),
         workdir or RUNS / path.stem,
         until=until,
+        fresh=fresh or (),
         workers=workers,
         engine=engine,
         wait=wait,
@@ -87,6 +92,7 @@ def run_all(
     workdir: Path,
     *,
     until: str | None,
+    fresh: Sequence[str],
     workers: int | None,
     engine: str,
     wait: bool,
@@ -111,6 +117,7 @@ def run_all(
             engine=at_work,
             progress=progress,
             until=until,
+            fresh=fresh,
             wait=wait,
             on_start=lambda stage: progress.stage(stage.name),
             on_end=finished,
@@ -190,6 +197,7 @@ def plan(
 def report(
     run_folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.")],
     out: Out,
+    pdf: Annotated[Path | None, typer.Option(help="PDF file, printed by Chromium with all that folds open.")] = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -199,9 +207,14 @@ def report(
     """
     from culturekit.recipes.run_recipe import report_of
     from culturekit.recipes.several_runs import several_runs_stage
+    from culturekit.report.printing import browser, print_page
 
+    if pdf is not None:
+        browser()
     stage = report_of(run_folders[0]) if len(run_folders) == 1 else several_runs_stage(run_folders)
     run_one(stage, out, wait=wait, as_json=as_json)
+    if pdf is not None:
+        print_page(out / "report.html", pdf)
 
 
 def site(

@@ -17,7 +17,7 @@ from culturekit.builders.space.space_files import count_of_kinds
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.core import roles
 from culturekit.core.choices import PromptKind
-from culturekit.core.defaults import RATERS
+from culturekit.core.defaults import ANSWERS_PER_HOUR, RATERS
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import ConfigError, MissingDependency, Problem, UsageError
 from culturekit.core.inputs import Files
@@ -28,7 +28,7 @@ from culturekit.core.schemas import AUDITS, RECOGNITION
 from culturekit.core.stage import Ahead, Left, PlannedStage, Slot, Stage, ToPlan, input_records, key_of
 from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
-from culturekit.core.work import Engine, Progress, Quiet
+from culturekit.core.work import TRY_AGAIN, Engine, Progress, Quiet
 from culturekit.generation.folder.folder_listing import list_folder
 from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.generation.stages.generate_stage import run_pilot
@@ -61,7 +61,7 @@ class AuditWish:
         float | None,
         Field(ge=0.01, le=1, description="How often the mapping is right. [by the run's audit, diagnosis, else 0.8]"),
     ] = None
-    per_hour: Annotated[float, Field(ge=1, description="Answers that one person gives in an hour.")] = 200.0
+    per_hour: Annotated[float, Field(ge=1, description="Answers that one person gives in an hour.")] = ANSWERS_PER_HOUR
     people: Annotated[int, Field(ge=1, le=50, description="People who look at every image.")] = RATERS
     seed: Seed = 0
 
@@ -202,7 +202,7 @@ def state_of(stage: Stage, folder: Path, undone: set[Path]) -> str:
     if manifest is not None and manifest.key == key_of(
         stage, input_records(stage.inputs, known=known_records(stage, folder))
     ):
-        return "done"
+        return "to try again" if manifest.notes.get(TRY_AGAIN) else "done"
     return "cut off" if begun else "to do" if manifest is None else "out of date"
 
 
