@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 import polars as pl
 
-from culturekit.core.atomic import write_atomically
+from culturekit.core.atomic import decoding, write_atomically
 from culturekit.core.digests import digest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.plugins import Contract, hold, shown
@@ -437,8 +437,8 @@ class SearchResults:
     @property
     def decides(self) -> Mapping[str, object]:
         """Name the kept answers by their hash; a live run fetches those it lacks."""
-        told = sorted([terms, gl, count] for (terms, gl), count in self.answers.items())
-        return {"source": self.name, **({"live": True} if self.source else {"answers": digest(told)})}
+        counts = sorted([terms, gl, count] for (terms, gl), count in self.answers.items())
+        return {"source": self.name, **({"live": True} if self.source else {"answers": digest(counts)})}
 
     def rate(self, artifacts: pl.DataFrame, work: Work) -> Ratings:
         """Rank the numbers of results; no number leaves this module."""
@@ -457,8 +457,10 @@ class SearchResults:
             "popularity": {"source": self.name, "searches": len(wanted), "without an answer": missing}
         }
         if missing:
-            said = f"popularity: {missing} of {len(wanted)} searches have no kept answer, and their artifacts no rank"
-            notes["findings"] = [said]
+            finding = (
+                f"popularity: {missing} of {len(wanted)} searches have no kept answer, and their artifacts no rank"
+            )
+            notes["findings"] = [finding]
         return Ratings(rank_within(artifacts, pl.Series(counts, dtype=pl.Float64)), notes)
 
     def ask(self, source: PoliteSource, question: Question) -> int:
@@ -521,17 +523,14 @@ def read_answers(folder: Path) -> Mapping[Question, int]:
 
 def read_answer(path: Path) -> tuple[Question, int]:
     """Read one answer."""
-    try:
-        if path.stat().st_size > LARGEST_ANSWER:
-            raise IntegrityError("too large for an answer", where=str(path), expected=f"{LARGEST_ANSWER:,} bytes")
+    if path.stat().st_size > LARGEST_ANSWER:
+        raise IntegrityError("too large for an answer", where=str(path), expected=f"{LARGEST_ANSWER:,} bytes")
+    with decoding(
+        path, "not an answer of the search service", error=IntegrityError,
+        expected="queries.request with searchTerms and gl, and searchInformation.totalResults",
+        hint="Remove the file; it can be asked for again with live=true.",
+    ):  # fmt: skip
         reply = msgspec.json.decode(path.read_bytes(), type=Reply)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise IntegrityError(
-            f"not an answer of the search service: {error}",
-            where=str(path),
-            expected="queries.request with searchTerms and gl, and searchInformation.totalResults",
-            hint="Remove the file; it can be asked for again with live=true.",
-        ) from error
     if reply.queries is None or not reply.queries.request:
         raise IntegrityError("the answer does not say what was searched for", where=str(path))
     asked = reply.queries.request[0]

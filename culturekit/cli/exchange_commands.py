@@ -11,13 +11,14 @@ import typer
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.showing.foreign_lines import show_lines
 from culturekit.cli.stages import run_one
+from culturekit.core.atomic import decoding
 from culturekit.core.choices import GraphDirection, GraphFormat
 from culturekit.core.errors import UsageError
 from culturekit.core.foreign_text import JOINERS, printable
 from culturekit.core.registry import needing
 
 if TYPE_CHECKING:
-    from culturekit.kg.exchange.graph_query import Answer
+    from culturekit.kg.exchange.graph_files import Answer
     from culturekit.kg.live_entity import LiveEntity
 
 
@@ -78,8 +79,7 @@ def import_command(
     It reads triples, GraphML or node-link JSON of networkx.
     """
     with needing("kg", "culturekit kg import"):
-        from culturekit.kg.exchange.graph_files import form_of
-        from culturekit.kg.exchange.graph_stages import import_graph_stage
+        from culturekit.kg.exchange.graph_files import form_of, import_graph_stage
 
     run_one(import_graph_stage(file, form or form_of(file)), out, also=also, wait=wait, as_json=as_json)
 
@@ -103,8 +103,7 @@ def query(
     A file is one of triples; nothing leaves this machine.
     """
     with needing("kg", "culturekit kg query"):
-        from culturekit.kg.exchange.graph_files import neighbourhood, rdf_graph, read_triples
-        from culturekit.kg.exchange.graph_query import ask_graph
+        from culturekit.kg.exchange.graph_files import ask_graph, neighbourhood, rdf_graph, read_triples
 
     if (file is None) == (graph is None) or (graph is None) != (around is None):
         raise UsageError("nothing to ask, or two things", expected="--graph and --around, or --file")
@@ -128,10 +127,9 @@ def query_text(sparql: str) -> str:
     """Take a query from the command line, or from the file it names."""
     if not sparql.startswith("@"):
         return sparql
-    try:
-        return Path(sparql[1:]).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("the query cannot be read", where=sparql[1:], found=str(error)) from error
+    path = Path(sparql[1:])
+    with decoding(path, "the query cannot be read"):
+        return path.read_text(encoding="utf-8")
 
 
 def answer_lines(answer: "Answer") -> Iterator[str]:

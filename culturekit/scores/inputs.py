@@ -12,14 +12,14 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.core.arrays import save_rows
+from culturekit.core.arrays import load_array, save_rows
 from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Files, Numbered
 from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import IMAGES, MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
 from culturekit.core.tables import read_table
-from culturekit.index.matching.mapped_alike import check_mapped_alike
+from culturekit.index.matching.comparison import check_mapped_alike
 
 if TYPE_CHECKING:
     from culturekit.index.encoder import Vectors
@@ -121,7 +121,7 @@ def labelled(folder: Path, *, role: str = "") -> LabelledVectors:
 
 def probabilities_in(path: Path, rows: int) -> "Vectors":
     """Open class probabilities."""
-    probabilities: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    probabilities: Vectors = load_array(path)
     if probabilities.ndim != 2 or len(probabilities) != rows:
         raise IntegrityError("the probabilities and their ids do not belong together", where=str(path),
                              expected=f"({rows}, classes)", found=str(probabilities.shape))  # fmt: skip
