@@ -220,6 +220,12 @@ def installed() -> list[Plugin]:
     return sorted(found, key=lambda one: (one.kind, one.name, one.package, one.version, one.place, one.file))
 
 
+def in_use() -> dict[str, str]:
+    """Name the packages whose plugins this process has imported, each by what it brings: `recipe.NAME`."""
+    found = (one for one in installed() if one.package and one.top in sys.modules)
+    return {f"{one.kind}.{one.name}": f"{one.package} {one.version}".rstrip() for one in found}
+
+
 def failure_within(error: BaseException) -> PluginFailure | None:
     """Name the plugin whose code raised an error that nothing held; None where it is not of a plugin."""
     plugin = next((one for one in installed() if one.raised(error)), None)
