@@ -11,7 +11,6 @@ from culturekit.core.errors import CultureKitError
 from culturekit.version import VERSION as __version__  # noqa: N811 - the name that everybody looks for
 
 if TYPE_CHECKING:
-    from culturekit.config.load import load_recipe
     from culturekit.core.engines import LocalEngine
     from culturekit.core.run import Run, run_stage
     from culturekit.core.schemas import TABLES
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
         vendi_batches,
         vendi_corrected,
     )
+    from culturekit.recipes.cube.keys import load_recipe
     from culturekit.recipes.run_recipe import run_recipe
     from culturekit.trail.walk_back import find_score, walk_back
 
@@ -64,7 +64,7 @@ HOMES = {
     "frechet_distance": "culturekit.metrics",
     "interval": "culturekit.metrics",
     "kernel_distance": "culturekit.metrics",
-    "load_recipe": "culturekit.config.load",
+    "load_recipe": "culturekit.recipes.cube.keys",
     "prdc": "culturekit.metrics",
     "qvs": "culturekit.metrics",
     "read_table": "culturekit.core.tables",

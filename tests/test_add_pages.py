@@ -37,7 +37,7 @@ def test_the_metric_of_the_page_is_described_scored_and_verified(tmp_path: Path)
     copy_package(tmp_path)
     (diff,) = blocks(METRIC, "diff")
     files, lines = apply(diff, tmp_path)
-    assert f"{ {2: 'two'}[files] } files, {lines} lines" in METRIC.read_text(encoding="utf-8")
+    assert f"{ {1: 'one'}[files] } file, {lines} lines" in METRIC.read_text(encoding="utf-8")
     rng, ids = np.random.default_rng(0), [f"caption {number}" for number in range(22)]
     for role in ("source", "target", "image", "captions"):
         (tmp_path / role).mkdir()

@@ -11,10 +11,10 @@ from click import UsageError
 from click.exceptions import Exit
 from pydantic import BaseModel
 
-from culturekit.config.recipe import Recipe
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import CountryFile
 from culturekit.people.scheme import Scheme
+from culturekit.recipes.cube.keys import Recipe
 from tests.cli.commands import all_commands
 
 ROOT = Path(__file__).parents[1]

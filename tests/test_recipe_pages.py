@@ -29,11 +29,11 @@ PAGES = {
         {"real": "1,800 images", "images-local": "1,800 images", "plain-images-local": "600 images",
          "triplets": "30,600 triplets", "to-look-at": "11,400 images"},
         "Do objects look as they do in each region",
-        "the encoder ranks postcard first; put right by people who live there, it ranks local first",
+        "By people who live there, local looks most often as its region does",
     ),
     "linguistic": Page(
         {"images-open": "1,890 images", "images-literal": "1,890 images", "images-narrow": "840 images"},
-        "How evenly are skin tones spread?", "The gap between dialects, by clipscore, ranks literal first.",
+        "How evenly are skin tones spread?", "By clipscore, literal comes first instead",
         ("--set", "prompts.kinds=[neutral]"),
     ),
 }  # fmt: skip

@@ -6,9 +6,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_args, get_type_hints
 
 import msgspec
+from pydantic import Field
 
 from culturekit.core.choices import ANSWERED
 from culturekit.core.digests import digest, digest_bytes
@@ -139,12 +141,21 @@ class AskedRows(Generic[Row]):
 # The instructions that models are given, each a file of `wording/`, and the hashes that decide their answers.
 
 
+GivenWording: TypeAlias = Annotated[
+    Path | None, Field(description="File of instructions to give in place of the shipped ones.")
+]
+
+
+def wording(name: str, given: Path | None = None) -> str:
+    """Read the instructions of a task, or those given in their place."""
+    return _shipped_wording(name) if given is None else given.read_text(encoding="utf-8")
+
+
 @cache
-def wording(name: str) -> str:
-    """Read the instructions of a task."""
+def _shipped_wording(name: str) -> str:
     return files("culturekit.builders").joinpath(f"wording/{name}.txt").read_text(encoding="utf-8")
 
 
-def wording_digest(name: str) -> str:
+def wording_digest(name: str, given: Path | None = None) -> str:
     """Hash the instructions of a task: part of what decides the answers."""
-    return digest_bytes(wording(name).encode())
+    return digest_bytes(wording(name, given).encode())

@@ -84,9 +84,13 @@ def asking_each(
     version: int = 1,
     ahead: bool = False,
     options: Mapping[str, object] = NO_OPTIONS,
+    given_words: Path | None = None,
 ) -> Stage:
-    """Make a stage that asks one question about each unit, and leaves none out; `words` name its wording."""
-    client, instructions = CLIENTS.make(judge), wording(words)
+    """Make a stage that asks one question about each unit, and leaves none out.
+
+    `words` name its wording, in whose place `given_words` may stand.
+    """
+    client, instructions = CLIENTS.make(judge), wording(words, given_words)
 
     def plan(out: Path, _: object) -> AskPlan:
         return plan_to_ask(client, unit, requests(instructions), out, llm)
@@ -97,7 +101,7 @@ def asking_each(
         version,
         lambda work: run(work, client),
         {**roles_of(given), **country_files()},
-        {"task": task, "wording": wording_digest(words), **options},
+        {"task": task, "wording": wording_digest(words, given_words), **options},
         packages=("msgspec", "polars"),
     )
     return asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead, go_on=llm.go_on)

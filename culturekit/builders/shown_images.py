@@ -125,7 +125,8 @@ PerPrompt: TypeAlias = Annotated[
 
 def prompted_images(path: Path, per_prompt: int | None) -> pl.DataFrame:
     """List images by their ids; of each model and prompt only the first ones, by repeat and slot, where told so."""
-    columns = ("image_id", "model", "prompt_id", "repeat", "slot", "path", "sha256", "status", "reason")
+    columns = ("image_id", "model", "prompt_id", "repeat", "slot", "path", "sha256", "status", "reason",
+               "prompt_sent")  # fmt: skip
     images = read_table(path, IMAGES).select(columns).sort("image_id")
     if per_prompt is None:
         return images

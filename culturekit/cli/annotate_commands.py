@@ -20,6 +20,8 @@ ELSEWHERE = {
         "cube --images a/images.parquet --images b/images.parquet --prompts prompts/prompts.parquet --out to-rate",
     ),
     "aggregate": CommandAt("culturekit.people.stages:AGGREGATE"),
+    "coding-sheet": CommandAt("culturekit.recipes.inclusion.people:CODING_SHEET"),
+    "coded": CommandAt("culturekit.recipes.inclusion.people:CODED"),
 }
 
 annotate_app = typer.Typer(
@@ -88,7 +90,7 @@ def serve(
     from culturekit.core.run import RECIPE_RECORD
     from culturekit.people.answer_desk import FormServer
     from culturekit.people.export import PROJECT_FILE
-    from culturekit.recipes.served_audit import AuditSize, Narrowing, audit_desk, form_desk
+    from culturekit.recipes.cube.served_audit import AuditSize, Narrowing, audit_desk, form_desk
     from culturekit.report.report_stage import folders_of
 
     form = (run / PROJECT_FILE).is_file()
@@ -106,12 +108,12 @@ def serve(
             narrowing = Narrowing(folders_of(run), desk, engine, tell) if intervals else None
 
             def saved() -> None:
-                progress.tell(desk.together)
+                progress.tell("; ".join(filter(None, (desk.together, desk.pace))))
                 if narrowing is not None:
                     narrowing.heard()
 
             server.saved = saved
-            typer.echo(f"{desk.together}; each is kept in {desk.journal.path}. Ctrl-C ends.", err=True)
+            typer.echo(f"{desk.together}; each is kept in {desk.journal.path}. Ctrl-C ends.\n{desk.size}", err=True)
             if not form and not desk.tests_people:
                 tell("No known pictures are among them: nobody sees how often people are right. See --gold.")
             progress.stage("answers")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
+from culturekit.cli.showing.progress import progress_for
 from culturekit.recipes.planning import AuditWish, as_data, audit_plan, audit_plan_lines
 
 
@@ -22,7 +23,9 @@ def audit_plan_command(
 
     It answers for an interval of a width.
     """
-    found = audit_plan(run, wish, pilot=audits)
+    with progress_for(as_json=as_json) as progress:
+        progress.stage("audit plan")
+        found = audit_plan(run, wish, pilot=audits, progress=progress)
     if as_json:
         print(json.dumps(as_data(*found), ensure_ascii=False))
         return

@@ -46,7 +46,7 @@ def generate(
     model: Annotated[
         str | None, typer.Option(help="Name of the model in the tables; of a folder with several, the one to take.")
     ] = None,
-    form: Annotated[ImagePlan, Typed(only=("size", "format"))] = ONE_EACH,
+    form: Annotated[ImagePlan, Typed(only=("size", "format", "seeds"))] = ONE_EACH,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show how the files of a folder map to prompts; writes nothing.")
     ] = False,

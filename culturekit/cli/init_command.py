@@ -12,7 +12,7 @@ from culturekit.cli.options import AsJson
 from culturekit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from culturekit.recipes.begin_evaluation import Begun
+    from culturekit.recipes.cube.begin_evaluation import Begun
 
 
 def init(
@@ -57,7 +57,7 @@ def init(
 
     It shows how file names are read, and what is missing.
     """
-    from culturekit.recipes.begin_evaluation import EvaluationFiles, begin_evaluation
+    from culturekit.recipes.cube.begin_evaluation import EvaluationFiles, begin_evaluation
 
     if encoder is None:
         raise UsageError(

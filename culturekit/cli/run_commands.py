@@ -106,7 +106,7 @@ def run_all(
     from culturekit.recipes.run_recipe import run_recipe
 
     def finished(stage_run: "StageRun") -> None:
-        if not as_json:
+        if not as_json and stage_run.state != "reused":
             typer.echo(line_about(stage_run, width=NAME_WIDTH), err=True)
 
     hands = engine_for(engine, workers=workers, folder=workdir)

@@ -142,10 +142,10 @@ def as_data(run: "StageRun") -> dict[str, object]:
 
 def line_about(run: "StageRun", *, width: int) -> str:
     """Say in one line how a stage ended."""
-    counts = ", ".join(counted(count, name) for name, count in run.manifest.counts.items())
+    counts = ", ".join(counted(count, name) for name, count in run.manifest.counts.items() if count)
     drops = ", ".join(counted_reason(count, reason) for reason, count in run.manifest.drops.items())
     left_out = f" (left out: {drops})" if drops else ""
     marks = ", ".join(run.manifest.notes.get(MARKED, ()))
     left_out += f" (marked: {marks})" if marks else ""
     name = run.name if width else str(run.folder)
-    return f"{name:<{width}}  {run.state:<7}  {counts}{left_out}  {run.seconds:.1f} s"
+    return f"{name:<{width}}  {run.state:<7}  {counts or 'nothing'}{left_out}  {run.seconds:.1f} s"

@@ -64,7 +64,8 @@ def verify(
 
     hands = nullcontext(None) if workers is None else engine_for("local", workers=workers, folder=run_folder)
     with progress_for(as_json=as_json) as progress, hands as engine:
-        answer = verify_run(run_folder, everything=everything, only=only or (), engine=engine, on_start=progress.stage)
+        progress.stage("verify")
+        answer = verify_run(run_folder, everything=everything, only=only or (), engine=engine, progress=progress)
     if out is not None:
         write_verification(answer, out)
     if as_json:

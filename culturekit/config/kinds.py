@@ -1,6 +1,6 @@
 """Which kinds of recipes there are: the key `recipe` of a YAML file names one, and plugins may add some."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -68,6 +68,11 @@ class AnyRecipe(StrictModel):
     def evaluated(self) -> tuple[str, ...]:
         """The names of the models that are evaluated, where the recipe has the key `models`."""
         return tuple(model.name for model in getattr(self, "models", ()))
+
+    @classmethod
+    def unwritten(cls, record: Mapping[str, object]) -> Set[str]:
+        """Name the keys of a run's record that nobody could have written."""
+        return frozenset()
 
     def going_on(self, wanted: bool) -> Self:
         """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies, shut or not."""

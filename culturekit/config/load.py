@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote_plus
 
 from pydantic import BaseModel
 
-from culturekit.config.checks import MAKING
 from culturekit.config.kinds import RECIPES, AnyRecipe, recipe_kind
-from culturekit.config.recipe import Recipe
 from culturekit.core.choices import SchemaKind
 from culturekit.core.errors import ConfigError, Problem, UsageError
 from culturekit.core.literal_keys import key_problem, masked
@@ -62,21 +60,6 @@ def find_recipe(name: str) -> Path:
     )
 
 
-def load_recipe(path: Path | str, settings: Sequence[str] | str = ()) -> Recipe:
-    """Read a recipe, a file or a shipped one, and set `key=value` pairs over it; all problems are raised together.
-
-    It has the keys of its kind; to tools that check types it is one of the kind `cube`.
-
-    A key that is written out is refused alone and first: no other message may repeat it.
-
-    Example:
-        >>> recipe = ck.load_recipe("cube", ["images.repeats=5"])
-        >>> recipe.images.repeats
-        5
-    """
-    return cast(Recipe, load_any_recipe(find_recipe(str(path)), [settings] if isinstance(settings, str) else settings))
-
-
 def load_any_recipe(path: Path, settings: Sequence[str] = ()) -> AnyRecipe:
     """Read a recipe of any kind: the key `recipe` says which model it is held against."""
     source = recipe_source(path, settings)
@@ -85,7 +68,7 @@ def load_any_recipe(path: Path, settings: Sequence[str] = ()) -> AnyRecipe:
     if isinstance(named, str) and named not in RECIPES.names():
         wrong = problem_at(source, ("recipe",), f"{named!r} is not accepted{closest(named, RECIPES.names())}")
         raise ConfigError([*source.problems, wrong])
-    return validate(source, recipe_kind(named).model if isinstance(named, str) else Recipe)
+    return validate(source, recipe_kind(named if isinstance(named, str) else "cube").model)
 
 
 def use_plugins_in(path: Path) -> None:
@@ -111,8 +94,7 @@ def recipe_source(path: Path, settings: Sequence[str]) -> YamlSource:
     """Read the text of a recipe with its settings, and refuse keys that are written out; a run's record is one, too."""
     source = read_yaml(path)
     if path.name == RECIPE_RECORD and isinstance(source.value, dict):
-        idle = {"stages", *(MAKING if source.value.get("cspace") is not None else ())}  # a record has all keys
-        source = replace(source, value={key: value for key, value in source.value.items() if key not in idle})
+        source = replace(source, value=written_keys(source.value))
     source = replace(source, value=found_beside(source.value, path.parent))
     for key, count in Counter(setting.partition("=")[0] for setting in settings).items():
         if count > 1:
@@ -123,6 +105,13 @@ def recipe_source(path: Path, settings: Sequence[str]) -> YamlSource:
     if keys:
         raise ConfigError(keys)
     return replace(source, problems=(*source.problems, *unfilled(source)))
+
+
+def written_keys(record: Mapping[str, YamlValue]) -> dict[str, YamlValue]:
+    """Leave out of a run's record, which has all keys, those that its recipe cannot have had."""
+    kind = record.get("recipe")
+    model = recipe_kind(kind).model if isinstance(kind, str) and kind in RECIPES.names() else AnyRecipe
+    return {key: value for key, value in record.items() if key not in {"stages", *model.unwritten(record)}}
 
 
 def found_beside(value: YamlValue, folder: Path) -> YamlValue:
@@ -223,7 +212,7 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 
 SHIPPED: Mapping[SchemaKind, tuple[str, str]] = {
-    "recipe": ("culturekit.config.recipe:Recipe", "recipe_files/recipe.schema.json"),
+    "recipe": ("culturekit.recipes.cube.keys:Recipe", "recipe_files/recipe.schema.json"),
     "concept": ("culturekit.kg.concepts:Concept", "kg/concepts/concept.schema.json"),
     "countries": ("culturekit.kg.countries:CountryFile", "kg/countries.schema.json"),
     "templates": ("culturekit.builders.prompt_templates:TemplateFile", "builders/wording/templates.schema.json"),

@@ -347,7 +347,7 @@ def what_differs(stage: Stage, manifest: Manifest, inputs: Mapping[str, InputRec
         if before is None or now is None:
             yield f"input {role} {'was not there' if before is None else 'is gone'}"
         elif before.sha256 != now.sha256:
-            yield f"input {role} ({now.name}) has other content: {before.sha256[:12]} -> {now.sha256[:12]}"
+            yield f"input {role} ({now.name}) has other content"
     yield from changes("option", manifest.options, as_in_json(stage.options))
     yield from changes("seed", manifest.seeds, as_in_json(stage.seeds))
 

@@ -163,10 +163,10 @@ PROMPTS = declare(
     prompt_id str, text str, negative_text str?, benchmark str, kind str, concept str?, country str?,
     group str?, artifact_id str?, language str, template_id str
     """,
-    optional="pair_id str, activity str",
+    optional="pair_id str, activity str, meaning str",
 )
 """`pair_id` is shared by the prompts that ask for the same in several languages. `activity` is what the people of the
-picture do, in prompts of the kind `activity`."""
+picture do, in prompts of the kind `activity`; `meaning` what a word of a dialect stands for, such as `whip: a car`."""
 
 DIALECT_PAIRS = declare(
     "dialect_pairs",

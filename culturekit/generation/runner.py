@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import polars as pl
 from pydantic import Field
@@ -60,6 +60,21 @@ class ImagePlan:
     format: Annotated[
         PictureFormat, Field(description="Form of the files that are written; both keep every pixel.")
     ] = "png"
+    seeds: Annotated[
+        Literal["own", "counted"],
+        Field(description="Each image has a seed of its own, or `counted`: the run's plus 0, 1, 2, for each prompt."),
+    ] = "own"
+
+    @property
+    def options(self) -> dict[str, object]:
+        """What of it decides the images, as stages note it; usual seeds have no name, as before there were others."""
+        return {name: value for name, value in asdict(self).items() if (name, value) != ("seeds", "own")}
+
+    def seed_of(self, seed: int, prompt_id: str, repeat: int, slot: int) -> int:
+        """Give the seed of one image."""
+        if self.seeds == "counted":
+            return (seed + repeat * self.slots + slot) % 2**32
+        return derive_seed(seed, prompt_id, repeat, slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +160,7 @@ def list_requests(prompts: pl.DataFrame, plan: ImagePlan, seed: int) -> tuple[Im
             prompt_id=row["prompt_id"],
             text=row["text"],
             negative_text=row["negative_text"],
-            seed=derive_seed(seed, row["prompt_id"], repeat, slot),
+            seed=plan.seed_of(seed, row["prompt_id"], repeat, slot),
             repeat=repeat,
             slot=slot,
             concept=row["concept"],

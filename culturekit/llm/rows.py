@@ -23,7 +23,7 @@ _RowOutcome: TypeAlias = Literal[
 
 OUTCOMES: dict[_RowOutcome, str] = {
     "ok": "the first reply that could be read was an answer",
-    "repaired": "the answer came after the model was told what was wrong with its reply",
+    "repaired": "the model was told what was wrong with its reply, or the reply was read as far as it is complete",
     "refused": "the model declined to answer",
     "blocked": "a filter of the provider stopped the question or the answer",
     "truncated": "the reply ended at the limit of its tokens",
@@ -137,15 +137,24 @@ def heard(row: Row, reply: Reply, *, tries: int, charged: bool = True) -> Row | 
     if row.request.weighed:
         return weighed(row, reply)
     if reply.stop != "end":
-        return Answered(_STOPPED[reply.stop], detail=reply.detail, raw=reply.text)
+        part = _read_in_part(row, reply, "truncated") if reply.stop == "length" else None
+        return part or Answered(_STOPPED[reply.stop], detail=reply.detail, raw=reply.text)
     answer, detail = read_reply(row.request, reply.text), ""
     if isinstance(answer, ParseFailure) and answer.code == FENCED:
         answer, detail = read_reply(row.request, reply.text, fences="strip"), FENCED
     if not isinstance(answer, ParseFailure):
         return Answered("repaired" if row.repairing else "ok", answer, detail, reply.text)
-    if row.repairing:
-        return Answered("invalid", detail=answer.code, raw=reply.text)
+    part = _read_in_part(row, reply, answer.code) if row.repairing or answer.code == "text-around" else None
+    if part is not None or row.repairing:
+        return part or Answered("invalid", detail=answer.code, raw=reply.text)
     return Row(repair_request(row.request, answer), repairing=True, text=reply.text)
+
+
+def _read_in_part(row: Row, reply: Reply, why: str) -> Answered | None:
+    """Read what is complete of a reply, where its type can do without the rest: such a type has `read_in_part`."""
+    read = getattr(row.request.reply, "read_in_part", None)
+    value = None if read is None else read(reply.text, cut=reply.stop == "length")
+    return None if value is None else Answered("repaired", value, why, reply.text)
 
 
 def weighed(row: Row, reply: Reply) -> Answered:

@@ -1,7 +1,7 @@
 """The three alignments of a translated caption (Liu et al., On the Cultural Gap, equations 3 to 6), and the best."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -44,16 +44,10 @@ class C3Alignment:
         return math.fsum(present) if present else math.nan
 
 
-STRATEGIES: Mapping[str, Callable[[C3Alignment], float]] = MappingProxyType(
-    {
-        "c3": lambda found: found.total,
-        "labse": lambda found: found.text,
-        "clip": lambda found: found.image,
-        "objects": lambda found: found.object,
-        "no-objects": lambda found: found.without("object"),
-    }
+STRATEGIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"labse": ("text",), "clip": ("image",), "objects": ("object",), "no-objects": ("text", "image"), "c3": TERMS}
 )
-"""What to rank captions by: the whole, each baseline (LaBSE only, CLIP only), and the two ablations."""
+"""The terms whose sum captions are ranked by: the whole, each baseline (LaBSE only, CLIP only), and two ablations."""
 
 
 def alignment_c3(
@@ -88,8 +82,8 @@ def alignment_c3(
     pictured, spoken = unit_vectors("image", image), unit_vectors("image_target", image_target)
     if pictured is not None and len(pictured) > 1:
         raise argument_error("image", "a single vector", f"{len(pictured)} vectors")
-    check_widths(target=said, source=asked, objects=seen)
-    check_widths(image=pictured, image_target=spoken)
+    for space in ({"target": said, "source": asked, "objects": seen}, {"image": pictured, "image_target": spoken}):
+        check_widths(**{name: rows.shape[1] for name, rows in space.items() if rows is not None})
     return C3Alignment(
         text=mean_of_maxima(asked, said), image=mean_of_maxima(pictured, spoken), object=mean_of_maxima(seen, said)
     )
@@ -108,20 +102,20 @@ def unit_vectors(name: str, vectors: ArrayLike | None) -> NDArray[np.float64] | 
     if rows.ndim not in {1, 2}:
         raise argument_error(name, "of shape (n, dim) or (dim,)", f"shape {rows.shape}")
     rows = np.atleast_2d(rows)
-    largest = np.abs(rows).max(axis=1, initial=0)
+    largest = np.maximum(rows.max(axis=1, initial=0), -rows.min(axis=1, initial=0))
     bad = np.flatnonzero(~(np.isfinite(largest) & (largest > 0)))
     if len(bad):
         raise argument_error(f"{name}[{bad[0]}]", "finite and not all zero: it has no direction", rows[bad[0]])
     # Squares of huge or tiny numbers leave the range; a power of two takes no digit from any number.
-    moderate = np.ldexp(rows, -np.frexp(largest)[1][:, None])
+    usual = largest.min() > 2.0**-200 and largest.max() < 2.0**200
+    moderate = rows if usual else np.ldexp(rows, -np.frexp(largest)[1][:, None])
     return np.asarray(moderate / np.sqrt(np.einsum("ij,ij->i", moderate, moderate))[:, None])
 
 
-def check_widths(**vectors: NDArray[np.float64] | None) -> None:
+def check_widths(**widths: int) -> None:
     """Refuse vectors that should share a space and differ in width."""
-    widths = {name: rows.shape[1] for name, rows in vectors.items() if rows is not None}
     if len(set(widths.values())) > 1:
-        names = list(vectors)
+        names = list(widths)
         raise UsageError(
             f"{', '.join(names[:-1])} and {names[-1]} must share one space: vectors of one width",
             found=", ".join(f"{name} {width}" for name, width in widths.items()),
@@ -135,6 +129,28 @@ def mean_of_maxima(sides: NDArray[np.float64] | None, targets: NDArray[np.float6
         return math.nan
     best = (sides @ targets.T).max(axis=1)
     return math.fsum(best) / len(best)
+
+
+def grouped_maxima(
+    sides: NDArray[np.float64], of_side: NDArray[np.int64], targets: NDArray[np.float64], of_target: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Average over each group of one side the largest cosine with its group of the other; NaN where one is empty.
+
+    Args:
+        sides: unit vectors, (m, dim), in order of their groups.
+        of_side: int64, (groups + 1,): where each group begins, and where the last one ends.
+        targets: unit vectors of the same width, (n, dim), likewise.
+        of_target: int64, (groups + 1,).
+    """
+    counts, others = np.diff(of_side), np.diff(of_target)
+    found = np.full(len(counts), np.nan)
+    shapes = counts * (others.max(initial=0) + 1) + others
+    for shape in np.unique(shapes[(counts > 0) & (others > 0)]):  # groups of one shape are one product of stacks
+        groups = np.flatnonzero(shapes == shape)
+        left = sides[of_side[groups][:, None] + np.arange(counts[groups[0]])]
+        right = targets[of_target[groups][:, None] + np.arange(others[groups[0]])]
+        found[groups] = np.matmul(left, right.swapaxes(1, 2)).max(axis=2).mean(axis=1)
+    return found
 
 
 def keep_best(ids: Sequence[str], scores: ArrayLike, *, n: int) -> list[str]:

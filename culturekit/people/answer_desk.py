@@ -4,7 +4,9 @@ import hmac
 import secrets
 import sys
 import threading
-from collections import Counter
+import time
+import unicodedata
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -16,13 +18,37 @@ import orjson
 import polars as pl
 
 from culturekit.core.atomic import system_error
+from culturekit.core.choices import STUDY_KEYS
 from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.people.answers import AnswerJournal, TaskRecord, read_exports
-from culturekit.people.export import HAND_OUT, content_in, page_of
+from culturekit.people.export import HAND_OUT, KINDS, content_in, page_of
 from culturekit.people.importing import read_project
 from culturekit.people.scheme import Scheme
 
-LONGEST_NAME = 120
+LONGEST_NAME, LONGEST_FIELD = 120, 200
+"""Characters of a name, and of any other text that is kept beside answers."""
+
+PACE_MINUTES = 10
+"""How far back answers count as the pace."""
+
+
+def same_person(name: str) -> str:
+    """Give what all spellings of a name have in common."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def kept_form(entry: Mapping[str, Any], sheet: str) -> dict[str, Any]:
+    """Give an answer as it is kept: what an import reads, and nothing that a browser could add without end."""
+    annotation = entry["annotations"][0]
+    times = {name: annotation[name] for name in ("created_at", "updated_at") if name in annotation}
+    study = {name: entry["meta"][name] for name in STUDY_KEYS if entry["meta"].get(name)}
+    long = [name for name, text in {**times, **study}.items() if len(str(text)) > LONGEST_FIELD]
+    if long:
+        raise UsageError("the answer is not saved", where=long[0], expected=f"at most {LONGEST_FIELD} characters")
+    result = [{name: one[name] for name in ("from_name", "to_name", "type", "value")} for one in annotation["result"]]
+    kept = {"id": 1, "completed_by": {"email": annotation["completed_by"]["email"]}, "result": result,
+            "was_cancelled": False, "lead_time": annotation.get("lead_time"), **times}  # fmt: skip
+    return {"id": 1, "annotations": [kept], "data": entry["data"], "meta": {"sheet": sheet, **study}}
 
 
 @dataclass(slots=True)
@@ -53,16 +79,26 @@ class AnswerDesk:
     counts: Counter[str] = field(default_factory=Counter)
     aside: str = ""
     busy: threading.RLock = field(default_factory=threading.RLock)
+    spellings: dict[str, str] = field(default_factory=dict)
+    recent: deque[float] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
-        """Take up what was answered before."""
-        for entry in self.journal.answers.values():
-            self.note(entry)
+        """Take up what was answered before, under one spelling of each name."""
+        self.journal.answers = {
+            (self.known_as(person), task): entry for (person, task), entry in self.journal.answers.items()
+        }
+        for (person, task), entry in self.journal.answers.items():
+            self.note(person, task, entry)
 
-    def note(self, entry: Mapping[str, Any]) -> None:
-        """Count an answer that is new, and who works on its sheet."""
-        self.counts[entry["data"]["task"]] += 1
-        self.holders.setdefault(entry["meta"]["sheet"], set()).add(entry["annotations"][0]["completed_by"]["email"])
+    def note(self, person: str, task: str, entry: Mapping[str, Any]) -> None:
+        """Count an answer that is new, and who works on its sheet: the first that has the task, where it says none."""
+        self.counts[task] += 1
+        meta = entry.get("meta")
+        sheet = meta.get("sheet") if isinstance(meta, dict) else None
+        if sheet not in self.sheets:
+            sheet = next((name for name, tasks in self.sheets.items() if task in tasks), None)
+        if sheet is not None:
+            self.holders.setdefault(sheet, set()).add(person)
 
     @property
     def people(self) -> list[str]:
@@ -80,6 +116,29 @@ class AnswerDesk:
         """Count the answers that there are, of each task no more than are wanted."""
         wanted = Counter(task for tasks in self.sheets.values() for task in tasks)
         return sum(min(self.counts[task], count) for task, count in wanted.items())
+
+    @property
+    def size(self) -> str:
+        """Say what the number of wanted answers is made of."""
+        kinds = {task: row["kind"][0] for task, row in self.key.items()}
+        counts = Counter(kinds[task] for tasks in self.sheets.values() for task in tasks)
+        pictures = len({task for tasks in self.sheets.values() for task in tasks if kinds[task] == "item"})
+        each = {"item": "" if counts["item"] == pictures else f" ({pictures:,} items, several people each)"}
+        parts = [f"{counts[kind]:,} {words}{each.get(kind, '')}" for kind, words in KINDS.items() if counts[kind]]
+        return f"{self.wanted:,} answers in all: {', '.join(parts)}."
+
+    @property
+    def pace(self) -> str:
+        """Say how many answers a minute come, and how long the others take at that pace; empty until some came."""
+        now = time.monotonic()
+        with self.busy:
+            while self.recent and now - self.recent[0] > 60 * PACE_MINUTES:
+                self.recent.popleft()
+            if len(self.recent) < 2:
+                return ""
+            minutes = max(now - self.recent[0], 1) / 60
+            rate, left = len(self.recent) / minutes, self.wanted - self.answered
+        return f"{rate:.1f} answers a minute, {left / rate / 60:.1f} hours left"
 
     @property
     def tests_people(self) -> bool:
@@ -110,12 +169,12 @@ class AnswerDesk:
                 task: self.journal.answers[person, task] for task in tasks if (person, task) in self.journal.answers
             }
             answered = {task: entry["annotations"][0] for task, entry in said.items()}
-            return {"annotator": person, "sheet": sheet, "answered": answered, "together": self.together}
+            about = {"together": self.together, "size": self.size}
+            return {"annotator": person, "sheet": sheet, "answered": answered, **about}
 
     def known_as(self, name: str) -> str:
         """Give a name as it was first written: who writes it in other letters is no other person."""
-        known = {person.casefold(): person for holders in self.holders.values() for person in holders}
-        return known.get(name.casefold(), name)
+        return self.spellings.setdefault(same_person(name), name)
 
     def sheet_for(self, person: str) -> str | None:
         """Choose a sheet: one that was begun, else one that nobody has, else one that somebody left unfinished.
@@ -143,12 +202,14 @@ class AnswerDesk:
         sheet = meta.get("sheet") if isinstance(meta, dict) else None
         name = person.get("email") if isinstance(person, dict) else None
         with self.busy:
-            if task not in self.sheets.get(str(sheet), ()) or name not in self.holders.get(str(sheet), ()):
+            given = isinstance(sheet, str) and isinstance(name, str) and name in self.holders.get(sheet, ())
+            if not given or task not in self.sheets.get(str(sheet), ()):
                 raise UsageError("the answer is not saved", expected="an answer of somebody who was given its sheet")
-            new = (name, task) not in self.journal.answers
-            self.journal.append(entry)
+            new, kept = (name, task) not in self.journal.answers, kept_form(entry, str(sheet))
+            self.journal.append(kept)
             if new:
-                self.note(entry)
+                self.note(str(name), str(task), kept)
+                self.recent.append(time.monotonic())
             return {"together": self.together}
 
 
@@ -175,6 +236,8 @@ def open_desk(project: Path, journal: AnswerJournal) -> AnswerDesk:
 LOOPBACK = "127.0.0.1"
 HERE = (LOOPBACK, "localhost")
 MOST_BYTES = 1_000_000
+FROM_HERE = (None, "same-origin", "none")
+"""How browsers say that a request came from the form itself, or from who typed its address."""
 
 
 class FormServer(ThreadingHTTPServer):
@@ -215,10 +278,16 @@ class FormHandler(BaseHTTPRequestHandler):
         name = self.asked()
         if name == "":
             self.give(HTTPStatus.OK, self.server.desk.page.encode(), "text/html; charset=utf-8")
-        elif name is not None and (picture := self.server.desk.pictures.get(name.removeprefix("pictures/"))):
-            self.give(HTTPStatus.OK, picture.read_bytes(), "image/png")
         elif name is not None:
-            self.refuse(HTTPStatus.NOT_FOUND, "There is nothing here.")
+            picture = self.server.desk.pictures.get(name.removeprefix("pictures/"))
+            try:
+                content = b"" if picture is None else picture.read_bytes()
+            except OSError:
+                content = b""
+            if content:
+                self.give(HTTPStatus.OK, content, "image/png")
+            else:
+                self.refuse(HTTPStatus.NOT_FOUND, "There is nothing here." if picture is None else "It was removed.")
 
     def do_POST(self) -> None:
         """Hand out a sheet or take an answer."""
@@ -228,7 +297,12 @@ class FormHandler(BaseHTTPRequestHandler):
         if name is None:
             return
         length = self.headers.get("Content-Length", "")
-        if name not in works or not length.isascii() or not length.isdigit() or int(length) > MOST_BYTES:
+        origin, site = self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site")
+        if origin not in (None, f"http://{self.headers.get('Host')}") or site not in FROM_HERE:
+            self.refuse(HTTPStatus.FORBIDDEN, "Answers come from the form itself, and from no other page.")
+            return
+        digits = length.isascii() and length.isdigit() and len(length) < len(str(MOST_BYTES)) + 1
+        if name not in works or not digits or int(length) > MOST_BYTES:
             self.refuse(HTTPStatus.BAD_REQUEST, "Nothing is taken here but answers.")
             return
         try:

@@ -1,6 +1,7 @@
 """Exports to answers that can be used: what is wrong goes to quarantine, with the reason; nothing else is left out."""
 
 import errno
+import logging
 import math
 import os
 from collections import Counter
@@ -27,8 +28,10 @@ from culturekit.core.choices import (
 from culturekit.core.digests import JOURNAL, digest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.schemas import QUARANTINE
-from culturekit.people.scheme import Criterion, Scheme
-from culturekit.people.tasks import content_of, fixed_options, subject_of
+from culturekit.people.scheme import Criterion, Scheme, fixed_options, of_pictures
+from culturekit.people.tasks import content_of, subject_of
+
+logger = logging.getLogger(__name__)
 
 # Answers on disk as they are given: a line each, in the form of an export of one task; the last of a kind stands.
 
@@ -58,11 +61,14 @@ def said_in(entry: Any) -> Said:  # noqa: ANN401 - whatever JSON holds
 def answers_in(path: Path) -> dict[Said, dict[str, Any]]:
     """Read the last answer of everybody to each task; a line that a kill cut was never said to be saved."""
     found = {}
-    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
         try:
             entry = orjson.loads(line)
             found[said_in(entry)] = entry
         except (orjson.JSONDecodeError, LookupError, TypeError) as error:
+            if number == len(lines):
+                break
             raise IntegrityError(
                 "not a line of a journal of answers", where=f"{path}:{number}", found=repr(line[:60]),
                 expected="the file that `annotate serve` wrote",
@@ -77,14 +83,12 @@ class AnswerJournal:
         """Name the file; nothing is touched yet."""
         self.path = path
         self.answers: dict[Said, dict[str, Any]] = {}
+        self.file = -1
+        self.left: tuple[int, ...] = ()
 
     def __enter__(self) -> Self:
         """Read what is there, and cut what was cut."""
-        self.path.parent.mkdir(exist_ok=True)
-        self.file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        sync_folder(self.path.parent)
-        self.answers = answers_in(self.path)
-        os.ftruncate(self.file, self.path.read_bytes().rfind(b"\n") + 1)
+        self._open()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -92,19 +96,68 @@ class AnswerJournal:
         os.close(self.file)
 
     def append(self, entry: dict[str, Any]) -> None:
-        """Write an answer; where the disk refuses, the file stays as it was."""
+        """Write an answer; where the disk refuses, the file stays as it was.
+
+        A file that was removed, replaced or cut since the last answer gets back what it lacks first.
+        """
+        with system_errors(self.path):
+            if self._state() != self.left:
+                self._take_up_again()
+            self._write(entry)
+        self.answers[said_in(entry)] = entry
+
+    def _open(self) -> None:
+        self.path.parent.mkdir(exist_ok=True)
+        self.file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        sync_folder(self.path.parent)
+        self.answers = answers_in(self.path)
+        content = self.path.read_bytes()
+        last = content[content.rfind(b"\n") + 1 :]
+        try:
+            said_in(orjson.loads(last))
+        except (orjson.JSONDecodeError, LookupError, TypeError):
+            os.ftruncate(self.file, len(content) - len(last))
+        else:
+            os.write(self.file, b"\n")  # whole, though its newline is gone
+        self.left = self._state()
+
+    def _state(self) -> tuple[int, ...]:
+        """Say which file stands under the name, and how long it is."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return ()
+        return found.st_dev, found.st_ino, found.st_size
+
+    def _take_up_again(self) -> None:
+        """Open what stands under the name now, and write what is known and lacks there."""
+        known, before = self.answers, self.file
+        try:
+            self._open()
+        except BaseException:
+            if self.file != before:
+                os.close(self.file)
+            self.file, self.answers = before, known
+            raise
+        os.close(before)
+        logger.warning("%s was replaced, removed or cut by another program; its answers are written again", self.path)
+        for said, entry in known.items():
+            if self.answers.get(said) != entry:
+                self._write(entry)
+        self.answers |= known
+
+    def _write(self, entry: dict[str, Any]) -> None:
         line = orjson.dumps(entry) + b"\n"
         size = os.fstat(self.file).st_size
-        with system_errors(self.path):
-            try:
-                if os.write(self.file, line) < len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                os.fsync(self.file)
-            except OSError:
-                with suppress(OSError):
-                    os.ftruncate(self.file, size)
-                raise
-        self.answers[said_in(entry)] = entry
+        try:
+            if os.write(self.file, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self.file)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self.file, size)
+            raise
+        self.left = self._state()
 
 
 # What a Label Studio export holds, read strictly: a key that nobody knows is a mistake, not a detail.
@@ -564,9 +617,8 @@ def cells(
         yield criterion.name, counts, meaning(criterion, chosen[0], row, offered), None
     else:
         for code in codes_of(criterion, offered, scheme):
-            what = (
-                row["places"][int(code) - 1] if criterion.type == "pictures" else meaning(criterion, code, row, offered)
-            )
+            shown = criterion.type == "pictures" and code.isdigit()
+            what = row["places"][int(code) - 1] if shown else meaning(criterion, code, row, offered)
             taken = code in chosen
             yield (
                 f"{criterion.name}/{what}",
@@ -580,7 +632,7 @@ def meaning(criterion: Criterion, code: str, row: KeyRow, offered: Offered) -> s
     """Say what a code stands for: an option of the item, the image in a place, or itself."""
     if criterion.options_from is not None:
         return offered[criterion.options_from][code]["choice"]
-    if criterion.type in {"picture", "pictures"}:
+    if of_pictures(criterion) and code.isdigit():
         return str(row["pictures"][int(code) - 1])
     return code
 

@@ -29,13 +29,12 @@ from culturekit.core.stage_command import Typed
 from culturekit.core.tables import write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.people.items import Item
-from culturekit.people.scheme import Scheme
+from culturekit.people.scheme import Scheme, fixed_options
 from culturekit.people.tasks import (
     Part,
     Project,
     Quotas,
     Task,
-    fixed_options,
     label_studio_tasks,
     make_parts,
     project_id,
@@ -131,7 +130,7 @@ def content_of_form(project: Project, parts: Sequence[Part], completion: str) ->
         starts[part.name] = len(tasks)
         tasks += [with_lists(task.data, lists) for task in part.tasks]
     sheets = [
-        {"name": sheet_name(part, slot), "tasks": [starts[part.name] + place for place in order]}
+        {"name": sheet_name(part, slot), "tasks": [starts[part.name] + place for place in order], "about": about(part)}
         for part in parts
         for slot, order in enumerate(part.orders)
     ]
@@ -148,6 +147,17 @@ def content_of_form(project: Project, parts: Sequence[Part], completion: str) ->
         "sheets": sheets,
         "completion": completion,
     }
+
+
+KINDS = {"item": "to judge", "repeat": "shown again later", "check": "that check whether you read along",
+         "gold": "whose answer is known"}  # fmt: skip
+"""What the number of tasks is made of, in words for those who answer."""
+
+
+def about(part: Part) -> str:
+    """Say what the tasks of a part are."""
+    counts = Counter(task.kind for task in part.tasks)
+    return ", ".join(f"{counts[kind]:,} {words}" for kind, words in KINDS.items() if counts[kind])
 
 
 def with_lists(data: Mapping[str, object], lists: dict[str, int]) -> dict[str, object]:
@@ -170,6 +180,9 @@ def question(scheme: Scheme, number: int) -> dict[str, object]:
         "several": criterion.several,
         "options": [] if criterion.type == "text" else [list(pair) for pair in plain_options(scheme, number)],
         "ends": list(criterion.ends or ()),
+        "levels": list(criterion.levels),
+        "colours": {option.value: option.colour for option in criterion.options if option.colour},
+        "open": criterion.open,
         "from": criterion.options_from,
         "alone": list(criterion.alone),
         "when": {name: list(values) for name, values in criterion.when.items()},
@@ -272,7 +285,7 @@ def plan_project(
     plan += ["everywhere"] if options.quotas.everywhere else []
     plan += ["queues"] if options.queues else []
     plan += [options.checks, options.repeats, *([options.gold, [one.item_id for one in gold]] if gold else [])]
-    name = project_id(scheme.model_dump(mode="json"), shown, plan, seed=seed)
+    name = project_id(scheme.as_asked(), shown, plan, seed=seed)
     project = Project(
         name, scheme, seed, options.per_sheet, options.checks, options.repeats, offers, gold,
         options.gold if gold else 0, options.queues,

@@ -70,7 +70,8 @@ def items_of_images(
 def item_of_image(image: Mapping[str, Any], prompt: Mapping[str, Any], scheme: Scheme) -> Item:
     """Make the item of one image."""
     place = {name: prompt.get(name) or image.get(name) for name in ("concept", "country", "group")}
-    known = {"prompt": prompt.get("text") or image.get("prompt_sent"), **place}
+    text = prompt.get("text") or image.get("prompt_sent")
+    known = {"prompt": text, "meaning": prompt.get("meaning") or prompt.get("artifact_id") or text, **place}
     about = {**place, "model": image["model"], "prompt_id": image["prompt_id"]}
     return Item(
         image["image_id"],
@@ -100,7 +101,8 @@ def items_of_rows(rows: pl.DataFrame, images: pl.DataFrame, scheme: Scheme, left
             continue
         first = made[next(iter(pictures.values()))] if pictures else {}
         about = {name: text_or_none(row.get(name) or first.get(name)) for name in OF_IMAGE}
-        known = {**about, "prompt": first.get("prompt_sent"), **row}
+        text = row.get("prompt") or first.get("prompt_sent")
+        known = {**about, "prompt": text, "meaning": text, **row}
         region = text_or_none(known.get(scheme.region)) if scheme.region else None
         items.append(Item(row[key], pictures, texts_of(known, scheme, row[key]), region, about))
     return items

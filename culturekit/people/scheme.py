@@ -2,19 +2,21 @@
 
 In a scheme, `pictures` names the pictures of an item, `drawn` those of them whose places on the screen are drawn.
 `fields` are texts of an item, with the heading each is shown under; `shows` lists those that stand above all questions.
-`region` names the field that makes an annotator at home in an item.
+`region` names the field that makes an annotator at home in an item. What a scheme leaves open for the regions of a
+study, options (`options_from: regions`) and questions (`each_region`), an export fills in: `of_regions`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.yaml_source import StrictModel, load_model, not_empty
+from culturekit.metrics.inclusion.region_rates import region_code
 
 QuestionType: TypeAlias = Literal["scale", "choice", "choices", "picture", "pictures", "text"]
 """A number from low to high; one or several of some options, or of the pictures shown; free text."""
@@ -27,6 +29,12 @@ RESERVED = frozenset({"task", "project", "note", "subject", *(f"picture_{place}"
 WIDEST_SCALE = 100
 
 FOLDER = "people/schemes"
+
+REGIONS, REGION_MARK = "regions", "{region}"
+"""The list of options that is the regions of a study, and what stands for each in a question."""
+
+LATER = ("levels", "open", "each_region", "colour")
+"""Keys that came later: a scheme without them keeps the name of its project, and so the answers that it has."""
 
 
 def plain_text(text: str) -> str:
@@ -44,12 +52,14 @@ Value: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$
 class Option(StrictModel):
     """One answer that can be chosen.
 
-    `label` is what people read, the value where there is none; `number` is what it counts as, where it counts.
+    `label` is what people read, the value where there is none; `number` is what it counts as, where it counts; the form
+    shows a `colour`.
     """
 
     value: Value
     label: Text | None = None
     number: float | None = None
+    colour: Annotated[str, Field(pattern="^#[0-9a-f]{6}$")] | None = None
 
 
 class Comment(StrictModel):
@@ -63,9 +73,12 @@ class Comment(StrictModel):
 class Criterion(StrictModel):
     """One question.
 
-    Options stand here, or in each item (`options_from` names the field). `when` names earlier questions and the answers
-    to them after which this one is asked; all of them must hold. `shows` names fields of the item that are shown with
-    the question, and not before it is asked. `alone` are options of several that exclude all others.
+    Options stand here, or in each item (`options_from` names the field); those of a choice of pictures stand after the
+    pictures. `when` names earlier questions and the answers to them after which this one is asked; all of them must
+    hold; an `open` one is shown at once, and answering it answers these. `shows` names fields of the item that are
+    shown with the question, and not before it is asked. `alone` are options of several that exclude all others.
+    `levels` say what each step of a scale means, from the lowest; `ends` those of its first and last. With
+    `each_region` the question is asked once for each region of the study.
     """
 
     name: Name
@@ -74,11 +87,14 @@ class Criterion(StrictModel):
     low: int | None = None
     high: int | None = None
     ends: tuple[Text, Text] | None = None
+    levels: tuple[Text, ...] = ()
     options: tuple[Option, ...] = ()
     options_from: Name | None = None
     alone: tuple[Value, ...] = ()
     when: Mapping[Name, Annotated[tuple[Value, ...], AfterValidator(not_empty)]] = {}
     required: bool = True
+    open: bool = False
+    each_region: bool = False
     shows: tuple[Name, ...] = ()
     comment: Comment | None = None
 
@@ -150,6 +166,41 @@ class Scheme(StrictModel):
         """Find a question by name."""
         return next(criterion for criterion in self.criteria if criterion.name == name)
 
+    def as_asked(self) -> dict[str, Any]:
+        """Give what decides the tasks, as data."""
+        data = self.model_dump(mode="json")
+        for part in (one for criterion in data["criteria"] for one in (criterion, *criterion["options"])):
+            for name in (name for name in LATER if name in part and not part[name]):
+                del part[name]
+        return data
+
+    def of_regions(self, regions: Sequence[str]) -> "Scheme":
+        """Fill in the regions of a study, under codes that answers have for them.
+
+        Raises:
+            UsageError: no region is known, or two have one code.
+        """
+        if not any(criterion.each_region or criterion.options_from == REGIONS for criterion in self.criteria):
+            return self
+        codes = {region_code(name): name for name in regions}
+        if None in codes or len(codes) < max(1, len(regions)):
+            raise UsageError(f"the scheme {self.name} asks about each region", found=", ".join(regions) or "none",
+                             expected="names that differ in letters: --region, or a column region")  # fmt: skip
+        offered = tuple(Option(value=str(code), label=name) for code, name in codes.items())
+        asked: list[Criterion] = []
+        for one in self.criteria:
+            if one.each_region:
+                asked += [
+                    one.model_copy(update={"name": f"{one.name}_{code}", "each_region": False,
+                                           "question": one.question.replace(REGION_MARK, name)})
+                    for code, name in codes.items()
+                ]  # fmt: skip
+            elif one.options_from == REGIONS:
+                asked.append(one.model_copy(update={"options": (*offered, *one.options), "options_from": None}))
+            else:
+                asked.append(one)
+        return Scheme.model_validate({**self.model_dump(), "criteria": [one.model_dump() for one in asked]})
+
 
 def scheme_mistakes(scheme: Scheme) -> list[str]:
     """List everything in a scheme that contradicts something else in it."""
@@ -194,20 +245,26 @@ def answer_mistakes(scheme: Scheme, criterion: Criterion) -> Iterator[str]:
     if criterion.type == "scale":
         if low is None or high is None or not low < high or high - low >= WIDEST_SCALE:
             yield f"a scale has low below high, at most {WIDEST_SCALE} steps"
-    elif (low, high, criterion.ends) != (None, None, None):
-        yield "low, high and ends belong to a scale"
-    from_options = criterion.type in {"choice", "choices"}
-    if from_options == (not criterion.options and criterion.options_from is None):
-        yield "give options or options_from" if from_options else "options belong to choice and choices"
-    elif not from_options and (criterion.options or criterion.options_from):
-        yield "options belong to choice and choices"
-    if criterion.options and criterion.options_from:
-        yield "give options or options_from, not both"
+        elif criterion.levels and len(criterion.levels) != high - low + 1:
+            yield "levels: one for each step of the scale"
+    elif (low, high, criterion.ends, criterion.levels) != (None, None, None, ()):
+        yield "low, high, ends and levels belong to a scale"
     values = [option.value for option in criterion.options]
+    if criterion.type in {"choice", "choices"}:
+        if not criterion.options and criterion.options_from is None:
+            yield "give options or options_from"
+        elif criterion.options and criterion.options_from not in {None, REGIONS}:
+            yield "give options or options_from, not both"
+    elif criterion.options_from or (criterion.options and not of_pictures(criterion)):
+        yield "options belong to choice and choices"
+    elif any(value.isdigit() for value in values):
+        yield "an option beside pictures is no number"
     if len(set(values)) < len(values):
         yield "an option is given twice"
-    if criterion.type in {"picture", "pictures"} and len(scheme.pictures) < 2:
+    if of_pictures(criterion) and len(scheme.pictures) < 2:
         yield "to choose a picture there must be two or more"
+    if criterion.open and (criterion.options_from is None or any(len(one) > 1 for one in criterion.when.values())):
+        yield "open: only a list that one answer to each earlier question asks for"
     for value in criterion.alone:
         if not criterion.several or value not in values:
             yield f"alone: {value} is not one of several options"
@@ -219,12 +276,41 @@ def check_mistakes(scheme: Scheme, check: AttentionCheck) -> Iterator[str]:
     for name, value in check.answers.items():
         if name not in known:
             yield f"{name} is not a question"
-        elif value not in known[name].fixed_values:
+        elif value not in dict(fixed_options(known[name], scheme)):
             yield f"{name} has no answer {value}"
     for criterion in scheme.criteria:
         asked = all(check.answers.get(name) in values for name, values in criterion.when.items())
         if criterion.name in check.answers and not asked:
             yield f"{criterion.name} would not be asked after these answers"
+
+
+def of_pictures(criterion: Criterion) -> bool:
+    """Tell whether pictures are chosen."""
+    return criterion.type in {"picture", "pictures"}
+
+
+def fixed_options(criterion: Criterion, scheme: Scheme) -> list[tuple[str, str]]:
+    """List the answers that are the same for all items, with what people read."""
+    if criterion.type == "scale":
+        return [(value, scale_label(criterion, value)) for value in criterion.fixed_values]
+    options = [(option.value, option.label or option.value) for option in criterion.options]
+    if not of_pictures(criterion):
+        return options
+    places = [place for place, name in enumerate(scheme.pictures, start=1) if can_be_chosen(name, criterion, scheme)]
+    return [*((str(place), f"Picture {place}") for place in places), *options]
+
+
+def can_be_chosen(name: str, criterion: Criterion, scheme: Scheme) -> bool:
+    """Tell whether a picture can be chosen: one of those whose places are drawn, if one is to be chosen."""
+    return criterion.type == "pictures" or not scheme.drawn or name in scheme.drawn
+
+
+def scale_label(criterion: Criterion, value: str) -> str:
+    """Write a step of a scale with what it means, where the scheme says that."""
+    steps = criterion.fixed_values
+    texts = dict(zip((steps[0], steps[-1]), criterion.ends or (), strict=False))
+    texts |= dict(zip(steps, criterion.levels, strict=False))
+    return f"{value} ({texts[value]})" if value in texts else value
 
 
 def scheme_names() -> list[str]:

@@ -47,6 +47,7 @@ from culturekit.people.importing import (
     wanted_lists,
 )
 from culturekit.people.items import (
+    OF_IMAGE,
     Item,
     gold_items,
     items_of_images,
@@ -165,7 +166,7 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions) -> Stage:
         settings["form_plugins"] = {name: plugin.made_of() for name, plugin in plugins.items()}
     packages = ("numpy", "polars", "scipy")
     return Stage(
-        "people", "annotate-aggregate", 3, run, files.inputs, settings, {"resampling": seed}, packages=packages
+        "people", "annotate-aggregate", 4, run, files.inputs, settings, {"resampling": seed}, packages=packages
     )
 
 
@@ -203,14 +204,16 @@ FORMS: Registry[FormTables] = Registry(
 """The forms, by the names of their schemes, whose answers become tables of their own."""
 
 
-def write_form_tables(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
-    """Write answers as the tables of their forms.
+def write_form_tables(
+    work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl.DataFrame, *, asked: pl.DataFrame | None = None
+) -> Outcome:
+    """Write answers as the tables of their forms; also of forms to which only `asked` has answers, which are empty.
 
     Raises:
         UsageError: no answer is to a form that has any.
     """
     counts, drops = dict[str, int](), dict[str, int]()
-    schemes = answers["scheme"].unique().sort().to_list()
+    schemes = (answers if asked is None else asked)["scheme"].unique().sort().to_list()
     for scheme in (known := [name for name in schemes if name in FORMS.names()]):
         written = FORMS.load(scheme)(work, answers.filter(scheme=scheme), items, rows)
         counts, drops = {**counts, **written.counts}, {**drops, **written.drops}
@@ -239,7 +242,9 @@ CAVEAT = "The ratings are by simulated people, who know what the simulated model
 class ExportFiles:
     """The files that tasks are made of."""
 
-    images: Annotated[Sequence[Path], Field(description="Table of images; repeat it, such as for each model.")]
+    images: Annotated[
+        Sequence[Path], Field(description="Table of images; repeat it, such as for each model. A survey has none.")
+    ] = ()
     prompts: Annotated[Path | None, Field(description="What the images were made for.")] = None
     items: Annotated[
         Path | None, Field(description="Items that show several images or have fields of their own: Parquet or CSV.")
@@ -281,14 +286,16 @@ def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, sho
         left_out: Counter[str] = Counter()
         images = [(path, read_table(path, IMAGES)) for path in files.images]
         items = chosen(files, items_of(work, files, images, loaded, left_out))
+        homes = options.quotas.regions or sorted({item.region for item in items if item.region is not None})
+        form = loaded.of_regions(homes)
         if files.gold is not None:
-            gold, known = gold_of(work, files, images, loaded, left_out)
+            gold, known = gold_of(work, files, images, form, left_out)
             images.append((files.gold, gold))
             items += known
-        offers = offers_of(work, files, items, loaded, length=shortlist, seed=seed)
+        offers = offers_of(work, files, items, form, length=shortlist, seed=seed)
         drawing = drawing_of(read_table(files.sample, AUDIT_SAMPLE)) if files.sample is not None else ""
         return export_project(
-            work, items, pictures_of(images), loaded, offers, options, left_out, seed=seed, drawing=drawing
+            work, items, pictures_of(images), form, offers, options, left_out, seed=seed, drawing=drawing
         )
 
     settings = {**asdict(options), "shortlist": shortlist}
@@ -299,7 +306,7 @@ def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, sho
     if not options.quotas.everywhere:
         settings["quotas"] = {name: value for name, value in settings["quotas"].items() if name != "everywhere"}
     inputs = {**files.inputs, "scheme": scheme_file(scheme)}
-    version = 3 if loaded.name == AUDIT else 2  # lists of audits are ordered otherwise since 3
+    version = 4 if loaded.name == AUDIT else 3  # lists of audits are ordered otherwise since 3
     return Stage(
         "annotate", "annotate-export", version, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars")
     )
@@ -327,7 +334,11 @@ def items_of(
     scheme: Scheme,
     left_out: Counter[str],
 ) -> list[Item]:
-    """Make the items, from images or from rows that name them."""
+    """Make the items, from images or from rows that name them; a survey without pictures is one item."""
+    if not scheme.pictures and not scheme.fields and files.items is None:
+        return [Item(scheme.name, {}, {}, None, dict.fromkeys(OF_IMAGE))]
+    if not images:
+        raise UsageError(f"the scheme {scheme.name} shows pictures", expected="--images", found="none")
     optional = [name for name in ("concept", "country") if all(name in table.columns for _, table in images)]
     table = pl.concat([table.select(*IMAGES.schema, *optional) for _, table in images])
     repeated = table.filter(table["image_id"].is_duplicated())

@@ -16,7 +16,7 @@ from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError
 from culturekit.core.stage_command import Typed
 from culturekit.people.items import Item
-from culturekit.people.scheme import Criterion, Scheme
+from culturekit.people.scheme import Criterion, Scheme, fixed_options
 from culturekit.scores.answers import InRegion, OutOfRegion
 from culturekit.scores.image_collections import own_generator
 
@@ -394,30 +394,6 @@ def add_comment(inside: ElementTree.Element, criterion: Criterion, scheme: Schem
     must = {"required": "true"} if comment.required else {}
     add(view, "TextArea", name=criterion.comment_name, toName=subject_of(scheme), rows="2", maxSubmissions="1",
         editable="true", **must)  # fmt: skip
-
-
-def fixed_options(criterion: Criterion, scheme: Scheme) -> list[tuple[str, str]]:
-    """List the answers that are the same for all items, with what people read."""
-    if criterion.type == "scale":
-        return [(value, scale_label(criterion, value)) for value in criterion.fixed_values]
-    if criterion.type in {"picture", "pictures"}:
-        places = [place for place, name in enumerate(scheme.pictures, start=1) if offered(name, criterion, scheme)]
-        return [(str(place), f"Picture {place}") for place in places]
-    return [(option.value, option.label or option.value) for option in criterion.options]
-
-
-def offered(name: str, criterion: Criterion, scheme: Scheme) -> bool:
-    """Tell whether a picture can be chosen: one of those whose places are drawn, if one is to be chosen."""
-    return criterion.type == "pictures" or not scheme.drawn or name in scheme.drawn
-
-
-def scale_label(criterion: Criterion, value: str) -> str:
-    """Write a step of a scale; what its ends mean stands beside these."""
-    if criterion.ends and value == criterion.fixed_values[0]:
-        return f"{value} ({criterion.ends[0]})"
-    if criterion.ends and value == criterion.fixed_values[-1]:
-        return f"{value} ({criterion.ends[1]})"
-    return value
 
 
 def label_studio_tasks(parts: Sequence[Part], pictures_at: str) -> list[dict[str, object]]:

@@ -28,7 +28,7 @@ from culturekit.core.schemas import AUDITS, RECOGNITION
 from culturekit.core.stage import Ahead, Left, PlannedStage, Slot, Stage, ToPlan, input_records, key_of
 from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
-from culturekit.core.work import TRY_AGAIN, Engine, Progress
+from culturekit.core.work import TRY_AGAIN, Engine, Progress, Quiet
 from culturekit.generation.folder.folder_listing import list_folder
 from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.generation.stages.generate_stage import run_pilot
@@ -83,7 +83,9 @@ class AuditPlan:
     reached: bool
 
 
-def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tuple[list[AuditPlan], str, list[str]]:
+def audit_plan(
+    root: Path, wish: AuditWish, *, pilot: Path | None = None, progress: Progress = Quiet(),  # noqa: B008
+) -> tuple[list[AuditPlan], str, list[str]]:  # fmt: skip
     """Plan the audit of each model of a run; say what the plan takes to be known, and how a first audit is marked.
 
     Raises:
@@ -102,6 +104,7 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
     first = None if pilot is None else read_table(pilot, AUDITS)
     first, accuracy, source = (first, None, f"{FIRST}: {pilot}") if pilot else known_of(run, wish, weights)
     plans, marks = [], set[str]()
+    progress.begin(len(run.models), "models")
     for number, model in enumerate(run.models):
         rng = np.random.default_rng([wish.seed, number])
         forecast = audit_forecast(
@@ -117,6 +120,7 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
         hours = images * wish.people / wish.per_hour
         width = width_at(images)
         plans.append(AuditPlan(model, images, most, width, half, twice, hours, width <= wish.width))
+        progress.advance(1)
     return plans, source, [mark for mark in MARKS if mark in marks]
 
 
@@ -245,6 +249,9 @@ EMBEDDED = "embedded"
 SECONDS_PER_UNIT = {"ingest": 8.0e-7, "generate": 2.5e-3, "index": 1.1e-3, "map": 1.3e-3, "quality": 8.0e-4}
 """Per byte of dump, or per image, on one core: `python benchmarks/stage_rates.py`."""
 
+SECONDS_PER_PAIR = {"score-c3": 4.0e-5, "select": 5.0e-6}
+"""Of captions and pictures, on one core, with vectors of 768 and 512 numbers: `python benchmarks/c3_filtering.py`."""
+
 SECONDS_PER_BYTE = 8.0e-8
 """Of a picture file from a folder, to decode it: a PNG of 512 pixels takes about 40 ms, a simulated one 0.3."""
 
@@ -321,7 +328,8 @@ def makes(prompts: Prompts = unknown) -> Slot:
 
 def made_by(stage: Stage) -> ImagePlan:
     """Read what a stage makes from its options."""
-    return ImagePlan(**{field.name: stage.options[field.name] for field in fields(ImagePlan)})  # type: ignore[arg-type]
+    known = {field.name: stage.options[field.name] for field in fields(ImagePlan) if field.name in stage.options}
+    return ImagePlan(**known)  # type: ignore[arg-type]
 
 
 def seconds_of(plan: ToPlan, units: int | None) -> float | None:
@@ -330,6 +338,8 @@ def seconds_of(plan: ToPlan, units: int | None) -> float | None:
     An encoder or a scorer with weights takes as long as they are large: nobody knows before they have run.
     """
     kind, stages = plan.stage.kind, [plan.stage, *(one.stage for one in plan.ahead.values())]
+    if kind in SECONDS_PER_PAIR:
+        return None if units is None else units * SECONDS_PER_PAIR[kind]
     if kind == "generate" and "weights" in plan.stage.options:
         return scaled(units, known_pace(plan.out))
     looking = next((str(one.options[name]) for one in stages for name in LOOKING if name in one.options), EMBEDDED)

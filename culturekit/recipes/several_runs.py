@@ -22,7 +22,7 @@ from culturekit.recipes.run_recipe import page_of_kind
 from culturekit.report.report_stage import CUBE, folders_of, recorded
 from culturekit.report.run_folders import RunFolders, plain, with_comparison
 from culturekit.report.several import SeveralData, collect_several, ground_of, render_several, same_ground
-from culturekit.report.shots import NO_COPY, copies, small_copy
+from culturekit.report.shots import copies, write_copies
 from culturekit.report.site.pages import (
     STYLE,
     ScoredRun,
@@ -57,7 +57,7 @@ def several_runs_stage(roots: Sequence[Path]) -> Stage:
             expected=f"runs of `{CUBE}`", found=", ".join(sorted(others)),
             hint="`culturekit site RUN...` puts them side by side.",
         )  # fmt: skip
-    return stage_of("report-runs", 4, list(named(roots)), write_page, {}, "report")
+    return stage_of("report-runs", 5, list(named(roots)), write_page, {}, "report")
 
 
 def site_stage(roots: Sequence[Path], dataset: str | None = None) -> Stage:
@@ -78,10 +78,10 @@ def site_stage(roots: Sequence[Path], dataset: str | None = None) -> Stage:
         )  # fmt: skip
     runs, options = list(named(roots)), {"dataset": dataset}
     if kinds == {CUBE}:
-        return stage_of("site", 5, runs, lambda work, runs: write_site(work, runs, dataset), options, "site")
+        return stage_of("site", 6, runs, lambda work, runs: write_site(work, runs, dataset), options, "site")
     if dataset is not None:
         raise argument_error("dataset", f"for runs of `{CUBE}`, which have one headline score", dataset)
-    return stage_of("scored-site", 6, runs, write_scored_site, options, "site")
+    return stage_of("scored-site", 7, runs, write_scored_site, options, "site")
 
 
 def stage_of(
@@ -132,13 +132,8 @@ def write_site(work: Work, runs: Sequence[Named], dataset: str | None) -> Outcom
     made = write_model_pages(work.out, sites) + write_artifact_pages(work.out, sites) + 1
     wanted = []
     for site in sites:
-        (work.out / site.folder).mkdir(parents=True, exist_ok=True)
         wanted += copies(site.run.root, site.thumbnails, work.out / site.folder)
-    work.progress.begin(len(wanted), "thumbnails")
-    drops: Counter[str] = Counter()
-    for read in work.engine.map(small_copy, wanted):
-        drops[NO_COPY] += not read
-        work.progress.advance(1)
+    drops = Counter(write_copies(work, wanted))
     drops.update(write_results(work, sites, dataset))
     counts = {**counted(data), "pages": made, "thumbnails": len(wanted)}
     return Outcome(counts, +drops)
@@ -166,6 +161,8 @@ def write_scored_site(work: Work, runs: Sequence[Named]) -> Outcome:
         parts.append(part)
     write_style(work.out)
     pages = write_scored_runs(work.out, parts, partial(work.progress.advance, 1))
+    wanted = [copy for one in parts for copy in copies(one.run.root, one.page.thumbnails, work.out / one.thumbnails)]
+    drops.update(write_copies(work, wanted))
     return Outcome(
         {"runs": len(parts), "models": sum(len(part.backends) for part in parts), "pages": pages}, dict(drops)
     )

@@ -17,6 +17,7 @@ from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import file_of, use_countries_of_recipe
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.sections import SectionPage, render_sections
+from culturekit.report.shots import copies, write_copies
 from culturekit.report.write import write_report
 
 CUBE = "cube"
@@ -44,7 +45,7 @@ def report_stage(run: RunFolders) -> Stage:
     return Stage(
         "report",
         "report",
-        8,
+        9,
         lambda work: write_report(work, run),
         {stage: run.root / stage for stage in run.stages},
         {"models": list(run.models)},
@@ -57,13 +58,15 @@ def sections_report_stage(run: RunFolders, report: SectionReport) -> Stage:
 
     def write(work: Work) -> Outcome:
         data = report.page_of(run)
+        unread = write_copies(work, copies(run.root, data.thumbnails, work.out / "thumbnails"))
         page = render_sections(data).encode("utf-8")
         write_atomically(work.out / "report.html", page)
-        return Outcome({"models": len(data.models), "sections": len(data.sections), "bytes": len(page)})
+        counts = {"sections": len(data.sections), "thumbnails": len(data.thumbnails), "bytes": len(page)}
+        return Outcome({"models": len(data.models), **counts}, unread)
 
     inputs = {stage: run.root / stage for stage in run.stages}
     options = {"models": list(run.models)}
-    return Stage("report", report.kind, report.version, write, inputs, options, packages=("jinja2", "polars"))
+    return Stage("report", report.kind, report.version, write, inputs, options, packages=("jinja2", "pillow", "polars"))
 
 
 def add_sections_report(run: Run, report: SectionReport) -> None:

@@ -15,8 +15,10 @@ from culturekit.core.errors import IntegrityError
 from culturekit.core.roles import Role
 from culturekit.kg.countries import countries
 from culturekit.report.charts import drawing, fitting
+from culturekit.report.gallery import Strip
+from culturekit.report.plots import Chart, ChartKind, Point, minus, plot
 from culturekit.report.provenance import StageLine, every_caveat, stage_line
-from culturekit.report.run_folders import RunFolders, listed
+from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import page_of
 from culturekit.version import VERSION
 
@@ -63,32 +65,91 @@ MOST_COLUMNS = 9
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell: what it says, what stands below in small, and its shade from 0 to 1."""
+    """One cell: what it says, what stands below in small, its shade from 0 to 1, and the score that charts draw."""
 
     text: str
     sub: str = ""
     shade: float | None = None
+    point: Point | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One table; the first cell of each row is its head. `parts` are captions over some columns each."""
+    """One table; the first cell of each row is its head. `parts` are captions over some columns each.
+
+    With a `chart` the scores of the table are drawn above it, and the table folds away.
+    """
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     parts: tuple[tuple[str, int], ...] = ()
+    chart: Chart | None = None
+
+    @property
+    def shaded(self) -> bool:
+        """Tell whether its cells are shaded by what they say."""
+        return any(cell.shade is not None for row in self.rows for cell in row)
+
+    @property
+    def folds(self) -> bool:
+        """Tell whether a chart above says what the table does."""
+        return self.chart is not None and self.chart.kind != "heat"
+
+    @property
+    def points(self) -> Iterator[Point]:
+        """The scores that it shows."""
+        return (cell.point for row in self.rows for cell in row if cell.point)
+
+    def picture(self, name: str, among: Iterable[Point]) -> str:
+        """Draw the scores: columns with a score are series, what stands before them names the row."""
+        if self.chart is None or not self.folds:
+            return ""
+        places = [at for at in range(1, len(self.columns)) if any(row[at].point for row in self.rows)]
+        heads = [", ".join(cell.text for cell in row[: min(places, default=1)]) for row in self.rows]
+        lines = [(head, [row[at].point for at in places]) for head, row in zip(heads, self.rows, strict=True)]
+        return plot(self.chart, name, self.caption, [self.columns[at] for at in places], lines, among=among)
+
+
+def drawn(shown: Grid, kind: ChartKind, axis: str = "", *, swatches: tuple[str, ...] = ()) -> Grid:
+    """Let a table be drawn, too: as dots with intervals, curves with bands, histograms, or as a heat map."""
+    chart = Chart(kind, axis, swatches=swatches)
+    if kind != "heat":
+        return replace(shown, chart=chart)
+    known = [point[0] for point in shown.points if math.isfinite(point[0])]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    rows = tuple(tuple(_shaded(cell, low, high) for cell in row) for row in shown.rows)
+    caption = f"{shown.caption}; shaded from {minus(f'{low:.2f}')} to {minus(f'{high:.2f}')}"
+    return replace(shown, caption=caption if known else shown.caption, chart=chart, rows=rows)
+
+
+def _shaded(cell: Cell, low: float, high: float) -> Cell:
+    """Shade a score by where it lies between the least and the greatest of its table."""
+    if cell.point is None or not math.isfinite(cell.point[0]):
+        return cell
+    return replace(cell, shade=(cell.point[0] - low) / ((high - low) or 1.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section: its anchor, heading and first sentence, its tables, and a picture where there is one."""
+    """A section: its anchor, heading and first sentence, its tables with their charts, and pictures of the run."""
 
     anchor: str
     title: str
     lead: str
     grids: tuple[Grid, ...]
     picture: str = ""
+    strips: tuple[Strip, ...] = ()
+
+    @property
+    def charts(self) -> tuple[tuple[str, Markup], ...]:
+        """The charts of the tables, each with its caption; those of one kind and axis share their scale."""
+        every = [grid for grid in self.grids if grid.folds]
+        found = []
+        for number, grid in enumerate(every, 1):
+            among = [point for each in every if each.chart == grid.chart for point in each.points]
+            found.append((grid.caption, Markup(grid.picture(f"{self.anchor}-{number}", among))))
+        return tuple(found)
 
     @property
     def tables(self) -> tuple[Grid, ...]:
@@ -120,12 +181,8 @@ def number(value: float | None, low: float | None = None, high: float | None = N
     if value is None or math.isnan(value):
         return Cell(DASH, "" if value is None else "not defined")
     sub = "" if low is None or high is None or math.isnan(low) else f"{low:.2f} to {high:.2f}"
-    return Cell(minus(f"{value:.3f}"), minus(sub), min(max(value, 0.0), 1.0) if shaded else None)
-
-
-def minus(text: str) -> str:
-    """Write minus signs as such."""
-    return text.replace("-", "\N{MINUS SIGN}")
+    shade = min(max(value, 0.0), 1.0) if shaded else None
+    return Cell(minus(f"{value:.3f}"), minus(sub), shade, (value, low, high) if sub else (value, None, None))
 
 
 def looked_up(table: pl.DataFrame | None, *, shaded: bool = False, **where: str | None) -> Cell:
@@ -169,8 +226,12 @@ def score_grid(
 
 def side_by_side(grids: Iterable[Grid]) -> Iterator[Grid]:
     """Put neighbours with the same columns and heads of rows into one table, evenly, as many as fit."""
-    for (columns, _), group in groupby(grids, lambda each: (each.columns, [row[0] for row in each.rows])):
-        alike, own = list(group), len(columns) - 1
+
+    def alike_in(each: Grid) -> tuple[object, ...]:
+        return each.columns, [row[0] for row in each.rows], each.chart
+
+    for (columns, *_), group in groupby(grids, alike_in):
+        alike, own = list(group), len(columns) - 1  # type: ignore[arg-type]
         room = range(1, max(MOST_COLUMNS // max(own, 1), 1) + 1)
         size = max(number for number in room if len(alike) % number == 0)
         for start in range(0, len(alike), size):
@@ -185,7 +246,8 @@ def beside(alike: Sequence[Grid]) -> Grid:
     parts = tuple((each.caption, len(first.columns) - 1) for each in alike)
     columns = (first.columns[0], *first.columns[1:] * len(alike))
     rows = zip(*(each.rows for each in alike), strict=True)
-    return Grid("", columns, tuple((row[0][0], *(cell for part in row for cell in part[1:])) for row in rows), parts)
+    cells = tuple((row[0][0], *(cell for part in row for cell in part[1:])) for row in rows)
+    return Grid("", columns, cells, parts, first.chart)
 
 
 def explained(shown: Grid) -> Grid:
@@ -215,6 +277,12 @@ class SectionPage:
     stated: tuple[str, ...]
     versions: Mapping[str, str]
 
+    @property
+    def thumbnails(self) -> dict[str, str]:
+        """The names of the small copies that it shows, each with the path of its picture in the run."""
+        shown = (picture for section in self.sections for strip in section.strips for picture in strip.pictures)
+        return dict(sorted((picture.thumbnail, picture.source) for picture in shown))
+
 
 def section_page(
     run: RunFolders, title: str, about: Iterable[str], verdict: Iterable[str], caveats: Iterable[str],
@@ -229,25 +297,9 @@ def section_page(
     )  # fmt: skip
 
 
-def render_sections(data: SectionPage, links: Mapping[str, str] = MappingProxyType({})) -> str:
+def render_sections(
+    data: SectionPage, links: Mapping[str, str] = MappingProxyType({}), *, thumbnails: str = "thumbnails"
+) -> str:
     """Render the page: it has no script at all; `links` are the pages that models have in a site."""
     pictures = {section.anchor: Markup(section.picture) for section in data.sections}
-    return page_of("sections.html", data=data, links=links, pictures=pictures)
-
-
-def ranked(who: str, first: Sequence[str]) -> str:
-    """Say who comes first, or between whom nothing is decided."""
-    return f"{who} {listed(first)} first{', whose intervals overlap' if len(first) > 1 else ''}"
-
-
-def leaders(
-    table: pl.DataFrame | None, labels: str, models: Sequence[str], metric: str = "align"
-) -> tuple[list[str], int]:
-    """Name the models that a metric ranks first, with those whose intervals reach the best one's; count all ranked."""
-    if table is None:
-        return [], 0
-    whole = table.filter(pl.col("country").is_null(), pl.col("group").is_null(), metric=metric, labels=labels)
-    ranking = whole.filter(pl.col("model").is_in(list(models))).sort("value", descending=True)
-    lowest = ranking["ci_low"].fill_null(ranking["value"])[:1]
-    near = ranking.filter(pl.col("ci_high").fill_null(pl.col("value")) >= lowest)
-    return near["model"].to_list(), ranking.height
+    return page_of("sections.html", data=data, links=links, pictures=pictures, thumbnails=thumbnails)

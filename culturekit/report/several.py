@@ -14,7 +14,7 @@ from culturekit.core.roles import Role
 from culturekit.generation.comparability import not_comparable, traits_of
 from culturekit.report.charts import ModelLine, diversity_chart, in_order, model_lines
 from culturekit.report.differences import DifferenceLine, lines_of
-from culturekit.report.headline import Verdict, apart_in, floor_in, verdict_on
+from culturekit.report.headline import Verdict, verdict_in
 from culturekit.report.provenance import caveats
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import page_of
@@ -197,8 +197,7 @@ def part(name: str, run: RunFolders) -> RunPart:
     """Read the headline of one run."""
     scores = run.scores()
     models = in_order(model_lines(run, scores))
-    verdict = verdict_on(models, floor=floor_in(run), apart=apart_in(run))
-    return RunPart(name, models, verdict, caveats(run), run.manifest(roles.SCORES).sha256)
+    return RunPart(name, models, verdict_in(run, models, scores), caveats(run), run.manifest(roles.SCORES).sha256)
 
 
 def render_several(data: SeveralData, pages: Mapping[tuple[str, str], str] = MappingProxyType({})) -> str:

@@ -17,6 +17,7 @@ from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.schemas import IMAGES, PROMPTS
 from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from culturekit.report.countries import country_names
 from culturekit.report.run_folders import Figure, RunFolders, figure, plain
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
@@ -74,6 +75,18 @@ def small_copy(wanted: Copied) -> bool:
     picture.thumbnail((LARGEST_SIDE, LARGEST_SIDE), Image.Resampling.LANCZOS)
     write_atomically(wanted.target, encoded(picture, wanted.target))
     return readable
+
+
+def write_copies(work: Work, wanted: Sequence[Copied]) -> dict[str, int]:
+    """Write small copies of pictures, and count those of which there is none."""
+    work.progress.begin(len(wanted), "thumbnails")
+    for folder in {each.target.parent for each in wanted}:
+        folder.mkdir(parents=True, exist_ok=True)
+    unread = 0
+    for read in work.engine.map(small_copy, wanted):
+        unread += not read
+        work.progress.advance(1)
+    return {NO_COPY: unread} if unread else {}
 
 
 def nothing() -> Image.Image:

@@ -41,7 +41,7 @@ from culturekit.report.differences import (
     metric_tables,
 )
 from culturekit.report.faithfulness import Faithfulness, Instrument, faithfulness_in
-from culturekit.report.headline import Verdict, apart_in, floor_in, question_about, verdict_on
+from culturekit.report.headline import Verdict, question_about, verdict_in
 from culturekit.report.people import People, correlation_chart, people_in
 from culturekit.report.provenance import (
     Making,
@@ -60,7 +60,6 @@ from culturekit.report.provenance import (
 from culturekit.report.realism import RealismTables, Variety, WithinCountries, realism_in, variety_in, within_in
 from culturekit.report.run_folders import FEW, Figure, RunFolders, inert, inert_value, limits_of, ordinal_span, plain
 from culturekit.report.shots import (
-    NO_COPY,
     PROMPTS_SHOWN,
     MosaicModel,
     PromptImages,
@@ -73,7 +72,7 @@ from culturekit.report.shots import (
     prompt_images,
     prompt_lines,
     reference_pictures,
-    small_copy,
+    write_copies,
 )
 from culturekit.report.trust import Trust, TwoRoutes, routes_in, trust_in
 from culturekit.version import VERSION
@@ -307,18 +306,12 @@ def breakable(spec: str) -> Markup:
 def write_report(work: Work, run: RunFolders) -> Outcome:
     """Write the report of a run."""
     data = collect(run)
-    folder = work.out / "thumbnails"
-    folder.mkdir(exist_ok=True)
-    work.progress.begin(len(data.thumbnails), "thumbnails")
-    wanted = copies(run.root, data.thumbnails, folder)
-    unread = 0
-    for read in work.engine.map(small_copy, wanted):
-        unread += not read
-        work.progress.advance(1)
+    wanted = copies(run.root, data.thumbnails, work.out / "thumbnails")
+    unread = write_copies(work, wanted)
     page = render(data).encode("utf-8")
     write_atomically(work.out / "report.html", page)
     counts = {"models": len(data.models), "shots": len(data.shots), "thumbnails": len(wanted), "bytes": len(page)}
-    return Outcome(counts, {NO_COPY: unread} if unread else {})
+    return Outcome(counts, unread)
 
 
 def collect(run: RunFolders) -> ReportData:
@@ -333,7 +326,7 @@ def collect(run: RunFolders) -> ReportData:
     data = ReportData(
         title="How diverse are the cultures these models show?",
         question=question_about(models),
-        verdict=verdict_on(models, floor=floor_in(run), apart=apart_in(run), withheld=[*withheld(run)]),
+        verdict=verdict_in(run, models, scores),
         models=models,
         kernel=kernel,
         size=run.size,

@@ -26,7 +26,6 @@ from pydantic import ValidationError
 from culturekit import recipes
 from culturekit.config.kinds import wired
 from culturekit.config.load import load_any_recipe
-from culturekit.config.recipe import EVALUATING
 from culturekit.core.atomic import decoding, remove_strays
 from culturekit.core.declared import Declared, declared, inputs_of, is_group, settings_of
 from culturekit.core.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, read_manifest
@@ -41,7 +40,7 @@ from culturekit.core.run import RECIPE_RECORD, make_manifest, plugins_of_run, wh
 from culturekit.core.spreadsheet_cells import export_table
 from culturekit.core.stage import Stage, key_of, record_of
 from culturekit.core.stage_command import AskingCommand, StageCommand
-from culturekit.core.work import Engine, Quiet, Work
+from culturekit.core.work import Engine, Progress, Quiet, Work
 from culturekit.core.yaml_source import as_json
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.quality import SCORERS
@@ -118,7 +117,7 @@ def verify_run(
     everything: bool = False,
     only: Sequence[str] = (),
     engine: Engine | None = None,
-    on_start: Callable[[str], None] = lambda _: None,
+    progress: Progress = Quiet(),  # noqa: B008 - it holds nothing
 ) -> Verification:
     """Verify a run, or one stage folder standing alone.
 
@@ -128,7 +127,7 @@ def verify_run(
         only: what is made again: names of stages, their first part, or the name of a table that they write; all
             stages where there is none. Hashes are followed through the whole run in any case.
         engine: who does the work; this process where none is given.
-        on_start: hears the name of each stage.
+        progress: hears of each stage.
 
     Raises:
         UsageError: there is no finished stage, or none of those asked for.
@@ -145,10 +144,12 @@ def verify_run(
     with tempfile.TemporaryDirectory(prefix="culturekit-verify-") as scratch, _warnings_off(), offline():
         again = _Again(tree, ledger, Path(scratch), engine or _ThisProcess(), everything)
         wiring = _wire_again(tree, ledger)
+        progress.begin(len(chosen), "stages")
         for name in chosen:
-            on_start(name)
+            progress.tell(name)
             with ledger.guarded("stages", name):
                 again.check(tree.stages[name], wiring)
+            progress.advance(1)
     return Verification(
         root,
         fingerprint(tree),
@@ -214,10 +215,7 @@ def _stages_of(path: Path, ledger: Ledger, *, alone: bool) -> dict[str, Stage]:
         )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="culturekit-recipe-") as folder:
         copy = Path(folder) / RECIPE_RECORD
-        # Where no model was evaluated, what evaluates is on record by its defaults, and nobody could have written it.
-        idle = {"models", *EVALUATING} if record.get("models") == [] else set[str]()
-        written = {name: value for name, value in record.items() if name not in idle}
-        copy.write_bytes(canonical_json({**written, "plugins": {}}))
+        copy.write_bytes(canonical_json({**record, "plugins": {}}))
         recipe = load_any_recipe(copy)
     run = wired(recipe, path.parent)
     stages = {step.stage.name: step.stage for step in run.steps}

@@ -5,8 +5,8 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.config.load import load_recipe
 from culturekit.core.errors import ConfigError, UsageError
+from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_recipe
 from tests.conftest import SMALL, stages_of
 from tests.generation.folder.folder_worlds import prompts

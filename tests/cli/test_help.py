@@ -19,7 +19,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 # What this release promises; the other commands of the design are not registered before they work
 CONTRACT = {
     "card init", "card build", "card check",
-    "annotate aggregate", "annotate export", "annotate import", "annotate serve", "audit",
+    "annotate aggregate", "annotate coded", "annotate coding-sheet", "annotate export", "annotate import",
+    "annotate serve", "audit",
     "run", "plan", "demo", "trace", "report", "site", "publish", "generate", "kg ingest", "kg extract", "kg explain",
     "kg preview",
     "kg diff", "kg stats", "kg export", "kg import", "kg query", "kg entity",

@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 import yaml
 
-from culturekit.config.load import load_recipe
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CSPACE
 from culturekit.core.tables import read_table
-from culturekit.recipes.begin_evaluation import EvaluationFiles, begin_evaluation
+from culturekit.recipes.cube.begin_evaluation import EvaluationFiles, begin_evaluation
+from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_recipe
 from tests.cli.evaluation_folder import lay_out
 from tests.command_line import culturekit

@@ -6,11 +6,12 @@ import pytest
 
 from culturekit.config.checks import dump_path
 from culturekit.config.kinds import RECIPES, AnyRecipe, RecipeKind
-from culturekit.config.load import SHIPPED, find_recipe, load_any_recipe, load_recipe, schema_of, shipped_recipes
+from culturekit.config.load import SHIPPED, find_recipe, load_any_recipe, schema_of, shipped_recipes
 from culturekit.core.choices import SchemaKind
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.registry import Entry
+from culturekit.recipes.cube.keys import load_recipe
 from tests.command_line import culturekit
 from tests.conftest import SMALL
 

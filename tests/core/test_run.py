@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.config.load import load_recipe
 from culturekit.core import roles
 from culturekit.core.errors import UsageError
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.core.stage import Stage
 from culturekit.core.work import Outcome
+from culturekit.recipes.cube.keys import load_recipe
 from tests.conftest import SMALL, stages_of
 
 STAGE = Stage("any", "nothing", 1, lambda _: Outcome(), {})

@@ -18,12 +18,12 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.builders.shown_images import read_picture
-from culturekit.config.load import load_recipe
 from culturekit.core.digests import digest_file
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.run import run_stage
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage
+from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.run_recipe import run_recipe
 from tests.conftest import HeardProgress, HereEngine, recipe_here
 from tests.faults.asking_kills import PRICE, ROOT, environment

@@ -81,7 +81,7 @@ def write_built(
     content, outputs = describe_outputs(folder, {})
     manifest = Manifest(
         stage="index", version=1, key="", sha256=content, code={}, packages={}, inputs={}, options={}, seeds={},
-        counts={}, drops={}, notes=said, outputs=outputs,
+        counts={"indexed": artifacts.height, "references": len(vectors)}, drops={}, notes=said, outputs=outputs,
     )  # fmt: skip
     (folder / "manifest.json").write_bytes(manifest.encode())
 

@@ -9,10 +9,10 @@ import babel.languages
 import pycountry
 import pytest
 
-from culturekit.config.load import load_recipe
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.countries import UN_REGIONS, by_qid, countries, country, country_files, use_countries, whole_world
+from culturekit.recipes.cube.keys import load_recipe
 from tests.command_line import culturekit
 from tests.conftest import SMALL, stages_of
 

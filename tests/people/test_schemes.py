@@ -8,11 +8,13 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
+from culturekit.builders.asked_rows import wording
 from culturekit.cli.app import app
+from culturekit.core.choices import MONK_SWATCHES
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.package_data import shipped
 from culturekit.people.answers import answer_mistakes
-from culturekit.people.scheme import Scheme, load_scheme, scheme_names
+from culturekit.people.scheme import Scheme, fixed_options, load_scheme, scheme_names
 from culturekit.people.tasks import template
 
 OF_THE_DESIGN = {
@@ -88,6 +90,8 @@ BAD = {
     "guidelines: [Look.]": ("guidelines: [Look.]\nchecks: [{say: Do., answers: {good: 9}}]", "good has no answer 9"),
     "title: ": ("drawn: [image]\ntitle: ", "one picture has no place to be drawn"),
     "criteria:": ("fields: {task: x}\ncriteria:", "forms use themselves"),
+    "    high: 5\n": ("    high: 5\n    levels: [bad, good]\n", "levels: one for each step"),
+    "  - name: good\n": ("  - name: good\n    open: true\n", "open: only a list"),
 }
 
 
@@ -115,3 +119,55 @@ def test_hostile_texts_of_a_scheme_are_texts_in_the_template(text: str) -> None:
     root = ElementTree.fromstring(template(Scheme.model_validate(loaded)))
     assert [tag.get("name") for tag in root.iter("Image")] == ["picture_1"]
     assert "<" not in str(next(root.iter("Choice")).get("html"))
+
+
+def test_options_and_questions_follow_the_regions_of_a_study() -> None:
+    names = ("Africa", "Americas", "Côte d'Ivoire", "日本")
+    form = load_scheme("inclusion_task2").of_regions(names)
+    for question in ("object_regions", "background_regions"):
+        options = form.criterion(question).options
+        assert [option.label for option in options] == [*names, "None, or I cannot tell"]
+        assert [option.value for option in options][:3] == ["af", "americas", "cotedivoire"]
+    assert load_scheme("cube").of_regions(names) == load_scheme("cube")
+    for twice in ((), ("Africa", "AFRICA"), ("NA",)):
+        with pytest.raises(UsageError, match="asks about each region"):
+            load_scheme("inclusion_task2").of_regions(twice)
+
+
+def test_none_of_the_pictures_is_an_answer_and_an_answer_is_demanded() -> None:
+    form = load_scheme("inclusion_task1")
+    shown = form.criterion("shown")
+    assert (shown.required, shown.alone) == (True, ("none",))
+    assert [value for value, _ in fixed_options(shown, form)] == ["1", "2", "3", "none"]
+    nothing: dict[str, tuple[str, ...]] = {"similar": ("2",), "confidence": ("low",), "appealing": ("3",)}
+    assert [one.reason for one in answer_mistakes(form, nothing, {}, {})] == ["required answer missing"]
+    assert list(answer_mistakes(form, {**nothing, "shown": ("none",)}, {}, {})) == []
+    both = answer_mistakes(form, {**nothing, "shown": ("1", "none")}, {}, {})
+    assert [one.reason for one in both] == ["answers that exclude each other"]
+
+
+def test_tones_are_the_published_swatches() -> None:
+    options = load_scheme("linguistic_dialect").criterion("monk_tone").options
+    assert [option.colour for option in options] == [*(f"#{swatch}" for swatch in MONK_SWATCHES), None]
+
+
+@pytest.mark.parametrize(("form", "steps"), [("c3_images", 6), ("c3_captions", 6), ("cultivate", 3)])
+def test_every_step_of_these_scales_says_what_it_means(form: str, steps: int) -> None:
+    levels = [one.levels for one in load_scheme(form).criteria if one.levels]
+    assert (len(levels), {len(one) for one in levels}) == (steps, {5})
+    assert len({level for one in levels for level in one}) == 5 * steps
+
+
+def test_people_and_the_likert_judge_are_given_the_same_steps() -> None:
+    judged = " ".join(wording("likert").split())
+    for name in ("faith", "hal", "exag"):
+        levels = load_scheme("cultivate").criterion(name).levels
+        assert "; ".join(f"{step} {level}" for step, level in enumerate(levels, 1)) in judged
+
+
+def test_a_scheme_without_the_newer_keys_keeps_the_name_of_its_project() -> None:
+    """The answers to a form that was handed out before belong to it as before."""
+    asked = load_scheme("cube").as_asked()
+    assert not {"levels", "open", "each_region"} & set(asked["criteria"][0])
+    assert "colour" not in asked["criteria"][0]["options"][0]
+    assert load_scheme("c3_images").as_asked()["criteria"][0]["levels"]

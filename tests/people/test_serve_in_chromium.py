@@ -18,7 +18,7 @@ from tests.command_line import culturekit
 from tests.conftest import SMALL
 from tests.people.projects import key_of
 from tests.people.serving import right_answer
-from tests.recipes.test_served_audit import truth_of
+from tests.recipes.cube.test_served_audit import truth_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
 

@@ -8,13 +8,15 @@ import pytest
 
 from culturekit.core.errors import UsageError
 from culturekit.people.stages import ExportFiles
+from culturekit.people.tasks import Quotas
 from tests.people.projects import Answers, answer_all, export, image_row, key_of, write_images
 
 
 def taken(tmp_path: Path, rows: list[dict[str, Any]], scheme: str, said: Any) -> pl.DataFrame:
     images = write_images(tmp_path / "images", [image_row(f"i{n}", "m", "p") for n in range(3)])
     (tmp_path / "items.csv").write_bytes(pl.DataFrame(rows).write_csv().encode())
-    export(tmp_path / "project", ExportFiles([images], items=tmp_path / "items.csv"), scheme, checks=0)
+    export(tmp_path / "project", ExportFiles([images], items=tmp_path / "items.csv"), scheme, checks=0,
+           quotas=Quotas(1, 0, ("Africa", "Europe", "JP")))  # fmt: skip
     answer_all(tmp_path, (1,), said)
     assert pl.read_parquet(tmp_path / "rated/quarantine.parquet").select("reason", "field").rows() == []
     return pl.read_parquet(tmp_path / "rated/annotations.parquet")
@@ -28,9 +30,9 @@ def test_several_options_give_a_row_each(tmp_path: Path) -> None:
     found = {row["criterion"]: (row["value"], row["choice"]) for row in said.iter_rows(named=True)}
     assert found == {
         "obj": (None, "ym"),
-        "object_regions/af": (1.0, "af"), "object_regions/eu": (1.0, "eu"), "object_regions/sea": (0.0, None),
+        "object_regions/af": (1.0, "af"), "object_regions/eu": (1.0, "eu"), "object_regions/jp": (0.0, None),
         "object_regions/na": (0.0, None), "background_regions/af": (0.0, None), "background_regions/eu": (0.0, None),
-        "background_regions/sea": (0.0, None), "background_regions/na": (1.0, "na"),
+        "background_regions/jp": (0.0, None), "background_regions/na": (1.0, "na"),
     }  # fmt: skip
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.config.load import load_recipe
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.stage import PlannedStage
 from culturekit.index.encoder import ENCODERS
+from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_lines, plan_recipe, total_of
 from tests.conftest import SMALL, recipe_here
 

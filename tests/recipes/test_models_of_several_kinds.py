@@ -12,11 +12,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.config.load import load_recipe
-from culturekit.config.recipe import Recipe
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
 from culturekit.core.stage import PlannedStage
+from culturekit.recipes.cube.keys import Recipe, load_recipe
 from culturekit.recipes.planning import pilot_models, plan_recipe
 from culturekit.recipes.run_recipe import run_recipe
 from tests.conftest import HeardProgress, HereEngine

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.config.recipe import Recipe
 from culturekit.core.stage import Stage
 from culturekit.core.work import Outcome, Work
+from culturekit.recipes.cube.keys import Recipe
 from tests.command_line import culturekit
 from tests.conftest import recipe_here, stage_here
 

@@ -10,8 +10,6 @@ import polars as pl
 import pytest
 
 from culturekit.config.kinds import wired
-from culturekit.config.load import load_recipe
-from culturekit.config.recipe import Recipe
 from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import UsageError
@@ -20,6 +18,7 @@ from culturekit.core.run import Run
 from culturekit.core.schemas import MATCHES, TABLES
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
+from culturekit.recipes.cube.keys import Recipe, load_recipe
 from culturekit.recipes.planning import plan_recipe
 from culturekit.recipes.run_recipe import run_recipe
 from tests.conftest import SMALL, HeardProgress

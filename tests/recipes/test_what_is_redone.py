@@ -14,13 +14,12 @@ from culturekit.builders.filtering import cspace_filter as candidate_verdicts
 from culturekit.builders.filtering import filter_stage as filter_stages
 from culturekit.builders.prompt_templates import TEMPLATES
 from culturekit.builders.prompting import prompts_stage
-from culturekit.config.load import load_recipe
-from culturekit.config.recipe import Recipe
 from culturekit.core.package_data import shipped
 from culturekit.core.stage import input_records, key_of
 from culturekit.index.folder import index_stages
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.kg.concepts import concept_path
+from culturekit.recipes.cube.keys import Recipe, load_recipe
 from culturekit.recipes.planning import plan_recipe
 from tests.conftest import SMALL, recipe_here
 

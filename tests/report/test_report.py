@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.config.load import load_recipe
 from culturekit.core import roles
 from culturekit.core.digests import source_hash
 from culturekit.core.engines import LocalEngine
 from culturekit.core.schemas import SCORES
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER
+from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.run_recipe import run_recipe
 from culturekit.report.charts import diversity_chart
 from culturekit.report.headline import headline_lines
@@ -236,7 +236,7 @@ def test_a_run_without_known_truth_makes_a_report_too(small_run: Path) -> None:
     unknown = replace(run, stages=tuple(name for name in run.stages if not name.startswith("truth-")))
     data = collect(unknown)
     assert data.verdict.named == ()
-    assert "The images of empty are hardly nearer to any artifact than pictures of nothing" in data.verdict.sentences[0]
+    assert "The images of empty are hardly nearer to any artifact than pictures of nothing" in data.verdict.sentences[1]
     assert "true diversity" not in render(data)
     unlooked = collect(replace(unknown, stages=tuple(name for name in unknown.stages if name != "diagnosis")))
     assert "no nearer" not in " ".join(unlooked.verdict.sentences)

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 import yaml
 
-from culturekit.config.load import load_recipe
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
+from culturekit.recipes.cube.keys import load_recipe
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import recipe_here
 from tests.effort import THOROUGH

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted, wording
+from culturekit.builders.asked_rows import AskedRows, GivenWording, bounded, row_id, sifted, wording
 from culturekit.builders.asking import asking_each
 from culturekit.builders.country_names import folded, without_accents
 from culturekit.core.inputs import roles_of
@@ -240,6 +240,7 @@ class ExtractOptions:
         Field(description="Who reads, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
         Typed("llm"),
     ]
+    wording: GivenWording = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,10 +314,11 @@ def extract_activities_stage(given: SectionsRead, options: ExtractOptions, llm: 
         words="activities_extract",
         unit="sections",
         requests=partial(_extraction_requests, given.pages),
-        run=lambda work, client: extract_activities(work, given.pages, client, llm),
+        run=lambda work, client: extract_activities(work, given.pages, client, llm, options.wording),
         llm=llm,
         name="mentions",
         version=3,
+        given_words=options.wording,
     )
 
 
@@ -331,10 +333,12 @@ def _extraction_requests(pages: Path, instructions: str) -> Iterator[Request]:
         yield Section(row).request(instructions)
 
 
-def extract_activities(work: Work, pages: Path, client: Client | FreeClient, llm: LlmOptions = DEFAULTS) -> Outcome:
+def extract_activities(
+    work: Work, pages: Path, client: Client | FreeClient, llm: LlmOptions = DEFAULTS, words: Path | None = None
+) -> Outcome:
     """Ask a model what activities each section names, and keep what it quotes from the section."""
     sections = [Section(row) for row in read_table(pages, PAGES).sort(PAGES.key).iter_rows(named=True)]
-    instructions = wording("activities_extract")
+    instructions = wording("activities_extract", words)
     asked: AskedRows[Section] = AskedRows(
         EXTRACT, client, llm, lambda section: f"{section.row['page_id']}/{section.row['number']}"
     )

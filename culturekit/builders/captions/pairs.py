@@ -4,7 +4,7 @@ import io
 import json
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,20 +24,18 @@ from culturekit.core.pictures.picture_reading import format_of
 from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED, VALUES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed, StageCommand, Typed
-from culturekit.core.tables import read_table, write_table
+from culturekit.core.stage_folder import run_shards, seal
+from culturekit.core.tables import read_part, read_table, save_part, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import TextColumns, opened, texts_of
-from culturekit.metrics.captions import STRATEGIES, C3Alignment, keep_best
+from culturekit.metrics.captions import STRATEGIES
 
 # Strategies that choose pairs of captions and images: the alignments of C³, and chance.
 
 Strategy: TypeAlias = Literal["random", "labse", "clip", "c3", "no-objects", "objects"]
 
-TERMS: Mapping[str, tuple[str, ...]] = {
-    "random": (), "labse": ("text",), "clip": ("image",), "objects": ("object",), "no-objects": ("text", "image"),
-    "c3": ("text", "image", "object"),
-}  # fmt: skip
-"""What a strategy ranks by."""
+TERMS: Mapping[str, tuple[str, ...]] = {"random": (), **STRATEGIES}
+"""The terms by whose sum a strategy ranks."""
 
 BELOW, INCOMPLETE, UNKNOWN = "below the number kept", "lacks a term", "has none of the terms"
 
@@ -58,6 +56,11 @@ class SelectOptions:
         Literal["sum", "leave-out"],
         Field(description="A pair that lacks a term is ranked by the sum of the others, or left out."),
     ] = "sum"
+    listed: Annotated[
+        Literal["all", "kept"],
+        Field(description="Every pair, kept or not, or those kept only, which takes no more memory for more pairs."),
+        Typed("list"),
+    ] = "all"
     seed: Seed = 0
 
 
@@ -76,15 +79,21 @@ def select_stage(given: SelectReads, options: SelectOptions) -> Stage:
     check_options(options)
 
     def select(work: Work) -> Outcome:
+        if options.listed == "kept":
+            return _select_in_shards(work, given.values, options)
         selected = select_pairs(read_table(given.values, VALUES), options)
         write_table(work.out, SELECTED, selected)
-        return counted(selected, options)
+        drops = selected.filter(~pl.col("kept")).select(pl.format("{}: {}", "strategy", "reason")).to_series()
+        return _counted(selected, Counter(drops), options)
 
     decided = kept(options, but=("seed",))
-    return Stage("selected", "select", 1, select, roles_of(given), decided, {"draws": options.seed})
+    return Stage("selected", "select", 2, select, roles_of(given), decided, {"draws": options.seed})
 
 
-SELECT = StageCommand(select_stage, "--values scores/values.parquet --keep 500 --strategies c3,random --out selected")
+SELECT = StageCommand(
+    select_stage, "--values scores/values.parquet --keep 500 --strategies c3,random --out selected",
+    workers=True, engine=True,
+)  # fmt: skip
 
 
 def select_pairs(values: pl.DataFrame, options: SelectOptions) -> pl.DataFrame:
@@ -95,39 +104,78 @@ def select_pairs(values: pl.DataFrame, options: SelectOptions) -> pl.DataFrame:
         options: how many to keep, and by what.
     """
     terms = _terms_of(values)
-    found = [C3Alignment(*cells) for cells in terms.drop("item").fill_null(float("nan")).iter_rows()]
-    return pl.concat([ranked(strategy, terms, found, options) for strategy in dict.fromkeys(options.strategies)])
+    return pl.concat([_ranked(strategy, terms, options) for strategy in dict.fromkeys(options.strategies)])
+
+
+def total(*terms: str) -> pl.Expr:
+    """Sum the terms that an item has; null where it has none. What rounding loses is added, so that ties stay ties."""
+    whole, lost = pl.col(terms[0]).fill_null(0.0), pl.lit(0.0)
+    for term in terms[1:]:
+        more = pl.col(term).fill_null(0.0)
+        added = whole + more
+        lost = lost + ((whole - (added - (added - whole))) + (more - (added - whole)))
+        whole = added
+    return pl.when(pl.any_horizontal(pl.col(*terms).is_not_null())).then(whole + lost)
+
+
+def best_of(frames: Iterable[pl.DataFrame], n: int) -> pl.DataFrame:
+    """Keep the n items of the highest value, best first, equal ones in order of items; null is never kept."""
+    best = pl.DataFrame()
+    for frame in frames:
+        found = pl.concat([best, frame.drop_nulls("value")], how="diagonal")
+        best = found.sort("value", "item", descending=[True, False]).head(n)
+    return best
 
 
 def _terms_of(values: pl.DataFrame) -> pl.DataFrame:
     """Give a row for each item, by its name, with text, image and object; null is a term that it lacks."""
-    rows = values.filter(pl.col("metric").is_in([f"c3_{term}" for term in TERMS["c3"]]))
-    scorings = rows.select("model", "benchmark", "params").unique().height
+    rows = values.filter(pl.col("metric").is_in(list(_TERM_OF)))
+    _check_one_scoring(rows.select("metric", "model", "benchmark", "params").unique())
+    terms = rows.pivot("metric", index="item", values="value").sort("item")
+    return terms.select("item", *(pl.col(metric).alias(term) for metric, term in _TERM_OF.items()))
+
+
+def _check_one_scoring(found: pl.DataFrame) -> None:
+    """Reject values of several scorings; that a term is missing may stand in the params of its metric."""
+    scorings = max(found.select("model", "benchmark").unique().height, found.height - len(_TERM_OF) + 1)
     if scorings != 1:
         raise UsageError(
             "these are not the values of one scoring of captions",
             expected="values.parquet of one `culturekit score c3`", found=f"{scorings} scorings by C³",
         )  # fmt: skip
-    terms = rows.pivot("metric", index="item", values="value").sort("item")
-    return terms.select("item", *(pl.col(f"c3_{term}").alias(term) for term in TERMS["c3"]))
 
 
-def ranked(strategy: str, terms: pl.DataFrame, found: Sequence[C3Alignment], options: SelectOptions) -> pl.DataFrame:
-    """Rank every item under a strategy; chance draws in their order, so that fewer kept are among more kept."""
-    drawn = np.random.default_rng(options.seed).random(terms.height) if strategy == "random" else None
-    values = [STRATEGIES[strategy](one) for one in found] if drawn is None else drawn
+def valued(strategy: str, terms: pl.DataFrame, options: SelectOptions, *, start: int = 0) -> pl.DataFrame:
+    """Give what a strategy ranks items by (item, value, missing); left out is null.
+
+    Chance draws in the order of items, so that fewer kept are among more kept, and `start` is where these begin.
+    """
     lacks = [pl.when(pl.col(term).is_null()).then(pl.lit(term)) for term in TERMS[strategy]]
-    table = terms.select(
-        "item", pl.Series("value", values, pl.Float64),
+    if strategy == "random":
+        rng = np.random.Generator(bits := np.random.PCG64(options.seed))
+        bits.advance(start)
+        value: pl.Expr | pl.Series = pl.Series(rng.random(terms.height), dtype=pl.Float64)
+    else:
+        value = total(*TERMS[strategy])
+    return terms.select(
+        "item", value=value,
         missing=pl.concat_list(lacks).list.drop_nulls() if lacks else pl.lit([], dtype=pl.List(pl.String)),
     )  # fmt: skip
-    left_out = (pl.col("missing").list.len() > 0) & (options.missing == "leave-out")
-    scores = table.select(pl.when(~left_out).then("value").fill_null(np.nan)).to_series()
-    order = pl.DataFrame({"item": keep_best(table["item"].to_list(), scores, n=terms.height)}, {"item": pl.String})
+
+
+def _left_out(options: SelectOptions) -> pl.Expr:
+    """Tell whether an item is not ranked although it has a value."""
+    return (pl.col("missing").list.len() > 0) & (options.missing == "leave-out")
+
+
+def _ranked(strategy: str, terms: pl.DataFrame, options: SelectOptions) -> pl.DataFrame:
+    """Rank every item under a strategy."""
+    table = valued(strategy, terms, options)
+    order = best_of([table.filter(~_left_out(options)).select("item", "value")], terms.height).select("item")
     rank, value = pl.col("rank"), pl.col("value")
     return (
         table.join(order.with_row_index("rank", offset=1), on="item", how="left")
-        .with_columns(value.fill_nan(None), strategy=pl.lit(strategy), kept=(rank <= options.keep).fill_null(False))
+        .with_columns(strategy=pl.lit(strategy), kept=(rank <= options.keep).fill_null(False))
         .with_columns(
             reason=pl.when("kept").then(None).when(rank.is_not_null()).then(pl.lit(BELOW))
             .when(value.is_null()).then(pl.lit(UNKNOWN)).otherwise(pl.lit(INCOMPLETE))
@@ -136,19 +184,102 @@ def ranked(strategy: str, terms: pl.DataFrame, found: Sequence[C3Alignment], opt
     )  # fmt: skip
 
 
-def counted(selected: pl.DataFrame, options: SelectOptions) -> Outcome:
-    """Count what each strategy keeps, with terms missing and in all, and why it leaves out the rest."""
+def _counted(selected: pl.DataFrame, drops: Mapping[str, int], options: SelectOptions) -> Outcome:
+    """Count what each strategy keeps, with terms missing and in all."""
     kept = selected.filter("kept")
     counts, incomplete = Counter(kept["strategy"]), Counter(kept.filter(pl.col("missing").list.len() > 0)["strategy"])
-    drops = Counter(selected.filter(~pl.col("kept")).select(pl.format("{}: {}", "strategy", "reason")).to_series())
     short = [f"{name} keeps {counts[name]:,} of {options.keep:,}" for name in options.strategies
              if counts[name] < options.keep]  # fmt: skip
     return Outcome(
         {"selected": selected.height, **{f"{name} kept": counts[name] for name in options.strategies},
          **{f"{name} kept without a term": count for name, count in incomplete.items()}},
-        dict(drops),
+        drops,
         {"findings": [f"there are fewer pairs than asked for: {', '.join(short)}"]} if short else {},
     )  # fmt: skip
+
+
+# Of more pairs than memory holds, shards of the values keep their best, and the best of these are kept.
+
+_TERM_OF = {f"c3_{term}": term for term in STRATEGIES["c3"]}
+PAIRS_PER_SHARD = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class SelectShard:
+    """Items `start:stop` of a table of values; `firsts` are the first rows of each metric in it."""
+
+    values: Path
+    firsts: Mapping[str, int]
+    start: int
+    stop: int
+    options: SelectOptions
+    part: Path
+
+
+def terms_between(values: Path, firsts: Mapping[str, int], start: int, stop: int) -> pl.DataFrame:
+    """Read the terms of some items, whose rows stand in the same order under each metric."""
+    scan = pl.scan_parquet(values).select("item", "value")
+    found = {_TERM_OF[metric]: scan.slice(first + start, stop - start).collect() for metric, first in firsts.items()}
+    items = found["text"]["item"]
+    _check_same_items(values, all(each["item"].equals(items) for each in found.values()))
+    return pl.DataFrame({"item": items, **{term: found[term]["value"] for term in STRATEGIES["c3"]}})
+
+
+def firsts_in(values: Path) -> tuple[dict[str, int], int]:
+    """Find where the rows of each term begin in a table of values, and how many items there are."""
+    rows = pl.scan_parquet(values).with_row_index("at").filter(pl.col("metric").is_in(list(_TERM_OF)))
+    found = rows.group_by("metric", "model", "benchmark", "params").agg(first=pl.col("at").min(), items=pl.len())
+    table = found.collect(engine="streaming").sort("metric")
+    _check_one_scoring(table)
+    _check_same_items(values, table.height == len(_TERM_OF) and table["items"].n_unique() == 1)
+    return dict(table.select("metric", "first").iter_rows()), int(table["items"][0])
+
+
+def _check_same_items(values: Path, same: bool) -> None:
+    """Reject values of which the terms of an item cannot be found by its row."""
+    if not same:
+        raise IntegrityError("the values are not those of `score c3`", where=str(values),
+                             expected="each metric of the same items, in their order")  # fmt: skip
+
+
+def select_shard(shard: SelectShard) -> int:
+    """Write the best of some items under each strategy, and why others of them are not ranked."""
+    terms, options = terms_between(shard.values, shard.firsts, shard.start, shard.stop), shard.options
+    best, drops = [], []
+    for strategy in dict.fromkeys(options.strategies):
+        table = valued(strategy, terms, options, start=shard.start).with_columns(strategy=pl.lit(strategy))
+        ranked = table.filter(~_left_out(options))
+        best.append(best_of([ranked], options.keep))
+        unknown, there = table["value"].null_count(), ranked["value"].count()
+        drops += [(strategy, UNKNOWN, unknown), (strategy, INCOMPLETE, table.height - unknown - there)]
+    others = shard.part.with_suffix(".drops")
+    save_part(pl.DataFrame(drops, ["strategy", "reason", "pairs"], orient="row"), others)
+    save_part(pl.concat(best), shard.part)
+    seal(shard.part, [others])
+    return terms.height
+
+
+def _select_in_shards(work: Work, values: Path, options: SelectOptions) -> Outcome:
+    """Keep the best by each strategy, and count the others."""
+    firsts, items = firsts_in(values)
+    shards = [
+        SelectShard(values, firsts, start, min(start + PAIRS_PER_SHARD, items), options,
+                    work.scratch / f"best-{start:012d}.arrow")
+        for start in range(0, items, PAIRS_PER_SHARD)
+    ]  # fmt: skip
+    run_shards(work, shards, select_shard, size=lambda shard: shard.stop - shard.start, unit="pairs")
+    drops, tables = Counter[str](), []
+    for shard in shards:
+        for strategy, reason, pairs in read_part(shard.part.with_suffix(".drops")).iter_rows():
+            drops[f"{strategy}: {reason}"] += pairs
+    for strategy in dict.fromkeys(options.strategies):
+        best = best_of((read_part(shard.part).filter(strategy=strategy) for shard in shards), options.keep)
+        there = items - drops[f"{strategy}: {UNKNOWN}"] - drops[f"{strategy}: {INCOMPLETE}"]
+        drops[f"{strategy}: {BELOW}"] = there - best.height
+        tables.append(best.with_row_index("rank", offset=1))
+    selected = pl.concat(tables).with_columns(kept=pl.lit(True), reason=pl.lit(None, pl.String))
+    write_table(work.out, SELECTED, selected.select(list(SELECTED.columns)))
+    return _counted(selected, +drops, options)
 
 
 UNLICENSED = "pairs without a licence"

@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, PER_CATEGORY
-from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted, wording
+from culturekit.builders.asked_rows import AskedRows, GivenWording, bounded, row_id, sifted, wording
 from culturekit.builders.asking import asking_each
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS, PROPOSED_DESCRIPTORS
@@ -208,6 +208,7 @@ class ProposeOptions:
         Typed("llm"),
     ]
     at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10
+    wording: GivenWording = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +251,7 @@ def propose_stage(given: PromptsRead, options: ProposeOptions, llm: LlmOptions =
         version=3,
         ahead=bool(given.grid),
         options={"at_most": options.at_most},
+        given_words=options.wording,
     )
 
 
@@ -276,7 +278,7 @@ def propose_descriptors(
 ) -> Outcome:
     """Ask a model for the descriptors of each prompt and dimension, and keep every proposal with what came of it."""
     rows = list(dimensions_of(activities_of(prompts)))
-    instructions = wording("descriptors_propose")
+    instructions = wording("descriptors_propose", options.wording)
     asked: AskedRows[ActivityDimension] = AskedRows(PROPOSE, client, llm, lambda row: row.key)
     found: list[dict[str, Any]] = []
 

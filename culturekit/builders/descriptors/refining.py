@@ -13,7 +13,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.activities.extracting import PER_CATEGORY
-from culturekit.builders.asked_rows import AskedRows, bounded, row_id, sifted, wording
+from culturekit.builders.asked_rows import AskedRows, GivenWording, bounded, row_id, sifted, wording
 from culturekit.builders.asking import asking_each
 from culturekit.builders.descriptors.proposing import (
     PROPOSED,
@@ -84,6 +84,7 @@ class RefineOptions:
         Typed("llm"),
     ]
     at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10
+    wording: GivenWording = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +234,7 @@ def refine_stage(given: ProposalReads, options: RefineOptions, llm: LlmOptions =
         name="descriptors",
         ahead=bool(given.grid),
         options={"at_most": options.at_most},
+        given_words=options.wording,
     )
 
 
@@ -304,7 +306,7 @@ def refine_descriptors(
     llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
     """Ask a model which proposals stay; write the descriptors, and what became of every proposal."""
-    cells, instructions = _cells_of(prompts, proposals), wording("descriptors_refine")
+    cells, instructions = _cells_of(prompts, proposals), wording("descriptors_refine", options.wording)
     asked: AskedRows[Cell] = AskedRows(REFINE, client, llm, lambda cell: cell.row.key)
 
     def request(cell: Cell) -> Request:
@@ -350,6 +352,7 @@ class StereotypeOptions:
         Typed("llm"),
     ]
     at_most: Annotated[int, Field(ge=1, le=100, description="Stereotypes of a country.")] = 15
+    wording: GivenWording = None
 
 
 def stereotypes_stage(given: PromptsRead, options: StereotypeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
@@ -373,6 +376,7 @@ def stereotypes_stage(given: PromptsRead, options: StereotypeOptions, llm: LlmOp
         version=3,
         ahead=bool(given.grid),
         options={"at_most": options.at_most},
+        given_words=options.wording,
     )
 
 
@@ -396,7 +400,7 @@ def name_stereotypes(
     work: Work, prompts: Path, client: Client | FreeClient, options: StereotypeOptions, llm: LlmOptions = DEFAULTS
 ) -> Outcome:
     """Ask a model for the stereotypes of each country of some prompts; what is no phrase is dropped with the reason."""
-    isos, instructions = countries_of(activities_of(prompts)), wording("stereotypes_propose")
+    isos, instructions = countries_of(activities_of(prompts)), wording("stereotypes_propose", options.wording)
     asked: AskedRows[tuple[str, str]] = AskedRows(STEREOTYPE, client, llm, "/".join)
     kept: list[tuple[str, str]] = []
 

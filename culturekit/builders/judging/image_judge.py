@@ -4,7 +4,7 @@ The latter is VQAScore. There is one row per image and question, whatever came o
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import roles_of
+from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.schemas import IMAGES, JUDGMENTS, PROMPTS, QUALITY
@@ -34,7 +35,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.stage_command import StageCommand, Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.core.yaml_source import StrictModel, load_model
+from culturekit.core.yaml_source import StrictModel, load_model, read_yaml
 from culturekit.llm.client import Answers, Image, Request
 from culturekit.llm.rows import Answered, TokenListing, WeighedToken
 from culturekit.metrics.questions import Share, vqa_score
@@ -42,6 +43,7 @@ from culturekit.metrics.questions import Share, vqa_score
 # Questions about images: what is asked, of which images, and which answers count.
 
 REPLY_TOKENS = 256
+FORMS = "people/schemes"
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
@@ -60,6 +62,8 @@ class ImageQuestion:
     answers: tuple[str, ...] = ()
     between: tuple[float, float] | None = None
     prompt_id: str | None = None
+    described: bool = False
+    """Whether what the image was asked for goes with the question."""
 
 
 class QuestionFile(StrictModel):
@@ -68,9 +72,29 @@ class QuestionFile(StrictModel):
     questions: tuple[ImageQuestion, ...]
 
 
-def load_questions(paths: Sequence[str]) -> tuple[ImageQuestion, ...]:
-    """Read files of questions."""
-    return tuple(question for path in paths for question in load_model(Path(path), QuestionFile).questions)
+def load_questions(names: Sequence[str]) -> tuple[ImageQuestion, ...]:
+    """Read files of questions, or take the scales of a form that people fill in, by its name."""
+    forms = shipped_names(FORMS, ".yaml")
+    return tuple(
+        question
+        for name in names
+        for question in (form_questions(name) if name in forms else load_model(Path(name), QuestionFile).questions)
+    )
+
+
+def form_questions(scheme: str) -> Iterator[ImageQuestion]:
+    """Ask what a form asks people on scales, in its words: each step means the same to both."""
+    form: Any = read_yaml(shipped(f"{FORMS}/{scheme}.yaml")).value
+    scales = [one for one in form["criteria"] if one["type"] == "scale"]
+    if not scales or not set(form.get("shows", ())) <= {"prompt"}:
+        raise UsageError(f"a judge of images cannot fill in the form {scheme}", expected="scales about a picture alone")
+    for one in scales:
+        ends = one.get("ends", ("", ""))
+        steps = range(int(one["low"]), int(one["high"]) + 1)
+        levels = one.get("levels") or [ends[0], *[""] * (len(steps) - 2), ends[1]]
+        said = "; ".join(f"{step} {text}".strip() for step, text in zip(steps, levels, strict=True))
+        yield ImageQuestion(scheme, one["name"], f"{one['question']} {said}", answers=tuple(map(str, steps)),
+                            described=bool(form.get("shows")))  # fmt: skip
 
 
 def check_questions(questions: Sequence[ImageQuestion]) -> None:
@@ -92,7 +116,9 @@ def check_questions(questions: Sequence[ImageQuestion]) -> None:
         seen.add(key)
 
 
-def image_request(question: ImageQuestion, image_id: str, image: Image, *, instructions: str) -> Request:
+def image_request(
+    question: ImageQuestion, image_id: str, image: Image, *, instructions: str, prompt: str = ""
+) -> Request:
     """Put a question about an image; the image goes with it."""
     data: Mapping[str, object] = {
         "id": image_id,
@@ -100,6 +126,7 @@ def image_request(question: ImageQuestion, image_id: str, image: Image, *, instr
         "dimension": question.dimension,
         "question": question.question,
         "answers": list(question.answers or question.between or ()),
+        **({"prompt": prompt} if question.described else {}),
     }
     return Request(
         f"image.{question.task}",
@@ -212,7 +239,8 @@ class JudgedImages(AskedImages[ImageQuestion]):
 
     def request(self, picture: Image, row: dict[str, Any], question: ImageQuestion) -> Request:
         """Ask a question."""
-        return image_request(question, row["image_id"], picture, instructions=self.instructions)
+        asked = row["prompt_sent"] or ""
+        return image_request(question, row["image_id"], picture, instructions=self.instructions, prompt=asked)
 
     def verdicts(self, row: dict[str, Any], question: ImageQuestion, answered: Answered) -> Sequence[Verdict]:
         """Give the number, the choice or both."""

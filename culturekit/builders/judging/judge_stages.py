@@ -125,7 +125,7 @@ class JudgeOptions:
         Sequence[ImageQuestion],
         Field(
             description="YAML file, `questions:`, each with task, item, question, and answers: [...] or between: "
-            "[LOW, HIGH]; dimension and prompt_id where wanted. Repeatable."
+            "[LOW, HIGH]; dimension and prompt_id where wanted. Or a form: `c3_images`. Repeatable."
         ),
         Typed(gather=load_questions),
     ]
@@ -141,7 +141,8 @@ def judge_stage(given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFA
 
     `score agreement` holds its answers against people.
     """
-    questions = [asdict(question) for question in options.questions]
+    asked = [asdict(question) for question in options.questions]
+    questions = [{name: part for name, part in one.items() if name != "described" or part} for one in asked]
     return asking_images(
         "judge",
         2,

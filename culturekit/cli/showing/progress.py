@@ -47,7 +47,7 @@ class LineProgress:
         """Start with nothing to do."""
         self.as_json, self.clock = as_json, clock
         self.name, self.unit, self.total, self.done, self.totals = "", "", 0, 0, ""
-        self.started = self.spoke = clock()
+        self.started = self.spoke = self.entered = clock()
         self.speaking, self.ended = threading.RLock(), threading.Event()
         self.beating = threading.Thread(target=self.beat, name="progress", daemon=True)
 
@@ -69,7 +69,7 @@ class LineProgress:
     def stage(self, name: str) -> None:
         """Name the stage that begins."""
         with self.speaking:
-            self.name = name
+            self.name, self.entered = name, self.clock()
             self.restart(0, "")
 
     def begin(self, total: int, unit: str) -> None:
@@ -86,12 +86,17 @@ class LineProgress:
         """Count units as done, and speak when it is time."""
         self.done += done
         if self.done < self.total:
-            self.speak_after(LINE_SECONDS)
+            self.speak_at_work()
 
     def tell(self, totals: str) -> None:
         """Say what has been found so far, when it is time."""
         self.totals = totals
-        self.speak_after(LINE_SECONDS)
+        self.speak_at_work()
+
+    def speak_at_work(self) -> None:
+        """Write a line now and then of a stage that is at work for some time; short ones are told when they end."""
+        if self.clock() - self.entered >= LINE_SECONDS:
+            self.speak_after(LINE_SECONDS)
 
     def speak_after(self, seconds: float) -> None:
         """Write a line if none was written for so long."""

@@ -291,15 +291,17 @@ def evenness(counts: NDArray[np.int64]) -> float:
     return max(0.0, -math.fsum(shares * np.log(shares))) / math.log(len(counts))
 
 
-def gain(counts: NDArray[np.int64], *, images: int) -> float:
-    """Give the share of references that any image covers, less the mean share that one covers."""
-    return (int((counts > 0).sum()) - int(counts.sum()) / images) / len(counts)
+def gain_of(counts: Sequence[NDArray[np.int64]], *, images: int | Sequence[int], aggregate: Aggregate) -> float:
+    """Give how much more the images of a prompt cover than one does, over all dimensions: their mean, or all as one.
 
-
-def gain_of(counts: Sequence[NDArray[np.int64]], *, images: int, aggregate: Aggregate) -> float:
-    """Give the gain over all dimensions, of which `counts` has one array each: their mean, or that of all together."""
-    parts = [np.concatenate(counts)] if aggregate == "pooled" and counts else counts
-    return mean_of([gain(each, images=images) for each in parts], images=images)
+    `counts` has one array a dimension: how many of its `images` cover each reference; they may differ by dimension.
+    """
+    numbers = [images] * len(counts) if isinstance(images, int) else list(images)
+    gains = [int((each > 0).sum()) - int(each.sum()) / n for each, n in zip(counts, numbers, strict=True)]
+    sizes = [len(each) for each in counts]
+    if aggregate == "pooled" and counts:
+        gains, sizes = [math.fsum(gains)], [sum(sizes)]
+    return mean_of([gain / size for gain, size in zip(gains, sizes, strict=True)], images=min(numbers, default=0))
 
 
 def mean_of(scores: Sequence[float], *, images: int) -> float:

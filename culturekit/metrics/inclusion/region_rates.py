@@ -1,6 +1,7 @@
 """How often people who live in a region, and people who do not, see that region in its images."""
 
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -8,44 +9,51 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError, argument_error
 from culturekit.core.schemas import SURVEY_CODES
 from culturekit.metrics.statistics.chance_corrected import fleiss_kappa
 
-# The regions of the study, under the names that files use for them.
+# Regions, as many as a study has, under the codes that answers have for them.
 
 REGION_CODES: Mapping[str, str] = MappingProxyType(
     {"africa": "af", "af": "af", "europe": "eu", "eu": "eu", "southeastasia": "sea", "sea": "sea"}
 )
-"""Letters of a region's name -> the code that annotators' answers have for it."""
-
-TICKED = frozenset({*REGION_CODES.values(), "na"})
-"""What can be ticked; `na` is none, or cannot be determined."""
+"""Letters of a region's name -> its code in the study's own files; another region's code is its letters."""
 
 NO_REGION = ("", "na", "none", "nan", "null")
 """How files say that an image was made without a region in its prompt."""
 
+NOWHERE = "na"
+"""What is ticked for none of the regions, or where that cannot be determined."""
+
 
 def region_code(name: str) -> str | None:
-    """Give the code of a region, however its words are written and put together; None for no known region."""
-    return REGION_CODES.get("".join(letter for letter in name.casefold() if letter.isalpha()))
+    """Give the code of a region, however its words are written and put together; None where no region is named.
+
+    It is made of the letters and digits of ASCII that the name has without its accents, or else of its hash.
+    """
+    plain = "".join(letter for letter in unicodedata.normalize("NFKD", name.casefold()) if letter.isalnum())
+    letters = plain if plain.isascii() else f"r{digest(plain)[:8]}"
+    return None if letters in NO_REGION else REGION_CODES.get(letters, letters)
 
 
 def with_region_codes(task: pl.DataFrame) -> pl.DataFrame:
     """Add `own` and `home`, the codes of an image's region and of where its annotator is; an image may have none.
 
     Raises:
-        UsageError: a region is none of the study's, or an answer ticks what the form does not have.
+        UsageError: somebody is of no region, or an answer ticks what is no code.
     """
     for column in (name for name in ("object_regions", "background_regions") if name in task.columns):
-        strange = sorted(set(task[column].explode().drop_nulls()) - TICKED)
+        ticked = sorted(set(task[column].explode().drop_nulls()))
+        strange = [code for code in ticked if code != NOWHERE and region_code(code) != code]
         if strange:
-            raise argument_error(column, f"lists of {', '.join(sorted(TICKED))}", strange[0])
+            raise argument_error(column, f"lists of codes such as af, eu, sea, {NOWHERE}", strange[0])
     codes = {}
     for name in sorted({*task["region"].drop_nulls().unique(), *task["annotator_loc"].unique()}):
         code = region_code(name)
         if code is None:
-            raise argument_error("region and annotator_loc", "Africa, Europe or Southeast Asia", name)
+            raise argument_error("region and annotator_loc", "the name of a region", repr(name))
         codes[name] = code
     own, home = (pl.col(name).replace_strict(codes, return_dtype=pl.String) for name in ("region", "annotator_loc"))
     return task.with_columns(own=own, home=home)
@@ -72,7 +80,7 @@ def in_region_rates(task2: pl.DataFrame, *, by: Sequence[str] = ("region",)) -> 
         or `background`), `rate` and `n`, the annotations; sorted by these. Cells without annotations have no row.
 
     Raises:
-        UsageError: a column is missing, or a region is not one of the study's.
+        UsageError: a column is missing, or a region has no name.
     """
     answers = representation_answers(task2, by=by)
     keys = [*by, "side", "target"]
@@ -106,7 +114,7 @@ def consistency_and_representation(
         left out of all three, so that the shares speak of the same images.
 
     Raises:
-        UsageError: a column is missing, or a region is not one of the study's.
+        UsageError: a column is missing, or a region has no name.
     """
     check_columns("task2", task2, (*by, "shown", "region", "annotator_loc", *TARGETS.values()))
     coded = with_region_codes(task2).filter(pl.col("own").is_not_null())
@@ -252,7 +260,7 @@ def task2_agreement(task2: pl.DataFrame, *, by: Sequence[str] = ("region",)) -> 
         `kappa` (Fleiss' kappa; null across pools, and where it is not defined) and `n` (images). Sorted.
 
     Raises:
-        UsageError: a column is missing, or a region is not one of the study's.
+        UsageError: a column is missing, or a region has no name.
     """
     answers = task2_answers(task2, by=by)
     items = item_agreement(answers, by=by, item="img_path", question="question")

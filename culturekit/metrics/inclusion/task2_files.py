@@ -1,4 +1,4 @@
-"""The public file of Task 2: what people of three regions saw in single images."""
+"""The public file of Task 2: what people of several regions saw in single images."""
 
 import ast
 import csv
@@ -16,7 +16,7 @@ import polars as pl
 from culturekit.core.errors import IntegrityError, UsageError, argument_error
 from culturekit.core.schemas import DROPS, TASK2
 from culturekit.core.spreadsheet_cells import unguarded
-from culturekit.metrics.inclusion.region_rates import NO_REGION, TICKED, check_columns, region_code
+from culturekit.metrics.inclusion.region_rates import NO_REGION, NOWHERE, REGION_CODES, check_columns, region_code
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +26,8 @@ REAL = "real"
 COLUMNS = ("img_path", "object", "region", "annotator_id", "annotator_loc", "annotation_result")
 
 MATCHES = {"ym": True, "nm": False}
-LONGEST_RESULT = 500
-"""Characters of an answer; the longest honest one has fewer than 100."""
+LONGEST_RESULT = 5_000
+"""Characters of an answer; one that ticks all of forty regions twice has fewer than 2,000."""
 
 LONGEST_FIELD = 1_000_000
 
@@ -50,7 +50,8 @@ def read_task2(path: Path | str) -> pl.DataFrame:
 
     The layout is CSV: `img_path, object, region, annotator_id, annotator_loc, annotation_result`, the last a Python
     dictionary with `match` (`ym` the object is shown, `nm` it is not), `obj` and `geo`: lists of `af`, `eu`, `sea` (or
-    `na`) that name the regions the object, and the background, could be from. With `nm` there is no `obj`. A column
+    `na`) that name the regions the object, and the background, could be from, other regions by their letters, such as
+    `americas`. With `nm` there is no `obj`. A column
     `source` may say which model made an image; without it all images are real.
 
     Returns:
@@ -79,8 +80,12 @@ def read_task2_file(path: Path | str, *, sources: Mapping[str, str] | None = Non
     rows: list[dict[str, Any]] = []
     drops: list[dict[str, Any]] = []
     seen: set[tuple[str, ...]] = set()
-    for line, fields in numbered_rows(Path(path), sources or {}):
-        row, reason = parse_row(fields)
+    parsed = [(line, fields, *parse_row(fields)) for line, fields in numbered_rows(Path(path), sources or {})]
+    places = {row[name] for _, _, row, _ in parsed if row for name in ("region", "annotator_loc") if row[name]}
+    known = {NOWHERE, *REGION_CODES.values(), *map(region_code, places)}
+    for line, fields, row, reason in parsed:
+        if row is not None and not known.issuperset(row["object_regions"] + row["background_regions"]):
+            row, reason = None, "malformed: obj or geo ticks a region that no image and nobody is of"
         if row is not None:
             key = tuple(str(row[name]) for name in TASK2.key)
             reason = "repeats an annotation" if key in seen else ""
@@ -155,7 +160,7 @@ def parse_row(fields: Mapping[str, str | None]) -> tuple[dict[str, Any] | None, 
     region = (fields["region"] or "").strip()
     for name, place in (("region", region), ("annotator_loc", fields["annotator_loc"] or "")):
         if region_code(place) is None and not (name == "region" and region.casefold() in NO_REGION):
-            return None, f"malformed: {name} is not a region of the study"
+            return None, f"malformed: {name} is no name of a region"
     shown, of_object, of_background = answer
     texts = {name: (fields[name] or "").strip() for name in ("img_path", "object", "annotator_id", "annotator_loc")}
     return {
@@ -190,7 +195,7 @@ def parse_result(text: str) -> tuple[bool, tuple[str, ...], tuple[str, ...]] | s
         return "malformed: match is neither ym nor nm"
     places = [ticked(answer.get(name)) for name in ("obj", "geo")]
     if places[0] is None or places[1] is None:
-        return "malformed: obj or geo is not a list of af, eu, sea, na"
+        return "malformed: obj or geo is not a list of codes such as af, eu, sea, na"
     if MATCHES[match] and not ({"obj", "geo"} <= answer.keys()):
         return "malformed: the object is shown, and obj or geo is missing"
     return MATCHES[match], places[0], places[1]
@@ -199,7 +204,9 @@ def parse_result(text: str) -> tuple[bool, tuple[str, ...], tuple[str, ...]] | s
 def ticked(value: object) -> tuple[str, ...] | None:
     """Read the regions that were ticked, each once; None where it is no list of them."""
     items = [value] if isinstance(value, str) else [] if value is None else value
-    if not isinstance(items, list) or not all(isinstance(item, str) and item in TICKED for item in items):
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        return None
+    if any(item != NOWHERE and region_code(item) != item for item in items):
         return None
     return tuple(dict.fromkeys(items))
 
@@ -265,14 +272,15 @@ def check_sources(task: pl.DataFrame) -> None:
 
 
 def real_sightings(task: pl.DataFrame) -> pl.DataFrame:
-    """Write one row per photograph that an annotator was asked about, and whether they `seen` the object in it."""
+    """Write one row per photograph that an annotator was asked about, and whether they `seen` the object in it.
+
+    Of a triplet those that are compared count, as in the paper, and not what they are compared with.
+    """
     if "shown" in task.columns and task.schema["shown"] == pl.Boolean:
         check_columns("task", task, ("source",))
         return task.filter(pl.col("source") == REAL).with_columns(seen=pl.col("shown"))
-    check_columns("task", task, ("shown", "reference_source", "source", "reference_id", "first_id", "second_id"))
-    asked = task.filter(pl.col("shown").is_not_null())
-    places = {"reference_id": "reference_source", "first_id": "source", "second_id": "source"}
+    check_columns("task", task, ("shown", "source", "first_id", "second_id"))
+    asked = task.filter(pl.col("source") == REAL, pl.col("shown").is_not_null())
     return pl.concat(
-        asked.filter(pl.col(source) == REAL).with_columns(seen=pl.col("shown").list.contains(pl.col(place)))
-        for place, source in places.items()
+        asked.with_columns(seen=pl.col("shown").list.contains(pl.col(place))) for place in ("first_id", "second_id")
     )

@@ -3,6 +3,7 @@
   const content = JSON.parse(document.getElementById("content").textContent);
   for (const data of content.tasks)
     for (const [name, value] of Object.entries(data)) if (typeof value === "number") data[name] = content.lists[value];
+  for (const question of content.questions) Object.assign(question, { levels: [], colours: {}, open: false, ...question });
   const at = (id) => document.getElementById(id);
   const asked = new URLSearchParams(location.search);
   const study = { prolific_pid: asked.get("PROLIFIC_PID"), study_id: asked.get("STUDY_ID"), session_id: asked.get("SESSION_ID") };
@@ -69,6 +70,13 @@
 
   const shown = (name, data) => make("p", { class: "shown", dir: "auto" }, make("strong", {}, content.fields[name]), data[name] ?? "");
 
+  /* What a page can tell of a screen that does not show colours as they are. */
+  const screenNote = () => {
+    const says = (query) => matchMedia(query).matches, hour = new Date().getHours();
+    return ["Turn off night light and colour filters, and turn the brightness up: tones must look as they are.",
+      ...(says("(forced-colors: active)") || says("(inverted-colors: inverted)") || says("(monochrome)") ? ["This system changes colours (high contrast, inverted or grey): please answer on another."] : []),
+      ...(hour >= 19 || hour < 7 ? ["At this hour many screens turn warm or dim by themselves."] : [])].join(" ");
+  };
   const optionBox = (question, value, label, answers) => {
     const input = make("input", { type: question.several ? "checkbox" : "radio", name: question.name, value });
     input.checked = list(answers[question.name]).includes(value);
@@ -80,9 +88,19 @@
         for (const box of at("questions").querySelectorAll("input"))
           if (box.name === question.name) box.checked = answers[question.name].includes(box.value);
       } else answers[question.name] = value;
+      if (question.open)
+        for (const [name, values] of Object.entries(question.when)) {
+          answers[name] = values[0];
+          for (const box of at("questions").querySelectorAll(`input[name="${name}"]`)) box.checked = box.value === values[0];
+        }
       changed();
     });
-    return make("label", { class: "option" }, input, make("span", { dir: "auto" }, label));
+    const text = make("span", { dir: "auto" }, label), colour = question.colours[value];
+    if (colour) {
+      text.prepend(make("i"));
+      text.firstChild.style.backgroundColor = colour;
+    }
+    return make("label", { class: "option" }, input, text);
   };
   const textBox = (name, label, answers, extra) => {
     const box = make("textarea", { id: `text-${name}`, rows: "2", maxlength: "5000", dir: "auto", ...extra });
@@ -109,8 +127,10 @@
     if (question.type === "text") box.append(textBox(question.name, question.text, answers, { "aria-label": question.text }));
     else {
       const found = optionsOf(question, data);
-      const options = make("div", { class: question.type === "scale" ? "scale" : found.length > 12 ? "options long" : "options" });
-      options.append(...found.map(([value, label]) => optionBox(question, value, label, answers)));
+      const swatches = Object.keys(question.colours).length, levels = question.levels;
+      const options = make("div", { class: swatches ? "swatches" : question.type === "scale" && !levels.length ? "scale" : found.length > 12 ? "options long" : "options" });
+      options.append(...found.map(([value, label], step) => optionBox(question, value, levels.length ? `${value}: ${levels[step]}` : label, answers)));
+      if (swatches) box.append(make("p", { class: "screen" }, screenNote()));
       if (found.length > 12 && question.type !== "scale") box.append(narrowing(options));
       box.append(options);
       if (question.ends.length) box.append(make("div", { class: "ends" }, make("span", {}, question.ends[0]), make("span", {}, question.ends[1])));
@@ -128,7 +148,11 @@
     const left = askedOnly(given());
     for (const question of content.questions) {
       const box = at("questions").querySelector(`[data-question="${question.name}"]`);
-      box.hidden = !isAsked(question, left);
+      box.hidden = !isAsked(question, left) && !question.open;
+      if (question.open && !isAsked(question, left)) {
+        delete given()[question.name];
+        for (const input of box.querySelectorAll("input:checked")) input.checked = false;
+      }
       const comment = box.querySelector("[data-comment]");
       if (comment) comment.hidden = !wantsComment(question, left);
     }
@@ -147,12 +171,18 @@
     at("pictures").className = content.pictures > 1 ? "several" : "";
     at("pictures").replaceChildren(...Array.from({ length: content.pictures }, (_, number) => {
       const image = make("img", { src: `pictures/${data[`picture_${number + 1}`]}`, alt: `Picture ${number + 1} of this item` });
-      return content.pictures > 1 ? make("figure", {}, make("figcaption", {}, `Picture ${number + 1}`), image) : make("figure", {}, image);
+      const figure = make("figure", {}, ...(content.pictures > 1 ? [make("figcaption", {}, `Picture ${number + 1}`)] : []), image);
+      image.addEventListener("click", () => figure.classList.toggle("large"));
+      return figure;
     }));
     if (!content.pictures) at("pictures").replaceChildren(make("p", { dir: "auto" }, data.subject ?? ""));
     at("questions").replaceChildren(
       ...content.shows.map((name) => shown(name, data)),
       ...content.questions.map((question) => questionBox(question, data, answers)));
+    for (const { name, when } of content.questions.filter((question) => question.open))
+      for (const asked of Object.keys(when))
+        at("questions").querySelector(`[data-question="${asked}"]`).before(at("questions").querySelector(`[data-question="${name}"]`));
+    at("about").textContent = sheet.about ? `This sheet: ${sheet.about}. ${size}` : size;
     at("back").disabled = place === 0;
     at("next").textContent = place + 1 === sheet.tasks.length ? "Finish" : "Next";
     changed();
@@ -171,6 +201,7 @@
   };
 
   const section = (name) => {
+    document.body.dataset.section = name;
     for (const other of ["start", "work", "end"]) at(other).hidden = other !== name;
   };
   const refuse = (names) => {
@@ -219,12 +250,13 @@
   const exported = () => sheet.tasks.map(entryOf);
 
   /* Served: the server hands out the sheets, and nobody goes on before it has saved an answer. */
-  let waiting = false;
+  let waiting = false, size = "";
   const tell = async (name, body) => {
     const reply = await fetch(name, { method: "POST", body: JSON.stringify(body) });
     if (!reply.ok) throw new Error(await reply.text());
     const said = await reply.json();
     at("together").textContent = said.together;
+    size = said.size ?? size;
     return said;
   };
   const alone = async (problem, work) => {

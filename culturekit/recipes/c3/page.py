@@ -19,18 +19,17 @@ from culturekit.core.schemas import (
 )
 from culturekit.core.tables import read_table
 from culturekit.recipes.c3 import roles as folders
+from culturekit.report.headline import sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
-from culturekit.report.run_folders import RunFolders, listed
+from culturekit.report.run_folders import RunFolders
 from culturekit.report.sections import (
     Cell,
     Grid,
     Section,
     SectionPage,
-    leaders,
     looked_up,
     number,
-    ranked,
     row_of,
     section_page,
     with_params,
@@ -78,25 +77,28 @@ def _truth_of(run: RunFolders) -> pl.DataFrame | None:
 
 def verdict(run: RunFolders) -> Iterator[str]:
     """Say who comes first as judged, as corrected and in truth, and which strategy keeps the best pairs."""
-    corrected, models = _scores_of(run, folders.JUDGED, "labels"), tuple(run.models)
-    naive, of_judged = leaders(corrected, "judged", models, METRIC)
-    right, of_corrected = leaders(corrected, "corrected", models, METRIC)
-    if min(of_judged, of_corrected) < len(models):
-        yield f"People did not put right {len(models) - of_corrected} of {len(models)} models."
-    else:
-        true, of_true = leaders(_truth_of(run), "truth", models, METRIC)
-        yield f"{ranked('The judge alone ranks', naive)}; {ranked('put right by people, it ranks', right)}."
-        if of_true:
-            yield f"{ranked('In truth VQAScore ranks', true)}."
+    corrected, alone = _scores_of(run, folders.JUDGED, "labels"), _scores_of(run, roles.FAITHFULNESS)
+    everywhere = dict.fromkeys(("country", "concept", "group")) | {"metric": METRIC}
+    sources: list[tuple[str, pl.DataFrame | None, dict[str, str]]] = [
+        ("the corrected scores", corrected, {"labels": "corrected"}), ("the judge alone", alone, {}),
+        ("the truth", _truth_of(run), {"labels": "truth"}),
+    ]  # fmt: skip
+    words = ("comes first in VQAScore", "ahead of")
+    found = [standing(table, run.models, by, words, {**everywhere, **where}) for by, table, where in sources]
+    yield from sentences_on(found)
+    if not found[0].order:
+        yield "Nobody has put the judge right: what it says of the models stands as it is."
     worth = _scores_of(run, folders.WORTH, "criterion", "labels")
     if worth is None:
         return
-    strategies = worth["model"].unique(maintain_order=True).to_list()
-    for labels, who in (("people", "By people's ratings"), ("truth", "In truth")):
-        first, _ = leaders(worth.filter(criterion=RELEVANCE), labels, strategies, RATING)
-        if first:
-            named, overlap = listed([NAMES.get(name, name) for name in first]), len(first) > 1
-            yield f"{who} the pairs kept by {named} fit best{': their intervals overlap' if overlap else ''}."
+    named = worth.with_columns(pl.col("model").replace(NAMES))
+    strategies = named["model"].unique(maintain_order=True).to_list()
+    fit = ("keeps the pairs that fit best", "better than")
+    place = {"metric": RATING, "criterion": RELEVANCE, "country": None, "group": None}
+    yield from sentences_on([
+        standing(named, strategies, by, fit, {**place, "labels": labels})
+        for labels, by in (("people", "people's ratings"), ("truth", "the truth"))
+    ])  # fmt: skip
 
 
 def models(run: RunFolders) -> Section:
@@ -295,4 +297,4 @@ def _exported(run: RunFolders) -> Section | None:
     return Section("exports", "What goes out", "With the licence and the source of each pair.", (grid,))
 
 
-C3_PAGE = SectionReport("caption-report", 7, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))
+C3_PAGE = SectionReport("caption-report", 8, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from culturekit.builders.captions.pairs import PAIRS_PER_SHARD, SelectOptions, firsts_in, terms_between, valued
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.schemas import (
     ANNOTATIONS,
@@ -60,19 +61,23 @@ def pair_items_stage(images: Path, translations: Path, *, count: int, seed: int)
     return Stage("rated-pairs", "pair-items", 1, run, inputs, {"count": count}, {"sample": seed})
 
 
-def ranked_values_stage(selected: Path) -> Stage:
-    """Write what each strategy ranks pairs by as values, which people's ratings are compared with."""
+def ranked_values_stage(values: Path, items: Path, options: SelectOptions) -> Stage:
+    """Write what each strategy ranks the pairs that people rate by as values, to compare with their ratings."""
 
     def run(work: Work) -> Outcome:
         about = {"metric": "c3", "model": "captions", "benchmark": BENCHMARK}
-        table = read_table(selected, SELECTED).sort("strategy", "item")
-        parts = [
-            value_rows(about, {"strategy": strategy}, part.select("item", "value"))
-            for (strategy,), part in table.group_by("strategy", maintain_order=True)
-        ]
+        rated = read_table(items, PAIR_ITEMS)["item_id"].to_list()
+        firsts, count = firsts_in(values)
+        parts = []
+        for start in range(0, count, PAIRS_PER_SHARD):
+            terms = terms_between(values, firsts, start, min(start + PAIRS_PER_SHARD, count))
+            for strategy in dict.fromkeys(options.strategies):
+                found = valued(strategy, terms, options, start=start).filter(pl.col("item").is_in(rated))
+                parts.append(value_rows(about, {"strategy": strategy}, found.select("item", "value")))
         return table_outcome(work, VALUES, pl.concat(parts).sort(VALUES.key))
 
-    return Stage("ranked-values", "ranked-values", 1, run, {"selected": selected})
+    inputs, decided = {"values": values, "items": items}, {"strategies": options.strategies}
+    return Stage("ranked-values", "ranked-values", 2, run, inputs, decided, {"draws": options.seed})
 
 
 def worth_stage(selected: Path, answers: Path | None, truth: Path | None) -> Stage:

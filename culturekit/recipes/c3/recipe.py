@@ -32,7 +32,7 @@ from culturekit.builders.captions.pairs import (
 )
 from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
 from culturekit.builders.judging.judge_stages import vqascore_stage
-from culturekit.builders.judging.scene_judge import ExtractReads, SceneOptions, extract_stage
+from culturekit.builders.judging.scene_judge import DescribeOptions, ExtractReads, extract_stage
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.space.space_stages import table_stage
 from culturekit.config.checks import existing_table
@@ -73,7 +73,7 @@ from culturekit.recipes.c3.world import (
     simulated_ratings_stage,
 )
 from culturekit.recipes.parts import SCENES, all_scenes, asked, bought, imported_answers, model_images
-from culturekit.recipes.planning import asks, makes
+from culturekit.recipes.planning import asks, makes, works
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.compare import ComparisonOptions, compare
 from culturekit.scores.faithfulness import questions
@@ -148,7 +148,7 @@ class SimulatedPairs(StrictModel):
 
     country: CountryCode
     backend: BackendSpec
-    each: Annotated[int, Field(ge=1, le=255, description="Pictures of each activity.")] = 10
+    each: Annotated[int, Field(ge=1, le=65_535, description="Pictures of each activity.")] = 10
     names: Annotated[Share, Field(description="How much of a picture its caption names.")] = 0.6
     wrong: Annotated[Share, Field(description="How much of what captions name is not shown, on average.")] = 0.3
 
@@ -167,6 +167,7 @@ class Pairs(StrictModel):
     keep: Annotated[int, rules_of(SelectOptions, "keep")] = 300_000
     strategies: Annotated[tuple[Strategy, ...], AfterValidator(not_empty)] = EVERY
     missing: Annotated[Literal["sum", "leave-out"], rules_of(SelectOptions, "missing")] = SelectOptions(1).missing
+    listed: Annotated[Literal["all", "kept"], rules_of(SelectOptions, "listed")] = SelectOptions(1).listed
     forms: Annotated[tuple[Literal["imagefolder", "webdataset"], ...], rules_of(PairOptions, "forms")] = (
         PairOptions().forms
     )
@@ -313,6 +314,7 @@ class C3(AskingRecipe):
         return self
 
 
+_SLOTS = 255
 VQASCORE, PRESENCE = "vqascore", "object_presence"
 """The judge's score of images, and the question of the form that puts it right."""
 
@@ -406,7 +408,8 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
         image_target=embedded("image-target", translated, pictures),
         options=C3Options(model="captions" if name == PAIRS else name),
     )
-    run.add(scoring, folders.ALIGNED, name)
+    plan = works(lambda: recipe.images_of(name), "pairs") if name == PAIRS else None
+    run.add(scoring, folders.ALIGNED, name, plan=plan)
     return run.values_of(folders.ALIGNED, name)
 
 
@@ -417,7 +420,7 @@ def _seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsRead
         reads = ObjectsReads(images=images, labels=Path(wanted.labels))
         return reads, ObjectsOptions(None, wanted.detector, wanted.threshold)
     llm = bought(run, recipe.llm, folders.SEEN, name)
-    stage = extract_stage(ExtractReads(images, wanted.dimensions), SceneOptions(wanted.lister), llm)
+    stage = extract_stage(ExtractReads(images, wanted.dimensions), DescribeOptions(wanted.lister), llm)
     return ObjectsReads(
         judgments=run.add(stage, folders.SEEN, name, plan=asked(recipe.images_of(name), each=len(wanted.dimensions)))
     ), ObjectsOptions()
@@ -432,8 +435,9 @@ def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     translating = translate_stage(TranslateReads(captions), TranslateOptions(wanted.translator), llm)
     translated = run.add(translating, folders.TRANSLATED, plan=asked(wanted.count))
     values = _align(recipe, run, PAIRS, images, translated, source="source")
-    options = SelectOptions(wanted.keep, wanted.strategies, wanted.missing, recipe.seed)
-    selected = run.add(select_stage(SelectReads(values), options), folders.SELECTED)
+    options = SelectOptions(wanted.keep, wanted.strategies, wanted.missing, wanted.listed, recipe.seed)
+    choosing = select_stage(SelectReads(values), options)
+    selected = run.add(choosing, folders.SELECTED, plan=works(lambda: wanted.count, "pairs"))
     if wanted.simulated is not None:
         run.add(pair_truth_stage(images, translated), folders.PAIR_TRUTH)
     given = PairFiles(selected, translated, images, rights)
@@ -453,7 +457,7 @@ def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
         return
     run.add(worth_stage(selected, answers, truth), folders.WORTH)
     if answers is not None:
-        ranked = run.add(ranked_values_stage(selected), folders.RANKED)
+        ranked = run.add(ranked_values_stage(values, items, options), folders.RANKED)
         pearson = MetaOptions(methods=("pearson",), people_only=True, resamples=people.resamples, seed=recipe.seed)
         run.add(meta.stage(ValueTables([ranked]), answers, options=pearson), folders.PEARSON)
 
@@ -461,7 +465,9 @@ def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
 def _simulated_pairs(recipe: C3, run: Run, wanted: SimulatedPairs) -> tuple[Path, Path, Path]:
     """Let the web of the simulated world have pictures with captions, and say under which licence."""
     prompts = run.add(collection_prompts_stage(wanted.country), folders.COLLECTION_PROMPTS)
-    plan, llm = ImagePlan(slots=wanted.each), LlmOptions(go_on=recipe.llm.go_on)
+    few = wanted.each <= _SLOTS  # more are repeats: a slot is a byte
+    plan = ImagePlan(slots=wanted.each) if few else ImagePlan(repeats=wanted.each)
+    llm = LlmOptions(go_on=recipe.llm.go_on)
     drawing = generate_stage(prompts, plan, backend=wanted.backend, model=folders.WEB, seed=recipe.seed, llm=llm)
     images = run.add(drawing, folders.COLLECTION)
     captions = run.add(

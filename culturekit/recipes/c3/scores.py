@@ -1,29 +1,42 @@
 """C³ from vectors of captions, images and objects: how well each caption fits, and which to keep."""
 
-import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.captions.pairs import best_of, total
 from culturekit.core.declared import check_options
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, argument_error
-from culturekit.core.schemas import SELECTION
+from culturekit.core.schemas import SELECTION, VALUES
 from culturekit.core.stage_command import Typed
-from culturekit.core.tables import write_table
-from culturekit.core.work import Work
-from culturekit.metrics.captions import STRATEGIES, C3Alignment, alignment_c3, keep_best
-from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
+from culturekit.core.stage_folder import run_shards
+from culturekit.core.tables import read_part, write_frames, write_table
+from culturekit.core.work import Outcome, Work
+from culturekit.metrics.captions import STRATEGIES, check_widths
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Mean, half_width
+from culturekit.recipes.c3.alignment import (
+    CAPTIONED,
+    ROLES,
+    SIDES,
+    SPACES,
+    align_shard,
+    aligned_shards,
+    side_of,
+    stored_vectors,
+    terms_of,
+)
 from culturekit.scores.catalog import describe
-from culturekit.scores.family import scores
+from culturekit.scores.family import scored_in, scores, write_scored
 from culturekit.scores.inputs import LabelledVectors, VectorFolder, one_identity_of_all
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
+from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row, value_rows
 
 _PAPER = "On the Cultural Gap in Text-to-Image Generation (C³), section 4.2, equations 3 to 6"
 _LABSE = "that of the text encoder (LaBSE: Apache-2.0)"
@@ -92,17 +105,8 @@ C3 = describe(
     licence=f"{_LABSE}; {_CLIP}; that of the detector",
 )
 
-SPACES = (("source", "target", "objects"), ("image", "image_target"))
-"""The roles whose vectors are compared with each other."""
-
-ROLES = tuple(role for space in SPACES for role in space)
-CAPTIONED = ("target", "image_target")
-"""The roles that make an item: without a caption there is nothing to score."""
-
-TERMS = {"text": ("source", "target"), "image": ("image", "image_target"), "object": ("objects", "target")}
-"""What each term compares."""
-
-METRICS = {"c3": "total", "c3_text": "text", "c3_image": "image", "c3_object": "object"}
+METRICS = {"c3": total(*SIDES), **{f"c3_{term}": pl.col(term) for term in SIDES}}
+"""How each metric is made of the terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ DEFAULTS = C3Options()
 
 
 @scores(
-    "c3", C3, IMAGE, OBJECT, TEXT, version=2,
+    "c3", C3, IMAGE, OBJECT, TEXT, version=3, workers=True, engine=True,
     example="--source source --target target --image images --image-target captions --keep 300000 --out scores",
 )  # fmt: skip
 def c3(
@@ -142,19 +146,35 @@ def c3(
     ] = None,
     *,
     options: C3Options = DEFAULTS,
-) -> Scored:
+) -> Outcome:
     """Score captions by C³'s three alignments.
 
     Ids of vectors are ITEM, or ITEM#k for its token or object k.
     """
     by_role = {"source": source, "target": target, "objects": objects, "image": image, "image_target": image_target}
-    given = {role: folder for role, folder in by_role.items() if folder is not None}
+    given = {role: folder.folder for role, folder in by_role.items() if folder is not None}
     for space in SPACES:
-        one_identity_of_all([folder.folder for role, folder in given.items() if role in space])
-    answer = score_c3({role: folder.vectors() for role, folder in given.items()}, options=options)
+        one_identity_of_all([folder for role, folder in given.items() if role in space])
+    counts: dict[str, int] = {}
+    done = write_scored(work, scored_in(work, partial(_score_folders, work, given, options, counts)))
+    return replace(done, counts={**done.counts, **counts})
+
+
+def _score_folders(work: Work, folders: Mapping[str, Path], options: C3Options, counts: dict[str, int]) -> Scored:
+    """Score folders of vectors in shards; values are written some at a time, and counted."""
+    stored = {role: stored_vectors(folder, role=role, scratch=work.scratch) for role, folder in folders.items()}
+    known = {role: one for role, one in stored.items() if one.count}  # no picture may show an object
+    _check({role: np.load(one.vectors, mmap_mode="r").shape[1] for role, one in stored.items()}, known)
+    shards = aligned_shards(known, work.scratch)
+    run_shards(work, shards, align_shard, size=lambda shard: shard.size, unit="vectors")
+    first = {role: one.first() for role, one in known.items()}
+    terms = _Terms(lambda: (read_part(shard.part) for shard in shards), first)
+    answer = terms.scored(options)
+    write_frames(work.out, VALUES, terms.values(options))
+    counts["values"] = sum(part.height for part in terms.captioned()) * len(METRICS)
     if options.keep is not None:
-        write_table(work.out, SELECTION, answer.selection)
-    return answer.scored
+        write_table(work.out, SELECTION, terms.selection(options))
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,94 +200,106 @@ def score_c3(vectors: Mapping[str, LabelledVectors], *, options: C3Options = DEF
     unknown = sorted(set(vectors) - set(ROLES))
     if unknown:
         raise argument_error("vectors", f"of the roles {', '.join(ROLES)}", ", ".join(unknown))
-    read = {role: _rows_by_item(role, labelled) for role, labelled in vectors.items()}
-    rows = {role: items for role, items in read.items() if items}  # no picture may show an object: all lack that term
-    items = sorted({item for role in CAPTIONED for item in rows.get(role, ())})
-    if not items:
+    known = {role: side_of(each) for role, each in vectors.items() if len(each.ids)}
+    _check({role: np.shape(each.vectors)[1] for role, each in vectors.items()}, known)
+    table, first = terms_of(known), {role: side.ids["item"][0] for role, side in known.items()}
+    terms = _Terms(lambda: iter([table]), first)
+    answer = terms.scored(options)
+    every = scored(answer.scores.rows(named=True), list(terms.values(options)), left_out=answer.left_out)
+    return C3Scores(every, terms.selection(options))
+
+
+def _check(widths: Mapping[str, int], given: Collection[str]) -> None:
+    """Reject vectors without captions, of which no two are comparable, or that share a space and differ in width."""
+    if not set(CAPTIONED) & set(given):
         raise NothingScored("there is no caption to score", expected="vectors of target or of image_target")
-    _check_terms(rows)
-    found = {item: _align(item, vectors, rows) for item in items}
-    left_out = Counter(f"items without the term {term}" for answer in found.values() for term in answer.missing)
-    left_out["items without a caption"] += len({item for each in rows.values() for item in each} - set(items))
-    answers = [_metric_row(metric, found, options) for metric in METRICS]
-    every = scored([row for row, _ in answers], [values for _, values in answers], left_out=left_out)
-    return C3Scores(every, _selection(found, options))
-
-
-def _check_terms(rows: Mapping[str, Mapping[str, list[int]]]) -> None:
-    """Reject vectors of which no two are comparable, and two sides of a term without an item in common."""
-    given = {term: sides for term, sides in TERMS.items() if all(side in rows for side in sides)}
-    if not given:
+    for space in SPACES:
+        check_widths(**{role: widths[role] for role in space if role in widths})
+    if not any(set(sides) <= set(given) for sides in SIDES.values()):
         raise NothingScored(
-            "nothing says how well the captions fit", found=f"vectors of {' and '.join(rows)}",
+            "nothing says how well the captions fit", found=f"vectors of {' and '.join(given)}",
             expected="source and target, objects and target, or image and image-target",
         )  # fmt: skip
-    for first, other in given.values():
-        if not rows[first].keys() & rows[other].keys():
-            raise NothingScored(
-                f"no item has vectors of both {first} and {other}", expected="ids ITEM, or ITEM#k, of the same items",
-                found=" and ".join(repr(min(rows[side], default="")) for side in (first, other)),
-            )  # fmt: skip
 
 
-_TOKEN = re.compile(r"^(?P<item>.+)#[0-9]+$", re.DOTALL)
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """The terms of all items, in parts that follow one another, and the first item of each role."""
+
+    parts: Callable[[], Iterator[pl.DataFrame]]
+    first: Mapping[str, str]
+
+    def captioned(self) -> Iterator[pl.DataFrame]:
+        """Give the items that are scored."""
+        return (part.filter("captioned") for part in self.parts())
+
+    def scored(self, options: C3Options) -> Scored:
+        """Average each metric over the items that have it; values are apart.
+
+        The interval speaks about items like these; fewer than 20 of them have none.
+        """
+        counts, left_out = Counter[str](), Counter[str]()
+        sums, squares = dict.fromkeys(METRICS, 0.0), dict.fromkeys(METRICS, 0.0)
+        for every in self.parts():
+            part = every.filter("captioned")
+            for metric, value in METRICS.items():
+                known = part.select(value).to_series().drop_nulls()
+                counts[metric] += len(known)
+                sums[metric] += float(known.sum())
+            left_out.update({f"items without the term {term}": part[term].null_count() for term in SIDES})
+            left_out["items without a caption"] += every.height - part.height
+        self._check_common(counts)
+        means = {metric: sums[metric] / counts[metric] if counts[metric] else np.nan for metric in METRICS}
+        for part in self.captioned():
+            for metric, value in METRICS.items():
+                squares[metric] += part.select(((value - means[metric]) ** 2).sum()).item()
+        rows = [self._row(metric, counts[metric], means[metric], squares[metric], options) for metric in METRICS]
+        return scored(rows, left_out=left_out)
+
+    def _check_common(self, counts: Mapping[str, int]) -> None:
+        """Reject two sides of a term without an item in common."""
+        for term, (one, other) in SIDES.items():
+            if not counts[f"c3_{term}"] and {one, other} <= set(self.first):
+                raise NothingScored(
+                    f"no item has vectors of both {one} and {other}", expected="ids ITEM, or ITEM#k, of the same items",
+                    found=" and ".join(repr(self.first[side]) for side in (one, other)),
+                )  # fmt: skip
+
+    def _row(self, metric: str, count: int, mean: float, squares: float, options: C3Options) -> Row:
+        """Write the score of a metric."""
+        margin = np.nan
+        if count >= FEWEST_PROMPTS:
+            margin = half_width(Mean(mean, squares / (count - 1) / count, count - 1), confidence=options.confidence)
+        answer = Interval(mean, mean - margin, mean + margin, count, "population")
+        return statistic_row(**_about(metric, options), answer=answer, params=_params(count))
+
+    def values(self, options: C3Options) -> Iterator[pl.DataFrame]:
+        """Give the values of all items, in order of their key."""
+        for metric, value in sorted(METRICS.items()):
+            has = any(part.select(value.count()).item() for part in self.captioned())
+            for part in self.captioned():
+                table = value_rows(_about(metric, options), _params(has), part.select("item", value=value))
+                check_ranges(table)
+                yield table
+
+    def selection(self, options: C3Options) -> pl.DataFrame:
+        """List the items kept, best first."""
+        if options.keep is None:
+            return pl.DataFrame(schema=SELECTION.schema)
+        value = total(*STRATEGIES[options.strategy])
+        kept = best_of((part.select("item", value=value) for part in self.captioned()), options.keep)
+        if kept.is_empty():
+            raise UsageError(f"no item has what the strategy {options.strategy!r} ranks by", expected="its vectors")
+        table = kept.with_row_index("rank", offset=1).with_columns(strategy=pl.lit(options.strategy))
+        return table.select(list(SELECTION.schema))
 
 
-def _rows_by_item(role: str, labelled: LabelledVectors) -> dict[str, list[int]]:
-    """Find the rows of each item's vectors, whose ids are ITEM or ITEM#k."""
-    if len(set(labelled.ids)) < len(labelled.ids):
-        twice = Counter(labelled.ids).most_common(1)[0][0]
-        raise UsageError(f"an id stands twice among the vectors of {role}", found=repr(twice))
-    rows: dict[str, list[int]] = {}
-    for row, name in enumerate(labelled.ids):
-        match = _TOKEN.match(name)
-        rows.setdefault(match["item"] if match else name, []).append(row)
-    return rows
+def _about(metric: str, options: C3Options) -> dict[str, str]:
+    """Name the score of a metric."""
+    return {"metric": metric, "model": options.model, "benchmark": options.benchmark}
 
 
-def _align(
-    item: str, vectors: Mapping[str, LabelledVectors], rows: Mapping[str, Mapping[str, list[int]]]
-) -> C3Alignment:
-    """Score one item; an error names it."""
-    sides = {role: vectors[role].vectors[rows[role][item]] for role in rows if item in rows[role]}
-    try:
-        return alignment_c3(**{role: sides.get(role) for role in ROLES})
-    except UsageError as error:
-        error.where = f"item {item!r}"
-        raise
-
-
-def _metric_row(metric: str, found: Mapping[str, C3Alignment], options: C3Options) -> tuple[Row, pl.DataFrame]:
-    """Make the score of one metric over the items that have it, and the values of all; null where an item has none.
-
-    The interval speaks about items like these; fewer than 20 of them have none.
-    """
-    values = {item: float(getattr(answer, METRICS[metric])) for item, answer in found.items()}
-    known = {item: value for item, value in values.items() if not np.isnan(value)}
-    answer = interval(
-        list(known.values()) or [0.0],
-        prompts=list(known) or [""],
-        repeats=np.zeros(max(1, len(known)), np.int64),
-        target="population" if len(known) >= FEWEST_PROMPTS else "these",
-        confidence=options.confidence,
-    )
-    about = {"metric": metric, "model": options.model, "benchmark": options.benchmark}
-    params = {"target": "population"}
-    if not known:
-        params["no_value"] = "vectors of one side of the term are not given"
-    answer = replace(answer, value=answer.value if known else np.nan, n=len(known))
-    table = pl.DataFrame({"item": list(values), "value": list(values.values())})
-    return statistic_row(**about, answer=answer, params=params), value_rows(about, params, table)
-
-
-def _selection(found: Mapping[str, C3Alignment], options: C3Options) -> pl.DataFrame:
-    """List the items kept, best first."""
-    values = {item: STRATEGIES[options.strategy](answer) for item, answer in found.items()}
-    kept = keep_best(list(values), list(values.values()), n=options.keep or 0)
-    if options.keep and not kept:
-        raise UsageError(f"no item has what the strategy {options.strategy!r} ranks by", expected="its vectors")
-    rows = [
-        {"item": item, "strategy": options.strategy, "rank": rank, "value": values[item]}
-        for rank, item in enumerate(kept, start=1)
-    ]
-    return pl.DataFrame(rows, schema=SELECTION.schema)
+def _params(has: object) -> dict[str, object]:
+    """Say what the interval is about, and why there is no value where there is none."""
+    params: dict[str, object] = {"target": "population"}
+    return params if has else params | {"no_value": "vectors of one side of the term are not given"}

@@ -1,9 +1,11 @@
-"""All models scored together and compared: diversity, routes, rankings, looks, people, and what is within countries."""
+"""The recipe `cube` as stages: the space, pictures and their mapping, and all models scored and compared."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
 from culturekit.builders.completing.completion import CompletionInputs
@@ -18,8 +20,7 @@ from culturekit.builders.space.space_files import count_of_kinds
 from culturekit.builders.space.space_stages import release_stage, taken_prompts_stage, taken_space_stage
 from culturekit.config.checks import dump_path, hand_path, knows_truth
 from culturekit.config.kinds import RecipeKind
-from culturekit.config.recipe import Recipe
-from culturekit.config.recipe_parts import Annotations, Audit, Model, References
+from culturekit.config.recipe_parts import Annotations, Model
 from culturekit.core import roles
 from culturekit.core.choices import PromptKind
 from culturekit.core.defaults import SHORTLIST
@@ -27,7 +28,10 @@ from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
+from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
 from culturekit.core.stage import Stage
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.work import Outcome, Work
 from culturekit.generation.folder.folder_backend import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage, image_folder, stage_of
@@ -44,10 +48,12 @@ from culturekit.index.matching.matching_stages import (
     truth_stage,
 )
 from culturekit.index.raters.quality import QualityOptions
+from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.kg.dump.ingest_stage import ingest_stage
 from culturekit.kg.exchange.extract_stage import extract_stage
 from culturekit.llm.answers import LlmOptions
+from culturekit.metrics.corrected.audit_sampling import audit_sample
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.people.aggregate import AggregateOptions
 from culturekit.people.candidate_review import ReviewFiles, review_stage
@@ -63,17 +69,12 @@ from culturekit.people.stages import (
     simulated_answers_stage,
 )
 from culturekit.people.tasks import Quotas
-from culturekit.recipes.cube.simulated_audit import simulated_audit_stage
-from culturekit.recipes.parts import (
-    FaithfulnessLooks,
-    bought,
-    faithfulness_scores,
-    imported_answers,
-    looks_scored,
-    model_images,
-)
+from culturekit.recipes.cube.keys import Recipe
+from culturekit.recipes.cube.looks import FaithfulnessLooks, faithfulness_scores, looks_scored
+from culturekit.recipes.cube.nested_keys import Audit, References
+from culturekit.recipes.cube.served_audit import with_answers
+from culturekit.recipes.parts import bought, imported_answers, model_images
 from culturekit.recipes.planning import asks, works
-from culturekit.recipes.served_audit import with_answers
 from culturekit.release.card_stage import card_stage
 from culturekit.report.headline import headline_lines
 from culturekit.report.report_stage import report_stage
@@ -93,6 +94,8 @@ from culturekit.scores.routes import RouteOptions, routes
 from culturekit.scores.spread import SpreadOptions
 from culturekit.scores.stability import stability
 from culturekit.scores.within import WithinOptions, within
+
+SIMULATED = "The audit was made by simulated raters, who know what the simulated models drew."
 
 # Pictures of artifacts and of models: the index, what each model shows, and other ways to look at the same images.
 
@@ -166,6 +169,27 @@ def wire_models(recipe: Recipe, run: Run) -> None:
         if audit is not None and audit.file is None:
             truth = run.table(roles.TRUTH, name)
             run.add(simulated_audit_stage(matches, truth, space, audit, seed=recipe.seed), roles.AUDIT, name)
+
+
+def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit, *, seed: int) -> Stage:
+    """Draw images, and have simulated raters label them."""
+
+    def run(work: Work) -> Outcome:
+        sample = audit_sample(read_table(matches, MATCHES), n=audit.images, rng=np.random.default_rng(seed))
+        said = simulated_audits(
+            read_table(truth, MATCHES),
+            read_table(cspace, CSPACE),
+            sample["image_id"].to_list(),
+            audit.raters,
+            seed=seed,
+        )
+        write_table(work.out, AUDIT_SAMPLE, sample)
+        write_table(work.out, AUDITS, said)
+        return Outcome({"audit_sample": sample.height, "audits": said.height}, notes={"caveat": SIMULATED})
+
+    inputs = {"matches": matches, "truth": truth, "cspace": cspace}
+    options = {"images": audit.images, **asdict(audit.raters)}
+    return Stage("audit", "simulated-audit", 4, run, inputs, options, {"audit": seed})
 
 
 def drawn(recipe: Recipe, run: Run, model: Model, images: ImagePlan, role: Role = roles.IMAGES) -> Path:
@@ -421,7 +445,7 @@ def wire_gaps(recipe: Recipe, run: Run) -> None:
     run.add(gaps.stage(ValueTables([run.values_of(roles.WITHIN)]), options=options), roles.GAPS)
 
 
-# The `cube` recipe as stages: from the dump to the report, one folder each.
+# The cultural space and its prompts, and all stages in order.
 
 
 def wire_space(recipe: Recipe, run: Run) -> None:

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from culturekit.core.choices import ANSWERED
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, PROMPTS
-from culturekit.metrics.ahead.descriptor_scores import Aggregate, Reduce, evenness, exaggeration, gain_of, mean_of
+from culturekit.metrics.ahead.descriptor_scores import (
+    FEWEST_IMAGES,
+    Aggregate,
+    Reduce,
+    evenness,
+    exaggeration,
+    gain_of,
+    mean_of,
+)
 from culturekit.metrics.ahead.matching import (
     DIMENSIONS,
     NOT_EXTRACTED,
@@ -40,6 +48,7 @@ class Described:
         images: image_id, model, prompt_id, repeat, country: those that are scored.
         references: prompt_id, dimension, phrase: of the prompts of these images, in dimensions that the extractor has.
         predictions: image_id, dimension, phrase: in dimensions in which the image's prompt has references.
+        unanswered: image_id, dimension: of which nothing is known, as the extractor gave no answer.
         judge: the model that described the images.
         left_out: what is not scored, counted by reason.
     """
@@ -47,6 +56,7 @@ class Described:
     images: pl.DataFrame
     references: pl.DataFrame
     predictions: pl.DataFrame
+    unanswered: pl.DataFrame
     judge: str
     left_out: Counter[str]
 
@@ -98,20 +108,25 @@ def described_images(
         images: as `pictured` gives them.
         descriptors: conforms to DESCRIPTORS: what a picture of each prompt should show.
         extracted: conforms to JUDGMENTS; of the task `extract` one row per image and token: `item` is the token. An
-            empty item says that nothing was found in the dimension. An outcome other than `ok` and
-            `repaired` says that the extractor did not answer: the image is not scored, because its silence
-            means nothing.
+            empty item says that nothing was found in the dimension. An outcome other than `ok` and `repaired`
+            says that the extractor did not answer: the dimension of that image is left out of its scores, for
+            silence would mean nothing there. An image without any answer is not scored.
         has: the dimensions that the extractor has; without it the five published ones and whichever else
             occurs among the judgments.
         left_out: counts to add to.
     """
     rows, judge = _judged(extracted, EXTRACT)
-    failed = rows.filter(~pl.col("outcome").is_in(ANSWERED))["image_id"].unique()
+    ok = pl.col("outcome").is_in(ANSWERED)
+    failed = rows.filter(~ok)
+    lost = failed.filter(pl.col("dimension").is_null())["image_id"]  # of no known dimension: nothing is known
+    whole = rows.filter(ok & ~pl.col("image_id").is_in(lost.implode()))
     described = images.filter(pl.col("image_id").is_in(rows["image_id"].implode()))
-    answered = described.filter(~pl.col("image_id").is_in(failed.implode()))
+    answered = described.filter(pl.col("image_id").is_in(whole["image_id"].implode()))
     left_out["images not described"] += images.height - described.height
     left_out["images the extractor failed on"] += described.height - answered.height
-    phrases = _phrases_said(rows.join(answered, on="image_id", how="semi"))
+    unanswered = named(failed.join(answered, on="image_id", how="semi").select("image_id", "dimension")).unique()
+    left_out["dimensions of scored images the extractor failed on"] += unanswered.height
+    phrases = _phrases_said(whole.join(answered, on="image_id", how="semi"))
     references = _phrases_asked(descriptors, answered)
     seen = {*DIMENSIONS, *phrases["dimension"]} if has is None else {dimension_name(name) for name in has}
     _check_dimensions(references, phrases, seen, stated=has is not None)
@@ -122,7 +137,7 @@ def described_images(
     compared = placed.join(references, on=["prompt_id", "dimension"], how="semi")
     left_out["predictions in a dimension without references"] += placed.height - compared.height
     predictions = compared.select("image_id", "dimension", "phrase").sort("image_id", "dimension", "phrase")
-    return Described(scored, references, predictions, judge, left_out)
+    return Described(scored, references, predictions, unanswered, judge, left_out)
 
 
 def _phrases_said(rows: pl.DataFrame) -> pl.DataFrame:
@@ -316,6 +331,7 @@ def compare_images(found: Described, vectors: NDArray[np.floating], ids: Sequenc
     frame = (
         found.images.select("image_id", "model", "prompt_id")
         .join(groups, on="prompt_id", how="inner")
+        .join(found.unanswered, on=["image_id", "dimension"], how="anti")
         .sort("model", "prompt_id", "dimension", "image_id")
         .with_row_index("cell")
     )
@@ -399,22 +415,20 @@ def _image_sets(cells: Cells) -> Iterator[ImageSet]:
 
 
 def variety_of_prompts(cells: Cells, tau: float, aggregate: Aggregate = "dimension") -> pl.DataFrame:
-    """Give model, prompt_id, images, ddiv and sdiv of every prompt; NaN where there are fewer than two images."""
-    sizes: dict[tuple[str, str], int] = {}
-    counts: dict[tuple[str, str], list[NDArray[np.int64]]] = {}
+    """Give model, prompt_id, images, ddiv and sdiv of every prompt; NaN where there are fewer than two images.
+
+    A dimension counts with the images of which it is known.
+    """
+    found: dict[tuple[str, str], list[tuple[int, NDArray[np.int64]]]] = {}
     for images in _image_sets(cells):
-        key = images.model, images.prompt_id
-        sizes.setdefault(key, len(images.best))
-        counts.setdefault(key, []).append((images.best >= tau).sum(axis=0))
+        counted = len(images.best), (images.best >= tau).sum(axis=0)
+        found.setdefault((images.model, images.prompt_id), []).append(counted)
     answer = [
-        (
-            *key,
-            n,
-            mean_of([evenness(each) for each in counts[key]], images=n),
-            gain_of(counts[key], images=n, aggregate=aggregate),
-        )
-        for key, n in sizes.items()
-    ]
+        (*key, max(n for n, _ in each), mean_of([evenness(counts) for _, counts in several], images=FEWEST_IMAGES),
+         gain_of([counts for _, counts in several], images=[n for n, _ in several], aggregate=aggregate))
+        for key, each in found.items()
+        for several in [[one for one in each if one[0] >= FEWEST_IMAGES]]
+    ]  # fmt: skip
     schema = {"model": pl.String, "prompt_id": pl.String, "images": pl.Int64, "ddiv": pl.Float64, "sdiv": pl.Float64}
     return pl.DataFrame(answer, schema=schema, orient="row")
 

@@ -11,6 +11,7 @@ from culturekit.core.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES
 from culturekit.core.tables import read_table
 from culturekit.metrics.ahead.matching import DIMENSIONS, PUBLISHED_TAUS
 from culturekit.recipes.cultivate import roles as folders
+from culturekit.report.headline import Standing, sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import RunFolders
@@ -19,12 +20,10 @@ from culturekit.report.sections import (
     Grid,
     Section,
     SectionPage,
-    leaders,
     looked_up,
     matrix_picture,
     name_of,
     number,
-    ranked,
     score_grid,
     section_page,
     with_params,
@@ -273,7 +272,7 @@ def _cultivate_page(run: RunFolders) -> SectionPage:
         headline(run, ahead, corrected, truth), gaps(run), _by_group(run, ahead), followed(run),
         _by_dimension(run, countries), _categories(run), _matrix(run), descriptors(run), _accuracy(run), ablations(),
     ]  # fmt: skip
-    sentences = verdict(corrected, truth, tuple(run.models))
+    sentences = verdict(ahead, corrected, truth, tuple(run.models))
     return section_page(run, TITLE, map(name_of, countries), sentences, _not_corrected(run), sections, STATED)
 
 
@@ -284,18 +283,19 @@ def _corrected_scores(run: RunFolders) -> pl.DataFrame | None:
     return with_params(pl.concat(tables), "labels") if tables else None
 
 
-def verdict(corrected: pl.DataFrame | None, truth: pl.DataFrame | None, models: Sequence[str]) -> Iterator[str]:
-    """Say in sentences what the judge alone gets wrong; first is who is told apart from the others."""
-    naive, of_judged = leaders(corrected, "judged", models)
-    right, of_corrected = leaders(corrected, "corrected", models)
-    if not of_corrected or min(of_judged, of_corrected) < len(models):
-        left = f"People did not put right {len(models) - of_corrected} of {len(models)} models"
-        yield f"{left if of_corrected else 'Nobody put the judge right'}: what the judge says of them stands as it is."
-        return
-    true, of_true = leaders(truth, "truth", models)
-    yield f"{ranked('The judge alone ranks', naive)}; {ranked('put right by people, ALIGN ranks', right)}."
-    if of_true == len(models):
-        yield f"{ranked('In truth ALIGN ranks', true)}."
+def verdict(
+    ahead: pl.DataFrame, corrected: pl.DataFrame | None, truth: pl.DataFrame | None, models: Sequence[str]
+) -> Iterator[str]:  # fmt: skip
+    """Say in sentences who comes first, and what the judge alone gets wrong."""
+
+    def by(who: str, scores: pl.DataFrame | None, **where: str) -> Standing:
+        place = {"metric": "align", "country": None, "group": None, **where}
+        return standing(scores, models, who, ("comes first in ALIGN", "ahead of"), place)
+
+    people, judge = by("the corrected scores", corrected, labels="corrected"), by("the judge alone", ahead)
+    yield from sentences_on([people, judge, by("the truth", truth, labels="truth")])
+    if not people.order:
+        yield "Nobody has put the judge right: what it says of the models stands as it is."
 
 
 def _not_corrected(run: RunFolders) -> Iterator[str]:
@@ -309,4 +309,4 @@ def _not_corrected(run: RunFolders) -> Iterator[str]:
         yield "EXAG, and with it FAITH, is put right by people's rating of it, of which 1 to 5 stand for 0 to 1."
 
 
-CULTIVATE_PAGE = SectionReport("scene-report", 8, _cultivate_page, (folders.AHEAD_TRUTH,))
+CULTIVATE_PAGE = SectionReport("scene-report", 9, _cultivate_page, (folders.AHEAD_TRUTH,))

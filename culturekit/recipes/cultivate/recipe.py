@@ -35,6 +35,7 @@ from culturekit.builders.judging.judge_stages import QualityReads, quality_stage
 from culturekit.builders.judging.scene_judge import LIKERT as SCALES
 from culturekit.builders.judging.scene_judge import (
     MOST_STEREOTYPES,
+    DescribeOptions,
     ExtractReads,
     RateReads,
     SceneOptions,
@@ -45,7 +46,7 @@ from culturekit.builders.judging.scene_judge import (
 )
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.space.space_stages import table_stage
-from culturekit.config.checks import existing_table
+from culturekit.config.checks import existing_table, unique_names
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import (
     Annotations,
@@ -244,6 +245,42 @@ class People(StrictModel):
         return self
 
 
+class Painter(Model):
+    """A model that is evaluated, perhaps with fewer images of each prompt than the others."""
+
+    images: Annotated[
+        int | None,
+        Field(ge=1, le=255, description="Images of each prompt; 1 of paid models in the paper. [images.slots]"),
+    ] = None
+
+
+class Extraction(StrictModel):
+    """What the extractor is given: room for its reply, and, where `prompted`, the activity and country of an image."""
+
+    reply_tokens: Annotated[int, rules_of(DescribeOptions, "reply_tokens")] = DescribeOptions("").reply_tokens
+    prompted: bool = False
+
+
+class Wordings(StrictModel):
+    """Files of instructions that are given in place of the shipped ones, by what is asked."""
+
+    activities: File | None = None
+    propose: File | None = None
+    refine: File | None = None
+    stereotypes: File | None = None
+    extract: File | None = None
+    weigh: File | None = None
+    rate: File | None = None
+
+    def file(self, name: str) -> Path | None:
+        """Give the file for one of them, where there is one."""
+        given = getattr(self, name)
+        return None if given is None else Path(given)
+
+
+SHIPPED = Wordings()
+
+
 class Cultivate(AskingRecipe):
     """How well models know social activities of countries: AHEaD, from pages about them to the report."""
 
@@ -252,9 +289,12 @@ class Cultivate(AskingRecipe):
     ground: Annotated[
         Ground | None, Field(description="Pages, and who makes activities, descriptors and stereotypes of them.")
     ] = None
+    models: Annotated[tuple[Painter, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     images: ImagePlan = ImagePlan(slots=10)
     real: RealImages
     extractor: Annotated[JudgeSpec, Field(description="Who says what images show, in phrases by dimension.")]
+    extraction: Extraction = Extraction()
+    wordings: Wordings = Wordings()
     scorer: Annotated[JudgeSpec, Field(description="Who says how probable it is that stereotypes are shown.")]
     raters: Annotated[
         tuple[JudgeSpec, ...], Field(description="Who rates images from 1 to 5, beside the metrics, as SPECs.")
@@ -289,7 +329,13 @@ class Cultivate(AskingRecipe):
 
     def images_of(self, model: str) -> int:
         """Count the images of a model, or the real ones that are kept."""
-        return self.prompts * (self.real.keep if model == REAL_IMAGES else self.images.repeats * self.images.slots)
+        plan = ImagePlan(slots=self.real.keep) if model == REAL_IMAGES else self.plan_of(model)
+        return self.prompts * plan.repeats * plan.slots
+
+    def plan_of(self, model: str) -> ImagePlan:
+        """Say what a model makes of each prompt."""
+        fewer = next((each.images for each in self.models if each.name == model), None)
+        return self.images if fewer is None else replace(self.images, repeats=1, slots=fewer)
 
     @model_validator(mode="after")
     def one_ground(self) -> Self:
@@ -325,7 +371,7 @@ def wire(recipe: Cultivate, run: Run) -> None:
     """Add the stages of a run."""
     _wire_tables(recipe, run)
     for model in recipe.models:
-        model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.prompts)
+        model_images(run, model, recipe.plan_of(model.name), seed=recipe.seed, prompts=lambda _: recipe.prompts)
     _wire_real(recipe, run)
     everybody = (*run.models, REAL_IMAGES)
     for name in everybody:
@@ -339,18 +385,20 @@ def wire(recipe: Cultivate, run: Run) -> None:
 def _wire_tables(recipe: Cultivate, run: Run) -> None:
     """Make prompts, descriptors and stereotypes, or take them in."""
     if recipe.ground is not None:
-        wire_ground(run, recipe.ground, recipe.llm)
+        wire_ground(run, recipe.ground, recipe.llm, recipe.wordings)
     elif recipe.tables is not None:
         run.add(table_stage(Path(recipe.tables.prompts), PROMPTS), roles.PROMPTS)
         run.add(table_stage(Path(recipe.tables.descriptors), DESCRIPTORS), folders.DESCRIPTORS)
         run.add(table_stage(Path(recipe.tables.stereotypes), STEREOTYPES), folders.STEREOTYPES)
 
 
-def wire_ground(run: Run, ground: Ground, llm: Llm) -> None:
+def wire_ground(run: Run, ground: Ground, llm: Llm, words: Wordings = SHIPPED) -> None:
     """Add the stages from pages to prompts, descriptors and stereotypes; each can be planned before the others ran."""
     sources = run.add(read_stage(run, ground), folders.SOURCES)
     reading = extract_activities_stage(
-        SectionsRead(sources), ExtractOptions(ground.reader), bought(run, llm, folders.MENTIONS)
+        SectionsRead(sources),
+        ExtractOptions(ground.reader, words.file("activities")),
+        bought(run, llm, folders.MENTIONS),
     )
     mentions = run.add(reading, folders.MENTIONS, plan=asks())
     merging = MergeOptions(ground.countries, ground.per_category, ground.encoder)
@@ -359,15 +407,15 @@ def wire_ground(run: Run, ground: Ground, llm: Llm) -> None:
     given = PromptsRead(prompts, ground.countries, ground.per_category)
     proposals = []
     for number, proposer in enumerate(ground.proposers, start=1):
-        options = ProposeOptions(proposer, ground.at_most)
+        options = ProposeOptions(proposer, ground.at_most, words.file("propose"))
         stage = propose_stage(given, options, bought(run, llm, folders.PROPOSALS, variant=str(number)))
         proposals.append(run.add(stage, folders.PROPOSALS, variant=str(number), plan=asks()))
     chosen = ProposalReads(prompts, Numbered(tuple(proposals)), ground.countries, ground.per_category)
-    refining = refine_stage(
-        chosen, RefineOptions(ground.refiner, ground.at_most), bought(run, llm, folders.DESCRIPTORS)
-    )
+    choosing = RefineOptions(ground.refiner, ground.at_most, words.file("refine"))
+    refining = refine_stage(chosen, choosing, bought(run, llm, folders.DESCRIPTORS))
     run.add(refining, folders.DESCRIPTORS, plan=asks())
-    naming = stereotypes_stage(given, StereotypeOptions(ground.stereotypes), bought(run, llm, folders.STEREOTYPES))
+    naming_options = StereotypeOptions(ground.stereotypes, wording=words.file("stereotypes"))
+    naming = stereotypes_stage(given, naming_options, bought(run, llm, folders.STEREOTYPES))
     run.add(naming, folders.STEREOTYPES, plan=asks())
 
 
@@ -414,18 +462,19 @@ def _wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
         run.table(roles.PROMPTS),
         run.table(folders.STEREOTYPES),
     )
-    extract = extract_stage(
-        ExtractReads(images), SceneOptions(recipe.extractor), bought(run, recipe.llm, folders.EXTRACTED, model)
-    )
+    words, room = recipe.wordings, recipe.extraction
+    describing = DescribeOptions(recipe.extractor, None, words.file("extract"), room.reply_tokens)
+    reads = ExtractReads(images, prompts=prompts if room.prompted else None)
+    extract = extract_stage(reads, describing, bought(run, recipe.llm, folders.EXTRACTED, model))
     run.add(extract, folders.EXTRACTED, model, plan=asked(count, each=len(DIMENSIONS)))
     stereotyped = stereotype_scores_stage(
-        StereotypeReads(images, prompts, stereotypes), SceneOptions(recipe.scorer),
+        StereotypeReads(images, prompts, stereotypes), SceneOptions(recipe.scorer, None, words.file("weigh")),
         bought(run, recipe.llm, folders.STEREOTYPED, model),
     )  # fmt: skip
     run.add(stereotyped, folders.STEREOTYPED, model, plan=asked(count, each=MOST_STEREOTYPES))
     for number, rater in enumerate(recipe.raters if model != REAL_IMAGES else (), start=1):
         llm = bought(run, recipe.llm, folders.LIKERT, model, str(number))
-        stage = likert_stage(RateReads(images, prompts), SceneOptions(rater), llm)
+        stage = likert_stage(RateReads(images, prompts), SceneOptions(rater, None, words.file("rate")), llm)
         run.add(stage, folders.LIKERT, model, str(number), plan=asked(count, each=len(SCALES)))
     if recipe.truthful:
         run.add(scene_truth_stage(images, prompts, stereotypes), folders.TRUTH, model)

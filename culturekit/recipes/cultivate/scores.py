@@ -53,7 +53,8 @@ _MATCHING = (
     "(params.extractor), and the one that made the vectors. All three know some cultures better than others.",
     "tau belongs to the encoder of the phrases. The published 0.29, 0.39 and 0.52 (the default) are the quartiles "
     "found with all-MiniLM-L6-v2; for another encoder find it from real images (calibrate_tau, or --quantile).",
-    "A dimension in which nothing was said of an image counts 0. The metric `empty` says how often that was.",
+    "A dimension in which nothing was said of an image counts 0. The metric `empty` says how often that was. One "
+    "without an answer is missing: the image is scored by the others.",
     "References in `people`, which the published extractor does not have, are in neither aggregate: not in the mean "
     "over dimensions and not in the pooled share. They are counted in the manifest. Where another dimension stands on "
     "one side only nothing is scored; `setting` is a name of background.",
@@ -105,7 +106,7 @@ EMPTY = describe(
     inputs=(_DESCRIPTORS, _EXTRACTED),
     pitfalls=(
         "Such dimensions count 0 in ALIGN and 0 in HAL: the more of them, the less HAL means.",
-        "Images that were not described at all, or on which the extractor failed, are not scored and not counted here.",
+        "Images that were not described, and dimensions on which the extractor failed, are not counted here.",
         _LADDER,
     ),
 )
@@ -251,13 +252,13 @@ def _resolved(*, phrases: PhraseVectors, options: AheadOptions, like: Path | Non
 def _with_threshold(stage: Stage, given: Mapping[str, Any]) -> Stage:
     """Keep the default threshold in the manifest too."""
     tau = given["options"].threshold if given["like"] is None else None
-    # Pooled shares had another SDIV up to version 4; those of dimensions have not changed since.
+    # Pooled shares had another SDIV up to version 4.
     version = stage.version + (given["options"].aggregate == "pooled")
     return replace(stage, version=version, options={**stage.options, "tau": tau})
 
 
 @scores(
-    "ahead", ALIGN, DDIV, EMPTY, EXAG, FAITH, HAL, SDIV, version=4, settle=_resolved, amend=_with_threshold,
+    "ahead", ALIGN, DDIV, EMPTY, EXAG, FAITH, HAL, SDIV, version=5, settle=_resolved, amend=_with_threshold,
     example="--images images/images.parquet --prompts prompts/prompts.parquet --descriptors "
     "descriptors/descriptors.parquet --extracted judgments/judgments.parquet --phrases phrases --out scores",
 )  # fmt: skip
@@ -353,9 +354,9 @@ class AheadScores:
 def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
     """Score every model on every country, group of countries, and on all.
 
-    Each step of image, prompt, country, group takes an unweighted mean; see `rungs` for the intervals. An image
-    that was not described, or whose extraction failed, is left out and counted. `empty` is the share of
-    dimensions with references in which nothing was said: such a dimension counts 0 in ALIGN and in HAL.
+    Each step of image, prompt, country, group takes an unweighted mean; see `rungs` for the intervals. A dimension
+    of an image whose extraction failed is left out and counted; so is an image of which nothing is known. `empty` is
+    the share of dimensions in which nothing was said: such a dimension counts 0 in ALIGN and in HAL.
 
     Raises:
         UsageError: a table does not conform, an option breaks its rule, or a phrase has no vector.

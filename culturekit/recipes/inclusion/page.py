@@ -11,6 +11,7 @@ from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.schemas import PROMPTS, SCORES, YES_BY_SCORE
 from culturekit.core.tables import read_table
 from culturekit.recipes.inclusion import roles as folders
+from culturekit.report.headline import sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import RunFolders
@@ -21,9 +22,7 @@ from culturekit.report.sections import (
     Sources,
     Where,
     grid,
-    leaders,
     looked_up,
-    ranked,
     row_of,
     score_grid,
     section_page,
@@ -63,22 +62,23 @@ def _scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str 
 
 
 def _verdict(run: RunFolders) -> Iterator[str]:
-    """Say who comes first as recognised, as corrected by both sides and in truth, and which extractors disagree."""
-    table, models = _scores_of(run, folders.JUDGED, variant="regions", labels="labels", pool="pool"), tuple(run.models)
-    naive, counted = leaders(table, "judged", models, REGION)
-    if counted == len(models):
-        words = [ranked("Going by the regions it recognises, the encoder ranks", naive)]
-        for pool, who in ((HOME, "people who live there"), (ELSEWHERE, "people from elsewhere")):
-            first, of = leaders(table.filter(pl.col("pool").eq_missing(pl.lit(pool))), "corrected", models, REGION)
-            if of == len(models):
-                words.append(ranked(f"put right by {who}, it ranks", first))
-        yield "; ".join(words) + "."
-        true, of_true = leaders(_scores_of(run, folders.TRUTH, labels="labels"), "truth", models, REGION)
-        if of_true:
-            yield f"{ranked('In truth people who live there would rank', true)}."
-    elif run.has(folders.JUDGED, variant="regions"):
-        yield f"People did not put right {len(models) - counted} of {len(models)} models."
-    yield from _reversals(run)
+    """Say who comes first as recognised, as corrected by both sides and in truth, and where extractors disagree."""
+    table = _scores_of(run, folders.JUDGED, variant="regions", labels="labels", pool="pool")
+    true = _scores_of(run, folders.TRUTH, labels="labels")
+    alone = pl.concat([_scores_of(run, folders.REGIONS, model) for model in run.models])
+    sources: list[tuple[str, pl.DataFrame, dict[str, str]]] = [
+        ("people who live there", table, {"labels": "corrected", "pool": HOME}),
+        ("people from elsewhere", table, {"labels": "corrected", "pool": ELSEWHERE}), ("the encoder alone", alone, {}),
+        ("the truth", true, {"labels": "truth"}),
+    ]  # fmt: skip
+    words = ("looks most often as its region does", "more often than")
+    yield from sentences_on([
+        standing(scores, run.models, by, words, {"metric": REGION, **NOT_KNOWN, **where})
+        for by, scores, where in sources
+    ])  # fmt: skip
+    if reversals := list(_reversals(run)):
+        more = f", and {len(reversals) - 1} pairs more" if len(reversals) > 1 else ""
+        yield f"Extractors put models in opposite orders: {reversals[0]}{more}."
 
 
 def _reversals(run: RunFolders) -> Iterator[str]:
@@ -92,8 +92,7 @@ def _reversals(run: RunFolders) -> Iterator[str]:
                 sides = [_apart(rows[name, first], rows[name, second]) for name in (one, other)]
                 if sides[0] * sides[1] < 0:
                     above, below = (first, second) if sides[0] > 0 else (second, first)
-                    yield (f"The extractor decides on {PRDC[metric]}: by {one}, {above} is above {below}; "
-                           f"by {other}, {below} is above {above}.")  # fmt: skip
+                    yield f"in {PRDC[metric]}, {above} is above {below} by {one} and below it by {other}"
 
 
 def _apart(one: Mapping[str, float] | None, other: Mapping[str, float] | None) -> int:
@@ -289,4 +288,4 @@ def _compared(run: RunFolders) -> Iterator[Section]:
                   tuple(one for one in grids if one.rows))  # fmt: skip
 
 
-INCLUSION_PAGE = SectionReport("inclusion-report", 7, inclusion_page, (folders.TRUTH,))
+INCLUSION_PAGE = SectionReport("inclusion-report", 8, inclusion_page, (folders.TRUTH,))

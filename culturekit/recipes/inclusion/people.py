@@ -9,8 +9,10 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.core.atomic import write_atomically
+from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files, roles_among
+from culturekit.core.package_data import shipped
 from culturekit.core.schemas import (
     ANNOTATIONS,
     AUDIT_SAMPLE,
@@ -18,6 +20,7 @@ from culturekit.core.schemas import (
     OBJECT_ITEMS,
     PROMPTS,
     RATED_ITEMS,
+    SURVEY_CODES,
     TASK1,
     TASK2,
     TRIPLETS,
@@ -27,12 +30,14 @@ from culturekit.core.stage import Stage
 from culturekit.core.stage_command import StageCommand, Typed
 from culturekit.core.tables import read_table, table_outcome, write_table
 from culturekit.core.work import Outcome, Work
+from culturekit.core.yaml_source import read_yaml
 from culturekit.metrics.inclusion.region_rates import NO_REGION, TARGETS, region_code, with_region_codes
 from culturekit.metrics.inclusion.task2_files import COLUMNS, REAL, drop_unreliable
 from culturekit.metrics.inclusion.triplet_distances import ImageSet, image_set, triplets
 from culturekit.people.aggregate import careful
 from culturekit.people.items import read_rows
 from culturekit.people.stages import items_beside, write_form_tables
+from culturekit.people.tasks import ANYWHERE
 from culturekit.recipes.inclusion.scores import UNCHECKED, UNRELIABLE
 from culturekit.scores.inputs import ImageTables, VectorFolders
 
@@ -40,7 +45,6 @@ TASK1_SCHEME, TASK2_SCHEME = "inclusion_task1", "inclusion_task2"
 NEAR, FAR = 60, 25  # references of a cell with the nearest neighbours, and with the farthest
 PICTURES = ("reference", "first", "second")  # of a triplet
 CHOICES = {"similar_id": "similar", "appealing_id": "appealing", "confidence": "confidence"}
-CODES = ("af", "eu", "sea", "na")  # of regions that can be ticked, in the order of the form
 NOWHERE = "no region"  # the stratum of images whose prompt names no region
 
 # The two questions about an image that answers to the form of Task 2 become.
@@ -158,12 +162,13 @@ def tasks_stage(annotations: Path, made_from: Path) -> Stage:
     about = items_beside(annotations)
 
     def run(work: Work) -> Outcome:
-        kept, flagged = careful(read_table(annotations, ANNOTATIONS), ())
-        written = write_form_tables(work, kept, read_table(about, RATED_ITEMS), read_rows(made_from))
+        given = read_table(annotations, ANNOTATIONS)
+        kept, flagged = careful(given, ())
+        written = write_form_tables(work, kept, read_table(about, RATED_ITEMS), read_rows(made_from), asked=given)
         return Outcome(written.counts, {why: n for why, n in sorted({**flagged, **written.drops}.items()) if n})
 
     inputs = {"annotations": annotations, "items": about, "made-from": made_from}
-    return Stage("tasks", "inclusion-tasks", 1, run, inputs, packages=("polars",))
+    return Stage("tasks", "inclusion-tasks", 2, run, inputs, packages=("polars",))
 
 
 def write_task1(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
@@ -180,13 +185,13 @@ def write_task1(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl
     needed = ("combo", "object", "region", "reference_source", "source", *(f"{name}_id" for name in PICTURES))
     about = _by_id(rows, ("triplet_id", "item_id"), needed)
     left_out = dict.fromkeys((UNKNOWN_ITEM, ELSEWHERE), 0)
+    asked = bool(answers["criterion"].str.starts_with("shown/").any())  # then who ticked nothing saw it nowhere
     found = []
     for item, person, home, given in _by_person(answers):
         row = about.get(item)
-        if row is None or region_code(home) is None:
+        if row is None or not _has_home(home):
             left_out[UNKNOWN_ITEM if row is None else ELSEWHERE] += 1
             continue
-        asked = any(f"shown/{name}" in given for name in PICTURES)
         shown = [row[f"{name}_id"] for name in PICTURES if given.get(f"shown/{name}", {}).get("value") == 1]
         choices = {column: given.get(criterion, {}).get("choice") for column, criterion in CHOICES.items()}
         found.append({"triplet_id": item, **{name: row[name] for name in needed}, "annotator_id": person,
@@ -210,11 +215,12 @@ def write_task2(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl
     found = []
     for item, person, home, given in _by_person(answers):
         row = about.get(item)
-        if row is None or region_code(home) is None or "obj" not in given:
-            left_out[UNKNOWN_ITEM if row is None else ELSEWHERE if region_code(home) is None else INCOMPLETE] += 1
+        if row is None or not _has_home(home) or "obj" not in given:
+            left_out[UNKNOWN_ITEM if row is None else INCOMPLETE if _has_home(home) else ELSEWHERE] += 1
             continue
         region = str(row["region"] or "")
-        ticked = {column: [code for code in CODES if given.get(f"{column}/{code}", {}).get("value") == 1]
+        ticked = {column: [name.rpartition("/")[2] for name, answer in given.items()
+                           if name.startswith(f"{column}/") and answer["value"] == 1]
                   for column in TARGETS.values()}  # fmt: skip
         found.append({
             "img_path": row.get("img_path") or item, "object": row["object"],
@@ -236,6 +242,10 @@ def public_task2(table: pl.DataFrame) -> bytes:
 
     rows = ({**row, "region": row["region"] or "", "annotation_result": result(row)} for row in table.to_dicts())
     return csv_text((*COLUMNS, "source"), rows).encode()
+
+
+def _has_home(region: str) -> bool:
+    return region != ANYWHERE and region_code(region) is not None
 
 
 def _by_person(answers: pl.DataFrame) -> Iterator[tuple[str, str, str, dict[str, dict[str, Any]]]]:
@@ -285,3 +295,94 @@ def seen_marks(table: pl.DataFrame, *, least: float) -> tuple[pl.DataFrame, dict
     rows = marked.unpivot([SEES_OBJECT, SEES_REGION], index=index, variable_name="criterion", value_name="value")
     left_out = {UNRELIABLE: table.height - reliable.annotations.height, UNCHECKED: reliable.unchecked}
     return rows.drop_nulls("value").select(list(ANNOTATIONS.schema)).sort(ANNOTATIONS.key), left_out
+
+
+# The survey: what people wrote goes out as a sheet for coders, and comes back as a table of codes.
+
+SHEET_COLUMNS = ("response_id", "location", "topic", "question", "text", "coder")
+PRESENT = {"1": True, "x": True, "yes": True, "0": False, "no": False, "": False}  # how coders fill in a cell
+
+
+def coding_sheet_stage(
+    annotations: Annotated[Path, Field(description="Answers to a survey, as `annotate import` took them in.")],
+    codes: Annotated[
+        Path | None, Field(description="YAML: each code, and what it means. [the sixteen codes of the study]")
+    ] = None,
+) -> Stage:
+    """Write a sheet for those who code a survey.
+
+    Each coder fills in a copy: a name in the column `coder` of every response read, 1 under every code that it has.
+    """
+    listed = codes or shipped("recipes/inclusion/survey_codes.yaml")
+
+    def run(work: Work) -> Outcome:
+        meanings = load_codes(listed)
+        written = read_table(annotations, ANNOTATIONS).filter(pl.col("text").is_not_null())
+        rows = [
+            {"response_id": f"r{digest([row['annotator'], row['criterion']])[:10]}",
+             "location": row["annotator_region"], "topic": row["criterion"].partition("_")[0],
+             "question": row["criterion"], "text": row["text"]}
+            for row in written.sort("criterion", "annotator").iter_rows(named=True)
+        ]  # fmt: skip
+        blank = dict.fromkeys(("coder", *meanings), "")
+        sheet = csv_text((*SHEET_COLUMNS, *meanings), ({**blank, **row} for row in rows))
+        write_atomically(work.out / "coding_sheet.csv", sheet.encode())
+        told = csv_text(("code", "meaning"), ({"code": code, "meaning": text} for code, text in meanings.items()))
+        write_atomically(work.out / "codes.csv", told.encode())
+        return Outcome({"responses": len(rows), "codes": len(meanings)})
+
+    return Stage("coding", "coding-sheet", 1, run, {"annotations": annotations, "codes": listed}, packages=("polars",))
+
+
+def load_codes(path: Path) -> dict[str, str]:
+    """Read codes and their meanings."""
+    found = read_yaml(path).value
+    meanings = {code: text for code, text in found.items() if isinstance(text, str)} if isinstance(found, dict) else {}
+    if not meanings or meanings != found:
+        raise UsageError("not a list of codes", where=str(path), expected="YAML with a line `code: what it means` each")
+    return meanings
+
+
+CODING_SHEET = StageCommand(coding_sheet_stage, "--annotations rated/annotations.parquet --out coding")
+
+
+def coded_stage(
+    sheets: Annotated[Files, Field(description="A coding sheet that was filled in; repeatable.")],
+) -> Stage:
+    """Read coding sheets that were filled in.
+
+    The table that they make is what `score survey` takes.
+    """
+
+    def run(work: Work) -> Outcome:
+        rows = [row for path in sheets.places for row in _coded_rows(path)]
+        table = pl.DataFrame(rows, schema=SURVEY_CODES.schema)
+        twice = table.filter(pl.struct(SURVEY_CODES.key).is_duplicated())
+        if twice.height:
+            row = twice.sort(SURVEY_CODES.key).row(0, named=True)
+            raise UsageError("one coder has read a response twice", found=f"{row['coder']!r}, {row['response_id']}")
+        return table_outcome(work, SURVEY_CODES, table.sort(SURVEY_CODES.key))
+
+    return Stage("coded", "coded-survey", 1, run, roles_among({"sheets": sheets}), packages=("polars",))
+
+
+def _coded_rows(path: Path) -> Iterator[dict[str, Any]]:
+    frame = read_rows(path)
+    codes = [name for name in frame.columns if name not in SHEET_COLUMNS]
+    if not codes or not set(SHEET_COLUMNS) <= set(frame.columns):
+        raise UsageError("not a coding sheet", where=str(path), expected=", ".join((*SHEET_COLUMNS, "codes")),
+                         found=", ".join(frame.columns))  # fmt: skip
+    for line, row in enumerate(frame.iter_rows(named=True), start=2):
+        cells = {code: str(row[code] or "").strip().casefold() for code in codes}
+        strange = next((f"{cell!r} under {code}" for code, cell in cells.items() if cell not in PRESENT), None)
+        if strange or not (row["coder"] or "").strip():
+            raise UsageError(
+                "a response is not coded", where=f"{path}:{line}", found=strange or "nobody in the column coder",
+                expected="1 or 0 under each code, and who has read it",
+            )  # fmt: skip
+        about = {name: row[name] for name in ("response_id", "location", "topic")}
+        yield from ({**about, "coder": row["coder"].strip(), "code": code, "present": PRESENT[cell]}
+                    for code, cell in cells.items())  # fmt: skip
+
+
+CODED = StageCommand(coded_stage, "--sheets ana.csv --sheets bo.csv --sheets cy.csv --out coded")

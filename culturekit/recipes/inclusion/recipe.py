@@ -17,7 +17,7 @@ from culturekit.config.recipe_parts import BackendSpec, EncoderSpec, File, Model
 from culturekit.core import roles
 from culturekit.core.declared import rules_of
 from culturekit.core.defaults import SHORTLIST
-from culturekit.core.errors import IntegrityError
+from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import REAL_IMAGES, Role
@@ -27,7 +27,6 @@ from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
-from culturekit.metrics.inclusion.region_rates import region_code
 from culturekit.metrics.inclusion.task2_files import check_layout
 from culturekit.metrics.inclusion.triplet_distances import COMBOS, Kind, images_needed
 from culturekit.metrics.realism.clip_scores import PRESENCE_THRESHOLDS
@@ -218,10 +217,10 @@ class Inclusion(AnyRecipe):
         if unknown:
             raise ValueError(f"thresholds names {unknown[0]!r}, which is no model")
         if self.people is not None:
-            offered = load_scheme(TASK2_SCHEME).criterion("object_regions").fixed_values
-            strange = [region for region in self.listed.regions if region_code(region) not in offered]
-            if strange:
-                raise ValueError(f"people: the form {TASK2_SCHEME} does not ask about {strange[0]!r}")
+            try:
+                load_scheme(TASK2_SCHEME).of_regions(tuple(self.listed.regions))
+            except UsageError as error:
+                raise ValueError(f"people: {error}") from error
             if self.people.simulated is not None and not self.truthful:
                 raise ValueError(f"simulated people know only what {OBJECTS} drew; real pictures need people's answers")
             refuse_few(self.people, drawn=self.images.slots, real=self.photographs.each)

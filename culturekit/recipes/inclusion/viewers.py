@@ -41,6 +41,7 @@ CLICHES_AS_MARKS, LOOKS_AS_MARKS = 1.0, 0.3
 TASTE = 0.15  # how much clichés please people of elsewhere, and displease those at home
 MANY = 2  # so many clichés please, or displease, as much as clichés can
 EYE = 0.08  # how far two looks at a picture differ
+NONE = "none"  # what the form of Task 1 calls none of its pictures
 METRICS = {SEES_REGION: "region_recognised", SEES_OBJECT: "object_presence"}
 
 
@@ -97,18 +98,18 @@ def compares(
     others = [name for name in row["places"] if name != "reference"]
     if is_careless(person, how, seed=seed):
         chosen = [others[int(rng.integers(2))] for _ in range(2)]
-        return {"similar": codes[chosen[0]], "confidence": "high", "appealing": codes[chosen[1]]}
+        return {"shown": [NONE], "similar": codes[chosen[0]], "confidence": "high", "appealing": codes[chosen[1]]}
     at_home = bool(row["in_region"])
     alike = {name: likeness(shown["reference"], shown[name]) + rng.normal(0, EYE) for name in others}
     pleasing = {name: appeal(shown[name], at_home=at_home) + rng.normal(0, EYE) for name in others}
     apart = abs(alike[others[0]] - alike[others[1]])
     seen = [codes[name] for name in row["places"] if rng.random() < sees_object(shown[name], how)]
-    answers: dict[str, str | Sequence[str]] = {
+    return {
+        "shown": seen or [NONE],
         "similar": codes[max(others, key=lambda name: alike[name])],
         "confidence": "high" if apart > 2 * EYE else "medium" if apart > EYE else "low",
         "appealing": codes[max(others, key=lambda name: pleasing[name])],
     }
-    return {**answers, "shown": seen} if seen else answers
 
 
 def likeness(one: ObjectScene, other: ObjectScene) -> float:
@@ -139,7 +140,7 @@ def object_viewers_stage(project: Path, images: Sequence[Path], how: SimulatedPe
 
     inputs = Numbered(images).files("images")
     stage = filled_in_stage("simulated-viewers", project, inputs, answering, how, seed=seed)
-    return replace(stage, version=2, packages=("msgspec",))
+    return replace(stage, version=3, packages=("msgspec",))
 
 
 def _scenes_of(images: Sequence[Path]) -> dict[str, ObjectScene]:

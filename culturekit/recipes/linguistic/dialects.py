@@ -350,7 +350,7 @@ def dialects_stage(
 
     decided = {name: value for name, value in asdict(options).items() if name != "proposer"}
     trees = {side: partial(_corpus_record, path) for side, path in texts.items() if path.is_dir()}
-    stage = Stage("prompts", "build-dialects", 2, run, inputs, decided, packages=("msgspec", "polars"), trees=trees)
+    stage = Stage("prompts", "build-dialects", 3, run, inputs, decided, packages=("msgspec", "polars"), trees=trees)
     if client is None or options.proposer is None:
         return stage
 
@@ -394,9 +394,10 @@ def _pair_row(pair: ProposedPair | DialectPair, proposer: str) -> dict[str, Any]
 def _dialect_prompts(pairs: Sequence[dict[str, Any]], options: DialectOptions) -> list[dict[str, Any]]:
     """Write each sentence of each pair in both dialects; a sentence and its counterpart share thing and template."""
     return [
-        prompt_row(f"dialect-{number:03}-{slug(pair['other'])}-{position}-{slug(dialect)}", frame.format(word),
-                   "dialect", group=dialect, thing=f"{pair['other']} ({pair['standard']})",
-                   template=f"frame-{position}")
+        {**prompt_row(f"dialect-{number:03}-{slug(pair['other'])}-{position}-{slug(dialect)}", frame.format(word),
+                      "dialect", group=dialect, thing=f"{pair['other']} ({pair['standard']})",
+                      template=f"frame-{position}"),
+         "meaning": f"{word}: {article(pair['standard'])}" if word != pair["standard"] else article(word)}
         for number, pair in enumerate(pairs, start=1)
         for position, frame in enumerate(pair["frames"], start=1)
         for dialect, word in ((options.standard, pair["standard"]), (options.other, pair["other"]))

@@ -7,12 +7,16 @@ from typing import Any
 import polars as pl
 
 from culturekit.core import roles
+from culturekit.core.choices import MONK_SWATCHES
 from culturekit.core.schemas import DIALECT_PAIRS, PROMPTS, SCORES
 from culturekit.core.tables import read_table
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.linguistic.tone_histograms import MISSED
+from culturekit.people.tasks import ANYWHERE
 from culturekit.recipes.linguistic import roles as folders
 from culturekit.recipes.linguistic.world import CRITERIA
+from culturekit.report.gallery import Chosen, Gallery, Strip, values_of
+from culturekit.report.headline import sentences_on, standing
 from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.sections import (
@@ -21,10 +25,10 @@ from culturekit.report.sections import (
     SectionPage,
     Sources,
     Where,
+    drawn,
     grid,
     looked_up,
     number,
-    ranked,
     row_of,
     score_grid,
     section_page,
@@ -36,7 +40,7 @@ TITLE = "Which dialects, whom and whose places do these models know?"
 STATED = ("dialects", "tones-…", "neutral-…", "questions-…", "judged-modern", "ratings", "true-…")
 PARAMS = ("of", "pool", "detector", "labels", "tone", "first", "criterion", "marked")
 KINDS = {"rating": ("rating_mean", "rating_sd", "criterion"), "question": ("question_share", "question_sd", "first")}
-TRUTH, WHOLE = "truth", "all"
+TRUTH, WHOLE, PAIRS = "truth", "all", 3
 ONE_PERSON = (
     f"One person looked at each picture, and nobody knows how often they err: limits of corrected tones take it that "
     f"{MISSED:.0%} of answers name the next tone."
@@ -51,8 +55,11 @@ OF_THE_MAP = (
 
 def linguistic_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
-    found = [_dialect_section(run), *_tone_sections(run), _heat_section(run), _ranking_section(run),
-             _modern_section(run), _question_section(run), _rating_section(run), _asked_section(run)]  # fmt: skip
+    shown = Gallery(run)
+    found = [
+        _dialect_section(run, shown), *_tone_sections(run, shown), _heat_section(run), _ranking_section(run),
+        _modern_section(run, shown), _question_section(run), _rating_section(run, shown), _asked_section(run),
+    ]  # fmt: skip
     about = ("two dialects, neutral prompts and groups",)
     return section_page(run, TITLE, about, _verdict(run), (*_unseen(run), *_doubts(run)), found, STATED)
 
@@ -68,23 +75,17 @@ def _values_in(table: pl.DataFrame | None, column: str) -> list[str]:
     return [] if table is None else table[column].drop_nulls().unique().sort().to_list()
 
 
-def _first_by(table: pl.DataFrame | None, models: Sequence[str], **where: str | None) -> list[str]:
-    """Name the models with the lowest score, those whose intervals reach it among them; none if one has no score."""
-    rows = [row for model in models if (row := row_of(table, model=model, **where)) is not None]
-    low, high = ([row["value"] if row[end] is None else row[end] for row in rows] for end in ("ci_low", "ci_high"))
-    best = min(zip((row["value"] for row in rows), high, strict=True), default=(0.0, 0.0))[1]
-    return [row["model"] for row, end in zip(rows, low, strict=True) if end <= best and len(rows) == len(models)]
-
-
 def _verdict(run: RunFolders) -> Iterator[str]:
-    """Say which models a score alone, people, and the truth rank first."""
-    for what, where, scores in _dialect_sources(run):
-        if first := _first_by(scores, run.models, metric="dialect_gap", **where):
-            yield f"{ranked(f'The gap between dialects, {what}, ranks', first)}."
-    for who, where, scores in _tone_sources(run):
-        first = _first_by(scores, run.models, metric="tone_std", group=None, **where)
-        if first and not who.startswith("people"):
-            yield f"{ranked(f'Evenness of skin tones, {who}, ranks', first)}."
+    """Say which models come first as people see them, by each rule alone, and in truth."""
+    gap = (("has the smallest gap between dialects", "smaller than"), {"metric": "dialect_gap"})
+    even = (("spreads skin tones most evenly", "more evenly than"), {"metric": "tone_std", "group": None})
+    tones = [source for source in _tone_sources(run) if not source[0].startswith("people alone")]
+    for sources, (words, place) in ((_dialect_sources(run), gap), (tones, even)):
+        people_first = sorted(sources, key=lambda source: "people" not in source[0])
+        yield from sentences_on([
+            standing(scores, run.models, who, words, {**place, **where}, lowest=True)
+            for who, where, scores in people_first
+        ])  # fmt: skip
 
 
 def _dialect_sources(run: RunFolders) -> Sources:
@@ -93,10 +94,15 @@ def _dialect_sources(run: RunFolders) -> Sources:
     if table is None:
         return []
     scorers = _values_in(table.filter(pl.col("pool").is_null()), "of")
-    found: Sources = [(f"by {name}", {"of": name, "pool": None}, table) for name in scorers]
-    found += [(f"correct by people ({pool})", {"of": "correct", "pool": pool}, table)
+    found: Sources = [(name, {"of": name, "pool": None}, table) for name in scorers]
+    found += [(f"people{_from(pool)}", {"of": "correct", "pool": pool}, table)
               for pool in _values_in(table, "pool")]  # fmt: skip
-    return found + ([] if true is None else [("correct in truth", {"of": "correct", "pool": TRUTH}, true)])
+    return found + ([] if true is None else [("the truth", {"of": "correct", "pool": TRUTH}, true)])
+
+
+def _from(pool: str) -> str:
+    """Say where people live who answered, where that was asked."""
+    return "" if pool == ANYWHERE else f" from {pool}"
 
 
 def _tone_sources(run: RunFolders) -> Sources:
@@ -106,12 +112,12 @@ def _tone_sources(run: RunFolders) -> Sources:
         if (table := _scores_of(run, folders.TONES, variant=detector)) is None:
             continue
         pools = _values_in(table, "pool")
-        found.append((f"by {detector}", {"detector": detector, "labels": None, "pool": None}, table))
-        found += [(f"{detector} put right by people ({pool})", {"labels": "corrected", "pool": pool}, table)
+        found.append((detector, {"detector": detector, "labels": None, "pool": None}, table))
+        found += [(f"{detector} corrected by people{_from(pool)}", {"labels": "corrected", "pool": pool}, table)
                   for pool in pools]  # fmt: skip
-        alone = [(f"people alone ({pool})", {"detector": "people", "pool": pool}, table) for pool in pools]
+        alone = [(f"people alone{_from(pool)}", {"detector": "people", "pool": pool}, table) for pool in pools]
     true = _scores_of(run, folders.TRUE_TONES)
-    return found + alone + ([] if true is None else [("in truth", {"detector": "people", "pool": TRUTH}, true)])
+    return found + alone + ([] if true is None else [("the truth", {"detector": "people", "pool": TRUTH}, true)])
 
 
 def _unseen(run: RunFolders) -> Iterator[str]:
@@ -138,7 +144,7 @@ def _doubts(run: RunFolders) -> Iterator[str]:
     yield from taken
 
 
-def _dialect_section(run: RunFolders) -> Section | None:
+def _dialect_section(run: RunFolders, shown: Gallery) -> Section | None:
     """Put the scores of both dialects and their gaps side by side: by a scorer, by people, in truth."""
     sources = _dialect_sources(run)
     if not sources:
@@ -147,36 +153,61 @@ def _dialect_section(run: RunFolders) -> Section | None:
     columns: list[tuple[str, Where]] = [(name, {"metric": "dialect_score", "group": name}) for name in both]
     columns.append((" − ".join(both), {"metric": "dialect_gap"}))
     grids = tuple(
-        score_grid(what, "model", columns, [(model, {"model": model, **where}, scores) for model in run.models])
+        drawn(score_grid(what, "model", columns, [(model, {"model": model, **where}, scores) for model in run.models]),
+              "dots", "score of either dialect, and their gap")
         for what, where, scores in sources
-    )
+    )  # fmt: skip
     lead = ("A gap is paired by prompt, with an interval over prompts. A scorer that reads words as they stand is "
             "content with a picture of them; people say whether it shows what is meant.")  # fmt: skip
-    return Section("dialects", "How far apart are the dialects?", lead, grids)
+    pairs = shown.strip("Pairs of pictures that the first score puts furthest apart", _pairs(run, sources[0][1], both))
+    return Section("dialects", "How far apart are the dialects?", lead, grids, strips=pairs)
 
 
-def _tone_sections(run: RunFolders) -> Iterator[Section]:
+def _pairs(run: RunFolders, where: Where, both: Sequence[str]) -> Iterator[tuple[str, Chosen]]:
+    """Choose the pairs of each model with the widest gap, and of each dialect its first picture."""
+    values = values_of(run, folders.DIALECTS, {"metric": "dialect_score", **where})
+    of_prompt = values.group_by("model", "prompt_id", "group").agg(pl.col("value").sort().mean(), pl.col("item").min())
+    one, other = (of_prompt.filter(group=name) for name in both)
+    gaps = one.join(other, on=["model", "prompt_id"]).with_columns(gap=(pl.col("value") - pl.col("value_right")).abs())
+    for model in run.models:
+        for row in gaps.filter(model=model).sort("gap", "prompt_id", descending=[True, False]).head(PAIRS).to_dicts():
+            sides = zip(both, (row["item"], row["item_right"]), (row["value"], row["value_right"]), strict=True)
+            yield f"{model}: {row['prompt_id']}", [(item, [f"{name} {value:.2f}"]) for name, item, value in sides]
+
+
+def _tone_sections(run: RunFolders, shown: Gallery) -> Iterator[Section]:
     """Show how unevenly tones are spread, over all persons and by dialect, and the shares of the ten tones."""
     sources, seen = _tone_sources(run), " ".join(_unseen(run))
     if not sources:
         return
     groups = [None, *reversed(_values_in(sources[0][2], "group"))]
     spreads = [
-        score_grid(f"{name} of {model}", "by",
-                   [(group or WHOLE, {"metric": f"tone_{name.lower()}", "model": model, "group": group})
-                    for group in groups], sources)
+        drawn(score_grid(f"{name} of {model}", "by",
+                         [(group or WHOLE, {"metric": f"tone_{name.lower()}", "model": model, "group": group})
+                          for group in groups], sources), "dots", f"{name}; 0 is even")
         for name in ("STD", "MAD") for model in run.models
     ]  # fmt: skip
     lead = f"0 is even over ten tones; one tone alone has STD 0.3 and MAD 0.18. {seen}"
     yield Section("tones", "How evenly are skin tones spread?", lead, tuple(spreads))
     shares = [
-        score_grid(f"Persons of {model}", "by",
-                   [(str(tone), {"metric": "tone_share", "model": model, "group": None, "tone": str(tone)})
-                    for tone in range(1, 11)], sources, shaded=True)
+        drawn(score_grid(f"Persons of {model}", "by",
+                         [(str(tone), {"metric": "tone_share", "model": model, "group": None, "tone": str(tone)})
+                          for tone in range(1, 11)], sources), "bars", "Monk's ten tones", swatches=MONK_SWATCHES)
         for model in run.models
     ]  # fmt: skip
     lead = f"Of pictures with skin, lightest tone first. {seen}"
-    yield Section("histogram", "Shares of skin tones", lead, tuple(shares))
+    yield Section("histogram", "Shares of skin tones", lead, tuple(shares), strips=tuple(_tones_apart(run, shown)))
+
+
+def _tones_apart(run: RunFolders, shown: Gallery) -> Iterator[Strip]:
+    """Show the pictures on which each rule and people differ most about the tone."""
+    for detector in run.variants(folders.TONES):
+        seen, people = (
+            values_of(run, folders.TONES, {"metric": "mean_tone", "group": None, "detector": who}, variant=detector)
+            for who in (detector, "people")
+        )
+        far = shown.apart((detector, seen), ("people", people), run.models)
+        yield from shown.strip(f"Tones on which {detector} and people differ most", far)
 
 
 def _heat_section(run: RunFolders) -> Section | None:
@@ -188,7 +219,8 @@ def _heat_section(run: RunFolders) -> Section | None:
         if found:
             groups = _values_in(found[0][2].filter(metric="neutral_similarity"), "group")
             similar = [(group, {"metric": "neutral_similarity", "group": group}) for group in groups]
-            grids.append(score_grid(f"Similarity of neutral pictures, {what}", "model", similar, found, shaded=True))
+            alike = score_grid(f"Similarity of neutral pictures, {what}", "model", similar, found)
+            grids.append(drawn(alike, "heat"))
             spreads: list[tuple[str, Where]] = [(name, {"metric": f"neutral_{key}"}) for name, key in spread.items()]
             grids.append(score_grid(f"Spread over groups, {what}", "model", spreads, found))
     return Section("neutral", "What is neutral to a model?", OF_THE_MAP, tuple(grids)) if grids else None
@@ -207,7 +239,7 @@ def _ranking_section(run: RunFolders) -> Section | None:
     return Section("ranking", "Which nouns are most neutral?", "By the encoder.", (ranked_nouns,)) if found else None
 
 
-def _modern_section(run: RunFolders) -> Section | None:
+def _modern_section(run: RunFolders, shown: Gallery) -> Section | None:
     """Put the share of modern places side by side: by the encoder, put right by people, and in truth."""
     judged, true = _scores_of(run, folders.JUDGED), _scores_of(run, folders.TRUE_RATINGS)
     if judged is None:
@@ -230,7 +262,12 @@ def _modern_section(run: RunFolders) -> Section | None:
         heads = ("group", *(head for head, _ in columns), *([] if true is None else ["in truth"]))
         grids.append(grid(f"Places of {model}", heads, rows))
     lead = "The share of the first caption of each pair; people rate from 1 to 5 how much a place looks like today."
-    return Section("modern", "How modern do places look, as judged, as corrected, as true?", lead, tuple(grids))
+    dated = values_of(run, folders.RATINGS, {"metric": "rating_mean", "criterion": "current_date"})
+    asked = values_of(run, folders.QUESTIONS, {"metric": "question_share", "group": None}, models=run.models)
+    far = shown.apart(("encoder", asked), ("people", dated.with_columns((pl.col("value") - 1) / 4)), run.models)
+    strips = shown.strip("Places on which the encoder and people differ most, from 0, of old, to 1, of today", far)
+    title = "How modern do places look, as judged, as corrected, as true?"
+    return Section("modern", title, lead, tuple(grids), strips=strips)
 
 
 def _question_section(run: RunFolders) -> Section | None:
@@ -256,7 +293,7 @@ def _with_deviation(table: pl.DataFrame, group: str | None, about: str, what: st
     return Cell(f"{found['value']:.3f}" + (f" ± {spread['value']:.3f}" if spread is not None else ""))
 
 
-def _rating_section(run: RunFolders) -> Section | None:
+def _rating_section(run: RunFolders, shown: Gallery) -> Section | None:
     """Show people's ratings by group and criterion, and what images deserve where that is known."""
     table, true = _scores_of(run, folders.RATINGS), _scores_of(run, folders.TRUE_RATINGS)
     if table is None:
@@ -273,7 +310,10 @@ def _rating_section(run: RunFolders) -> Section | None:
         ))
         for model in run.models for what, scores, pool in sources
     )  # fmt: skip
-    return Section("ratings", "How places are rated", "From 1 to 5, mean ± standard deviation over images.", grids)
+    rated = values_of(run, folders.RATINGS, {"metric": "rating_mean"})
+    strips = shown.strip("Places rated highest and lowest, over all questions", shown.ends(rated, run.models))
+    lead = "From 1 to 5, mean ± standard deviation over images."
+    return Section("ratings", "How places are rated", lead, grids, strips=strips)
 
 
 def _asked_section(run: RunFolders) -> Section | None:
@@ -297,6 +337,6 @@ def _asked_section(run: RunFolders) -> Section | None:
 
 
 LINGUISTIC_PAGE = SectionReport(
-    "linguistic-report", 6, linguistic_page,
+    "linguistic-report", 7, linguistic_page,
     (folders.TRUE_DIALECTS, folders.TRUE_TONES, folders.TRUE_RATINGS, folders.NEUTRAL_TRUTH),
 )  # fmt: skip

@@ -505,6 +505,11 @@ class ScoredRun:
         """Name the page of the run."""
         return f"runs/{self.number}-{plain(self.name)}.html"
 
+    @property
+    def thumbnails(self) -> str:
+        """Where its thumbnails lie below the site."""
+        return f"thumbnails/{self.number}"
+
     def page_of(self, model: str) -> str:
         """Name the page of a model."""
         return f"models/{self.number}-{plain(model)}.html"
@@ -562,7 +567,7 @@ def write_scored_runs(out: Path, runs: Sequence[ScoredRun], at: Callable[[], Non
     pages = {"index.html": environment().get_template("site_runs.html").render(runs=runs, policy=POLICY, style=STYLE)}
     for one in runs:
         links = {model: f"../{one.page_of(model)}" for model in one.run.models}
-        pages[one.report] = render_sections(one.page, links)
+        pages[one.report] = render_sections(one.page, links, thumbnails=f"../{one.thumbnails}")
         for model in one.run.models:
             pages[one.page_of(model)] = (
                 environment()

@@ -9,10 +9,10 @@ import pytest
 from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
 from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.builders.completing.completion_names import CompletionLimits
-from culturekit.config.load import load_recipe
 from culturekit.core.stage import Stage, input_records, key_of
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
+from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_recipe
 from tests.builders.completion_world import dish, world
 from tests.conftest import SMALL, recipe_here, stages_of

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
-from culturekit.config.load import load_recipe
 from culturekit.core.stage import Stage, input_records, key_of
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
+from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_recipe
 from tests.conftest import SMALL, recipe_here
 from tests.faults.asking_kills import dishes

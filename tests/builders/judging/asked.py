@@ -11,7 +11,14 @@ from culturekit.builders.judging.image_judge import (
     weighed_images,
 )
 from culturekit.builders.judging.question_graph import AnswerReads, answered_images
-from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, StereotypeReads, scenes_of
+from culturekit.builders.judging.scene_judge import (
+    DescribeOptions,
+    ExtractReads,
+    RateReads,
+    SceneOptions,
+    StereotypeReads,
+    scenes_of,
+)
 from culturekit.builders.shown_images import ShownImages, judged, prompted_images
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Client, FreeClient
@@ -33,5 +40,8 @@ def weigh_images(work: Work, given: WeighReads, client: Asked, options: WeighOpt
     return judged(work, prompted_images(given.images, options.per_prompt), asked, client)
 
 
-def judge_scenes(work: Work, given: ExtractReads | RateReads | StereotypeReads, client: Asked) -> Outcome:
-    return judged(work, prompted_images(given.images, None), scenes_of(given, client.model), client)
+def judge_scenes(
+    work: Work, given: ExtractReads | RateReads | StereotypeReads, client: Asked, options: SceneOptions | None = None
+) -> Outcome:
+    options = DescribeOptions(client.model) if options is None else options
+    return judged(work, prompted_images(given.images, None), scenes_of(given, client.model, options), client)

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image as Pictures
 
 from culturekit.builders.asked_rows import wording
-from culturekit.builders.judging.image_judge import ImageQuestion
+from culturekit.builders.judging.image_judge import ImageQuestion, image_request, load_questions
 from culturekit.builders.judging.judge_stages import JudgeOptions
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import NothingScored, UsageError
@@ -182,3 +182,15 @@ def test_an_image_that_was_never_made_is_dropped_with_its_status(work: Work, tmp
 def test_questions_that_make_no_sense_are_refused_before_anything_is_asked(questions: list[ImageQuestion]) -> None:
     with pytest.raises(UsageError):
         JudgeOptions(questions, "scripted")
+
+
+def test_a_form_of_people_is_asked_of_a_judge_step_by_step() -> None:
+    asked = load_questions(["c3_images"])
+    assert [(one.task, one.answers, one.described) for one in asked] == [("c3_images", tuple("12345"), True)] * 6
+    assert "4 Nearly all stand where they should" in asked[1].question
+    shown = Image(png(), "image/png", digest_bytes(png()), 4, 3)
+    request = image_request(asked[0], "i0", shown, instructions="", prompt="a garden")
+    assert isinstance(request.data, Mapping)
+    assert request.data["prompt"] == "a garden"
+    with pytest.raises(UsageError, match="cannot fill in the form c3_captions"):
+        load_questions(["c3_captions"])

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import polars as pl
 import pytest
 
-from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, StereotypeReads
+from culturekit.builders.judging.scene_judge import DescribeOptions, ExtractReads, RateReads, StereotypeReads
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import JUDGMENTS, PROMPTS, STEREOTYPES
 from culturekit.core.tables import read_table, write_table
@@ -67,6 +68,61 @@ def test_a_page_of_prose_is_a_row_without_phrases_and_with_its_reason(work: Work
     assert wrong.select("item", "dimension", "choice").rows() == [("", "spatial", "wrong-value")]
     assert prose in wrong["raw"][0]
     assert outcome.notes["outcomes"] == {"invalid": 1, "ok": 4}
+
+
+RICH = ["samovar", "tea glasses", "sugar bowl", "copper tray", "low table", "fruit", "sweets", "carpet"]
+LIST = ", ".join(RICH)
+
+
+@pytest.mark.parametrize(
+    ("said", "stop", "phrases"),
+    [
+        (f'{{"descriptors": "{LIST}', "length", RICH[:-1]),  # the last one may be half of a phrase
+        (f'{{"descriptors": "{LIST}"', "length", RICH),
+        (f'{{"descriptors": "{LIST}, and ev\\', "length", RICH),
+        (f'```json\n{{"descriptors": "{LIST}"}}\n```', "end", RICH),
+        (f'```json\n{{"descriptors": "{LIST}', "length", RICH[:-1]),
+        (f'Of course! Here is what I see:\n{{"descriptors": "{LIST}"}}\nAnything else?', "end", RICH),
+        ('{"descriptors": ["samovar", "tea glasses", "sug', "length", RICH[:2]),
+        ('{"descriptors": [{"token": "samovar", "style": "modern"}, {"token": "tea gl', "length", RICH[:1]),
+        (f"Here are the objects:\n{LIST}", "end", RICH),
+        (LIST, "length", RICH[:-1]),
+        (f'{{"descriptors": "1. samovar\\n2. tea glasses\\n3. {"a very " * 9}long cloth"}}', "end", RICH[:2]),
+        ('{"descriptors": "samov', "length", None),
+        ("I'm sorry, I can't describe that, as it may be private", "end", None),
+        ("A man, who sits on the floor of a large room with his whole family, and tea", "end", None),
+    ],
+)  # fmt: skip
+def test_whatever_is_complete_of_a_reply_is_read(
+    work: Work, tmp_path: Path, said: str, stop: Literal["end", "length"], phrases: list[str] | None
+) -> None:
+    """A list of 8 phrases takes 44 to 68 tokens: with room for 64 the richest pictures had no answer."""
+
+    def replies(request: Request) -> Mapping[str, object] | Reply:
+        return Reply(said, stop=stop) if request.data["dimension"] == "objects" else {"descriptors": "none"}
+
+    outcome = judge_scenes(work, ExtractReads(table(tmp_path / "images", {"a": png()})), Scripted(replies))
+    found = rows(work).filter(dimension="objects")
+    if phrases is None:
+        assert found.select("item").rows() == [("",)]
+        assert found["outcome"][0] in {"truncated", "invalid"}
+        return
+    assert sorted(found["item"]) == sorted(phrases)
+    assert set(found["outcome"]) <= {"ok", "repaired"}
+    notes = outcome.notes
+    assert ("read_in_part" in notes or "fenced" in notes) is (said != f'{{"descriptors": "{LIST}"}}')
+
+
+def test_activity_and_country_go_along_where_the_prompts_are_given(work: Work, tmp_path: Path) -> None:
+    client = described("objects", "samovar")
+    words = tmp_path / "words.txt"
+    words.write_text("Name what you see.", encoding="utf-8")
+    reads = ExtractReads(table(tmp_path / "images", {"a": png()}), prompts=prompts(tmp_path))
+    judge_scenes(work, reads, client, DescribeOptions("scripted-1", wording=words, reply_tokens=64))
+    assert {(request.data["activity"], request.data["country"]) for request in client.seen} == {
+        (PROMPT["text"], "Iran")
+    }
+    assert {(request.instructions, request.max_tokens) for request in client.seen} == {("Name what you see.", 64)}
 
 
 def test_each_scale_is_a_row_with_its_number(work: Work, tmp_path: Path) -> None:

@@ -5,13 +5,13 @@ import pytest
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.builders.prompting.prompts_stage import prompts_stage
 from culturekit.config.kinds import wired
-from culturekit.config.load import load_recipe
 from culturekit.core.errors import ConfigError
 from culturekit.core.schemas import CSPACE, PROMPTS
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.exchange.extract_stage import described
+from culturekit.recipes.cube.keys import load_recipe
 from tests.builders.prompting.test_translations import GERMAN, saved
 from tests.builders.spaces import artifact, cspace
 

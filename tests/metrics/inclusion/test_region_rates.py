@@ -83,8 +83,20 @@ def test_regions_are_known_however_they_are_written(tmp_path: Path) -> None:
     for region, place in (("Southeast Asia", "sea"), ("southeast_asia", "SouthEastAsia")):
         table = read_task2(write_csv(tmp_path / "t.csv", [line("a.jpg", region, 0, place, answer)]))
         assert in_region_rates(table, by=()).rows() == [("in", "background", 0.0, 1), ("in", "object", 1.0, 1)]
-    with pytest.raises(UsageError, match="must be Africa, Europe or Southeast Asia"):
-        in_region_rates(TABLE.with_columns(region=pl.lit("Mars")))
+    with pytest.raises(UsageError, match="must be the name of a region"):
+        in_region_rates(TABLE.with_columns(region=pl.lit(" - ")))
+
+
+def test_regions_and_countries_of_any_study_are_counted(tmp_path: Path) -> None:
+    ticks = "{'match': 'ym', 'obj': ['americas', 'cotedivoire'], 'geo': ['na']}"
+    rows = [line(f"{n}.jpg", region, n, place, ticks) for n, (region, place) in enumerate(
+        [("Americas", "the Americas"), ("Americas", "AMERICAS"), ("Côte d’Ivoire", "Europe")]
+    )]  # fmt: skip
+    table = read_task2(write_csv(tmp_path / "t.csv", rows))
+    rates = in_region_rates(table, by=("region",)).filter(target="object")
+    assert {(row["region"], row["side"]): row["rate"] for row in rates.to_dicts()} == {
+        ("Americas", "in"): 1.0, ("Americas", "out"): 1.0, ("Côte d’Ivoire", "out"): 1.0,
+    }  # fmt: skip
 
 
 def test_no_image_with_a_region_gives_no_rows() -> None:
@@ -134,11 +146,10 @@ def test_who_saw_no_photograph_is_kept_and_counted() -> None:
 
 
 def test_triplets_tell_photographs_by_the_source_of_each_place() -> None:
-    # Of combo A the reference is a photograph, of combo B the two images compared are.
+    # Of combo A the reference is a photograph, which checks nobody; of combo E the two images compared are
     seen = [judgement(f"t{n}", "ann", "Africa", "1", "1") for n in range(9)]
-    rows = [*seen, seen[0] | {"triplet_id": "u", "shown": ["t0-1"]}]
-    assert drop_unreliable(task1(*rows)).cells.select("accuracy", "photographs").row(0) == (0.9, 10)
-    compared = task1(seen[0] | {"combo": "B", "reference_source": "ldm", "source": "real"})
+    assert drop_unreliable(task1(*seen)).unchecked == 9
+    compared = task1(seen[0] | {"combo": "E", "reference_source": "ldm", "source": "real"})
     assert drop_unreliable(compared).cells.select("accuracy", "photographs").row(0) == (0.5, 2)
     assert drop_unreliable(compared).annotations.height == 0
     silent = task1(seen[0] | {"shown": None})

@@ -12,12 +12,7 @@ from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.people.export import ExportOptions
 from culturekit.people.stages import ANSWERS_FILE, ExportFiles, export_stage, import_stage
 from culturekit.people.tasks import Quotas
-from culturekit.recipes.c3.pairs import (
-    captioned_images_stage,
-    pair_items_stage,
-    ranked_values_stage,
-    worth_stage,
-)
+from culturekit.recipes.c3.pairs import captioned_images_stage, pair_items_stage, worth_stage
 from culturekit.recipes.c3.world import (
     alt_texts_stage,
     collection_prompts_stage,
@@ -55,7 +50,6 @@ def pair_world(root: Path) -> Path:
     said = built(simulated_ratings_stage(project, truth, PEOPLE, seed=3), root / "answers") / ANSWERS_FILE
     answers = built(import_stage(project, [said], pool=None), root / "rated") / "annotations.parquet"
     built(worth_stage(selected, answers, truth), root / "worth")
-    built(ranked_values_stage(selected), root / "ranked")
     prompts = stored(root / "prompts", PROMPTS, [
         {"prompt_id": f"c-{number}", "text": text, "country": "CN", "concept": "stereotyping", "benchmark": "c3",
          "kind": "caption", "language": "en", "template_id": "caption"} for number, text in enumerate(CAPTIONS)

@@ -15,7 +15,7 @@ def worth(**values: float) -> pl.DataFrame:
     """Scores of strategies, each .1 wide, in both labels."""
     rows = [
         {"metric": "rating_mean", "model": model, "value": value, "ci_low": value - 0.05, "ci_high": value + 0.05,
-         "params": f'{{"criterion":"relevance","labels":"{labels}"}}'}
+         "n": 9, "params": f'{{"criterion":"relevance","labels":"{labels}"}}'}
         for model, value in values.items()
         for labels in ("people", "truth")
     ]  # fmt: skip
@@ -25,9 +25,12 @@ def worth(**values: float) -> pl.DataFrame:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"c3": 3.5, "clip": 3.0, "random": 2.0}, "the pairs kept by C³ fit best."),
-        ({"c3": 3.5, "clip": 3.45, "random": 2.0}, "by C³ and CLIP (A_IT) fit best: their intervals overlap."),
-        ({"c3": 3.0, "clip": 3.0}, "fit best: their intervals overlap."),
+        ({"c3": 3.5, "clip": 3.0, "random": 2.0}, "surely better than all others"),
+        (
+            {"c3": 3.5, "clip": 3.45, "random": 2.0},
+            "surely better than random; whether better than CLIP (A_IT) is open",
+        ),
+        ({"c3": 3.0, "clip": 3.0}, "but not surely better than the other"),
     ],
 )
 def test_strategies_are_best_where_no_interval_reaches_theirs(
@@ -38,6 +41,7 @@ def test_strategies_are_best_where_no_interval_reaches_theirs(
         pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("criterion", "labels")
     )
     monkeypatch.setattr(page, "_scores_of", lambda run, role, *names: told if role == folders.WORTH else None)
-    lines = list(page.verdict(RunFolders(Path(), ("a",), ())))
-    assert [line.endswith(said) for line in lines[-2:]] == [True, True]
-    assert lines[-1].startswith("In truth")
+    *_, best, true = page.verdict(RunFolders(Path(), ("a",), ()))
+    assert best.startswith("By people's ratings, C³ keeps the pairs that fit best (3.")
+    assert best.endswith(f", {said}.")
+    assert true == "The truth puts C³ first too."

@@ -61,6 +61,14 @@ def test_without_pairs_models_alone_are_evaluated(tmp_path: Path) -> None:
     assert names.isdisjoint({"selected", "worth", "aligned-pairs"})
 
 
+def test_a_plan_says_how_long_the_pairs_of_the_paper_take_to_filter(tmp_path: Path) -> None:
+    stated = ("pairs.simulated.each=30000", "pairs.keep=300000", "pairs.listed=kept")
+    planned = {one.name: one for one in plan_recipe(c3(*stated), tmp_path)}
+    seconds = [planned[name].seconds for name in ("aligned-pairs", "selected")]
+    assert [planned[name].units for name in ("aligned-pairs", "selected")] == [36 * 30_000] * 2
+    assert all(each is not None and 1 < each < 600 for each in seconds)
+
+
 def test_paid_models_have_a_price_before_anything_ran(tmp_path: Path) -> None:
     """Of captions and of images that there are not yet, by what is usually asked about one."""
     paid = "openai:gpt-4o-mini"

@@ -12,7 +12,8 @@ import pytest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import SCORES, SELECTION, VALUES
 from culturekit.metrics import CATALOG, alignment_c3, interval
-from culturekit.recipes.c3.scores import ROLES, C3Options, C3Scores, score_c3
+from culturekit.recipes.c3.alignment import ROLES
+from culturekit.recipes.c3.scores import C3Options, C3Scores, score_c3
 from culturekit.scores.inputs import LabelledVectors
 
 WIDTHS = {"source": 6, "target": 6, "objects": 6, "image": 4, "image_target": 4}
@@ -156,7 +157,7 @@ def test_what_cannot_be_scored_is_explained() -> None:
     vectors = drawn(items=3)
     narrow = LabelledVectors(np.ones((3, 5), np.float32), vectors["source"].ids)
     twice = LabelledVectors(np.ones((2, 6), np.float32), ["a", "a"])
-    with pytest.raises(UsageError, match="item 'caption 00': target, source and objects must share one space"):
+    with pytest.raises(UsageError, match="target and objects must share one space"):
         scored({**vectors, "source": narrow})
     with pytest.raises(UsageError, match="an id stands twice among the vectors of target; found 'a'"):
         scored({**vectors, "target": twice})

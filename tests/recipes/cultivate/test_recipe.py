@@ -6,11 +6,12 @@ from typing import cast
 import polars as pl
 import pytest
 
-from culturekit.config.kinds import AnyRecipe
+from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.core.tables import write_table
+from culturekit.generation.runner import ImagePlan, list_requests
 from culturekit.recipes.cultivate.recipe import Cultivate
 from tests.conftest import stages_of
 from tests.recipes.cultivate.marked_scenes import PROMPT
@@ -87,3 +88,38 @@ def test_given_tables_are_what_they_are_called(tmp_path: Path) -> None:
 def test_a_scorer_chooses_among_more_than_are_kept() -> None:
     with pytest.raises(UsageError, match="keep: no more than per_prompt, which is 4; found 9"):
         cultivate("real.keep=9")
+
+
+def test_a_paid_model_makes_one_image_and_a_public_one_ten_with_the_seeds_of_the_paper(tmp_path: Path) -> None:
+    """All models were asked for ten: the paper's paid ones were planned at ten times their price."""
+    paid = "{name: paid, backend: 'openai:gpt-image-1', images: 1}"
+    public = "{name: public, backend: 'simulated-scenes?knows=0.5'}"
+    stated = [f"models=[{public}, {paid}]", "people=null", "images={slots: 10, seeds: counted}"]
+    recipe = cultivate(*stated)
+    assert isinstance(recipe, Cultivate)
+    stages = {step.stage.name: step for step in wired(recipe, tmp_path / "run").steps}
+    assert [stages[f"images-{name}"].stage.options["slots"] for name in ("public", "paid")] == [10, 1]
+    assert [recipe.images_of(name) / recipe.prompts for name in ("public", "paid")] == [10, 1]
+    prompts = pl.DataFrame({"prompt_id": ["a", "b"], "text": ["x", "y"]}).with_columns(
+        negative_text=pl.lit(""), concept=pl.lit(""), country=pl.lit("IR"), artifact_id=pl.lit("")
+    )
+    made = list_requests(prompts, recipe.plan_of("public"), recipe.seed)
+    assert [request.seed for request in made] == [42 + number for _ in "ab" for number in range(10)]
+    assert len({request.seed for request in list_requests(prompts, ImagePlan(slots=10), 42)}) == 20
+
+
+def test_files_of_wordings_are_given_in_place_of_the_shipped_ones(tmp_path: Path) -> None:
+    names = ("activities", "propose", "refine", "stereotypes", "extract", "weigh", "rate")
+    stated = []
+    for name in names:
+        (tmp_path / f"{name}.txt").write_text(f"The words of {name}.", encoding="utf-8")
+        stated.append(f"wordings.{name}={tmp_path / name}.txt")
+    before, after = (
+        {step.stage.name: step.stage.options.get("wording") for step in wired(cultivate(*own), tmp_path / "run").steps}
+        for own in ([], stated)
+    )
+    changed = {name for name in before if before[name] != after[name]}
+    asked = {"mentions", "proposals-1", "proposals-2", "descriptors", "stereotypes"}
+    models = ("even", "northern", "showy", "real")
+    asked |= {f"{kind}-{model}" for kind in ("extracted", "stereotyped") for model in models}
+    assert changed == asked | {f"likert-{model}-by-1" for model in models[:3]}

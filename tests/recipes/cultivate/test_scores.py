@@ -375,11 +375,13 @@ def test_what_is_not_scored_is_counted_by_reason() -> None:
             image_row("stray", model="ann", prompt_id="p9", repeat=7),
             image_row("unread", model="ann", prompt_id="p0", repeat=8),
             image_row("refused", model="ann", prompt_id="p0", repeat=9),
+            image_row("in part", model="ann", prompt_id="p0", repeat=7),
         ],
         extracted=[
             *drawn.extracted,
-            judgment_row("refused", "thing 1", task="extract", dimension="objects"),
             judgment_row("refused", "", task="extract", dimension="attire", outcome="refused"),
+            judgment_row("in part", "", task="extract", dimension="attire", outcome="truncated"),
+            judgment_row("in part", "thing 1", task="extract", dimension="objects"),
             judgment_row("ann/p0/0", "thing 3", task="extract", dimension="spatial"),
         ],
         stereotypes=[
@@ -398,7 +400,8 @@ def test_what_is_not_scored_is_counted_by_reason() -> None:
         "images of no known prompt": 1,
         "images not described": 1,
         "images the extractor failed on": 1,
-        "images not asked about stereotypes": 2,
+        "dimensions of scored images the extractor failed on": 1,
+        "images not asked about stereotypes": 3,
         "images without a score of every stereotype": 3,
         "predictions in a dimension without references": 1,
         "references the extractor cannot see: people": people,
@@ -406,6 +409,38 @@ def test_what_is_not_scored_is_counted_by_reason() -> None:
     assert {"refused", "unread", "failed", "stray"}.isdisjoint(answer.scored.values["item"])
     assert "ann/p0/0" in items(answer, "align", "ann")
     assert {"ann/p0/0", "ann/p0/1"}.isdisjoint(items(answer, "faith", "ann"))
+
+
+@pytest.mark.parametrize("aggregate", ["dimension", "pooled"])
+def test_a_dimension_without_an_answer_is_missing_and_the_image_stays(
+    aggregate: Literal["dimension", "pooled"],
+) -> None:
+    """One dimension that was cut off cost the whole image, and rich pictures are cut off most."""
+    drawn = world()
+    lost = {("ann/p0/0", "attire"), ("bob/p3/1", "objects")}
+    rows = [row for row in drawn.extracted if (row["image_id"], row["dimension"]) not in lost]
+    cut = [judgment_row(image, "", task="extract", dimension=name, outcome="truncated") for image, name in lost]
+    answer, hand = scored(replace(drawn, extracted=[*rows, *cut]), replace(OPTIONS, aggregate=aggregate)), ByHand(drawn)
+    for image, dimension in lost:
+        row = next(each for each in drawn.images if each["image_id"] == image)
+        left = {name: count for name, count in hand.n_ref(row["prompt_id"]).items() if name != dimension}
+        known = {name: found for name, found in hand.similarities(row).items() if name != dimension}
+        for metric, by_hand in (("align", align), ("hal", hallucination)):
+            expected = by_hand(known, left, tau=DEFAULT_TAU, aggregate=aggregate)
+            assert items(answer, metric, row["model"])[image] == pytest.approx(expected, abs=1e-9)
+    assert answer.scored.left_out["dimensions of scored images the extractor failed on"] == 2
+    assert len(items(answer, "align", "ann")) == len(items(answer, "align", "real"))
+    both = {name: [image for image in drawn.images if (image["model"], image["prompt_id"]) == ("ann", "p0")
+                   and (image["image_id"], name) not in lost] for name in DIMENSIONS}  # fmt: skip
+    gains = []
+    for name, images in both.items():
+        n_ref = {name: hand.n_ref("p0")[name]}
+        alone = [{name: found[name]} if name in (found := hand.similarities(image)) else {} for image in images]
+        gains.append(semantic_diversity(alone, n_ref, tau=DEFAULT_TAU, extractor_dimensions=[name]) * n_ref[name])
+    sizes = [hand.n_ref("p0")[name] for name in both]
+    parts = [gain / size for gain, size in zip(gains, sizes, strict=True)]
+    expected = sum(gains) / sum(sizes) if aggregate == "pooled" else sum(parts) / len(parts)
+    assert items(answer, "sdiv", "ann")["p0"] == pytest.approx(expected, abs=1e-9)
 
 
 def test_an_extractor_can_be_said_to_have_people() -> None:

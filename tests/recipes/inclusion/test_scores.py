@@ -142,7 +142,7 @@ def test_choices_and_kinds_that_triplets_do_not_have_are_refused() -> None:
 @pytest.mark.parametrize("column", ["object_regions", "background_regions"])
 def test_regions_ticked_under_another_name_are_refused(column: str) -> None:
     table = drawn_task2().with_columns(pl.col(column).list.eval(pl.element().replace({"af": "Africa"})))
-    with pytest.raises(UsageError, match=f"{column} must be lists of af, eu, na, sea; found 'Africa'"):
+    with pytest.raises(UsageError, match=f"{column} must be lists of codes such as af, eu, sea, na; found 'Africa'"):
         score_task2(table, options=TaskOptions(least=0))  # nobody saw the region: a rate of 0
 
 

@@ -11,8 +11,8 @@ from culturekit.config.load import load_any_recipe
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import UsageError
 from culturekit.people.answer_desk import AnswerDesk
+from culturekit.recipes.cube.served_audit import form_desk
 from culturekit.recipes.run_recipe import run_recipe
-from culturekit.recipes.served_audit import form_desk
 from culturekit.verify.verify_run import verify_run
 from tests.people.projects import Answers, key_of
 from tests.people.serving import entry

@@ -16,8 +16,6 @@ from tempfile import TemporaryDirectory
 import msgspec
 import polars as pl
 
-from culturekit.config.recipe import Recipe
-from culturekit.config.recipe_parts import Audit
 from culturekit.core import roles
 from culturekit.core.counting import counted, counted_reason
 from culturekit.core.defaults import SHORTLIST
@@ -36,6 +34,8 @@ from culturekit.people.export import ExportOptions
 from culturekit.people.importing import AUDIT, import_answers
 from culturekit.people.stages import ExportFiles, export_stage, import_stage
 from culturekit.people.tasks import Quotas
+from culturekit.recipes.cube.keys import Recipe
+from culturekit.recipes.cube.nested_keys import Audit
 from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import HEADLINE_KERNEL, RunFolders
 from culturekit.report.shots import shown_by

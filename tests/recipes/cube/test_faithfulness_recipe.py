@@ -7,14 +7,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.config.recipe import Recipe
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import BudgetReached, ConfigError
+from culturekit.recipes.cube.keys import Recipe
 from culturekit.recipes.planning import plan_recipe
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import recipe_here
 from tests.llm.server import RunningServer
-from tests.recipes.faithful_runs import faithful_recipe, judge_of, judging_server, with_faithfulness
+from tests.recipes.cube.faithful_runs import faithful_recipe, judge_of, judging_server, with_faithfulness
 from tests.verify.forging import change_table, reseal_all
 
 MODELS = ("broad", "empty", "narrow")
@@ -165,7 +165,7 @@ def test_the_same_bytes_after_the_budget_ran_out_on_the_way(
     ],
 )
 def test_what_cannot_work_is_said_before_anything_runs(tmp_path: Path, text: str, said: str) -> None:
-    from culturekit.config.load import load_recipe
+    from culturekit.recipes.cube.keys import load_recipe
     from tests.conftest import SMALL
 
     path = tmp_path / "recipe.yaml"

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.config.load import load_recipe
+from culturekit.recipes.cube.keys import load_recipe
 from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import score_qvs
 from tests.conftest import SMALL, recipe_here

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.config.load import load_recipe
 from culturekit.core.errors import ConfigError
+from culturekit.recipes.cube.keys import load_recipe
 
 PLAIN = """recipe: cube
 cspace: space.json

@@ -14,7 +14,7 @@ from culturekit.builders.prompting.prompts import artifact_prompts
 from culturekit.builders.space.public_cube import is_public_cube
 from culturekit.builders.space.space_files import concept_of, read_prompts, read_space, sentences_in, typed_bytes
 from culturekit.config.checks import existing_prompts, existing_space
-from culturekit.config.load import SHIPPED, load_recipe
+from culturekit.config.load import SHIPPED
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import PromptKind
 from culturekit.core.counting import counted
@@ -34,6 +34,7 @@ from culturekit.generation.folder.folder_preview import Preview, preview_of
 from culturekit.generation.stages.generate_stage import image_folder
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.quality import SCORERS
+from culturekit.recipes.cube.keys import load_recipe
 
 # The models whose images lie in a folder: a folder each, or told apart by the names of the files.
 

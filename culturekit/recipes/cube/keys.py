@@ -1,70 +1,149 @@
-"""A recipe: one YAML file that says everything a run depends on."""
+"""Keys of the recipe `cube`, from the dump to the report, and how they must fit together."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.completing.completion_names import CompletionLimits
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompt_templates import Wording
-from culturekit.builders.prompting.prompts import check_words, wordings_of
+from culturekit.builders.prompting.prompts import PromptOptions, check_words, wordings_of
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.builders.space.space_files import read_space
 from culturekit.config.checks import (
-    RecipePrompts,
-    check_sources,
-    checked_prompts,
+    HAND,
+    SAMPLE,
+    SHIPPED_HAND,
     checked_spec,
-    existing_concept,
-    existing_dump,
-    existing_hand,
+    dump_path,
+    existing_prompts,
     existing_space,
+    hand_path,
     knows_truth,
-    scorable_metrics,
     unique_names,
 )
 from culturekit.config.kinds import AnyRecipe
-from culturekit.config.recipe_parts import (
-    Annotations,
-    Audit,
-    Diagnosis,
-    Faithfulness,
-    Gaps,
-    Instrument,
-    Llm,
-    Model,
-    Realism,
-    References,
-    Review,
-    Tags,
-    Within,
-)
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.config.recipe_parts import Annotations, Llm, Model
 from culturekit.core.choices import Included, ReleaseFormat
 from culturekit.core.declared import rules_of
-from culturekit.core.errors import CultureKitError
+from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.registry import parse_spec
-from culturekit.core.yaml_source import each_once, not_empty
+from culturekit.core.yaml_source import closest, each_once, not_empty
 from culturekit.generation.folder.folder_backend import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexOptions
 from culturekit.index.matching.comparison import MappingOptions
 from culturekit.index.raters.quality import SCORERS, QualityOptions
-from culturekit.kg.concepts import Concept, CountryCode, load_concepts
+from culturekit.kg.concepts import Concept, CountryCode, concept_path, load_concepts, shipped_concepts
 from culturekit.kg.countries import countries
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
+from culturekit.recipes.cube.nested_keys import (
+    Audit,
+    Diagnosis,
+    Faithfulness,
+    Gaps,
+    Instrument,
+    Realism,
+    References,
+    Review,
+    Tags,
+    Within,
+)
 from culturekit.scores.diversity import QvsOptions
+from culturekit.scores.named_in_recipe import check_named
 
-# What a recipe says, key by key.
+PICTURES_ONLY = ("embedded", "inception")
+"""Encoders that cannot read the names of artifacts."""
+
+EVALUATING = (
+    "references", "encoder", "mapping", "images", "quality", "faithfulness", "tags", "audit", "annotations",
+    "diagnosis", "instruments", "scores", "realism", "within", "gaps", "metrics",
+)  # fmt: skip
+"""The keys that say how models are evaluated."""
+
+MAKING = (
+    "dump", "concepts", "ingest", "countries", "judge", "llm", "completion", "review", "include", "popularity",
+    "release", "card",
+)  # fmt: skip
+"""The keys that say how a cultural space is made."""
 
 
-class RecipeFields(AnyRecipe):
-    """The keys of a recipe; each is checked by itself, and `Recipe` that they fit together."""
+def existing_dump(name: str) -> str:
+    """Accept a dump that is there."""
+    if not dump_path(name).is_file():
+        raise ValueError(f"there is no dump file {name!r}; expected a path, or {SAMPLE} for the bundled one")
+    return name
+
+
+def existing_hand(name: str) -> str:
+    """Accept the hand-written half of a data card."""
+    if not (hand_path(name) / HAND).is_file():
+        raise ValueError(
+            f"there is no {HAND} in {name!r}; `culturekit card init {name}` begins one, {SHIPPED_HAND} is shipped"
+        )
+    return name
+
+
+def existing_concept(name: str) -> str:
+    """Accept a shipped concept, or a root config that is there."""
+    if not concept_path(name).is_file():
+        names = shipped_concepts()
+        raise ValueError(f"there is no concept {name!r}{closest(name, names)}, or the path of a root config")
+    return name
+
+
+def scorable_metrics(stated: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Accept families that exist, whose tables a run makes, with options that they take."""
+    for name, options in stated.items():
+        try:
+            check_named(name, options)
+        except UsageError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return stated
+
+
+@dataclass(frozen=True, slots=True)
+class RecipePrompts(PromptOptions):
+    """Which prompts to build, or the `file` that has them: a prompts table, one in the public CUBE layout, or your CSV.
+
+    `review` asks for a sheet that people fill in.
+    """
+
+    file: str | None = None
+
+    def check(self) -> None:
+        """Refuse options that would decide nothing beside a file, or contradict each other."""
+        stated = [one.name for one in fields(PromptOptions) if getattr(self, one.name) != one.default]
+        if self.file is not None and stated:
+            raise ValueError(
+                f"file takes prompts as they are, so {', '.join(stated)} would decide nothing: leave it out"
+            )
+        PromptOptions.check(self)
+
+    def built(self) -> PromptOptions:
+        """Give the options of prompts that are built."""
+        settings = asdict(self)
+        del settings["file"]
+        return PromptOptions(**settings)
+
+
+def checked_prompts(options: RecipePrompts) -> RecipePrompts:
+    """Accept prompts whose options fit together, and whose file is there."""
+    options.check()
+    if options.file is not None:
+        existing_prompts(options.file)
+    return options
+
+
+class Recipe(AnyRecipe):
+    """The CUBE evaluation, from the dump, or from a cultural space that was published, to the report."""
 
     recipe: Annotated[Literal["cube"], Field(description="Which published system.")]
     cspace: Annotated[
@@ -129,20 +208,6 @@ class RecipeFields(AnyRecipe):
         ),
     ]
 
-
-PICTURES_ONLY = ("embedded", "inception")
-"""Encoders that cannot read the names of artifacts."""
-
-EVALUATING = (
-    "references", "encoder", "mapping", "images", "quality", "faithfulness", "tags", "audit", "annotations",
-    "diagnosis", "instruments", "scores", "realism", "within", "gaps", "metrics",
-)  # fmt: skip
-"""The keys that say how models are evaluated."""
-
-
-class Recipe(RecipeFields):
-    """The CUBE evaluation, from the dump, or from a cultural space that was published, to the report."""
-
     @property
     def names_artifacts(self) -> bool:
         """Whether references go by the names of artifacts: the prompts of a file need not name each of them."""
@@ -162,14 +227,18 @@ class Recipe(RecipeFields):
     @model_validator(mode="after")
     def parts_fit_together(self) -> "Recipe":
         """Make sure that artifacts come from one place, and that what one part asks for, another gives."""
-        check_sources(self.model_fields_set, cspace=self.cspace)
-        found = list(misfits(self))
-        if found:
+        if found := list(without_space(self)) or list(misfits(self)):
             raise ValueError("; and ".join(found))
         return self
 
+    @classmethod
+    def unwritten(cls, record: Mapping[str, object]) -> Set[str]:
+        """Name the keys of a run's record that nobody could have written: they are on record by their defaults."""
+        made = MAKING if record.get("cspace") is not None else ()
+        return {*made, *(("models", *EVALUATING) if record.get("models") == [] else ())}
 
-def misfits(recipe: RecipeFields) -> Iterator[str]:
+
+def misfits(recipe: Recipe) -> Iterator[str]:
     """Say everything in a recipe that does not fit together."""
     if not recipe.models:
         yield from without_models(recipe)
@@ -185,7 +254,26 @@ def misfits(recipe: RecipeFields) -> Iterator[str]:
         yield f"faithfulness.scorers names {recipe.quality}, which scores as quality already"
 
 
-def without_models(recipe: RecipeFields) -> Iterator[str]:
+def without_space(recipe: Recipe) -> Iterator[str]:
+    """Say where no cultural space is made or taken, or one is both made and taken."""
+    stated = recipe.model_fields_set
+    if recipe.cspace is not None:
+        if idle := [key for key in MAKING if key in stated]:
+            yield (
+                f"cspace is taken as it was published, so {', '.join(idle)} would decide nothing: "
+                "leave that out, or leave cspace out"
+            )
+        return
+    missing = [key for key in ("dump", "concepts") if key not in stated]
+    if missing == ["dump", "concepts"]:
+        yield (
+            "a cultural space is missing: give dump and concepts to make one, or cspace: FILE, one that was published"
+        )
+    elif missing:
+        yield f"{missing[0]} is missing: a cultural space is made from both, dump and concepts"
+
+
+def without_models(recipe: Recipe) -> Iterator[str]:
     """Say what would decide nothing in a run that makes a release and evaluates no model."""
     idle = [key for key in EVALUATING if key in recipe.model_fields_set]
     if idle:
@@ -195,7 +283,7 @@ def without_models(recipe: RecipeFields) -> Iterator[str]:
         )
 
 
-def without_references(recipe: RecipeFields) -> Iterator[str]:
+def without_references(recipe: Recipe) -> Iterator[str]:
     """Say what cannot be done without pictures of the artifacts."""
     if recipe.references is not None:
         return
@@ -211,7 +299,7 @@ def without_references(recipe: RecipeFields) -> Iterator[str]:
         yield f"the instruments {', '.join(pictured)} need references, or channel: text"
 
 
-def without_prompts(recipe: RecipeFields) -> Iterator[str]:
+def without_prompts(recipe: Recipe) -> Iterator[str]:
     """Say which prompts are asked for and not built."""
     if len(set(recipe.images.kinds)) < len(recipe.images.kinds):  # none at all are those of all prompts
         yield f"images.kinds must be kinds of prompts, each once; found {', '.join(recipe.images.kinds)}"
@@ -222,7 +310,7 @@ def without_prompts(recipe: RecipeFields) -> Iterator[str]:
         yield "prompts.kinds lacks cube: the references are drawn from the prompts that name an artifact"
 
 
-def within_countries(recipe: RecipeFields) -> Iterator[str]:
+def within_countries(recipe: Recipe) -> Iterator[str]:
     """Say what scores within countries lack."""
     within = recipe.within
     unbuilt = sorted(set(within.kinds if within else ()) - set(recipe.prompts.kinds))
@@ -245,13 +333,13 @@ def within_countries(recipe: RecipeFields) -> Iterator[str]:
         )
 
 
-def without_real_images(recipe: RecipeFields) -> Iterator[str]:
+def without_real_images(recipe: Recipe) -> Iterator[str]:
     """Say what realism lacks."""
     if recipe.realism is not None and recipe.realism.real is None and recipe.references is None:
         yield "realism compares with the references of the run, and there are none: give realism.real, or references"
 
 
-def without_people(recipe: RecipeFields) -> Iterator[str]:
+def without_people(recipe: Recipe) -> Iterator[str]:
     """Say whom an audit or annotations would have to ask in vain."""
     audit, annotated = recipe.audit, recipe.annotations
     unknown = ", ".join(model.name for model in recipe.models if not knows_truth(model.backend))
@@ -273,7 +361,7 @@ def without_people(recipe: RecipeFields) -> Iterator[str]:
         )
 
 
-def without_batches(recipe: RecipeFields) -> Iterator[str]:
+def without_batches(recipe: Recipe) -> Iterator[str]:
     """Say where no batch of images would be complete."""
     slots, tags = recipe.images.slots, recipe.tags
     if recipe.scores.size > slots and recipe.scores.partial == "drop":
@@ -287,7 +375,7 @@ def without_batches(recipe: RecipeFields) -> Iterator[str]:
         )
 
 
-def outside_the_space(recipe: RecipeFields) -> Iterator[str]:
+def outside_the_space(recipe: Recipe) -> Iterator[str]:
     """Say what asks for countries or concepts that the space has not, and which of its own nobody can speak of."""
     concepts, unknown = list[Concept](), list[str]()
     try:
@@ -314,7 +402,7 @@ def outside_the_space(recipe: RecipeFields) -> Iterator[str]:
         )
 
 
-def for_other_prompts(recipe: RecipeFields, concepts: Iterable[str], wordings: Sequence[Wording]) -> Iterator[str]:
+def for_other_prompts(recipe: Recipe, concepts: Iterable[str], wordings: Sequence[Wording]) -> Iterator[str]:
     """Say where scores are to speak about other prompts than those asked, of which there are too few."""
     if recipe.scores.target == "these" or recipe.images.kinds != ("underspecified",):
         return
@@ -327,7 +415,7 @@ def for_other_prompts(recipe: RecipeFields, concepts: Iterable[str], wordings: S
             )
 
 
-def preferred_elsewhere(recipe: RecipeFields, made: set[str]) -> Iterator[str]:
+def preferred_elsewhere(recipe: Recipe, made: set[str]) -> Iterator[str]:
     """Say which countries simulated models prefer, though the space has no artifact from there."""
     for model in recipe.models:
         spec = parse_spec(model.backend)
@@ -339,3 +427,18 @@ def preferred_elsewhere(recipe: RecipeFields, made: set[str]) -> Iterator[str]:
                     f"{model.name}: {option} names {', '.join(strange)}, and the space is made of "
                     f"{', '.join(sorted(made))}"
                 )
+
+
+def load_recipe(path: Path | str, settings: Sequence[str] | str = ()) -> Recipe:
+    """Read a recipe, a file or a shipped one, and set `key=value` pairs over it; all problems are raised together.
+
+    It has the keys of its kind; to tools that check types it is one of the kind `cube`.
+
+    A key that is written out is refused alone and first: no other message may repeat it.
+
+    Example:
+        >>> recipe = ck.load_recipe("cube", ["images.repeats=5"])
+        >>> recipe.images.repeats
+        5
+    """
+    return cast(Recipe, load_any_recipe(find_recipe(str(path)), [settings] if isinstance(settings, str) else settings))

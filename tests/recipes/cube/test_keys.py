@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.config.load import load_recipe
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.llm.answers import LlmOptions
+from culturekit.recipes.cube.keys import load_recipe
 from tests.conftest import SMALL, stages_of
 
 

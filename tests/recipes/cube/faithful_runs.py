@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from culturekit.config.load import load_recipe
-from culturekit.config.recipe import Recipe
+from culturekit.recipes.cube.keys import Recipe, load_recipe
 from tests.conftest import SMALL
 from tests.faults.seeing_model import sees
 from tests.llm.server import RunningServer, running_server

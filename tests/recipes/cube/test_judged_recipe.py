@@ -6,14 +6,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.config.load import load_recipe
-from culturekit.config.recipe import Recipe
 from culturekit.core.errors import ConfigError
+from culturekit.recipes.cube.keys import Recipe, load_recipe
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import recipe_here, stages_of
-from tests.recipes.faithful_runs import judge_of, judging_server
+from tests.recipes.cube.faithful_runs import judge_of, judging_server
 
-PEOPLE = Path(__file__).parents[1] / "fixtures/people.yaml"
+PEOPLE = Path(__file__).parents[2] / "fixtures/people.yaml"
 JUDGED = "annotations.judged={criterion: realism, lowest: 1, highest: 5}"
 OFFLINE = "faithfulness={scorers: [clipscore:embedded]}"
 

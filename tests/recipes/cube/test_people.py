@@ -9,15 +9,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.config.load import load_recipe
-from culturekit.config.recipe import Recipe
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.run import run_stage
 from culturekit.core.stage import Stage
+from culturekit.recipes.cube.keys import Recipe, load_recipe
 from tests.conftest import HeardProgress, HereEngine, recipe_here, stage_here, stages_of
 
-PEOPLE = Path(__file__).parents[1] / "fixtures/people.yaml"
+PEOPLE = Path(__file__).parents[2] / "fixtures/people.yaml"
 
 
 @pytest.fixture(scope="module")

@@ -11,14 +11,13 @@ import orjson
 import polars as pl
 import pytest
 
-from culturekit.config.load import load_recipe
-from culturekit.config.recipe import Recipe
 from culturekit.core.errors import FolderInUse, UsageError
 from culturekit.core.run import Run
 from culturekit.core.schemas import ANNOTATION_KEY, AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS
 from culturekit.core.tables import read_table
 from culturekit.people.answer_desk import AnswerDesk
-from culturekit.recipes.served_audit import AuditSize, Narrowing, audit_desk, journal_of
+from culturekit.recipes.cube.keys import Recipe, load_recipe
+from culturekit.recipes.cube.served_audit import AuditSize, Narrowing, audit_desk, journal_of
 from culturekit.report.report_stage import folders_of
 from culturekit.report.shots import corrected_prompts
 from culturekit.verify.verify_run import verify_run

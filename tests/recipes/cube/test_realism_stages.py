@@ -7,10 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.config.load import load_recipe
 from culturekit.core.digests import digest_file
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import ConfigError
+from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_recipe
 from culturekit.recipes.run_recipe import run_recipe
 from culturekit.verify.verify_run import verify_run
