@@ -114,5 +114,5 @@ class Ended(Protocol):
 def right(ended: Ended) -> int | None:
     """Count the rows that came out right, such as images that were made; None where a stage does not count them."""
     if (outcomes := ended.notes.get("outcomes")) is not None:
-        return sum(outcomes.get(name, 0) for name in ("ok", "repaired"))
+        return sum(int(outcomes.get(name, 0)) for name in ("ok", "repaired"))
     return ended.counts.get("ok")
