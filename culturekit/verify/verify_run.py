@@ -478,7 +478,7 @@ def _by_hand(finished: FinishedStage) -> Stage | None:
             stage = replace(stage, exports=exports_of(manifest))
             if manifest.key in (key_of(stage, inputs), key_of(replace(stage, version=manifest.version), inputs)):
                 return stage
-        except (UsageError, ValidationError, TypeError, KeyError):  # it is the command of another stage
+        except (UsageError, ValidationError, TypeError, KeyError, OSError):  # it is the command of another stage
             continue
     return None
 
