@@ -220,7 +220,7 @@ def run_in(root: Path, seed: int) -> list[Told]:
     sample = rated_sample(made, prompts, count=10_000, rng=np.random.default_rng([seed, 2]))
     write_table(make_dir(root / "sample"), AUDIT_SAMPLE, sample)
     scene_items_stage(
-        root / "sample/audit_sample.parquet", root / "prompts/prompts.parquet",
+        [root / "sample/audit_sample.parquet"], root / "prompts/prompts.parquet",
         root / "descriptors/descriptors.parquet", [root / "said/judgments.parquet"],
     ).run(work_in(root / "items"))  # fmt: skip
     items = read_table(root / "items/scene_items.parquet", SCENE_ITEMS)

@@ -174,6 +174,7 @@ def plan(
 
     Nothing is sent, and without a pilot nothing is written.
     """
+    from culturekit.config.kinds import recipe_kind
     from culturekit.config.load import find_recipe, load_any_recipe
     from culturekit.core.engines import LocalEngine
     from culturekit.recipes.planning import pilot_models, plan_lines, plan_recipe
@@ -189,13 +190,14 @@ def plan(
     if as_json:
         print(json.dumps([step.as_data() for step in steps]))
         return
-    for line in plan_lines(steps):
+    for line in (*plan_lines(steps), *recipe_kind(wanted.recipe).plan(wanted)):
         print(line)
 
 
 def report(
     run_folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.")],
     out: Out,
+    pdf: Annotated[Path | None, typer.Option(help="PDF file, printed by Chromium with all that folds open.")] = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -205,9 +207,14 @@ def report(
     """
     from culturekit.recipes.run_recipe import report_of
     from culturekit.recipes.several_runs import several_runs_stage
+    from culturekit.report.printing import browser, print_page
 
+    if pdf is not None:
+        browser()
     stage = report_of(run_folders[0]) if len(run_folders) == 1 else several_runs_stage(run_folders)
     run_one(stage, out, wait=wait, as_json=as_json)
+    if pdf is not None:
+        print_page(out / "report.html", pdf)
 
 
 def site(

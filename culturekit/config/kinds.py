@@ -96,8 +96,8 @@ def _going_on(part: BaseModel) -> BaseModel:
     return part.model_copy(update={"go_on": True})
 
 
-def no_headline(_: Run) -> Iterable[str]:
-    """Say nothing of a finished run."""
+def no_headline(_: Any) -> Iterable[str]:  # noqa: ANN401 - a run, or a recipe of any kind
+    """Say nothing of a finished run, or of a recipe."""
     return ()
 
 
@@ -111,12 +111,14 @@ class RecipeKind:
         headline: says in a few lines what came of a run, of the stages that are up to date.
         page: the report of its runs, where that is a page of sections; without it a page shows what stages declare.
         sections: what such a page shows before the scores, given the folders of a run.
+        plan: says of a recipe what its table of stages does not: how it differs from what was published, and people.
     """
 
     model: type[AnyRecipe]
     wire: Callable[[Any, Run], None]
     headline: Callable[[Run], Iterable[str]] = no_headline
     page: "SectionReport | None" = None
+    plan: Callable[[Any], Iterable[str]] = no_headline
     sections: "Callable[[RunFolders], Iterable[Section]] | None" = None
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from culturekit.core.digests import digest_file, digest_tree
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import MissingDependency
 from culturekit.core.registry import Registry, parse_spec
 
 PATHS = ("/", "./", "../", "~")
@@ -36,5 +36,7 @@ def check_ready(registry: Registry[Any], spec: str) -> None:
     target = parse_spec(spec).target
     path = target if target.startswith(PATHS) else target.partition(":")[2]
     if path.startswith(PATHS) and not Path(path).expanduser().exists():
-        raise UsageError("there are no weights at this place", where=spec, expected="a folder or a file", found=path)
+        raise MissingDependency(
+            "there are no weights at this place", where=spec, expected="a folder or a file", found=path
+        )
     registry.ready(spec)

@@ -185,7 +185,7 @@ class AggregateOptions:
     ] = "region"
     keep: Annotated[
         tuple[str, ...],
-        Field(description="Count answers flagged attention-failed, inconsistent-repeats or too-fast; repeatable."),
+        Field(description=f"Count answers flagged {', '.join(FLAGS[:-1])} or {FLAGS[-1]}; repeatable."),
         Typed(gather=known_flags),
     ] = ()
     confidence: Confidence = CONFIDENCE
@@ -228,10 +228,14 @@ def aggregate_answers(
             "no answer is about a known item", expected=f"answers about items such as {items['item_id'].min()!r}",
             found=f"{strange:,} about others, such as {kept['item_id'].min()!r}", hint="Give the items of this form.",
         )  # fmt: skip
-    ratings, choices = rating_table(answers), choice_table(answers)
-    said = agreement(kept, options)
-    correlated = None if values is None else correlations(kept, values, options)
-    drops |= {"of other pools": elsewhere, "answers about unknown items": strange, **said.left_out, **aside.quarantine}
+    common = asked_of_all(kept)
+    ratings, choices = (make(answers.join(common, on=ASKED, how="semi")) for make in (rating_table, choice_table))
+    few = kept.join(common, on=ASKED, how="anti").height
+    whole = kept.join(common, on=ASKED, how="semi", maintain_order="left")
+    said = agreement(whole, options)
+    correlated = None if values is None else correlations(whole, values, options)
+    drops |= {"of other pools": elsewhere, "answers about unknown items": strange, FEW: few}
+    drops |= {**said.left_out, **aside.quarantine}
     drops = {reason: count for reason, count in sorted(drops.items()) if count}
     write_table(work.out, RATING_TABLE, ratings)
     write_table(work.out, CHOICE_TABLE, choices)
@@ -250,6 +254,22 @@ def aggregate_answers(
         VALUES.name: said.values.height,
     }
     return Outcome(counts, drops, aside.notes)
+
+
+ASKED = ("scheme", "criterion")
+FEW = "ticks of what only some items list, which have no table"
+
+
+def asked_of_all(answers: pl.DataFrame) -> pl.DataFrame:
+    """Give the criteria that make a table: of lists to tick, which may differ by item, what most of its items list.
+
+    Each phrase that one prompt lists would be a scale of its own, held against each metric: hundreds of thousands of
+    rows of which none says anything.
+    """
+    asked = answers.with_columns(question=pl.col("criterion").str.split("/").list.first())
+    items = asked.group_by("scheme", "question").agg(all=pl.col("item_id").n_unique())
+    each = asked.group_by(*ASKED, "question").agg(pl.col("item_id").n_unique()).join(items, on=["scheme", "question"])
+    return each.filter(2 * pl.col("item_id") > pl.col("all")).select(ASKED)
 
 
 def of_pools(annotations: pl.DataFrame, options: AggregateOptions) -> tuple[pl.DataFrame, int]:

@@ -4,13 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from culturekit.config.recipe_parts import Buying, Model
 from culturekit.core import roles
+from culturekit.core.errors import MissingDependency
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.core.stage import Slot, Stage
+from culturekit.generation.folder.folder_backend import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.llm.answers import LlmOptions
@@ -56,8 +59,24 @@ def model_images(
     asked, backend = asked or run.table(roles.PROMPTS), model.backend
     space = run.table(roles.CSPACE) if run.has(roles.CSPACE) else None
     llm = bought(run, model.buying, role, model.name, budget=f"images of {model.name}")
+    parsed = parse_spec(backend)
+    if parsed.name == FOLDER and not Path(parsed.target).expanduser().is_dir():
+        return run.add(_awaited_pictures(asked, plan, backend), role, model.name, plan=makes(prompts))
     stage = generate_stage(asked, plan, backend=backend, model=model.name, seed=seed, cspace=space, llm=llm)
     return run.add(stage, role, model.name, plan=makes(prompts))
+
+
+def _awaited_pictures(prompts: Path, plan: ImagePlan, backend: str) -> Stage:
+    """Stand for a folder of pictures that is still to be gathered, so that a run can be planned before it is there."""
+
+    def missing(*_: object) -> NoReturn:
+        raise MissingDependency(
+            "there is no such folder of images", where=backend, expected="folder:DIR, a folder that is there",
+            hint="`culturekit references collect` gathers openly licensed photographs of the prompts.",
+        )  # fmt: skip
+
+    options = {**plan.options, "backend": backend}
+    return Stage("images", "generate", 2, missing, {"prompts": prompts}, options, before=missing)
 
 
 def imported_answers(

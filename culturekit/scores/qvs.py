@@ -20,7 +20,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
-from culturekit.metrics.corrected.audit_gates import drawing_of
+from culturekit.metrics.corrected.audit_gates import drawing_of, of_batches
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.diversity.label_diversity import bounds_of_codes
 from culturekit.scores.catalog import describe
@@ -162,6 +162,10 @@ ASSUMED = (
 )
 
 
+OF_BATCHES = (
+    "Corrected diversity rests on whole batches, every image of which people looked at. Here a score rests on {}."
+)
+
 ONCE = Typed(once=True)
 
 
@@ -235,9 +239,9 @@ VS_WORST = describe(
 )
 
 
-def _settled(audits: Files, sample: Files, correction: Correction, **_: object) -> None:
+def _settled(audits: Files, sample: Files, second: Files, correction: Correction, **_: object) -> None:
     """Reject options that have no effect without the answers of people."""
-    idle = {"sample": sample, "pool": correction.pool, "design": correction.design != "drawn"}
+    idle = {"sample": sample, "second": second, "pool": correction.pool, "design": correction.design != "drawn"}
     if not audits and any(idle.values()):
         raise UsageError(
             "nothing is corrected where nobody answered", expected="audits, the answers of people",
@@ -282,6 +286,13 @@ def qvs(
     ] = Files(),
     truth: Files = Files(),
     limits: Files = Files(),
+    second: Annotated[
+        Files,
+        Field(
+            description="Matches of the same images by another encoder, or tags: a second instrument, which makes "
+            "corrected intervals narrower. Repeatable."
+        ),
+    ] = Files(),
     prompts: Annotated[
         Path | None,
         Field(description="Table of the prompts, for --within country."),
@@ -326,7 +337,7 @@ def qvs(
         found.append(
             score_corrected(
                 pl.concat(mapped), answers_of(audits), rated, options=options, correction=correction,
-                sample=samples_of(sample),
+                sample=samples_of(sample), second=second.together(MATCHES) if second else None,
             )
         )  # fmt: skip
         left_out.update(found[-1].left_out)
@@ -338,7 +349,11 @@ def qvs(
         counts = found[-1].scores.select(audited.alias("n"))["n"].drop_nulls().unique().sort().to_list()
         extremes = dict.fromkeys(f"{count:,}" for count in (*counts[:1], *counts[-1:]))
         rests_on = f"{' to '.join(extremes) or 'no'} audited images"
-        caveat = " ".join([ASSUMED.format(rests_on), str(outcome.notes.get("caveat", ""))]).rstrip()
+        whole = of_batches(samples_of(sample))
+        assumed = OF_BATCHES.format(rests_on) if whole else ASSUMED.format(rests_on)
+        if second and not whole:
+            assumed += f" A second instrument ({', '.join(methods_of(second))}) took part in the correction."
+        caveat = f"{assumed} {outcome.notes.get('caveat', '')}".rstrip()
         outcome = replace(outcome, notes={**outcome.notes, "caveat": caveat})
     return noted(outcome, traits_by_model(asked)) if asked else outcome
 
@@ -365,6 +380,11 @@ def without_quality(mapped: Sequence[pl.DataFrame], quality: pl.DataFrame | None
     return {reason: count for reason, count in unknown.items() if count}
 
 
+def methods_of(second: Files) -> list[str]:
+    """Name what a second instrument's images are mapped by."""
+    return sorted(set(second.together(MATCHES)["method"].unique().to_list()))
+
+
 def answers_of(audits: Files) -> pl.DataFrame:
     """Read the answers of people, with the drawing they belong to and what none means where that is known."""
     known = [*AUDITS.columns, *AUDITS.optional]
@@ -374,8 +394,11 @@ def answers_of(audits: Files) -> pl.DataFrame:
 
 def samples_of(samples: Files) -> pl.DataFrame | None:
     """Read which images were drawn, each with the name of its drawing."""
-    tables = [read_table(path, AUDIT_SAMPLE).select(list(AUDIT_SAMPLE.schema)) for path in samples.places]
-    return pl.concat([one.with_columns(drawing=pl.lit(drawing_of(one))) for one in tables]) if tables else None
+    known = [*AUDIT_SAMPLE.columns, *AUDIT_SAMPLE.optional]
+    tables = [read_table(path, AUDIT_SAMPLE) for path in samples.places]
+    told = [one.select(name for name in one.columns if name in known) for one in tables]
+    named = [one.with_columns(drawing=pl.lit(drawing_of(one))) for one in told]
+    return pl.concat(named, how="diagonal") if named else None
 
 
 def over_all_prompts(matches: pl.DataFrame) -> pl.DataFrame:

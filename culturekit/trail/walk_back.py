@@ -13,7 +13,7 @@ import polars as pl
 from culturekit.core.choices import NO_CULTURE
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.lineage import manifest_of, upstream
+from culturekit.core.lineage import manifest_of, recorded, upstream
 from culturekit.core.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, SCORES
 from culturekit.core.tables import read_table
 from culturekit.metrics.corrected.audit_gates import anchoring_seen, unanchored
@@ -21,14 +21,12 @@ from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, EvidenceTable
 
 # Finding one score by a reference that people can type.
 
-TABLE = f"{SCORES.name}.parquet"
-
 
 def find_score(reference: Path | str) -> tuple[Path, dict[str, Any]]:
     """Find the score that a reference names, and the folder it lies in.
 
-    A reference is a `scores.parquet`, a folder with one, or a run, and either `#ROW`, the row counted from 0,
-    or `?column=value&...`, which must fit exactly one row. Conditions also look into the parameters;
+    A reference is a `scores.parquet`, a folder with one, or a run whose folders have some, and either `#ROW`, the row
+    counted from 0, or `?column=value&...`, which must fit exactly one row. Conditions also look into the parameters;
     without one on `labels` the truth is left aside, and mapped scores where a corrected one fits;
     without one on `q` all orders but the main one, where that fits.
 
@@ -40,44 +38,39 @@ def find_score(reference: Path | str) -> tuple[Path, dict[str, Any]]:
     reference = str(reference)
     location, hash_mark, number = reference.partition("#")
     location, _, query = location.partition("?")
-    folders = scores_folders(Path(location))
+    folder, *others = scores_folders(Path(location))
+    scores = read_table(folder / "scores.parquet", SCORES).with_row_index("row")
+    if hash_mark and others:
+        raise UsageError(
+            "this run has scores in several folders", where=reference,
+            expected=f"{folder}#{number}, or a row of {', '.join(each.name for each in others)}",
+        )  # fmt: skip
     if hash_mark:
-        folder = only_folder(folders, reference)
-        scores = read_table(folder / TABLE, SCORES).with_row_index("row")
         if not number.isdecimal() or int(number) >= scores.height:
             raise UsageError("no such row", where=reference, expected=f"#0 to #{scores.height - 1}")
         return folder, scores.row(int(number), named=True)
-    every: list[dict[str, Any]] = []
-    for folder in folders:
-        rows = list(read_table(folder / TABLE, SCORES).with_row_index("row").iter_rows(named=True))
-        if found := fitting_rows(folder, rows, query):
-            return folder, the_one(folder, found, reference)
-        every += rows
-    raise nothing_fits(reference, query, every)
-
-
-def fitting_rows(folder: Path, rows: Sequence[dict[str, Any]], query: str) -> list[dict[str, Any]]:
-    """Choose the scores of a folder that a query means."""
-    fitting = [row for row in rows if fits(row, query)]
+    every = [
+        {**row, "folder": each.name} for each in (folder, *others)
+        for row in read_table(each / "scores.parquet", SCORES).with_row_index("row").iter_rows(named=True)
+    ]  # fmt: skip
+    fitting = [row for row in every if fits(row, query)]
     if "labels=" not in query:
         fitting = [row for row in fitting if labels_of(row) != "truth"]
         fitting = [row for row in fitting if labels_of(row) == "corrected"] or fitting
     if "q=" not in query and len(fitting) > 1:
         main = manifest_of(folder).options.get("q", 1.0)
         fitting = [row for row in fitting if msgspec.json.decode(row["params"]).get("q") in (main, None)] or fitting
-    return fitting
-
-
-def the_one(folder: Path, fitting: Sequence[dict[str, Any]], reference: str) -> dict[str, Any]:
-    """Give the only score that fits."""
+    if not fitting:
+        raise nothing_fits(reference, query, every)
     if len(fitting) != 1:
         raise UsageError(
             "the reference must fit one score",
             where=reference,
             expected="more conditions, such as ?metric=vs&model=NAME&concept=NAME&kernel=artifact&labels=mapped",
-            found=f"{len(fitting)} scores" + "".join(f"\n  {folder}#{described(row)}" for row in fitting[:10]),
+            found=f"{len(fitting)} scores"
+            + "".join(f"\n  {folder.parent / row['folder']}#{described(row)}" for row in fitting[:10]),
         )
-    return fitting[0]
+    return folder.parent / fitting[0].pop("folder"), fitting[0]
 
 
 def nothing_fits(reference: str, query: str, scores: Sequence[Mapping[str, Any]]) -> UsageError:
@@ -100,26 +93,13 @@ def accepted(key: str, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def scores_folders(path: Path) -> list[Path]:
-    """Find the folders with scores from a table, its folder, or a run, whatever they are called: `scores` first."""
-    if path.suffix == ".parquet" or (path / TABLE).is_file():
-        folders = [path.parent if path.suffix == ".parquet" else path]
-    else:
-        folders = sorted(
-            (found.parent for found in path.glob(f"*/{TABLE}")), key=lambda one: (one.name != "scores", one.name)
-        )
-    if not folders or not (folders[0] / TABLE).is_file():
-        raise UsageError("there are no scores", where=str(path), expected=f"{TABLE}, or a run folder with scores")
-    return folders
-
-
-def only_folder(folders: Sequence[Path], reference: str) -> Path:
-    """Give the folder whose rows a number counts: `scores`, or the only one."""
-    if len(folders) > 1 and folders[0].name != "scores":
-        raise UsageError(
-            "several folders have scores, and a number counts the rows of one", where=reference,
-            expected=" or ".join(f"{folder}#0" for folder in folders),
-        )  # fmt: skip
-    return folders[0]
+    """Find the folders of scores from a table, its folder, or the folder of a run; `scores` stands for its run."""
+    for folder in (path.parent if path.suffix == ".parquet" else path, path / "scores"):
+        if (folder / "scores.parquet").is_file():
+            return [folder]
+    if found := sorted(table.parent for table in path.glob("[!.]*/scores.parquet")):
+        return found
+    raise UsageError("there are no scores", where=str(path), expected="scores.parquet, or a run folder with scores")
 
 
 def conditions(query: str) -> list[tuple[str, str]]:
@@ -414,6 +394,11 @@ def behind(matches: pl.DataFrame) -> Behind:
     )
 
 
+def is_mapped(folder: Path) -> bool:
+    """Tell whether the scores of a folder come from what images were mapped to."""
+    return any(recorded(folder, role).name == "matches.parquet" for role in manifest_of(folder).inputs)
+
+
 def matches_of(folder: Path, score: Mapping[str, Any]) -> tuple[Path, pl.DataFrame]:
     """Find the matches a score was computed from: those of its model, concept, country and kind of labels."""
     for role in sorted(manifest_of(folder).inputs):
@@ -429,16 +414,7 @@ def matches_of(folder: Path, score: Mapping[str, Any]) -> tuple[Path, pl.DataFra
             matches = matches.join(images_of_country(folder, path.parent, score["country"]), on="image_id", how="semi")
         if not matches.is_empty():
             return path.parent, matches.sort("prompt_id", "repeat", "slot", "rank")
-    raise UsageError(
-        "no matches are behind this score, so there is no image to walk back to", where=str(folder),
-        expected="a score of images that were mapped to artifacts, such as vs or qvs", found=described(score),
-        hint=f"What it was computed from: {', '.join(inputs_of(folder)) or 'nothing that is on record'}.",
-    )  # fmt: skip
-
-
-def inputs_of(folder: Path) -> list[str]:
-    """Name what a folder was made from, as it lies now."""
-    return [str(upstream(folder, role)) for role in sorted(manifest_of(folder).inputs)]
+    raise IntegrityError("no table of matches is behind this score", where=str(folder), found=described(score))
 
 
 def images_of_country(folder: Path, matches_folder: Path, country: str) -> pl.DataFrame:

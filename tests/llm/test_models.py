@@ -15,7 +15,7 @@ from culturekit.llm.endpoints import OPENAI
 from culturekit.llm.models import Role, habits_of, known_models, model_for, published_models
 from culturekit.llm.prices import end_of, price_list, prices_in, shut_among
 from culturekit.llm.probing import probe_request
-from culturekit.recipes.cultivate.recipe import AUTHORS
+from culturekit.recipes.cultivate.preset import GROUND
 
 ROOT = Path(__file__).parents[2]
 NAME = re.compile(
@@ -65,8 +65,8 @@ def test_what_is_shown_has_a_price(role: Role) -> None:
 
 
 def test_published_models_keep_their_names_and_say_what_replaces_them() -> None:
-    assert AUTHORS["reader"] == "openai:gpt-4o"
-    assert AUTHORS["proposers"] == published_models("cultivate")["proposers"]
+    assert GROUND["reader"] == "openai:gpt-4o"
+    assert GROUND["proposers"] == published_models("cultivate")["proposers"]
     listed = {f"{one.provider}:{one.model}": one for one in prices_in(price_list())}
     for spec in {spec.partition("?")[0] for one in published_models("cultivate").values() for spec in one}:
         end = listed[spec]

@@ -112,6 +112,14 @@ SCORERS: Registry[QualityScorer] = Registry(
             packages=("torch", "transformers"),
         ),
         Entry(
+            "imagereward",
+            "culturekit.index.raters.image_reward:make",
+            "ImageReward: BLIP with a network on top, fine-tuned on choices: a file that `weights convert` wrote",
+            options="culturekit.index.raters.image_reward:Options",
+            extra="embed",
+            packages=("torch", "transformers"),
+        ),
+        Entry(
             "clipscore",
             "culturekit.index.raters.preference_quality:make_clip",
             "CLIPScore by any encoder of pictures and texts: clipscore:SPEC",
@@ -136,7 +144,7 @@ class QualityOptions:
 
     scorer: Annotated[
         str,
-        Field(description="Who scores, as a SPEC: embedded, hpsv2, pickscore or clipscore."),
+        Field(description="Who scores, as a SPEC: embedded, hpsv2, pickscore, imagereward or clipscore."),
         Typed(offers="culturekit.index.raters.quality:SCORERS"),
     ]
 

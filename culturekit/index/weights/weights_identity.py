@@ -38,6 +38,11 @@ class ModelFolder:
         told = {path for pattern in _TOLD_BY for path in self.path.glob(pattern) if path.is_file()}
         return sorted({*told, *weight_files(self.path)})
 
+    def digest_of_texts(self) -> str:
+        """Hash what decides how texts are read, of a folder that may have no weights."""
+        told = {path for pattern in _TOLD_BY for path in self.path.glob(pattern) if path.is_file()}
+        return digest_of_files(sorted(told), root=self.path)
+
     def digest(self) -> str:
         """Hash the names and bytes of all that decides a vector."""
         return digest_of_files(self.files(), root=self.path)

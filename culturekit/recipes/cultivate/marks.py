@@ -38,7 +38,7 @@ ARTICLE = "^(?:a|an|the|some) "
 """What phrases may begin with that are the same to people, who are to tick each thing once."""
 
 
-def scene_items_stage(sample: Path, prompts: Path, descriptors: Path, extracted: Sequence[Path]) -> Stage:
+def scene_items_stage(samples: Sequence[Path], prompts: Path, descriptors: Path, extracted: Sequence[Path]) -> Stage:
     """List what people are to mark about each drawn image.
 
     These are the references of its prompt, and every phrase extracted from any image of it: what one extractor
@@ -54,7 +54,7 @@ def scene_items_stage(sample: Path, prompts: Path, descriptors: Path, extracted:
         lists = _offered_once(references, extra).sort("prompt_id", "token", "dimension")
         lists = lists.group_by("prompt_id", maintain_order=True).agg(descriptors="token", dimensions="dimension")
         names = {code: each.name for code, each in countries().items()}
-        drawn = read_table(sample, AUDIT_SAMPLE)
+        drawn = read_together(samples, AUDIT_SAMPLE)
         drawn = drawn.join(table.select("prompt_id", "country", "group", activity=activity), on="prompt_id")
         rows = drawn.join(lists, on="prompt_id").with_columns(
             item_id="image_id", country_name=pl.col("country").replace_strict(names, default=pl.col("country"))
@@ -62,7 +62,8 @@ def scene_items_stage(sample: Path, prompts: Path, descriptors: Path, extracted:
         write_table(work.out, SCENE_ITEMS, rows.select(list(SCENE_ITEMS.schema)))
         return Outcome({"scene_items": rows.height, "phrases": int(rows["descriptors"].list.len().sum())})
 
-    inputs = {"sample": sample, "prompts": prompts, "descriptors": descriptors, **roles("extracted", extracted)}
+    drawn_by = {"sample": samples[0], **roles("more-samples", samples[1:])}
+    inputs = {**drawn_by, "prompts": prompts, "descriptors": descriptors, **roles("extracted", extracted)}
     return Stage("items", "scene-items", 2, run, inputs)
 
 

@@ -1,6 +1,6 @@
 """The `cultivate` recipe: its keys, and its stages from pages about activities to the report."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -46,17 +46,17 @@ from culturekit.builders.judging.scene_judge import (
 )
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.space.space_stages import table_stage
-from culturekit.config.checks import existing_table, unique_names
+from culturekit.config.checks import checked_spec, existing_table, unique_names
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import (
     Annotations,
     AskingRecipe,
-    BackendSpec,
     EncoderSpec,
     File,
     JudgeSpec,
     Llm,
     Model,
+    ModelName,
 )
 from culturekit.core import roles
 from culturekit.core.declared import rules_of
@@ -67,13 +67,13 @@ from culturekit.core.run import Run
 from culturekit.core.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
+from culturekit.generation.backend import BACKENDS
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_stage import embed_stage
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.quality import SCORERS, QualityOptions
 from culturekit.kg.countries import countries, country_files
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.models import published_models
 from culturekit.llm.prices import shut_among
 from culturekit.metrics.ahead.descriptor_scores import Aggregate, Reduce
 from culturekit.metrics.ahead.matching import DIMENSIONS
@@ -93,6 +93,7 @@ from culturekit.recipes.cultivate.marks import (
     scene_items_stage,
 )
 from culturekit.recipes.cultivate.page import CULTIVATE_PAGE
+from culturekit.recipes.cultivate.preset import GROUND, deviations, people_lines, with_published
 from culturekit.recipes.cultivate.scores import AheadOptions, PhraseVectors, ahead
 from culturekit.recipes.cultivate.world import scene_truth_stage, simulated_marks_stage, simulated_pages_stage
 from culturekit.recipes.parts import SCENES, all_scenes, asked, bought, imported_answers, model_images
@@ -104,12 +105,6 @@ from culturekit.scores.image_levels import country_groups
 from culturekit.scores.inputs import ValueTables
 from culturekit.scores.judged import JudgedOptions, judged
 from culturekit.scores.meta import ALL, MetaOptions, meta
-
-AUTHORS: Mapping[str, object] = {
-    name: specs if name == "proposers" else specs[0] for name, specs in published_models("cultivate").items()
-}
-"""The models of the published code, at its temperatures; the paper says 0.2 for proposers. That code asks up to three
-times for a reply that can be read, this engine once more, telling what was wrong."""
 
 
 def _every_country() -> tuple[str, ...]:
@@ -150,7 +145,7 @@ class Ground(StrictModel):
     @classmethod
     def filled(cls, given: Any) -> Any:  # noqa: ANN401 - as YAML has it
         """Fill in the models of a preset."""
-        return {**AUTHORS, **given} if isinstance(given, dict) and given.get("preset") == "authors" else given
+        return {**GROUND, **given} if isinstance(given, dict) and given.get("preset") == "authors" else given
 
 
 def _known_scheme(name: str) -> str:
@@ -186,7 +181,7 @@ class RealImages(StrictModel):
     `scorer` is a quality scorer such as `clipscore:SPEC`, or `vqascore:SPEC` with a vision model.
     """
 
-    backend: BackendSpec
+    backend: Annotated[str, AfterValidator(checked_spec(BACKENDS))]
     per_prompt: Annotated[int, Field(ge=1, le=255)] = 10
     scorer: Annotated[str, AfterValidator(_scorer_of_candidates)]
     at_least: Annotated[float, rules_of(ChooseOptions, "at_least")] = 0.0
@@ -222,11 +217,17 @@ class People(StrictModel):
     """People who rate and mark the first `images` images of each model of `prompts` prompts: forms out, answers in.
 
     Their ratings stand beside the metrics, and what they mark puts the judge's scores right. Without `files` the forms
-    are handed out and wait; with `simulated` people answer them who know what simulated scenes show.
+    are handed out and wait; with `simulated` people answer them who know what simulated scenes show. `countries`,
+    `models` and `activities`, so many of each category and country, in place of `prompts`, say what is rated;
+    `photographs` are countries of which the same prompts' real images are rated too.
     """
 
     prompts: Annotated[int, Field(ge=1, le=1_000_000)] = 120
     images: Annotated[int, Field(ge=1, le=255)] = 2
+    countries: tuple[str, ...] = ()
+    models: tuple[ModelName, ...] = ()
+    activities: Annotated[int | None, Field(ge=1, le=100)] = None
+    photographs: tuple[str, ...] = ()
     in_region: Annotated[int, Field(ge=1, le=50)] = 3
     files: tuple[File, ...] = ()
     simulated: SimulatedPeople | None = None
@@ -237,9 +238,15 @@ class People(StrictModel):
         """Give it as the forms of recipes take it."""
         return Annotations(scheme="cultivate", prompts=self.prompts, in_region=self.in_region, resamples=self.resamples)
 
+    def drawn(self, countries: int) -> int:
+        """Count the prompts that are rated, of so many countries."""
+        return self.prompts if self.activities is None else countries * len((*LOOKED_FOR, *FIXED)) * self.activities
+
     @model_validator(mode="after")
     def one_source(self) -> Self:
-        """Check that answers come from one place."""
+        """Check that answers come from one place, and that prompts are counted one way."""
+        if self.activities is not None and "prompts" in self.model_fields_set:
+            raise ValueError("people.activities and people.prompts both say how many prompts are rated; give one")
         if self.files and self.simulated is not None:
             raise ValueError("people has both simulated people and files of answers; give one of them")
         return self
@@ -289,6 +296,9 @@ class Cultivate(AskingRecipe):
     ground: Annotated[
         Ground | None, Field(description="Pages, and who makes activities, descriptors and stereotypes of them.")
     ] = None
+    preset: Annotated[
+        Literal["authors"] | None, Field(description="What is not said is as published; `plan` lists what is not.")
+    ] = None
     models: Annotated[tuple[Painter, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     images: ImagePlan = ImagePlan(slots=10)
     real: RealImages
@@ -314,11 +324,15 @@ class Cultivate(AskingRecipe):
     @property
     def has_groups(self) -> bool:
         """Whether its countries are of several groups, between which there can be gaps."""
+        return len({group for iso, group in country_groups(self.scheme).items() if iso in self.countries}) > 1
+
+    @property
+    def countries(self) -> tuple[str, ...]:
+        """The countries of its prompts."""
         if self.tables is not None:
-            named = pl.read_parquet(self.tables.prompts, columns=["country"])["country"].to_list()
-        else:
-            named = [] if self.ground is None else [*self.ground.countries]
-        return len({group for iso, group in country_groups(self.scheme).items() if iso in named}) > 1
+            named = pl.read_parquet(self.tables.prompts, columns=["country"])["country"]
+            return tuple(named.drop_nulls().unique().sort())
+        return () if self.ground is None else self.ground.countries
 
     @property
     def prompts(self) -> int:
@@ -336,6 +350,25 @@ class Cultivate(AskingRecipe):
         """Say what a model makes of each prompt."""
         fewer = next((each.images for each in self.models if each.name == model), None)
         return self.images if fewer is None else replace(self.images, repeats=1, slots=fewer)
+
+    @model_validator(mode="before")
+    @classmethod
+    def filled(cls, given: Any) -> Any:  # noqa: ANN401 - as YAML has it
+        """Fill in what the authors published."""
+        return with_published(given) if isinstance(given, dict) and given.get("preset") == "authors" else given
+
+    @model_validator(mode="after")
+    def people_rate_what_there_is(self) -> Self:
+        """Reject a study of models or countries that the recipe does not have."""
+        wanted = self.people or People()
+        known = set(self.countries)
+        for named, there in ((wanted.models, {model.name for model in self.models}), (wanted.countries, known),
+                             (wanted.photographs, set(wanted.countries) or known)):  # fmt: skip
+            if strange := sorted(set(named) - there):
+                raise ValueError(
+                    f"people rates what is not there: {', '.join(strange)}; known: {', '.join(sorted(there))}"
+                )
+        return self
 
     @model_validator(mode="after")
     def one_ground(self) -> Self:
@@ -432,7 +465,7 @@ def read_stage(run: Run, ground: Ground) -> Stage:
 def _wire_real(recipe: Cultivate, run: Run) -> None:
     """Gather candidates for real images, score how well they show their prompts, and keep the best."""
     wanted, prompts = recipe.real, run.table(roles.PROMPTS)
-    model = Model(name=REAL_IMAGES, backend=wanted.backend)
+    model = Model.model_construct(name=REAL_IMAGES, backend=wanted.backend)
     images = model_images(run, model, ImagePlan(slots=wanted.per_prompt), folders.CANDIDATES, seed=recipe.seed,
                           prompts=lambda _: recipe.prompts)  # fmt: skip
     if wanted.scorer.startswith(VQASCORE):
@@ -529,17 +562,27 @@ def _wire_people(recipe: Cultivate, run: Run) -> None:
     wanted, prompts, descriptors = recipe.people, run.table(roles.PROMPTS), run.table(folders.DESCRIPTORS)
     if wanted is None:
         return
-    images = list(run.tables(roles.IMAGES).values())
-    drawn = rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed, each=wanted.images)
+    rated = wanted.models or run.models
+    images = [run.table(roles.IMAGES, model) for model in run.models if model in rated]
+    places = wanted.countries or recipe.countries
+    count, seed = wanted.drawn(len(places)), recipe.seed
+    drawn = rated_sample_stage(images, prompts, count=count, seed=seed, each=wanted.images, countries=wanted.countries)
     sample = run.add(drawn, roles.RATED_SAMPLE)
-    extracted = list(_by_folder(run, folders.EXTRACTED, run.models).values())
-    items = run.add(scene_items_stage(sample, prompts, descriptors, extracted), folders.ITEMS)
+    samples = [sample]
+    if wanted.photographs:
+        images.append(run.table(roles.REAL))
+        alike = rated_sample_stage(
+            images[-1:], prompts, count=count, seed=seed, countries=wanted.photographs, like=sample
+        )
+        samples.append(run.add(alike, folders.RATED_PHOTOGRAPHS))
+    extracted = list(_by_folder(run, folders.EXTRACTED, (*run.models, *([REAL_IMAGES] * len(samples[1:])))).values())
+    items = run.add(scene_items_stage(samples, prompts, descriptors, extracted), folders.ITEMS)
     forms = ExportFiles(images, prompts, items=items)
     export = ExportOptions(Quotas(wanted.in_region, 0))
     project = run.add(export_stage(forms, "cultivate", export, shortlist=SHORTLIST, seed=recipe.seed), roles.TO_RATE)
     people = None
     if wanted.simulated is not None:
-        truth = [run.table(folders.TRUTH, model) for model in run.models]
+        truth = list(_by_folder(run, folders.TRUTH, (*run.models, *([REAL_IMAGES] * len(samples[1:])))).values())
         shown = run.values_of(folders.AHEAD_TRUTH)
         people = simulated_marks_stage(project, items, truth, shown, wanted.simulated, seed=recipe.seed)
     given, simulated = wanted.files, roles.SIMULATED_ANSWERS
@@ -599,4 +642,19 @@ def _follow(recipe: Cultivate, run: Run, marks: Path) -> None:
     run.add(meta.stage(values, rated, ValueTables([others]), options=how), roles.META)
 
 
-CULTIVATE = RecipeKind(Cultivate, wire, sections_headline(CULTIVATE_PAGE), CULTIVATE_PAGE)
+def plan_lines(recipe: Cultivate) -> Iterator[str]:
+    """Say what people would do, and, with the authors' preset, what is not as published."""
+    if recipe.people is not None and recipe.people.simulated is None:
+        wanted, places = recipe.people, len(recipe.people.countries or recipe.countries)
+        prompts = min(wanted.drawn(places), recipe.prompts)
+        forms = prompts * sum(
+            min(wanted.images, recipe.plan_of(each.name).slots)
+            for each in recipe.models
+            if each.name in (wanted.models or [each.name])
+        )
+        yield from people_lines(forms, prompts * len(wanted.photographs) // max(1, places), wanted.in_region)
+    if recipe.preset is not None:
+        yield from deviations(recipe)
+
+
+CULTIVATE = RecipeKind(Cultivate, wire, sections_headline(CULTIVATE_PAGE), CULTIVATE_PAGE, plan_lines)

@@ -12,4 +12,5 @@ PHRASES, AHEAD, AHEAD_TRUTH = Role("phrases"), Role("ahead", "scores"), Role("ah
 BREAKDOWN = Role("breakdown", "scores")
 ITEMS, MARKS, BY_GROUP = Role("to-mark-items", "scene_items"), Role("marks", "annotations"), Role("by-group", "values")
 JUDGED_BY, CORRECTED_GAPS = Role("judged-{variant}", "scores"), Role("corrected-gaps", "scores")
+RATED_PHOTOGRAPHS = Role("rated-photographs", "audit_sample")
 RATERS, OTHERS = Role("raters", "values"), Role("others", "values")

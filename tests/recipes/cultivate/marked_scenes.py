@@ -67,7 +67,9 @@ def marked(
         for iso in ("IR", "FR")
     ])  # fmt: skip
     scores = stored(root / "ahead", SCORES, [scores_row("align", params=f'{{"tau":0.52,"aggregate":"{aggregate}"}}')])
-    items = built(scene_items_stage(sample, prompts, descriptors, [extracted]), root / "items") / "scene_items.parquet"
+    items = (
+        built(scene_items_stage([sample], prompts, descriptors, [extracted]), root / "items") / "scene_items.parquet"
+    )
     phrases = built(embed_stage(EmbedSource(texts=(descriptors, extracted)), EmbedOptions("letters")), root / "phrases")
     annotations = stored(root / "answers", ANNOTATIONS, change(answered(ticks, flags=flags)))
     return built(marks_stage(annotations, items, descriptors, phrases, scores), root / "marks")

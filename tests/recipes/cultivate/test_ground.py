@@ -14,7 +14,8 @@ from culturekit.core.schemas import ACTIVITIES, DESCRIPTOR_TRAIL, DESCRIPTORS, P
 from culturekit.core.stage import ToPlan
 from culturekit.core.table import Table
 from culturekit.core.tables import read_table
-from culturekit.recipes.cultivate.recipe import AUTHORS, Ground, wire_ground
+from culturekit.recipes.cultivate.preset import GROUND
+from culturekit.recipes.cultivate.recipe import Ground, wire_ground
 from culturekit.recipes.planning import asks
 
 SIMULATED = {
@@ -66,7 +67,7 @@ def test_the_authors_models_are_planned_before_anything_is_there(
     for name in ("OPENAI_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(name, "of-nobody")
     ground = Ground.model_validate({"preset": "authors", "refiner": "openai:gpt-4o-mini"})
-    assert ground.proposers == AUTHORS["proposers"]
+    assert ground.proposers == GROUND["proposers"]
     assert ground.refiner == "openai:gpt-4o-mini"
     run = wired(tmp_path / "run", ground)
     plans = {}
