@@ -80,8 +80,7 @@ def score_geodiv(answers: pl.DataFrame, *, confidence: float = ck.CONFIDENCE) ->
                 place = {"metric": metric.name, "model": str(model), "benchmark": "geodiv", "country": country}
                 answer = replace(answer, n=here["image_id"].n_unique())
                 rows.append(ck.statistic_row(**place, answer=answer, params={}, unit=metric.unit))
-                if country is None:
-                    values.append(ck.value_rows(place, {}, cells.select("prompt_id", "value", item="prompt_id")))
+                values.append(ck.value_rows(place, {}, cells.select("prompt_id", "value", item="prompt_id")))
     return ck.scored(
         rows,
         values,
