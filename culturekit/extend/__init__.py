@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from culturekit.builders.judging.image_judge import load_questions
-    from culturekit.builders.judging.judge_stages import JudgeOptions, JudgeReads, judge_stage
+    from culturekit.builders.judging.image_judge import JudgeOptions, JudgeReads, judge_stage, load_questions
     from culturekit.builders.popularity import Ratings
     from culturekit.builders.prompting.prompts import PromptOptions
     from culturekit.builders.prompting.prompts_stage import prompts_stage
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
     from culturekit.generation.runner import ImagePlan
     from culturekit.index.embedding.embedding_encoders import unit
     from culturekit.index.encoder import EncoderIdentity, Prepared, Vectors
-    from culturekit.index.matching.matching_stages import truth_stage
+    from culturekit.index.matching.mapping import truth_stage
     from culturekit.index.search.search import Found, Order, best_by_hand
-    from culturekit.index.weights.weight_conversion import StoredTensor, write_tensors
+    from culturekit.index.weights import StoredTensor, write_tensors
     from culturekit.kg.countries import countries
     from culturekit.llm.client import Reply, Request
     from culturekit.llm.clients.clients import CLIENTS
