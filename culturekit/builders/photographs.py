@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
@@ -111,6 +110,10 @@ def collect_stage(given: CollectReads, options: CollectOptions, llm: LlmOptions 
     at; `folder:DIR` takes them as real images.
     """
     client = None if options.translator is None else CLIENTS.make(options.translator)
+
+    def contact() -> None:
+        check_contact(options.contact)
+
     stage = Stage(
         "photographs",
         "collect-photographs",
@@ -120,7 +123,7 @@ def collect_stage(given: CollectReads, options: CollectOptions, llm: LlmOptions 
         {"each": options.each, "services": list(options.services), "commons": options.commons,
          "openverse": options.openverse, "language": "own" if client else "en"},
         packages=("pillow", "polars"),
-        before=partial(check_contact, options.contact),
+        before=contact,
     )  # fmt: skip
     if options.translator is None or client is None:
         return stage

@@ -44,7 +44,7 @@ class Services(BaseHTTPRequestHandler):
         if self.fails and parts.path.startswith("/files/"):
             return self.reply(self.fails.pop(), b"busy", "text/plain")
         values = {name: texts[0] for name, texts in parse_qs(parts.query).items()}
-        home = f"http://127.0.0.1:{self.server.server_address[1]}"  # type: ignore[str-bytes-safe]
+        home = f"http://127.0.0.1:{self.server.server_port}"  # type: ignore[attr-defined]
         if parts.path == "/w/api.php":
             return self.reply(200, json.dumps(self.commons(home, values)).encode())
         if parts.path == "/v1/images/":

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 import pytest
@@ -57,7 +58,8 @@ def test_thresholds_and_proposers_are_ablated_without_asking_anybody(work: Work,
     outcome = stage.run(replace(work, in_run=True))
     found = read_table(work.out / "values.parquet", VALUES)
     for quantile in (0.25, 0.5, 0.75):
-        tau = outcome.notes["taus"][f"tau at quantile {quantile:g}"]
+        taus = cast("dict[str, float]", outcome.notes["taus"])
+        tau = taus[f"tau at quantile {quantile:g}"]
         expected = score_ahead(drawn.tables(), options=replace(OPTIONS, tau=tau)).scored.values
         ours = dict(expected.filter(pl.col("model") != "real", metric="align").select("item", "value").iter_rows())
         assert items(found, "align", f"tau at quantile {quantile:g}") == pytest.approx(ours, abs=1e-12)
