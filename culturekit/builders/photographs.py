@@ -168,6 +168,7 @@ def collect(
     work: Work, given: CollectReads, options: CollectOptions, client: Client | FreeClient | None, llm: LlmOptions
 ) -> Outcome:
     """Search, fetch and list photographs; what is no picture, or is there already, is dropped with the reason."""
+    check_contact(options.contact)
     rows = wanted(given.prompts)
     queries = [(row["prompt_id"], "en", str(row["query"])) for row in rows]
     asked: AskedRows[dict[str, Any]] | None = None

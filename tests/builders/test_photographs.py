@@ -137,7 +137,8 @@ def test_photographs_of_both_services_stand_with_licence_and_author(tmp_path: Pa
     assert any("10.0.0.1" in key for key in drops["key"])
     assert len(drops["reason"].unique()) == 3, "and a page that calls itself a picture"
     for row in table.iter_rows(named=True):
-        assert Image.open(tmp_path / "photographs" / row["path"]).size == (row["width"], row["height"])
+        with Image.open(tmp_path / "photographs" / row["path"]) as opened:
+            assert opened.size == (row["width"], row["height"])
     sheet = (tmp_path / "photographs/contact_sheet.html").read_text(encoding="utf-8")
     assert sheet.count("<img") == 10
     assert "<script" not in sheet
