@@ -182,36 +182,61 @@ def candidates_stage(source: Path | Sequence[Path], prompts: Path, kind: str) ->
 # Values of all of it, of the images of models alone: what meta holds against people.
 
 
-def compared_stage(
-    values: Path, images: Mapping[str, Path], prompts: Path, *, real: Path, cure: Mapping[str, Sequence[Path]],
-    exag: Mapping[str, Sequence[Path]],
-) -> Stage:  # fmt: skip
-    """Write our values beside their composite without EXAG, CuRe's score, and EXAG by other candidates."""
+def compared_stage(values: Path, models: Sequence[str]) -> Stage:
+    """Keep our values of the images of models, beside their composite without EXAG."""
 
     def run(work: Work) -> Outcome:
-        drawn = read_together(list(images.values()), IMAGES)
-        about = drawn.select("model", "prompt_id", "repeat", item="image_id").join(
-            read_table(prompts, PROMPTS).select("prompt_id", "country"), on="prompt_id"
-        )
-        ours = read_table(values, VALUES).filter(pl.col("metric").is_in(OURS), pl.col("model").is_in(list(images)))
+        ours = read_table(values, VALUES).filter(pl.col("metric").is_in(OURS), pl.col("model").is_in(list(models)))
         wide = ours.pivot("metric", index="item", values="value", aggregate_function="first")
-        parts = [("align_hal", "", wide.select("item", value=(pl.col("align") + 1 - pl.col("hal")) / 2))]
-        parts += [("cure", name, _mean_of_levels(paths)) for name, paths in cure.items()]
-        placed = pictured(pl.concat([drawn.select(list(IMAGES.schema)), read_table(real, IMAGES).select(
-            list(IMAGES.schema))]), read_table(prompts, PROMPTS), Counter())  # fmt: skip
+        both = wide.select("item", value=(pl.col("align") + 1 - pl.col("hal")) / 2).drop_nulls()
+        rows = ours.filter(metric="align").drop("value").join(both, on="item").with_columns(metric=pl.lit("align_hal"))
+        return table_outcome(work, VALUES, pl.concat([ours, rows.select(list(VALUES.schema))]))
+
+    return Stage("compared", "compared-values", 1, run, {"values": values}, {"models": list(models)})
+
+
+def baseline_values_stage(
+    images: Mapping[str, Path], real: Path, prompts: Path, *, cure: Mapping[str, Sequence[Path]],
+    exag: Mapping[str, Sequence[Path]],
+) -> Stage:  # fmt: skip
+    """Write CuRe's score, and EXAG by other candidates, as values of the images of models."""
+
+    def run(work: Work) -> Outcome:
+        placed = _placed(images, real, prompts)
+        parts = [("cure", name, _mean_of_levels(paths)) for name, paths in cure.items()]
         for kind, paths in exag.items():
             excess = excess_of_images(placed, read_together(list(paths), JUDGMENTS), real=roles.REAL_IMAGES,
                                       reduce="mean", left_out=Counter())  # fmt: skip
             parts.append(("exag", CANDIDATES[kind], excess.per_image.select(item="image_id", value="exag")))
-        rows = [ours, *(_as_values(metric, variant, found, about) for metric, variant, found in parts)]
-        return table_outcome(work, VALUES, pl.concat(rows).sort(VALUES.key))
+        return _written(work, parts, placed, list(images))
 
-    tables = {f"cure-{name}": list(paths) for name, paths in cure.items()} | {
-        f"exag-{name}": list(paths) for name, paths in exag.items()
-    }
-    inputs = {"values": values, "prompts": prompts, "real": real, **named_roles("images", list(images.values()))}
-    inputs |= {role: path for name, paths in tables.items() for role, path in named_roles(name, paths).items()}
-    return Stage("compared", "compared-values", 1, run, inputs, {"models": list(images)})
+    tables = {f"cure-{name}": paths for name, paths in cure.items()} | {f"exag-{name}": exag[name] for name in exag}
+    inputs = {"prompts": prompts, "real": real, **named_roles("images", list(images.values()))}
+    inputs |= {role: path for name, paths in tables.items() for role, path in named_roles(name, list(paths)).items()}
+    return Stage("others", "baseline-values", 1, run, inputs, {"models": list(images)})
+
+
+def _placed(images: Mapping[str, Path], real: Path, prompts: Path) -> pl.DataFrame:
+    """Give all images that were made, real ones among them, with model, prompt and country."""
+    return pictured(read_together([*images.values(), real], IMAGES), read_table(prompts, PROMPTS), Counter())
+
+
+def _written(
+    work: Work, parts: Sequence[tuple[str, str, pl.DataFrame]], placed: pl.DataFrame, models: Sequence[str]
+) -> Outcome:
+    """Write numbers of images as values: metric, what tells one from others of its name, and item with value."""
+    about, nothing = (
+        placed.filter(pl.col("model").is_in(list(models))).rename({"image_id": "item"}),
+        pl.lit(None, pl.String),
+    )
+    rows = [
+        found.drop_nulls("value").join(about, on="item").with_columns(
+            metric=pl.lit(metric), benchmark=pl.lit("cultivate"), concept=nothing, group=nothing,
+            params=pl.struct(variant=pl.lit(variant)).struct.json_encode(),
+        ).select(list(VALUES.schema))
+        for metric, variant, found in parts
+    ]  # fmt: skip
+    return table_outcome(work, VALUES, pl.concat([pl.DataFrame(schema=VALUES.schema), *rows]))
 
 
 def _mean_of_levels(paths: Sequence[Path]) -> pl.DataFrame:
@@ -219,16 +244,6 @@ def _mean_of_levels(paths: Sequence[Path]) -> pl.DataFrame:
     tables = [read_table(path, QUALITY).select("image_id", "value") for path in paths]
     every = pl.concat(tables).group_by("image_id").agg(pl.col("value").sort().mean(), n=pl.len())
     return every.filter(n=len(LEVELS)).select("value", item="image_id")
-
-
-def _as_values(metric: str, variant: str, found: pl.DataFrame, about: pl.DataFrame) -> pl.DataFrame:
-    """Write numbers of images as values; `variant` tells one from others of its metric."""
-    nothing = pl.lit(None, pl.String)
-    params = pl.struct(variant=pl.lit(variant)).struct.json_encode() if variant else pl.lit("{}")
-    rows = found.drop_nulls("value").join(about, on="item").with_columns(
-        metric=pl.lit(metric), benchmark=pl.lit("cultivate"), concept=nothing, group=nothing, params=params
-    )  # fmt: skip
-    return rows.select(list(VALUES.schema))
 
 
 def ablations_stage(
@@ -239,9 +254,8 @@ def ablations_stage(
     vectors = PhraseVectors(phrases)
 
     def run(work: Work) -> Outcome:
-        drawn = read_together([*images.values(), real], IMAGES)
-        asked, said = read_table(prompts, PROMPTS), read_together(list(extracted), JUDGMENTS)
-        placed, (known, ids) = pictured(drawn, asked, Counter()), vectors.vectors()
+        said = read_together(list(extracted), JUDGMENTS)
+        placed, (known, ids) = _placed(images, real, prompts), vectors.vectors()
         found = described_images(placed, read_table(descriptors, DESCRIPTORS), said, has=None, left_out=Counter())
         cells = compare_images(found, known, ids)
         best = cells.best_of(found.images.filter(model=roles.REAL_IMAGES))
@@ -258,14 +272,8 @@ def ablations_stage(
             matched = described_images(placed, own, said, has=None, left_out=Counter())
             scored = image_scores(compare_images(matched, known, ids).counted(usual), "dimension")
             parts.append((f"proposer {alone['proposer'][0] if alone.height else path.parent.name}", scored))
-        about = placed.filter(pl.col("model").is_in(list(images))).rename({"image_id": "item"})
-        rows = [
-            _as_values(
-                "align", name, one.select("image_id", "align").rename({"image_id": "item", "align": "value"}), about
-            )
-            for name, one in parts
-        ]
-        outcome = table_outcome(work, VALUES, pl.concat([pl.DataFrame(schema=VALUES.schema), *rows]).sort(VALUES.key))
+        rows = [("align", name, one.select(item="image_id", value="align")) for name, one in parts]
+        outcome = _written(work, rows, placed, list(images))
         return replace(outcome, notes={"taus": taus})
 
     inputs = {"real": real, "prompts": prompts, "descriptors": descriptors, **dict(proposals),

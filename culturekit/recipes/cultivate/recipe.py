@@ -87,6 +87,7 @@ from culturekit.recipes.cultivate.baselines import (
     LEVELS,
     Baselines,
     ablations_stage,
+    baseline_values_stage,
     candidates_stage,
     compared_stage,
     wire_baselines,
@@ -677,24 +678,22 @@ def _follow(recipe: Cultivate, run: Run, marks: Path) -> None:
         resamples=asked.resamples, seed=recipe.seed,
     )  # fmt: skip
     drawn = run.by_model(roles.IMAGES)
-    wanted = recipe.baselines
-    extracted = list(_by_folder(run, folders.EXTRACTED, (*run.models, REAL_IMAGES)).values())
-    compared = compared_stage(
-        run.values_of(folders.AHEAD), drawn, prompts, real=run.table(roles.REAL),
-        cure={str(wanted.cure): [run.table(folders.CURE, model, level) for model in run.models for level in LEVELS]}
-        if wanted is not None and wanted.cure is not None else {},
-        exag={kind: list(_by_folder(run, folders.EXAG_BY, (*run.models, REAL_IMAGES), kind).values())
-              for kind in (() if wanted is None else wanted.exag)},
-    )  # fmt: skip
-    ours = run.add(compared, folders.COMPARED)
-    tau = recipe.scores.tau if recipe.scores.quantile is None else None
+    wanted, everybody = recipe.baselines, (*run.models, REAL_IMAGES)
+    extracted = list(_by_folder(run, folders.EXTRACTED, everybody).values())
+    ours = run.add(compared_stage(run.values_of(folders.AHEAD), run.models), folders.COMPARED)
+    beside = [run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []
+    if wanted is not None and (wanted.cure is not None or wanted.exag):
+        cosines = [run.table(folders.CURE, model, level) for model in run.models for level in LEVELS]
+        exag = {kind: list(_by_folder(run, folders.EXAG_BY, everybody, kind).values()) for kind in wanted.exag}
+        cure = {} if wanted.cure is None else {wanted.cure: cosines}
+        stage = baseline_values_stage(drawn, run.table(roles.REAL), prompts, cure=cure, exag=exag)
+        beside.append(run.add(stage, folders.BASELINE_VALUES))
     varied = ablations_stage(
         drawn, run.table(roles.REAL), prompts, run.table(folders.DESCRIPTORS), _proposals(run), extracted,
-        run.folder(folders.PHRASES), AheadOptions(tau=tau).threshold if recipe.scores.quantile is None else None,
+        run.folder(folders.PHRASES), None if recipe.scores.quantile else AheadOptions(tau=recipe.scores.tau).threshold,
     )  # fmt: skip
     ablated = run.add(varied, folders.ABLATIONS)
     run.add(meta.stage(ValueTables([ours, raters]), rated, ValueTables([others]), options=how), roles.META)
-    beside = [run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []
     held = replace(how, people_only=True)
     run.add(meta.stage(ValueTables([ablated, *beside]), rated, options=held), folders.BASELINES)
 

@@ -15,6 +15,7 @@ JUDGED_BY, CORRECTED_GAPS = Role("judged-{variant}", "scores"), Role("corrected-
 LEVELS, CURE = Role("level-{variant}", "prompts"), Role("cure-{model}-{variant}", "quality")
 CANDIDATE_TOKENS = Role("exag-candidates-{variant}", "stereotypes")
 EXAG_BY = Role("exag-{model}-by-{variant}", "judgments")
+BASELINE_VALUES = Role("baseline-values", "values")
 COMPARED, ABLATIONS = Role("compared", "values"), Role("ablations", "values")
 BASELINES = Role("meta-compared", "scores")
 RATED_PHOTOGRAPHS = Role("rated-photographs", "audit_sample")

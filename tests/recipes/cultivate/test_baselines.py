@@ -12,6 +12,7 @@ from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.recipes.cultivate.baselines import (
     ablations_stage,
+    baseline_values_stage,
     candidates_stage,
     compared_stage,
     level_stage,
@@ -92,15 +93,17 @@ def test_the_score_of_cure_is_the_mean_of_two_cosines_and_the_composite_leaves_e
     prompts = write_table(made(tmp_path / "asked"), PROMPTS, drawn.tables().prompts)
     by_references = [{**row, "value": 1 - row["value"]} for row in drawn.stereotypes]
     judged = write_table(made(tmp_path / "exag"), JUDGMENTS, pl.DataFrame(by_references, schema=JUDGMENTS.schema))
-    stage = compared_stage(kept, places, prompts, real=tables(tmp_path, drawn, "real"), cure={"clip": paths},
-                           exag={"references": [judged]})  # fmt: skip
-    stage.run(work)
+    real = tables(tmp_path, drawn, "real")
+    baseline_values_stage(places, real, prompts, cure={"clip": paths}, exag={"references": [judged]}).run(work)
     found = read_table(work.out / "values.parquet", VALUES)
+    compared_stage(kept, MODELS).run(work)
+    ours = read_table(work.out / "values.parquet", VALUES)
     last = max(cosines, key=lambda image: list(cosines).index(image))
     whole = {image: sum(two) / 2 for image, two in cosines.items() if image != last}
     assert items(found, "cure", "clip") == pytest.approx(whole)
-    both = dict(found.filter(metric="align_hal").select("item", "value").iter_rows())
+    both = dict(ours.filter(metric="align_hal").select("item", "value").iter_rows())
     align, hal = (dict(values.filter(metric=name).select("item", "value").iter_rows()) for name in ("align", "hal"))
+    assert set(ours["model"]) == set(MODELS)
     assert both == pytest.approx({image: (align[image] + 1 - hal[image]) / 2 for image in both})
     other = score_ahead(replace(drawn, stereotypes=by_references).tables(), options=OPTIONS).scored.values
     expected = dict(other.filter(metric="exag").select("item", "value").iter_rows())
