@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -13,6 +13,9 @@ from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one
 from culturekit.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from culturekit.metrics.corrected.audit_sampling import Drawing
 
 ELSEWHERE = {
     "export": CommandAt(
@@ -68,6 +71,13 @@ def serve(
         Path | None,
         typer.Option(help="Known pictures, as for `annotate export`. [the references, where they say what they show]"),
     ] = None,
+    drawing: Annotated[
+        str | None,
+        typer.Option(
+            help="images, or batches: whole batches of 8 settle every kernel, with any number of prompts; each concept "
+            "gets 12 or more. [images]"
+        ),
+    ] = None,
     region: Annotated[
         str | None, typer.Option(help="Of a form for people of several regions: where those are who answer now.")
     ] = None,
@@ -94,14 +104,14 @@ def serve(
     from culturekit.report.report_stage import folders_of
 
     form = (run / PROJECT_FILE).is_file()
-    if form and (images, people, gold, intervals) != (None, None, None, False):
+    if form and (images, people, gold, drawing, intervals) != (None, None, None, None, False):
         raise UsageError("a form has its size already", where=str(run), hint="Give --region and --port alone.")
     if region is not None and not form:
         raise UsageError("audits are for people of any region", where=str(run), hint="Leave --region out.")
     hands = engine_for("local", workers=workers, folder=run)
     with progress_for(as_json=as_json) as progress, hands as engine:
         progress.stage("audit")
-        size = AuditSize(images, people, gold)
+        size = AuditSize(images, people, gold, cast("Drawing | None", drawing))
         opened = form_desk(run, region) if form else audit_desk(run, size, engine=engine, progress=progress)
         with opened as desk, FormServer(desk, port=port) as server:
             tell = partial(typer.echo, err=True)

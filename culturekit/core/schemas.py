@@ -484,9 +484,10 @@ AUDIT_SAMPLE = declare(
     "audit_sample",
     key="image_id",
     columns="image_id str, model str, concept str?, prompt_id str?, stratum str, chance f64",
+    optional="batch str?",
 )
 """Which images people should look at; `stratum` is the mapped label the draw was spread over, `chance` the
-probability with which each image was drawn."""
+probability with which each image was drawn. Where whole batches were drawn, `batch` names that of each image."""
 
 SCENE_ITEMS = declare(
     "scene_items",

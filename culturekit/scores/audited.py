@@ -23,7 +23,7 @@ from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import Design, audited_answers, marks_of
-from culturekit.metrics.corrected.audit_sampling import Per, audit_sample
+from culturekit.metrics.corrected.audit_sampling import Drawing, Per, audit_sample
 from culturekit.metrics.corrected.audited_counts import AuditedShare, audited_rate, audited_share
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.statistics.intervals import Interval
@@ -225,8 +225,9 @@ def votes(part: pl.DataFrame, labels: pl.Series) -> NDArray[np.float64]:
 
 
 def _without_concepts(stage: Stage, given: Mapping[str, Any]) -> Stage:
-    """Leave out `per` where it says `concept`: a sample of each concept is known without it."""
-    known = {name: value for name, value in stage.options.items() if (name, value) != ("per", "concept")}
+    """Leave out what a sample of single images of each concept is known without."""
+    usual = {("per", "concept"), ("drawing", "images")}
+    known = {name: value for name, value in stage.options.items() if (name, value) not in usual}
     return replace(stage, options=known)
 
 
@@ -245,11 +246,19 @@ def draw_audit_sample(
     per: Annotated[
         Per, Field(description="Of what so many are drawn: of a model in all, or of each concept of a model.")
     ] = "model",
+    drawing: Annotated[
+        Drawing,
+        Field(
+            description="Single images, or whole batches of 8, which correct every kernel and order with any number "
+            "of prompts; each concept then gets 12 batches or more."
+        ),
+    ] = "images",
     seed: Seed = 0,
 ) -> Outcome:
     """Draw the images whose audit corrects the diversity.
 
     Spread evenly over what they were mapped to.
     """
-    sample = audit_sample(matches.together(MATCHES), n=images, rng=np.random.default_rng(seed), per=per)
+    rng = np.random.default_rng(seed)
+    sample = audit_sample(matches.together(MATCHES), n=images, rng=rng, per=per, drawing=drawing)
     return table_outcome(work, AUDIT_SAMPLE, sample)

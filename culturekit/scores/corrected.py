@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -22,6 +22,7 @@ from culturekit.metrics.corrected.audit_gates import (
     closest_level,
     in_places,
     marks_of,
+    of_batches,
     unplaced_answers,
 )
 from culturekit.metrics.corrected.audited_counts import RatedInterval, over_concepts
@@ -37,6 +38,10 @@ from culturekit.scores.image_collections import (
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 # The answers of an audit as scores take them: places by their codes, and counted where they are about other images.
+
+
+People: TypeAlias = tuple[pl.DataFrame, pl.DataFrame | None, pl.DataFrame | None]
+"""The answers, the drawn sample, and the matches of a second instrument, the last two where there are any."""
 
 
 def checked_answers(audits: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame:
@@ -100,6 +105,7 @@ def score_corrected(
     options: QvsOptions,
     correction: Correction = NO_CORRECTION,
     sample: pl.DataFrame | None = None,
+    second: pl.DataFrame | None = None,
 ) -> Scored:
     """Correct the diversity of each model on each concept, and of each model over its concepts.
 
@@ -112,6 +118,7 @@ def score_corrected(
         options: what to correct: kernels with artifacts at q = 2, whatever the order, and no other order but the first.
         correction: whose answers correct.
         sample: conforms to AUDIT_SAMPLE: which images people were asked about, where that is known.
+        second: conforms to MATCHES: the same images by another instrument.
 
     Raises:
         UsageError: a table does not conform, an option breaks its rule, or nothing could be corrected although it is
@@ -123,7 +130,7 @@ def score_corrected(
     rows: list[Row] = []
     reasons = Refusals()
     for images in nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True):
-        rows += model_rows(images, (said, sample), scorers, options, correction, reasons)
+        rows += model_rows(images, (said, sample, second), scorers, options, correction, reasons)
     if not rows and correction.required:
         raise reasons.refusal("no model could be corrected", partial(counted, many=KERNELS))
     products = sum(1 if row["metric"] == "qvs" else -len(scorers) for row in rows)
@@ -133,7 +140,7 @@ def score_corrected(
 
 def model_rows(
     images: pl.DataFrame,
-    people: tuple[pl.DataFrame, pl.DataFrame | None],
+    people: People,
     scorers: Mapping[str, pl.DataFrame],
     options: QvsOptions,
     correction: Correction,
@@ -141,7 +148,7 @@ def model_rows(
 ) -> Iterator[Row]:
     """Make the rows of one model, each kernel on each concept and then over all concepts."""
     concepts = images.partition_by("concept", maintain_order=True)
-    pool, audits = {"pool": correction.pool}, people[0]
+    asked, audits = {"pool": correction.pool, **how_asked(images, people)}, people[0]
     correcting = [Correcting(part, people, options, correction) for part in concepts]
     for kernel in options.kernels:
         weights = check_weights(kernel)
@@ -153,13 +160,13 @@ def model_rows(
                 reasons.note(error, part["model"][0], part["concept"][0], f"kernel {kernel_name(weights)}")
         unplaced = [unplaced_answers(answers_about(part, audits, correction.pool), weights) for part, _ in found]
         for (part, (answer, ends)), without in zip(found, unplaced, strict=True):
-            told = {**pool, **without, **ends, **marked([part], audits, weights, correction)}
+            told = {**asked, **without, **ends, **marked([part], audits, weights, correction)}
             yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
         if len(found) == len(concepts) > 1:
             sizes = [part["prompt_id"].n_unique() for part in concepts]
             overall = over_concepts(list(zip(sizes, (answer for _, (answer, _) in found), strict=True)), options.size)
             ends = ends_over(sizes, [told for _, told in found])
-            told = {**pool, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
+            told = {**asked, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
             yield from rows_of(images, None, overall, weights, scorers, options, told)
 
 
@@ -178,12 +185,12 @@ class Correcting:
     def __init__(
         self,
         images: pl.DataFrame,
-        people: tuple[pl.DataFrame, pl.DataFrame | None],
+        people: People,
         options: QvsOptions,
         correction: Correction,
     ) -> None:
-        """Take the images, the answers, and the drawn sample."""
-        self.images, (self.audits, self.sample) = images, people
+        """Take the images, the answers, the drawn sample, and what a second instrument says."""
+        self.images, (self.audits, self.sample, self.second) = images, people
         self.options, self.correction = options, correction
         self.by: dict[str, CorrectedImages] = {}
 
@@ -209,11 +216,11 @@ class Correcting:
                 pool=self.correction.pool,
                 sample=self.sample,
                 design=self.correction.design,
+                second=own_matches(self.second, self.images),
             )
         options = self.options
-        return self.by[name].vendi(
-            weights, q=order_of(weights, options.q), size=options.size, confidence=options.confidence
-        )
+        q = options.q if of_batches(self.sample) else order_of(weights, options.q)
+        return self.by[name].vendi(weights, q=q, size=options.size, confidence=options.confidence)
 
     def draws(self, part: str) -> np.random.Generator:
         """Give the draws of a part of the work."""
@@ -226,9 +233,23 @@ def total_of(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {name: sum(one.get(name, 0) for one in counts) for name in sorted({name for one in counts for name in one})}
 
 
+def how_asked(images: pl.DataFrame, people: People) -> dict[str, str]:
+    """Say whether whole batches were audited, and which second instrument there is; nothing where it is as usual."""
+    _, sample, second = people
+    drawing = {"drawing": "batches"} if of_batches(sample) else {}
+    own = own_matches(second, images)
+    return drawing if own is None or drawing else {"second": str(own["method"][0])}
+
+
 def order_of(weights: Weights, q: float) -> float:
-    """Give the order at which a kernel can be corrected."""
+    """Give the order at which an audit of single images can correct a kernel."""
     return PAIRS_ORDER if weights[2] > 0 else q
+
+
+def own_matches(second: pl.DataFrame | None, images: pl.DataFrame) -> pl.DataFrame | None:
+    """Take what a second instrument says of a model's images; None where it says nothing of any."""
+    own = None if second is None else second.join(images.select("image_id"), on="image_id", how="semi")
+    return None if own is None or own.is_empty() else own
 
 
 def ends_over(sizes: Sequence[int], parts: Sequence[tuple[Interval, Mapping[str, float]]]) -> dict[str, float]:
@@ -251,14 +272,15 @@ def rows_of(
     people: Mapping[str, Any],
 ) -> Iterator[Row]:
     """Write the corrected diversity, and for each scorer its product with the quality, where that is known."""
-    q = order_of(weights, options.q)
+    batches = "drawing" in people
+    q = options.q if batches else order_of(weights, options.q)
     params: dict[str, object] = {
         "kernel": kernel_name(weights),
         "weights": list(weights),
         "q": "inf" if math.isinf(q) else q,
         "size": options.size,
         "labels": "corrected",
-        "form": "average pairs" if weights[2] > 0 else "mean of batches",
+        "form": "average pairs" if weights[2] > 0 and not batches else "mean of batches",
         "method": "audit",
         "audited": answer.n,
         "confidence": options.confidence,

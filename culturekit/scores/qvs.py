@@ -235,9 +235,9 @@ VS_WORST = describe(
 )
 
 
-def _settled(audits: Files, sample: Files, correction: Correction, **_: object) -> None:
+def _settled(audits: Files, sample: Files, second: Files, correction: Correction, **_: object) -> None:
     """Reject options that have no effect without the answers of people."""
-    idle = {"sample": sample, "pool": correction.pool, "design": correction.design != "drawn"}
+    idle = {"sample": sample, "second": second, "pool": correction.pool, "design": correction.design != "drawn"}
     if not audits and any(idle.values()):
         raise UsageError(
             "nothing is corrected where nobody answered", expected="audits, the answers of people",
@@ -282,6 +282,13 @@ def qvs(
     ] = Files(),
     truth: Files = Files(),
     limits: Files = Files(),
+    second: Annotated[
+        Files,
+        Field(
+            description="Matches of the same images by another encoder, or tags: a second instrument, which makes "
+            "corrected intervals narrower. Repeatable."
+        ),
+    ] = Files(),
     prompts: Annotated[
         Path | None,
         Field(description="Table of the prompts, for --within country."),
@@ -326,7 +333,7 @@ def qvs(
         found.append(
             score_corrected(
                 pl.concat(mapped), answers_of(audits), rated, options=options, correction=correction,
-                sample=samples_of(sample),
+                sample=samples_of(sample), second=second.together(MATCHES) if second else None,
             )
         )  # fmt: skip
         left_out.update(found[-1].left_out)
@@ -374,8 +381,11 @@ def answers_of(audits: Files) -> pl.DataFrame:
 
 def samples_of(samples: Files) -> pl.DataFrame | None:
     """Read which images were drawn, each with the name of its drawing."""
-    tables = [read_table(path, AUDIT_SAMPLE).select(list(AUDIT_SAMPLE.schema)) for path in samples.places]
-    return pl.concat([one.with_columns(drawing=pl.lit(drawing_of(one))) for one in tables]) if tables else None
+    known = [*AUDIT_SAMPLE.columns, *AUDIT_SAMPLE.optional]
+    tables = [read_table(path, AUDIT_SAMPLE) for path in samples.places]
+    told = [one.select(name for name in one.columns if name in known) for one in tables]
+    named = [one.with_columns(drawing=pl.lit(drawing_of(one))) for one in told]
+    return pl.concat(named, how="diagonal") if named else None
 
 
 def over_all_prompts(matches: pl.DataFrame) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -24,6 +25,7 @@ from culturekit.metrics.corrected.audited_counts import (
     numbered_images,
     numbered_parents,
 )
+from culturekit.metrics.corrected.batch_audit import FEWEST_BATCHES, draw_batches
 from culturekit.metrics.corrected.corrected_diversity import checked_options, mean_of_labels
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_prompts import Findings, drawn_rows, impute
@@ -33,9 +35,19 @@ from culturekit.metrics.diversity.kernel_diversity import Kernel, Weights, check
 Per: TypeAlias = Literal["model", "concept"]
 """Of what so many images are drawn: of a model, shared among its concepts, or of each of its concepts."""
 
+Drawing: TypeAlias = Literal["images", "batches"]
+"""Whether single images are drawn, or whole batches."""
+
 
 def audit_sample(
-    matches: pl.DataFrame, *, n: int, rng: np.random.Generator, stratum: str = "country", per: Per = "concept"
+    matches: pl.DataFrame,
+    *,
+    n: int,
+    rng: np.random.Generator,
+    stratum: str = "country",
+    per: Per = "concept",
+    drawing: Drawing = "images",
+    size: int = BATCH_SIZE,
 ) -> pl.DataFrame:
     """Draw n images of each model and concept, or of each model, for an audit.
 
@@ -49,10 +61,13 @@ def audit_sample(
         rng: draws.
         stratum: the mapped label to spread over: `country` or `continent`.
         per: `concept` draws n of each concept of a model. `model` shares n among its concepts by their images, and
-            gives none less than a correction needs, 30 or all there are.
+            gives none less than a correction needs, 30, or 12 batches, or all there are.
+        drawing: `batches` draws whole batches of a prompt, spread over prompts by their mapped diversity: what kernels
+            with artifacts need where there are many prompts.
+        size: images of a batch.
 
     Returns:
-        AUDIT_SAMPLE: the images, their stratum and the chance with which each was drawn.
+        AUDIT_SAMPLE: the images, their stratum and the chance with which each was drawn; the batch of each.
 
     Raises:
         UsageError: an argument breaks its rule.
@@ -62,28 +77,30 @@ def audit_sample(
     if stratum not in {"country", "continent"}:
         raise argument_error("stratum", "'country' or 'continent'", stratum)
     check_choice("per", per, ("model", "concept"))
+    check_choice("drawing", drawing, ("images", "batches"))
     nearest = matches.filter(pl.col("rank") == 1)
     if nearest.is_empty():
         raise UsageError("there are no matches to draw from", expected="at least one image")
     groups = nearest.sort("model", "concept", "image_id").partition_by("model", "concept", maintain_order=True)
-    wanted = [min(n, images.height) for images in groups] if per == "concept" else shared_by_model(groups, n)
-    drawn = pl.concat(
-        [draw(images, n=count, rng=rng, stratum=stratum) for images, count in zip(groups, wanted, strict=True)]
-    )
-    return drawn.select(list(AUDIT_SAMPLE.columns)).sort(AUDIT_SAMPLE.key)
+    least = FEWEST_AUDITED if drawing == "images" else FEWEST_BATCHES * size
+    wanted = [min(n, images.height) for images in groups] if per == "concept" else shared_by_model(groups, n, least)
+    draw_some = partial(draw, stratum=stratum) if drawing == "images" else partial(draw_batches, size=size)
+    drawn = pl.concat([draw_some(images, n=count, rng=rng) for images, count in zip(groups, wanted, strict=True)])
+    columns = [*AUDIT_SAMPLE.columns, *(AUDIT_SAMPLE.optional if drawing == "batches" else ())]
+    return drawn.select(columns).sort(AUDIT_SAMPLE.key)
 
 
-def shared_by_model(groups: Sequence[pl.DataFrame], n: int) -> list[int]:
+def shared_by_model(groups: Sequence[pl.DataFrame], n: int, least: int) -> list[int]:
     """Share n images of each model among its concepts, which follow one another."""
     sizes: dict[str, list[int]] = {}
     for images in groups:
         sizes.setdefault(images["model"][0], []).append(images.height)
-    return [count for each in sizes.values() for count in shared(n, np.array(each)).tolist()]
+    return [count for each in sizes.values() for count in shared(n, np.array(each), least).tolist()]
 
 
-def shared(n: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def shared(n: int, sizes: NDArray[np.int64], least: int = FEWEST_AUDITED) -> NDArray[np.int64]:
     """Share n among parts by their sizes; none gets less than an audit needs, nor more than it has."""
-    given = np.minimum(sizes, FEWEST_AUDITED)
+    given = np.minimum(sizes, least)
     while given.sum() < min(n, sizes.sum()):
         given[np.argmax(np.where(given < sizes, sizes / (given + 0.5), 0.0))] += 1
     return given

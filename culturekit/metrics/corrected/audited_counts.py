@@ -198,10 +198,12 @@ class AuditedCounts:
     Attributes:
         labels: the labels that occur, mapped or found, in alphabetical order.
         parents: int64, (n_labels,): the continent of each.
-        mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
+        mapped: int64, (n_prompts, n_codes): images by prompt and what they are mapped to; with one instrument the
+            codes are the labels.
         found: the audited images in the order of their ids, and what each really shows; shares of labels where raters
             leave a doubt.
         adrift: as in TakenAnswers.
+        instruments: int64, (2, n_codes): the labels that two instruments give to the images of a code.
     """
 
     labels: tuple[str, ...]
@@ -209,6 +211,7 @@ class AuditedCounts:
     mapped: NDArray[np.int64]
     found: Findings
     adrift: Mapping[str, float] = field(default_factory=dict)
+    instruments: NDArray[np.int64] | None = None
 
     @property
     def audited(self) -> int:
@@ -231,6 +234,7 @@ def audited_counts(
     pool: str | None = None,
     sample: pl.DataFrame | None = None,
     design: Design = "drawn",
+    second: pl.DataFrame | None = None,
 ) -> AuditedCounts:
     """Count the nearest matches of one model by label, and the audited ones by label and finding.
 
@@ -242,25 +246,62 @@ def audited_counts(
         pool: whose answers count; needed only when several pools answered.
         sample: AUDIT_SAMPLE: which images people were asked about.
         design: whether the audited images are known to be drawn evenly.
+        second: MATCHES of the same images by another instrument.
     """
     column = label_column(weights)
     nearest = matches.filter(pl.col("rank") == 1)
     taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
-    parents = continents_of(nearest, taken.said, column)
+    others = None if second is None else of_same_images(second.filter(pl.col("rank") == 1), nearest)
+    places = [nearest] if others is None else [nearest, others]
+    parents = continents_of(pl.concat([one.select(_PLACES) for one in places]), taken.said, column)
     labels = tuple(sorted(parents))
     number = pl.Enum(labels)
-    images = numbered_images(nearest, labels, column)
+    images, instruments = numbered_images(nearest, labels, column), None
     said = taken.said.select("image_id", "annotator", label=pl.col("label").cast(number).to_physical())
     model = modelled_answers(said, taken.gold, labels=len(labels))
     seen = images.join(said, on="image_id", how="semi", maintain_order="left")
-    shown = model.shares.round(TOLD)
+    shown, codes = model.shares.round(TOLD), len(labels)
+    if others is not None:
+        images, instruments = with_second(images, numbered_images(others, labels, column))
+        seen = images.join(seen.select("image_id"), on="image_id", how="semi", maintain_order="left")
+        codes = codes if instruments is None else instruments.shape[1]
     return AuditedCounts(
         labels=labels,
         parents=numbered_parents(parents),
-        mapped=counted_images(images, len(labels)),
+        mapped=counted_images(images, codes),
         found=Findings(seen["prompt"].to_numpy(), seen["label"].to_numpy(), shown, model.right, model.doubt),
         adrift=taken.adrift,
+        instruments=instruments,
     )
+
+
+_PLACES = ("country", "continent")
+
+SAME_LABELS = 0.95
+"""Share of images above which a second instrument that gives the same label as the first adds nothing."""
+
+
+def of_same_images(second: pl.DataFrame, first: pl.DataFrame) -> pl.DataFrame:
+    """Take what a second instrument says of the images of the first, all of which it is to know."""
+    others = second.drop("prompt_id").join(first.select("image_id", "prompt_id"), on="image_id")
+    if others.height != first.height:
+        raise UsageError(
+            "the second instrument has not mapped all images", expected=f"the {first.height:,} images of the first",
+            found=f"{others.height:,} of them", hint="Map the same images with both.",
+        )  # fmt: skip
+    return others
+
+
+def with_second(first: pl.DataFrame, second: pl.DataFrame) -> tuple[pl.DataFrame, NDArray[np.int64] | None]:
+    """Code images by the labels of both instruments; give the images with their codes, and both labels of each code.
+
+    An instrument that only repeats the first is left out: the codes are its labels.
+    """
+    both = np.array([first["label"], second["label"]])
+    if (both[0] == both[1]).mean() > SAME_LABELS:
+        return first, None
+    instruments, code = np.unique(both, axis=1, return_inverse=True)
+    return first.with_columns(label=pl.Series(code.ravel().astype(np.int64))), instruments
 
 
 def numbered_images(nearest: pl.DataFrame, labels: Sequence[str], column: str) -> pl.DataFrame:

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.metrics.arguments import check_confidence, check_count, check_order, polars_frame
-from culturekit.metrics.corrected.audit_gates import MOST_UNPLACED, WIDER, Design, TakenAnswers, audited_answers
+from culturekit.metrics.corrected.audit_gates import (
+    MOST_UNPLACED,
+    WIDER,
+    Design,
+    TakenAnswers,
+    audited_answers,
+    of_batches,
+)
 from culturekit.metrics.corrected.audited_counts import (
     NONE,
     AuditedCounts,
@@ -22,6 +29,7 @@ from culturekit.metrics.corrected.audited_counts import (
     label_column,
     modelled_answers,
 )
+from culturekit.metrics.corrected.batch_audit import AuditedBatches, batches_diversity
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
 from culturekit.metrics.corrected.rectified import CAUTION, Parted, parted, rectified
 from culturekit.metrics.corrected.references import diversity_from_references
@@ -271,6 +279,7 @@ def means_of_images(labels: NDArray[np.int64], weights: Weights) -> NDArray[np.f
 Method: TypeAlias = Literal["audit", "references"]
 
 _DRAWS = 300
+_PER_PROMPT, _RIGHT = 2, 0.8
 _FRAME = "a table, as a frame of polars or pandas"
 _ANSWERED = ("image_id", "artifact_id", "country", "continent")
 _LARGEST = 12
@@ -301,13 +310,15 @@ def vendi_corrected(
     references: pl.DataFrame | None = None,
     sample: pl.DataFrame | None = None,
     design: Design = "drawn",
+    second: pl.DataFrame | None = None,
 ) -> Interval:
     """Estimate the mean of VS_q/size over batches of what a model's images really show.
 
     Batches are of one prompt each, and prompts count alike; one with fewer images than a batch counts nothing.
 
     Kernels of continents and countries take every order; one with artifacts needs q=2, and gives
-    1 / (1 + (size - 1) m), m the mean of k(i, j)² over pairs: the order-2 diversity of a batch of average pairs.
+    1 / (1 + (size - 1) m), m the mean of k(i, j)² over pairs: the order-2 diversity of a batch of average pairs. Where
+    the sample is of whole batches, every kernel takes every order.
 
     Args:
         matches: MATCHES of one model, and usually of one concept; the nearest match of an image counts.
@@ -324,6 +335,9 @@ def vendi_corrected(
             level of the kernel; `true` is null for pictures that show no culture, such as the floor of a diagnosis.
         sample: AUDIT_SAMPLE, the drawn images: answers about others, and parts without answers, are refused.
         design: `unknown` takes answers about images that nobody drew evenly; the interval then promises nothing.
+        second: MATCHES of the same images by another instrument, such as another encoder or the tags of a vision model:
+            with kernels of continents and countries it makes the interval narrower. How far both err alike is learnt
+            from the audit.
 
     Returns:
         The corrected diversity, its interval, and how many images were audited.
@@ -332,10 +346,10 @@ def vendi_corrected(
         UsageError: an argument breaks its rule, or the audit cannot carry a correction.
     """
     check_choice("method", method, ("audit", "references"))
-    images = CorrectedImages(matches, audit, rng=lambda _: rng, pool=pool, sample=sample, design=design)
+    images = CorrectedImages(matches, audit, rng=lambda _: rng, pool=pool, sample=sample, design=design, second=second)
     by_audit = images.vendi(weights, q=q, size=size, confidence=confidence)
     options = checked_options(weights, q, size, confidence)
-    if method == "audit" or (options.weights[2] > 0 and q == 2):
+    if method == "audit" or (options.weights[2] > 0 and q == 2) or of_batches(sample):
         return by_audit
     if references is None:
         raise argument_error("references", "the labels of held-out reference images", references)
@@ -358,8 +372,11 @@ class CorrectedImages:
         pool: str | None = None,
         sample: pl.DataFrame | None = None,
         design: Design = "drawn",
+        second: pl.DataFrame | None = None,
     ) -> None:
         """Take the tables of `vendi_corrected`, and what makes the draws of a level, or of a kernel, by its name."""
+        columns = {"model", "rank", *_ANSWERED}
+        self.second = None if second is None else _of_one_model(with_columns("second", second, columns))
         self.matches = _of_one_model(with_columns("matches", matches, {"model", "rank", *_ANSWERED}))
         self.audit = with_columns("audit", audit, {"annotator", "none_of_these", *_ANSWERED})
         self.rng = rng
@@ -370,6 +387,11 @@ class CorrectedImages:
     def vendi(self, weights: Kernel, *, q: float, size: int, confidence: float) -> RatedInterval:
         """Correct one kernel, as `vendi_corrected` says."""
         options = checked_options(weights, q, size, confidence)
+        if of_batches(self.asked["sample"]):
+            batches, adrift = _audited_batches(self.matches, self.audit, options, **self.asked)
+            _refuse_adrift(adrift, options.weights)
+            rng = self.rng(str(options.weights))
+            return batches_diversity(batches, weights=options.weights, q=q, confidence=confidence, rng=rng)
         if options.weights[2] > 0 and q == 2:
             if self.artifacts is None:
                 self.artifacts = found_artifacts(self.matches, self.audit, weights=options.weights, **self.asked)
@@ -377,6 +399,7 @@ class CorrectedImages:
             return _pair_diversity(self.artifacts, weights=options.weights, size=size, confidence=confidence)
         counts, told = self.imputed(options.weights)
         _refuse_adrift(counts.adrift, options.weights)
+        _refuse_lone_images(counts)
         diversity, rng = mean_of_labels(counts.parents, options), self.rng(str(options.weights))
         return rectified(counts.mapped, counts.found, told, diversity, confidence=confidence, rng=rng)
 
@@ -384,9 +407,58 @@ class CorrectedImages:
         """Count and impute the labels that a kernel looks at, once."""
         level = label_column(weights)
         if level not in self.levels:
-            counts = audited_counts(self.matches, self.audit, weights=weights, **self.asked)
+            counts = audited_counts(self.matches, self.audit, weights=weights, second=self.second, **self.asked)
             self.levels[level] = counts, _parted_counts(counts, self.rng(level))
         return self.levels[level]
+
+
+def _audited_batches(
+    matches: pl.DataFrame,
+    audit: pl.DataFrame,
+    options: CorrectionOptions,
+    *,
+    pool: str | None,
+    sample: pl.DataFrame,
+    design: Design,
+) -> tuple[AuditedBatches, Mapping[str, float]]:
+    """Take the batches of a sample of which every image has an answer that names what a kernel looks at."""
+    nearest = matches.filter(pl.col("rank") == 1).sort("prompt_id", "image_id")
+    taken = audited_answers(nearest, audit, weights=options.weights, pool=pool, sample=sample, design=design)
+    images = nearest.select("image_id", prompt=pl.col("prompt_id").fill_null("").rank("dense").cast(pl.Int64) - 1)
+    levels = _numbered_levels(nearest, _one_answer(taken.said)).fill_null(0)
+    answered = taken.said.select("image_id").unique()
+    rows = sample.join(images.with_row_index("row").join(answered, on="image_id", how="semi"), on="image_id")
+    whole = rows.sort("batch", "image_id").group_by("batch", maintain_order=True).agg("row")
+    whole = whole.filter(pl.col("row").list.len() == options.size)
+    found = AuditedBatches(
+        levels.select(LEVELS).to_numpy(),
+        images["prompt"].to_numpy(),
+        np.array(whole["row"].to_list(), np.int64).reshape(-1, options.size),
+        levels.select(f"{level}_found" for level in LEVELS).to_numpy(),
+        _modelled(taken),
+    )
+    return found, taken.adrift
+
+
+def _refuse_lone_images(counts: AuditedCounts) -> None:
+    """Refuse many prompts of about one audited image each, where the mapping errs often.
+
+    How alike the images of a prompt are is then known from the mapping alone: simulated intervals held in 67 to 90 of
+    100 cases where it is right 65 times in 100, in 95 where it is right 85 times.
+    """
+    found, shown = counts.found, counts.found.shown.argmax(axis=1)
+    something = shown != counts.labels.index(NONE)
+    if counts.instruments is not None or len(shown) >= _PER_PROMPT * len(counts.mapped) or not something.any():
+        return
+    right = float((shown == found.mapped)[something].mean())
+    if right < _RIGHT:
+        raise UsageError(
+            "one audited image a prompt does not tell how alike the images of a prompt are",
+            where=f"{len(counts.mapped)} prompts, and a mapping right in {right:.0%} of the audited images",
+            expected=f"{_PER_PROMPT} audited images a prompt on average, or a mapping right in {_RIGHT:.0%}",
+            found=f"{len(found.prompt)} audited images",
+            hint="Audit whole batches (drawing=batches), or give a second instrument.",
+        )
 
 
 def _refuse_adrift(adrift: Mapping[str, float], weights: Weights) -> None:
@@ -445,4 +517,5 @@ def correct_counts(
 
 def _parted_counts(counts: AuditedCounts, rng: np.random.Generator) -> Parted:
     """Impute what the counted images show."""
-    return parted(counts.mapped, counts.found, counts.parents, counts.labels.index(NONE), rng=rng)
+    none = counts.labels.index(NONE)
+    return parted(counts.mapped, counts.found, counts.parents, none, rng=rng, instruments=counts.instruments)

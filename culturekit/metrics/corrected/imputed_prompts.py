@@ -135,7 +135,7 @@ class Findings:
 
     Attributes:
         prompt: int64, (n,): the prompt of each.
-        mapped: int64, (n,): its mapped label.
+        mapped: int64, (n,): the code of what it is mapped to.
         shown: float64, (n, n_labels): what it shows, by what people say.
         right: in what share of images the likeliest label is right.
         doubt: the standard error of that.
@@ -153,19 +153,20 @@ class ImageLabels:
 
     Attributes:
         prompt: int64, (n_cells,): the prompt, and
-        mapped: int64, (n_cells,): the mapped label of the columns that each chain has of images that it did not see.
+        mapped: int64, (n_cells,): the code of the columns that each chain has of images that it did not see.
     """
 
-    def __init__(self, mapped: Counts, found: Findings, seen: NDArray[np.bool_]) -> None:
+    def __init__(self, mapped: Counts, found: Findings, seen: NDArray[np.bool_], first: Counts | None = None) -> None:
         """List the columns, and count the images of which it is known what they show.
 
         Args:
-            mapped: int64, (n_prompts, n_labels): all images by mapped label.
+            mapped: int64, (n_prompts, n_codes): all images by what they are mapped to.
             found: the audited ones among them.
             seen: bool, (n_chains, n): which of these each chain sees.
+            first: int64, (n_codes,): the label that the first instrument gives; without it codes are labels.
         """
-        chains, (prompts, labels) = len(seen), mapped.shape
-        self.shape = (chains, prompts, labels)
+        chains, (prompts, codes), labels = len(seen), mapped.shape, found.shown.shape[1]
+        self.shape, self.codes = (chains, prompts, labels), codes
         self.prompt, self.mapped = np.nonzero(mapped)
         unseen = np.repeat(mapped[None], chains, axis=0)
         for chain, image in zip(*np.nonzero(seen), strict=True):
@@ -176,19 +177,20 @@ class ImageLabels:
         of_chain = np.append(np.arange(chains).repeat(len(self.prompt)), chain)
         label = np.append(np.tile(self.mapped, chains), found.mapped[image])
         self.of_prompt = of_chain * prompts + np.append(np.tile(self.prompt, chains), found.prompt[image])
-        self.of_label = of_chain * labels + label
-        self.likeliest = np.append(np.tile(self.mapped, chains), self.shown.argmax(axis=0))
+        self.of_label = of_chain * codes + label
+        label = self.mapped if first is None else first[self.mapped]
+        self.likeliest = np.append(np.tile(label, chains), self.shown.argmax(axis=0))
         chain, image = np.nonzero(seen & (found.shown.max(axis=1) == 1))
         shows = found.shown[image].argmax(axis=1)
         self.counts = self.counted(chain * prompts + found.prompt[image], shows)
-        self.table = self.tabled(chain * labels + found.mapped[image], shows)
+        self.table = self.tabled(chain * codes + found.mapped[image], shows)
 
     def chances(self, shares: Array, rows: Array) -> Array:
         """Give what images show that a chain did not see, float64 (n_labels, n_chains * n_cells).
 
         Args:
             shares: float64, (n_chains, n_prompts, n_labels).
-            rows: float64, (n_chains, n_labels, n_labels): P(mapped | true).
+            rows: float64, (n_chains, n_labels, n_codes): P(mapped | true).
         """
         cells, labels = len(self.images) - self.shown.shape[1], self.shape[2]
         odds = shares.reshape(-1, labels).T[:, self.of_prompt[:cells]]
@@ -200,7 +202,7 @@ class ImageLabels:
 
         Returns:
             int64, (n_chains, n_prompts, n_labels): images by prompt and what they show, and float64, (n_chains,
-            n_labels, n_labels): by what they show and are mapped to.
+            n_labels, n_codes): by what they show and are mapped to.
         """
         column, shows, times = drawn_labels(np.hstack([chances, self.shown]), self.likeliest, self.images, rng)
         counts = self.counts + self.counted(self.of_prompt[column], shows, times)
@@ -214,7 +216,8 @@ class ImageLabels:
     def tabled(self, of_label: Counts, shows: Counts, times: Counts | None = None) -> Array:
         """Count images by what they show and are mapped to, as numbers that mappings are computed with."""
         chains, _, labels = self.shape
-        table = np.bincount(of_label * labels + shows, times, chains * labels**2).reshape(chains, labels, labels)
+        table = np.bincount(of_label * labels + shows, times, chains * self.codes * labels)
+        table = table.reshape(chains, self.codes, labels)
         return np.swapaxes(table, 1, 2).astype(np.float64)
 
 
@@ -260,6 +263,9 @@ STEPS = (0.1, 0.4, 1.5)
 LIKENESS = (0.5, 2e4)
 """The least and the most alike that prompts are taken to be."""
 
+TIED = np.append(np.linspace(0.0, 0.95, 20), 0.99)
+"""What is tried for the correlation between errors of two instruments, and for how often these go the same way."""
+
 EVENNESS = np.geomspace(0.05, 200, 40)
 """What is tried for how even the shares of a model are."""
 
@@ -275,7 +281,7 @@ class Imputed:
         shares: float64, (n_chains, n_prompts, n_labels): the mean of the shares of prompts.
         drawn: float64, (n_chains, some, n_prompts, n_labels): shares of some rounds.
         prompt: int64, (n_cells,): prompts, and
-        mapped: int64, (n_cells,): mapped labels that images have.
+        mapped: int64, (n_cells,): codes that images have.
         chances: float64, (n_chains, n_cells, n_labels): what these show.
     """
 
@@ -288,19 +294,28 @@ class Imputed:
 
 
 def impute(
-    mapped: Counts, found: Findings, seen: Seen, parents: Counts, none: int, *, rng: np.random.Generator
+    mapped: Counts,
+    found: Findings,
+    seen: Seen,
+    parents: Counts,
+    none: int,
+    *,
+    rng: np.random.Generator,
+    instruments: Counts | None = None,
 ) -> Imputed:
     """Impute what all images show.
 
     Args:
-        mapped: int64, (n_prompts, n_labels): all images by mapped label.
+        mapped: int64, (n_prompts, n_codes): all images by what they are mapped to.
         found: the audited ones among them.
         seen: bool, (n_chains, n): which of these each chain sees.
         parents: int64, (n_labels,): the continent of each label.
         none: the label of pictures that show no artifact: where they are mapped says nothing about other labels.
         rng: draws.
+        instruments: int64, (n_instruments, n_codes): the label that each instrument gives to images of a code, taken to
+            err independently given what an image shows; without it codes are labels.
     """
-    sampler = ImputedPrompts(mapped, found, seen, parents, none, rng)
+    sampler = ImputedPrompts(mapped, found, seen, parents, none, rng, instruments)
     every = max(KEPT // min(max(DRAWN // len(mapped), 1), KEPT), 1)
     counts, drawn = [], []
     shares, chances = np.zeros_like(sampler.shares), np.zeros_like(sampler.chances)
@@ -312,7 +327,7 @@ def impute(
             chances += sampler.chances / KEPT
             if round_ % every == 0:
                 drawn.append(sampler.shares)
-    images, of_cells = sampler.images, chances.T.reshape(len(seen), -1, mapped.shape[1])
+    images, of_cells = sampler.images, chances.T.reshape(len(seen), -1, len(parents))
     return Imputed(np.stack(counts, axis=1), shares, np.stack(drawn, axis=1), images.prompt, images.mapped, of_cells)
 
 
@@ -320,21 +335,35 @@ class ImputedPrompts:
     """The state of the sampler: labels of images, shares of prompts, rows of the mapping, and what these come from."""
 
     def __init__(
-        self, mapped: Counts, found: Findings, seen: Seen, parents: Counts, none: int, rng: np.random.Generator
+        self,
+        mapped: Counts,
+        found: Findings,
+        seen: Seen,
+        parents: Counts,
+        none: int,
+        rng: np.random.Generator,
+        instruments: Counts | None = None,
     ) -> None:
         """Begin with what the audit found."""
+        labels, codes = len(parents), mapped.shape[1]
         self.rng, self.none = rng, none
-        self.images = ImageLabels(mapped, found, seen)
+        self.given = np.arange(labels)[None] if instruments is None else instruments
+        self.images = ImageLabels(mapped, found, seen, self.given[0])
         self.sizes = np.unique(mapped.sum(axis=1), return_counts=True)
-        self.known = (mapped.sum(axis=0) > 0) & (np.arange(len(parents)) != none)
-        self.table = (seen[:, None, :] * found.shown.T) @ np.eye(len(parents))[found.mapped]
-        self.towards = leanings(self.table, mapped.sum(axis=0), parents)
+        self.table = (seen[:, None, :] * found.shown.T) @ np.eye(codes)[found.mapped]
+        self.instruments = []
+        for label in self.given:
+            images = np.bincount(label, mapped.sum(axis=0), labels).astype(np.int64)
+            known = (images > 0) & (np.arange(labels) != none)
+            self.instruments.append(Instrument(known, leanings(self.table @ np.eye(labels)[label], images, parents)))
+        self.both_known = np.logical_and.reduce([one.known for one in self.instruments])
         audited = self.table.sum(axis=2)
         self.evenness = evenness_of(audited, none)
         self.even = np.exp(self.evenness @ np.log(EVENNESS))
         self.model = audited + 2.0 * expected_labels(self.even, len(parents), none)[:, :-1]
         self.model /= self.model.sum(axis=1, keepdims=True)
-        self.likeness, self.strength = np.full(len(seen), 20.0), np.full(len(seen), 10.0)
+        self.likeness = np.full(len(seen), 20.0)
+        self.strengths = [np.full(len(seen), 10.0) for _ in self.given]
         self.shares = np.repeat(self.model[:, None], len(mapped), axis=1)
         self.draw_mapping()
         self.draw_labels()
@@ -402,18 +431,89 @@ class ImputedPrompts:
         return np.asarray(0.5 * np.log(part) + np.log1p(-part) + alone + np.bincount(chain, odds, len(likeness)))
 
     def draw_mapping(self) -> None:
-        """Draw how each true label is mapped: as often rightly as others are, else to where errors usually fall."""
-        rng, known = self.rng, self.known
-        right = np.diagonal(self.table, axis1=1, axis2=2)
-        wrong = self.table - right[:, :, None] * np.eye(len(known))
+        """Draw how each true label is mapped by each instrument; they err independently given the label."""
+        given, rights = list[Array](), list[Array]()
+        for number, (instrument, label) in enumerate(zip(self.instruments, self.given, strict=True)):
+            table = self.table if len(self.given) == 1 else self.table @ np.eye(len(instrument.known))[label]
+            rows, self.strengths[number] = instrument.drawn(table, self.strengths[number], self.none, self.rng)
+            given.append(rows[:, :, label])
+            rights.append(np.diagonal(rows, axis1=1, axis2=2))
+        self.rows, self.rights = given[0], np.array(rights)
+        if len(given) == 2:
+            self.rows = given[0] * given[1] * self.drawn_dependence(*given)
+
+    def drawn_dependence(self, first: Array, second: Array) -> Array:
+        """Draw how far two instruments err on the same images and to the same labels; change chances of codes by that.
+
+        Given the label, their errors correlate, and where both err the second gives the wrong label of the first in a
+        part of the cases; so it is for labels that both know, and apart from those for all others.
+
+        Args:
+            first: float64, (n_chains, n_labels, n_codes): the chance of what the first instrument gives, and
+            second: the second.
+
+        Returns:
+            float64, like both: by what the product of both is to be multiplied.
+        """
+        labels = np.arange(first.shape[1])[:, None]
+        right = self.given[:, None] == labels
+        both = np.clip(self.rights, 1e-6, 1 - 1e-6)[:, :, :, None]
+        scale, chain = np.sqrt((both * (1 - both)).prod(axis=0)), np.arange(len(first))
+        logs, parts = np.zeros((len(first), len(TIED))), []
+        for a, b in ((True, True), (True, False), (False, True), (False, False)):
+            alone = (both[0] if a else 1 - both[0]) * (both[1] if b else 1 - both[1])
+            times = np.maximum(1 + (1 if a == b else -1) * TIED * scale / alone, 1e-3)
+            where = (right[0] == a) & (right[1] == b) & self.both_known[:, None]
+            logs += ((self.table * where).sum(axis=2)[:, :, None] * np.log(times)).sum(axis=1)
+            parts.append((where, times))
+        tied = drawn_rows(chances_of(logs), self.rng)
+        factor = sum(where * times[chain, :, tied][:, :, None] for where, times in parts) + ~self.both_known[:, None]
+        wrong, same = ~right.any(axis=0), self.given[0] == self.given[1]
+        beside = same / np.maximum(second / (1 - both[1]), 1e-9)
+        for some in (self.both_known, ~self.both_known):
+            where = wrong & some[:, None]
+            at = np.nonzero(self.table * where)
+            odds = np.log1p(TIED * (beside[at][:, None] - 1)) * self.table[at][:, None]
+            alike = drawn_rows(chances_of((chain[:, None] == at[0]) @ odds), self.rng)
+            factor = np.where(where, factor * (1 + TIED[alike][:, None, None] * (beside - 1)), factor)
+        return np.asarray(factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """A mapping of images to labels.
+
+    Attributes:
+        known: bool, (n_labels,): the labels that it gives, but for nothing.
+        towards: float64, (n_chains, n_labels, n_labels): where errors of each true label are expected to fall.
+    """
+
+    known: NDArray[np.bool_]
+    towards: Array
+
+    def drawn(self, table: Array, strength: Array, none: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Draw how each true label is mapped: as often rightly as others are, else to where errors usually fall.
+
+        Args:
+            table: float64, (n_chains, n_labels, n_labels): images by what they show and are mapped to.
+            strength: float64, (n_chains,): how alike labels were in how often they are mapped rightly.
+            none: the label of nothing.
+            rng: draws.
+
+        Returns:
+            P(mapped | true), like the table, and the strength drawn anew.
+        """
+        known = self.known
+        right = np.diagonal(table, axis1=1, axis2=2)
+        wrong = table - right[:, :, None] * np.eye(len(known))
         missed = wrong.sum(axis=2)
-        accuracy, self.strength = drawn_accuracy(right[:, known], missed[:, known], self.strength, rng)
+        accuracy, strength = drawn_accuracy(right[:, known], missed[:, known], strength, rng)
         weight = drawn_strength(wrong[:, known], self.towards[:, known], rng)[:, None, None]
-        anywhere = weight * self.towards[:, [self.none]] + self.table
+        anywhere = weight * self.towards[:, [none]] + table
         rows = drawn_shares(np.where(known[:, None], weight * self.towards + wrong, anywhere), rng)
-        accuracy, strength = accuracy[:, None], self.strength[:, None]
-        often = np.where(known, rng.beta(strength * accuracy + right, strength * (1 - accuracy) + missed), 0.0)
-        self.rows = (1 - often[:, :, None]) * rows + often[:, :, None] * np.eye(len(known)) + 1e-12
+        mean, alike = accuracy[:, None], strength[:, None]
+        often = np.where(known, rng.beta(alike * mean + right, alike * (1 - mean) + missed), 0.0)
+        return (1 - often[:, :, None]) * rows + often[:, :, None] * np.eye(len(known)) + 1e-12, strength
 
 
 def expected_labels(even: Array, labels: int, none: int) -> Array:

@@ -81,7 +81,7 @@ def bends(
     """Give what is to be added to the value for each part of the audited images, (n_parts,), and how far to trust it.
 
     Args:
-        mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
+        mapped: int64, (n_prompts, n_codes): images by prompt and what they are mapped to.
         found: the audited ones among them.
         imputed: a chain for each part, from the other parts.
         part: int64, (n,): the part of each audited image.
@@ -159,20 +159,29 @@ class Parted:
     imputed: Imputed
 
 
-def parted(mapped: Counts, found: Findings, parents: Counts, none: int, *, rng: np.random.Generator) -> Parted:
+def parted(
+    mapped: Counts,
+    found: Findings,
+    parents: Counts,
+    none: int,
+    *,
+    rng: np.random.Generator,
+    instruments: Counts | None = None,
+) -> Parted:
     """Part the audited images, and impute what all images show without each part.
 
     Args:
-        mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
+        mapped: int64, (n_prompts, n_codes): images by prompt and what they are mapped to.
         found: the audited ones among them.
         parents: int64, (n_labels,): the continent of each label.
         none: the label of pictures that show no artifact.
         rng: draws.
+        instruments: as for `impute`.
     """
     part = np.arange(len(found.prompt)) % _FOLDS
     part = part[rng.permutation(len(part))]
     seen = part != np.arange(_FOLDS)[:, None]
-    return Parted(part, impute(mapped, found, seen, parents, none, rng=rng))
+    return Parted(part, impute(mapped, found, seen, parents, none, rng=rng, instruments=instruments))
 
 
 def rectified(
@@ -187,7 +196,7 @@ def rectified(
     """Estimate the mean diversity of the prompts that have images for a batch.
 
     Args:
-        mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
+        mapped: int64, (n_prompts, n_codes): images by prompt and what they are mapped to.
         found: the audited ones among them.
         told: what was imputed.
         diversity: the mean diversity of batches, as a function of shares or of images.
@@ -278,7 +287,7 @@ def _images_scatter(mapped: Counts, shares: Array, diversity: ExpectedDiversity,
     enough = images >= diversity.size
     drawn = shares[:, :, enough]
     again = rng.multinomial(images[enough], drawn / drawn.sum(axis=3, keepdims=True))
-    rows = (-1, mapped.shape[1])
+    rows = (-1, drawn.shape[-1])
     away = diversity.of_images(again.reshape(rows)) - diversity(drawn.reshape(rows))
     return float((away**2).mean()) / int(enough.sum())
 
@@ -288,7 +297,7 @@ def slopes_of(diversity: ExpectedDiversity, shares: Array, mapped: Counts) -> Ar
 
     On average over a prompt it does not.
     """
-    labels, weight = mapped.shape[1], _weights_of(mapped, diversity.size)
+    labels, weight = shares.shape[-1], _weights_of(mapped, diversity.size)
     steps = np.vstack([np.zeros(labels), _STEP * np.eye(labels)])
     values = diversity((shares[:, :, None] + steps).reshape(-1, labels)).reshape(*shares.shape[:2], -1)
     slopes = (values[:, :, 1:] - values[:, :, :1]) / _STEP

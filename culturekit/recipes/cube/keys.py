@@ -45,6 +45,7 @@ from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.recipes.cube.nested_keys import (
+    SECOND_TAGS,
     Audit,
     Diagnosis,
     Faithfulness,
@@ -249,6 +250,7 @@ def misfits(recipe: Recipe) -> Iterator[str]:
     yield from without_real_images(recipe)
     yield from without_people(recipe)
     yield from without_batches(recipe)
+    yield from without_second(recipe)
     yield from outside_the_space(recipe)
     if recipe.faithfulness is not None and recipe.quality in recipe.faithfulness.scorers:
         yield f"faithfulness.scorers names {recipe.quality}, which scores as quality already"
@@ -359,6 +361,16 @@ def without_people(recipe: Recipe) -> Iterator[str]:
             "annotations asks people whether images show their country, but images.kinds has no prompts that name "
             "one: add cube, or within-country"
         )
+
+
+def without_second(recipe: Recipe) -> Iterator[str]:
+    """Say that the second instrument of an audit maps no image, or not all."""
+    if recipe.audit is None or (name := recipe.audit.second) is None:
+        return
+    if name == SECOND_TAGS and (recipe.tags is None or recipe.tags.images != "all"):
+        yield "audit.second is tags, and no vision model looks at all images: give tags, with images: all"
+    elif name != SECOND_TAGS and name not in [one.name for one in recipe.instruments]:
+        yield f"audit.second is {name!r}: expected the name of one of the instruments, or tags"
 
 
 def without_batches(recipe: Recipe) -> Iterator[str]:

@@ -68,12 +68,17 @@ class References(StrictModel):
         return ImagePlan(slots=self.per_artifact or DRAWN, kinds=("cube",))
 
 
+SECOND_TAGS = "tags"
+"""What `audit.second` calls the tags of a vision model."""
+
+
 class Audit(StrictModel):
     """A look at some images by people: with it the diversity is corrected for the errors of the mapping.
 
     `file` is an `audits.parquet` that people filled in; without it the raters are simulated, and know what
     simulated models drew: `images` of each model and concept. `sample` is what `score audit-sample` drew for it, and
-    `design: unknown` takes answers about images that nobody drew; their scores are marked.
+    `design: unknown` takes answers about images that nobody drew; their scores are marked. `second` names one of the
+    `instruments`, or is `tags`: what it says of the same images makes corrected intervals narrower.
     """
 
     images: Annotated[int, Field(ge=10, le=100_000)] = 50
@@ -82,6 +87,7 @@ class Audit(StrictModel):
     pool: Annotated[str | None, rules_of(Correction, "pool")] = None
     sample: File | None = None
     design: Annotated[Design, rules_of(Correction, "design")] = "drawn"
+    second: str | None = None
 
     @model_validator(mode="after")
     def design_is_of_people(self) -> "Audit":

@@ -71,7 +71,7 @@ from culturekit.people.stages import (
 from culturekit.people.tasks import Quotas
 from culturekit.recipes.cube.keys import Recipe
 from culturekit.recipes.cube.looks import FaithfulnessLooks, faithfulness_scores, looks_scored
-from culturekit.recipes.cube.nested_keys import Audit, References
+from culturekit.recipes.cube.nested_keys import SECOND_TAGS, Audit, References
 from culturekit.recipes.cube.served_audit import with_answers
 from culturekit.recipes.parts import bought, imported_answers, model_images
 from culturekit.recipes.planning import asks, works
@@ -280,6 +280,7 @@ def wire_diversity(recipe: Recipe, run: Run) -> None:
         Files(images),
         truth=Files(run.tables(roles.TRUTH)),
         limits=Files(limits(run)),
+        second=Files(second_instrument(run, audit.second) if audits else {}),
         correction=Correction(audit.pool, recipe.seed, required=False, design=audit.design),
         options=with_corrected_order(recipe),
     )
@@ -291,6 +292,15 @@ def wire_diversity(recipe: Recipe, run: Run) -> None:
         run.add(audited.stage(mapped, audits, sample, options=options), roles.AUDITED)
     if audits and len(recipe.models) > 1:
         run.add(ranks.stage(Numbered([run.table(roles.SCORES)])), roles.RANKS)
+
+
+def second_instrument(run: Run, name: str | None) -> dict[str, Path]:
+    """Name the matches of a second instrument: another encoder, or the tags of a vision model."""
+    if name is None:
+        return {}
+    if name != SECOND_TAGS:
+        return run.tables(roles.MATCHES_BY, name)
+    return {roles.TAGS.folder(model): path for model, path in run.by_model(roles.TAGS, file="matches.parquet").items()}
 
 
 def limits(run: Run) -> dict[str, Path]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import get_args
 
 import msgspec
 import polars as pl
@@ -20,13 +21,15 @@ from culturekit.core import roles
 from culturekit.core.counting import counted, counted_reason
 from culturekit.core.defaults import SHORTLIST
 from culturekit.core.digests import digest_file, read_manifest
-from culturekit.core.errors import CultureKitError, UsageError
+from culturekit.core.errors import CultureKitError, UsageError, check_choice
 from culturekit.core.inputs import Files
 from culturekit.core.run import RECIPE_RECORD, Run, run_stage
 from culturekit.core.schemas import AUDITS, IMAGES, MATCHES
 from culturekit.core.stage_folder import hold
 from culturekit.core.tables import read_table
 from culturekit.core.work import Engine, Progress, Quiet, Work
+from culturekit.metrics.corrected.audit_gates import of_batches
+from culturekit.metrics.corrected.audit_sampling import Drawing
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
 from culturekit.people.answer_desk import AnswerDesk, open_desk
 from culturekit.people.answers import AnswerJournal, journal_in
@@ -42,6 +45,7 @@ from culturekit.report.shots import shown_by
 from culturekit.scores.audited import draw_audit_sample
 from culturekit.scores.corrected import score_corrected
 from culturekit.scores.diversity import Correction, QvsOptions
+from culturekit.scores.qvs import samples_of
 
 logger = logging.getLogger(__name__)
 
@@ -56,12 +60,19 @@ EVERY = 30
 class AuditSize:
     """How many images of each model are looked at, by how many people each, and which known pictures are among them.
 
-    None for what is usual or drawn: of known pictures the references, where they say what they show.
+    None for what is usual or drawn: of known pictures the references, where they say what they show. `drawing` says
+    whether single images are drawn or whole batches.
     """
 
     images: int | None = None
     people: int | None = None
     gold: Path | None = None
+    drawing: Drawing | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown way to draw."""
+        if self.drawing is not None:
+            check_choice("--drawing", self.drawing, get_args(Drawing))
 
 
 class RecordedAudit(msgspec.Struct):
@@ -126,7 +137,7 @@ def draw(run: RunFolders, size: AuditSize, *, seed: int, engine: Engine, progres
     """Draw images of all models, and make their form."""
     matches, images = list(run.tables(roles.MATCHES).values()), list(run.tables(roles.IMAGES).values())
     sample, form = run.folder(roles.AUDITED_SAMPLE), run.folder(roles.TO_AUDIT)
-    drawing = partial(draw_audit_sample.stage, Files(matches), seed=seed)
+    drawing = partial(draw_audit_sample.stage, Files(matches), drawing=size.drawing or "images", seed=seed)
     stage = drawing() if size.images is None else drawing(images=size.images)
     run_stage(stage, sample, engine=engine, progress=progress, replace=True)
     quotas = Quotas() if size.people is None else Quotas(size.people)
@@ -155,8 +166,10 @@ def check_size(run: RunFolders, size: AuditSize) -> None:
     sample, form = run.manifest(roles.AUDITED_SAMPLE), run.manifest(roles.TO_AUDIT)
     known = form.inputs["gold"].sha256 if "gold" in form.inputs else None
     same = "the pictures it was drawn with" if size.gold is None or digest_file(size.gold) != known else size.gold
-    drawn = AuditSize(sample.options["images"], form.options["quotas"]["inside"])
-    checked = (("images", size.images, drawn.images), ("people", size.people, drawn.people), ("gold", size.gold, same))
+    checked = (
+        ("images", size.images, sample.options["images"]), ("people", size.people, form.options["quotas"]["inside"]),
+        ("gold", size.gold, same), ("drawing", size.drawing, sample.options.get("drawing", "images")),
+    )  # fmt: skip
     for name, wanted, there in checked:
         if wanted not in (None, there):
             raise UsageError(
@@ -236,7 +249,7 @@ class Narrowing:
         matches = pl.concat([self.run.matches(model).select(list(MATCHES.schema)) for model in self.run.models])
         found = score_corrected(
             matches, self.audits(), None, options=QvsOptions(kernels=kernels, size=size),
-            correction=Correction(required=False),
+            correction=Correction(required=False), sample=self.sample(),
         )  # fmt: skip
         overall = pl.col("concept").is_null()
         scores = found.scores.filter(overall | ~overall.any().over("model"))
@@ -249,6 +262,11 @@ class Narrowing:
             yield f"  {about:<32} {row['value']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]  {marks}".rstrip()
         for reason, count in found.left_out.items():
             yield f"  {reason} ({count})"
+
+    def sample(self) -> pl.DataFrame | None:
+        """Read which whole batches were drawn; of single images that is not asked before all are answered."""
+        drawn = samples_of(Files([self.run.table(roles.AUDITED_SAMPLE)]))
+        return drawn if of_batches(drawn) else None
 
     def audits(self) -> pl.DataFrame:
         """Import the answers that there are, as the run will."""
