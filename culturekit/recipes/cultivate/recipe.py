@@ -684,7 +684,7 @@ def _follow(recipe: Cultivate, run: Run, marks: Path) -> None:
     beside = [run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []
     if wanted is not None and (wanted.cure is not None or wanted.exag):
         cosines = [run.table(folders.CURE, model, level) for model in run.models for level in LEVELS]
-        exag = {kind: list(_by_folder(run, folders.EXAG_BY, everybody, kind).values()) for kind in wanted.exag}
+        exag = {str(kind): list(_by_folder(run, folders.EXAG_BY, everybody, kind).values()) for kind in wanted.exag}
         cure = {} if wanted.cure is None else {wanted.cure: cosines}
         stage = baseline_values_stage(drawn, run.table(roles.REAL), prompts, cure=cure, exag=exag)
         beside.append(run.add(stage, folders.BASELINE_VALUES))
