@@ -185,7 +185,7 @@ class AggregateOptions:
     ] = "region"
     keep: Annotated[
         tuple[str, ...],
-        Field(description="Count answers flagged attention-failed, inconsistent-repeats or too-fast; repeatable."),
+        Field(description=f"Count answers flagged {', '.join(FLAGS[:-1])} or {FLAGS[-1]}; repeatable."),
         Typed(gather=known_flags),
     ] = ()
     confidence: Confidence = CONFIDENCE

@@ -36,9 +36,10 @@ from culturekit.people.answers import (
 )
 from culturekit.people.export import PROJECT_FILE
 from culturekit.people.items import Item, lookalikes
+from culturekit.people.known_answers import TRIAL, held, without_trial
 from culturekit.people.scheme import Filters, Scheme
 from culturekit.people.tasks import Offer
-from culturekit.scores.answers import ATTENTION, FLAGS, INCONSISTENT, TOO_FAST
+from culturekit.scores.answers import ATTENTION, FLAGS, INCONSISTENT, TOO_FAST, TRIAL_FAILED
 from culturekit.scores.image_collections import own_generator
 
 # Answers that differ from item to item: artifacts to recognise, countries, continents, or lists of an item's own.
@@ -314,6 +315,11 @@ def check_rows(good: Taken, scheme: Scheme) -> list[dict[str, Any]]:
         elif row["kind"] == "repeat":
             before = first.get((row["repeat_of"], answered.annotator))
             rows += repeated(answered, row, before, scheme)
+        elif row["kind"] in {TRIAL, "gold"}:
+            rows += (
+                {**shared(answered, row, scheme, criterion), "choice": said or None, "expected": right, "held": holds}
+                for criterion, said, right, holds in held(answered, row, scheme)
+            )
     return rows
 
 
@@ -379,9 +385,10 @@ def written(cell: Mapping[str, Any] | None) -> str | None:
     return cell["choice"] if cell["choice"] is not None or cell["value"] is None else f"{cell['value']:g}"
 
 
-def flags_of(good: Taken, checks: Sequence[Mapping[str, Any]], scheme: Scheme) -> list[list[str]]:
+def flags_of(good: Taken, checks: Sequence[Mapping[str, Any]], scheme: Scheme, key: pl.DataFrame) -> list[list[str]]:
     """Flag each annotation, in the order given."""
-    careless = {ATTENTION: inattentive(checks, scheme.filters), INCONSISTENT: inconsistent(checks, scheme.filters)}
+    careless = {ATTENTION: inattentive(checks, scheme.filters), INCONSISTENT: inconsistent(checks, scheme.filters),
+                TRIAL_FAILED: without_trial(good, key, scheme)}  # fmt: skip
     return [
         [
             *sorted(flag for flag, names in careless.items() if answered.annotator in names),
@@ -424,7 +431,7 @@ def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: 
     name, scheme, key = read_project(project)
     taken = read_exports(records_of(exports), key, name, scheme)
     checks = check_rows(taken.good, scheme)
-    flags = flags_of(taken.good, checks, scheme)
+    flags = flags_of(taken.good, checks, scheme, key)
     items = [(pair, flagged) for pair, flagged in zip(taken.good, flags, strict=True) if pair[1]["kind"] == "item"]
     rows = [row for (answered, about), flagged in items for row in annotation_rows(answered, about, scheme, flagged)]
     tables = [

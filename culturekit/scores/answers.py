@@ -213,8 +213,9 @@ NEVER_MERGED = (
 ATTENTION = "attention-failed"
 INCONSISTENT = "inconsistent-repeats"
 TOO_FAST = "too-fast"
-FLAGS = (ATTENTION, INCONSISTENT, TOO_FAST)
-"""The first two are an annotator's, in all that they answered; the last is an item's."""
+TRIAL_FAILED = "trial-failed"
+FLAGS = (ATTENTION, INCONSISTENT, TOO_FAST, TRIAL_FAILED)
+"""All but `too-fast`, which is an item's, are an annotator's, in all that they answered."""
 
 CARELESS = "answers of people who did not read along"
 
