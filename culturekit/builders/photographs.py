@@ -31,6 +31,7 @@ from culturekit.core.inputs import roles_of
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.schemas import PHOTOGRAPHS, PROMPTS
+from culturekit.core.spreadsheet_cells import frame_as_csv
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import read_table, write_drops, write_table
@@ -186,7 +187,7 @@ def collect(
     table = pl.DataFrame(gathering.rows, schema=PHOTOGRAPHS.schema, orient="row")
     write_table(work.out, PHOTOGRAPHS, table)
     listed = table.select("path", "prompt_id", "slot", "service", "author", "licence", "page", status=pl.lit("ok"))
-    write_atomically(work.out / LIST, listed.write_csv().encode())
+    write_atomically(work.out / LIST, frame_as_csv(listed).encode())
     write_atomically(work.out / SHEET, contact_sheet(table).encode())
     drops = write_drops(work.out, [(*drop[:1], None, "collect", *drop[1:]) for drop in gathering.drops], once=True)
     notes = {"caveat": CAVEAT, "licences": dict(sorted(Counter(table["licence"]).items()))}
