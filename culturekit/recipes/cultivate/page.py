@@ -141,14 +141,14 @@ def _lines(table: pl.DataFrame, rating: str) -> Iterator[tuple[str, pl.DataFrame
     against = table.filter(criterion=rating)
     if rating == "faith":
         quality = against.filter(of_metric="quality")
-        yield from ((name, quality.filter(scorer=name)) for name in _named(quality, "scorer"))
+        yield from ((_short(name), quality.filter(scorer=name)) for name in _named(quality, "scorer"))
         for metric, title, by in (
             ("vqascore", "VQAScore", "judge"),
             ("dsg", "DSG", "judge"),
             ("cure", "CuRe", "variant"),
         ):
             part = against.filter(of_metric=metric)
-            yield from ((f"{title}, {name}", part.filter(pl.col(by) == name)) for name in _named(part, by))
+            yield from ((f"{title}, {_short(name)}", part.filter(pl.col(by) == name)) for name in _named(part, by))
     for scale in SCALES.values() if rating == "faith" else (SCALES[rating],):
         part = against.filter(of=scale)
         yield from ((f"{name}, {scale} 1–5", part.filter(by=name)) for name in _named(part, "by"))
@@ -156,6 +156,11 @@ def _lines(table: pl.DataFrame, rating: str) -> Iterator[tuple[str, pl.DataFrame
     for metric in ("align", "align_hal", "hal", "exag", "faith") if rating == "faith" else (rating,):
         yield METRICS[metric], ours.filter(of_metric=metric)
     yield "human – human", table.filter(by="one person", of=rating, other=rating)
+
+
+def _short(name: str) -> str:
+    """Leave out of a name what only tells two settings of it apart."""
+    return name.removeprefix("vqascore:").partition("?")[0].removesuffix("@none")
 
 
 def _named(table: pl.DataFrame, column: str) -> list[str]:

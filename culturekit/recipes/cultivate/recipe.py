@@ -609,19 +609,19 @@ def _wire_people(recipe: Cultivate, run: Run) -> None:
     sample = run.add(drawn, roles.RATED_SAMPLE)
     samples = [sample]
     if wanted.photographs:
-        images.append(run.table(roles.REAL))
-        alike = rated_sample_stage(
-            images[-1:], prompts, count=count, seed=seed, countries=wanted.photographs, like=sample
-        )
+        real = [run.table(roles.REAL)]
+        alike = rated_sample_stage(real, prompts, count=count, seed=seed, countries=wanted.photographs, like=sample)
         samples.append(run.add(alike, folders.RATED_PHOTOGRAPHS))
-    extracted = list(_by_folder(run, folders.EXTRACTED, (*run.models, *([REAL_IMAGES] * len(samples[1:])))).values())
+        images = [*images, *real]
+    shown = (*run.models, REAL_IMAGES) if wanted.photographs else run.models
+    extracted = list(_by_folder(run, folders.EXTRACTED, shown).values())
     items = run.add(scene_items_stage(samples, prompts, descriptors, extracted), folders.ITEMS)
     forms = ExportFiles(images, prompts, items=items)
     export = ExportOptions(Quotas(wanted.in_region, 0))
     project = run.add(export_stage(forms, "cultivate", export, shortlist=SHORTLIST, seed=recipe.seed), roles.TO_RATE)
     people = None
     if wanted.simulated is not None:
-        truth = list(_by_folder(run, folders.TRUTH, (*run.models, *([REAL_IMAGES] * len(samples[1:])))).values())
+        truth = list(_by_folder(run, folders.TRUTH, shown).values())
         shown = run.values_of(folders.AHEAD_TRUTH)
         people = simulated_marks_stage(project, items, truth, shown, wanted.simulated, seed=recipe.seed)
     given, simulated = wanted.files, roles.SIMULATED_ANSWERS
