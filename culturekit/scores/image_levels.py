@@ -10,6 +10,7 @@ from typing import Annotated, Self, TypeAlias
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.atomic import decoding
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import ConfigError, Problem, UsageError, argument_error
 from culturekit.core.schemas import IMAGES
@@ -117,24 +118,19 @@ def yaml_rows(path: Path) -> list[tuple[int, str, str, str]]:
 
 def csv_rows(path: Path) -> list[tuple[int, str, str, str]]:
     """Read line, scheme, group and country of each row of a CSV file."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            missing = {"scheme", "group", "country"} - set(reader.fieldnames or ())
-            if missing:
-                raise UsageError(
-                    "a CSV of groups has the columns scheme, group, country",
-                    where=str(path),
-                    found=f"no {', '.join(sorted(missing))}",
-                )
-            return [
-                (reader.line_num, *(unguarded((row[name] or "").strip()) for name in ("scheme", "group", "country")))  # type: ignore[misc]
-                for row in reader
-            ]
-    except FileNotFoundError as error:
-        raise UsageError("there is no such file", where=str(path)) from error
-    except UnicodeDecodeError as error:
-        raise UsageError("not UTF-8 text", where=str(path), found=f"byte {error.start}") from error
+    with decoding(path, "not a readable CSV file"), path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        missing = {"scheme", "group", "country"} - set(reader.fieldnames or ())
+        if missing:
+            raise UsageError(
+                "a CSV of groups has the columns scheme, group, country",
+                where=str(path),
+                found=f"no {', '.join(sorted(missing))}",
+            )
+        return [
+            (reader.line_num, *(unguarded((row[name] or "").strip()) for name in ("scheme", "group", "country")))  # type: ignore[misc]
+            for row in reader
+        ]
 
 
 LEVELS: Mapping[str, str] = {"region": "group", "country": "country", "concept": "concept"}
