@@ -135,14 +135,18 @@ def followed(run: RunFolders) -> Section | None:
                         judge="params.judge", scorer="params.scorer", criterion="with.criterion",
                         other="with.params.of", method="method")  # fmt: skip
     several = run.models if len(run.models) > 1 else ()
-    columns = ("metric", *groups, "overall", "Kendall, overall", *several, *(("mean of models",) if several else ()))
+    whole, columns = ALL if several else run.models[0], ("metric", *groups, "overall", "Kendall, overall")
+    lines = {rating: list(_lines(table, rating)) for rating in SCALES}
     grids = [
         drawn(Grid(f"Spearman correlation with people's rating {rating}", columns, tuple(
-            (Cell(name), *_correlations(part.filter(model=ALL if several else run.models[0]), groups),
-             *_by_model(part, several))
-            for name, part in _lines(table, rating)
+            (Cell(name), *_correlations(part.filter(model=whole), groups)) for name, part in found
         )), "dots", "correlation")
-        for rating in SCALES
+        for rating, found in lines.items()
+    ]  # fmt: skip
+    grids += [
+        Grid(f"The same by model, rating {rating}", ("metric", *several, "mean of models"),
+             tuple((Cell(name), *_by_model(part, several)) for name, part in found))
+        for rating, found in (lines.items() if several else ())
     ]  # fmt: skip
     return Section(
         "people", "Do scores follow people?", "Over the images that people rated: scores of others first, vision "
