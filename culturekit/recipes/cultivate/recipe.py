@@ -613,15 +613,15 @@ def _wire_people(recipe: Cultivate, run: Run) -> None:
         alike = rated_sample_stage(real, prompts, count=count, seed=seed, countries=wanted.photographs, like=sample)
         samples.append(run.add(alike, folders.RATED_PHOTOGRAPHS))
         images = [*images, *real]
-    shown = (*run.models, REAL_IMAGES) if wanted.photographs else run.models
-    extracted = list(_by_folder(run, folders.EXTRACTED, shown).values())
+    pictured = (*run.models, REAL_IMAGES) if wanted.photographs else run.models
+    extracted = list(_by_folder(run, folders.EXTRACTED, pictured).values())
     items = run.add(scene_items_stage(samples, prompts, descriptors, extracted), folders.ITEMS)
     forms = ExportFiles(images, prompts, items=items)
     export = ExportOptions(Quotas(wanted.in_region, 0))
     project = run.add(export_stage(forms, "cultivate", export, shortlist=SHORTLIST, seed=recipe.seed), roles.TO_RATE)
     people = None
     if wanted.simulated is not None:
-        truth = list(_by_folder(run, folders.TRUTH, shown).values())
+        truth = list(_by_folder(run, folders.TRUTH, pictured).values())
         shown = run.values_of(folders.AHEAD_TRUTH)
         people = simulated_marks_stage(project, items, truth, shown, wanted.simulated, seed=recipe.seed)
     given, simulated = wanted.files, roles.SIMULATED_ANSWERS
