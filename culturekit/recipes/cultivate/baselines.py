@@ -10,16 +10,15 @@ from typing import Annotated, Literal, Self
 import polars as pl
 from pydantic import AfterValidator, model_validator
 
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
-from culturekit.builders.judging.judge_stages import (
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqascore_stage
+from culturekit.builders.judging.question_graph import (
+    AnswerOptions,
+    AnswerReads,
+    GraphOptions,
     GraphReads,
-    QualityReads,
     answers_stage,
     graphs_stage,
-    quality_stage,
-    vqascore_stage,
 )
-from culturekit.builders.judging.question_graph import AnswerOptions, AnswerReads, GraphOptions
 from culturekit.builders.judging.scene_judge import MOST_STEREOTYPES
 from culturekit.config.recipe_parts import EncoderSpec, JudgeSpec, ScorerSpec
 from culturekit.core import roles
@@ -42,7 +41,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, read_together, table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, not_empty
-from culturekit.index.raters.quality import QualityOptions
+from culturekit.index.raters.quality import QualityOptions, QualityReads, quality_stage
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.ahead.matching import PUBLISHED_TAUS, calibrate_tau
