@@ -190,6 +190,7 @@ def plan(
 def report(
     run_folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.")],
     out: Out,
+    pdf: Annotated[Path | None, typer.Option(help="PDF file, printed by Chromium with all that folds open.")] = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -199,9 +200,14 @@ def report(
     """
     from culturekit.recipes.run_recipe import report_of
     from culturekit.recipes.several_runs import several_runs_stage
+    from culturekit.report.printing import browser, print_page
 
+    if pdf is not None:
+        browser()
     stage = report_of(run_folders[0]) if len(run_folders) == 1 else several_runs_stage(run_folders)
     run_one(stage, out, wait=wait, as_json=as_json)
+    if pdf is not None:
+        print_page(out / "report.html", pdf)
 
 
 def site(

@@ -18,6 +18,9 @@ CHEAP_RESAMPLES = 9999
 RATERS = 3
 """People who judge each item: the fewest of whom one side is always the larger."""
 
+ANSWERS_PER_HOUR = 200.0
+"""Answers that one person gives in an hour: 18 seconds each, with time to look something up now and then."""
+
 SHORTLIST = 12
 """Artifacts that a form offers for each image: one screen of them."""
 

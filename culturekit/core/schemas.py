@@ -551,9 +551,9 @@ ANNOTATION_CHECKS = declare(
     """,
     belongs="annotator: annotator_region",
 )
-"""Answers to attention checks and to items asked again (`kind` is `check` or `repeat`): they are in no average.
-`expected` is what the check asked for, or what was answered the first time; `held` says whether the answer keeps to
-it."""
+"""Answers to attention checks, to items asked again and to items of known answers (`kind` is `check`, `repeat`, `gold`
+or `trial`): they are in no average. `expected` is what the check asked for, what was answered the first time, or what
+is right; `held` says whether the answer keeps to it."""
 
 ANNOTATION_KEY = declare(
     "annotation_key",

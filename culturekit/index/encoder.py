@@ -84,6 +84,14 @@ class TextEncoder(Encoder, Protocol):
         """List the texts that are longer than the model's context."""
 
 
+@runtime_checkable
+class TokenEncoder(TextEncoder, Protocol):
+    """Encodes single tokens of texts, too."""
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """Give the vectors of each text's tokens, (tokens, dim), at least one."""
+
+
 # The encoders that culturekit knows by name.
 
 _LENGTHS = (0.99, 1.01)  # of unit vectors, as half precision computes them

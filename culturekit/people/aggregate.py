@@ -205,9 +205,7 @@ class AggregateOptions:
     ] = "region"
     keep: Annotated[
         tuple[str, ...],
-        Field(
-            description="Count answers flagged attention-failed, inconsistent-repeats, too-fast or copied; repeatable."
-        ),
+        Field(description=f"Count answers flagged {', '.join(FLAGS[:-1])} or {FLAGS[-1]}; repeatable."),
         Typed(gather=known_flags),
     ] = ()
     confidence: Confidence = CONFIDENCE

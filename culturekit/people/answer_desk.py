@@ -23,10 +23,13 @@ from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.people.answers import AnswerJournal, TaskRecord, read_exports
 from culturekit.people.export import HAND_OUT, KINDS, content_in, page_of
 from culturekit.people.importing import read_project
+from culturekit.people.known_answers import TRIAL, passes
 from culturekit.people.scheme import Scheme
 
 LONGEST_NAME, LONGEST_FIELD = 120, 200
 """Characters of a name, and of any other text that is kept beside answers."""
+
+FAILED = "Too few of your answers to the trial were right, so there is nothing more to do. Thank you for trying."
 
 PACE_MINUTES = 10
 """How far back answers count as the pace."""
@@ -106,23 +109,39 @@ class AnswerDesk:
         with self.busy:  # others answer while this is counted
             return sorted({person for person, _ in self.journal.answers})
 
+    def is_trial(self, sheet: str) -> bool:
+        """Tell whether a sheet is a trial, which everybody answers, and which fills nothing."""
+        return bool((self.key[self.sheets[sheet][0]]["kind"] == TRIAL).all())
+
+    @property
+    def to_fill(self) -> dict[str, tuple[str, ...]]:
+        """Give the tasks of all sheets but trials."""
+        return {sheet: tasks for sheet, tasks in self.sheets.items() if not self.is_trial(sheet)}
+
+    def passed(self, person: str, sheet: str) -> bool:
+        """Tell whether somebody answered enough of a trial right."""
+        tasks = self.sheets[sheet]
+        records = [TaskRecord("", 1, self.journal.answers[person, task]) for task in tasks]
+        key = pl.concat([self.key[task] for task in tasks])
+        return passes(read_exports(records, key, self.project, self.scheme).good, len(tasks), self.scheme)
+
     @property
     def wanted(self) -> int:
         """Count the answers that fill all sheets."""
-        return sum(map(len, self.sheets.values()))
+        return sum(map(len, self.to_fill.values()))
 
     @property
     def answered(self) -> int:
         """Count the answers that there are, of each task no more than are wanted."""
-        wanted = Counter(task for tasks in self.sheets.values() for task in tasks)
+        wanted = Counter(task for tasks in self.to_fill.values() for task in tasks)
         return sum(min(self.counts[task], count) for task, count in wanted.items())
 
     @property
     def size(self) -> str:
         """Say what the number of wanted answers is made of."""
         kinds = {task: row["kind"][0] for task, row in self.key.items()}
-        counts = Counter(kinds[task] for tasks in self.sheets.values() for task in tasks)
-        pictures = len({task for tasks in self.sheets.values() for task in tasks if kinds[task] == "item"})
+        counts = Counter(kinds[task] for tasks in self.to_fill.values() for task in tasks)
+        pictures = len({task for tasks in self.to_fill.values() for task in tasks if kinds[task] == "item"})
         each = {"item": "" if counts["item"] == pictures else f" ({pictures:,} items, several people each)"}
         parts = [f"{counts[kind]:,} {words}{each.get(kind, '')}" for kind, words in KINDS.items() if counts[kind]]
         return f"{self.wanted:,} answers in all: {', '.join(parts)}."
@@ -169,7 +188,8 @@ class AnswerDesk:
                 task: self.journal.answers[person, task] for task in tasks if (person, task) in self.journal.answers
             }
             answered = {task: entry["annotations"][0] for task, entry in said.items()}
-            about = {"together": self.together, "size": self.size}
+            failed = sheet is None and any(self.is_trial(one) and not self.passed(person, one) for one in self.sheets)
+            about = {"together": self.together, "size": self.size, "failed": FAILED if failed else ""}
             return {"annotator": person, "sheet": sheet, "answered": answered, **about}
 
     def known_as(self, name: str) -> str:
@@ -181,7 +201,12 @@ class AnswerDesk:
 
         Nobody sees an item twice but where it is asked again: two sheets of the same items are for two people.
         """
-        left = [sheet for sheet in self.sheets if not self.finished(sheet, person)]
+        for trial in (sheet for sheet in self.sheets if self.is_trial(sheet)):
+            if not self.finished(trial, person):
+                return trial
+            if not self.passed(person, trial):
+                return None
+        left = [sheet for sheet in self.to_fill if not self.finished(sheet, person)]
         free = [sheet for sheet in left if not any(self.finished(sheet, one) for one in self.holders.get(sheet, ()))]
         begun = [sheet for sheet in left if person in self.holders.get(sheet, ())]
         return min(begun or free, key=lambda sheet: len(self.holders.get(sheet, ())), default=None)

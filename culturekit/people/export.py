@@ -35,12 +35,14 @@ from culturekit.people.tasks import (
     Project,
     Quotas,
     Task,
+    drawn,
     label_studio_tasks,
     make_parts,
     project_id,
     shares,
     subject_of,
     template,
+    trial_part,
 )
 
 # Pictures as annotators get them: pixels and nothing else, under names that tell nothing.
@@ -150,7 +152,8 @@ def content_of_form(project: Project, parts: Sequence[Part], completion: str) ->
 
 
 KINDS = {"item": "to judge", "repeat": "shown again later", "check": "that check whether you read along",
-         "gold": "whose answer is known"}  # fmt: skip
+         "gold": "whose answer is known",
+         "trial": "to try out: most must be right before other answers count"}  # fmt: skip
 """What the number of tasks is made of, in words for those who answer."""
 
 
@@ -229,6 +232,9 @@ PROJECT_FILE = "project.json"
 
 EVERYBODY_AT_HOME = Quotas()
 
+MOST_TRIED = 1000
+"""People of one region who may take its trial in Label Studio."""
+
 FILLED_IN = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
 COLUMNS = ("sheet", "annotator_region", "items", "places", "url")
 
@@ -245,9 +251,19 @@ class ExportOptions:
     ] = 3
     gold: Annotated[
         int,
-        Field(ge=10, le=1000, description="Such pictures in each sheet, where --gold is given."),
+        Field(ge=0, le=1000, description="Such items in each sheet, where --gold is given; audits need ten."),
         Typed("gold-per-sheet", needs="gold"),
     ] = 10
+    trial: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=100,
+            description="Such items that everybody answers first, in a sheet of their own; three of "
+            "four must be right, or as the scheme says.",
+        ),
+        Typed(needs="gold"),
+    ] = 0
     queues: Annotated[
         bool,
         Field(description="Each sheet has items of one concept and region."),
@@ -274,24 +290,28 @@ def plan_project(
     gold, items = [one for one in items if one.known is not None], [one for one in items if one.known is None]
     if not items:
         raise UsageError("there is nothing to judge", expected="images that were made and can be read", found="none")
-    if gold and len(gold) < options.gold:
+    if gold and len(gold) < options.gold + options.trial:
         raise UsageError(
-            "too few pictures are known to be gold items of a sheet",
-            expected=f"at least {options.gold}, or another --gold-per-sheet",
+            "too few items are known for a trial and to be gold items of a sheet",
+            expected=f"at least {options.gold + options.trial}, or another --gold-per-sheet or --trial",
             found=str(len(gold)),
-        )
+        )  # fmt: skip
+    order = drawn(len(gold), "trial", seed=seed) if options.trial else range(len(gold))
+    trial, gold = [gold[place] for place in order[: options.trial]], [gold[place] for place in order[options.trial :]]
     plan = [options.quotas.inside, options.quotas.outside, list(options.quotas.regions), options.per_sheet]
     shown = [item.item_id for item in items]
     plan += ["everywhere"] if options.quotas.everywhere else []
     plan += ["queues"] if options.queues else []
     plan += [options.checks, options.repeats, *([options.gold, [one.item_id for one in gold]] if gold else [])]
+    plan += ["trial", *(one.item_id for one in trial)] if trial else []
     name = project_id(scheme.as_asked(), shown, plan, seed=seed)
     project = Project(
         name, scheme, seed, options.per_sheet, options.checks, options.repeats, offers, gold,
-        options.gold if gold else 0, options.queues,
+        options.gold if gold else 0, trial, options.queues,
     )  # fmt: skip
-    parts = [part for share in shares(items, options.quotas, seed=seed) for part in make_parts(project, share)]
-    return project, parts
+    found = shares(items, options.quotas, seed=seed)
+    trials = [trial_part(project, region) for region in sorted({share.region for share in found} if trial else ())]
+    return project, [*trials, *(part for share in found for part in make_parts(project, share))]
 
 
 def export_project(
@@ -329,7 +349,8 @@ def export_project(
     write_atomically(work.out / PROJECT_FILE, orjson.dumps(record, option=orjson.OPT_INDENT_2) + b"\n")
     key = key_table(project, parts)
     write_table(work.out, ANNOTATION_KEY, key)
-    counts = {"annotation_key": key.height, "items": len(readable) - len(project.gold)}
+    known = len(project.gold) + len(project.trial)
+    counts = {"annotation_key": key.height, "items": len(readable) - known}
     counts["sheets"] = sum(part.share.slots for part in parts)
     if drops:
         write_drops(work.out, [(image, None, "annotate-export", reason, None) for image, reason in drops.items()])
@@ -378,13 +399,15 @@ def write_hand_out(out: Path, project: Project, parts: Sequence[Part], options: 
     studio.mkdir(exist_ok=True)
     write_atomically(studio / "template.xml", template(project.scheme).encode())
     projects = []
-    groups = itertools.groupby(parts, key=lambda part: (part.share.region, part.share.slots, part.share.inside))
-    for number, ((region, slots, _), found) in enumerate(groups, start=1):
+    groups = itertools.groupby(parts, key=lambda part: (part.share.region, part.share.slots, part.share.inside,
+                                                        part.tasks[0].kind == "trial"))  # fmt: skip
+    for number, ((region, slots, _, trial), found) in enumerate(groups, start=1):
         tasks = label_studio_tasks(list(found), options.pictures_at)
         file = f"tasks-{number:02d}.json"
         write_atomically(studio / file, orjson.dumps(tasks, option=orjson.OPT_INDENT_2) + b"\n")
-        title = f"{project.scheme.name} {region} {number}"
-        projects.append({"title": title, "annotator_region": region, "tasks": file, "maximum_annotations": slots})
+        title = f"{project.scheme.name} {region} {'trial' if trial else number}"
+        most = MOST_TRIED if trial else slots
+        projects.append({"title": title, "annotator_region": region, "tasks": file, "maximum_annotations": most})
     write_atomically(studio / "projects.json", orjson.dumps(projects, option=orjson.OPT_INDENT_2) + b"\n")
     if options.form_at:
         write_atomically(out / "prolific.csv", prolific_links(parts, options.form_at))
@@ -431,13 +454,20 @@ def check_address(address: str, *, name: str) -> None:
         raise UsageError(f"{name} is no web address", expected="https://HOST/PATH", found=repr(address))
 
 
+def places_of(part: Part, parts: Sequence[Part]) -> int:
+    """Count the people who may take a sheet: one, or of a trial as many as its region has sheets."""
+    if part.tasks[0].kind != "trial":
+        return 1
+    return sum(one.share.slots for one in parts if one.share.region == part.share.region) - 1
+
+
 def prolific_links(parts: Sequence[Part], form_at: str) -> bytes:
     """Write a table of sheets: one place each, and the address to enter as the study's."""
     joint = "&" if "?" in form_at else "?"
     rows = [
         {
             "sheet": (sheet := sheet_name(part, slot)), "annotator_region": part.share.region,
-            "items": len(part.tasks), "places": 1,
+            "items": len(part.tasks), "places": places_of(part, parts),
             "url": f"{form_at}{joint}sheet={quote(sheet, safe='')}&{FILLED_IN}",
         }
         for part in parts

@@ -46,9 +46,10 @@ from culturekit.people.answers import (
 )
 from culturekit.people.export import PROJECT_FILE
 from culturekit.people.items import Item, lookalikes
+from culturekit.people.known_answers import TRIAL, held, without_trial
 from culturekit.people.scheme import Filters, Scheme
 from culturekit.people.tasks import Offer
-from culturekit.scores.answers import ATTENTION, COPIED, FLAGS, INCONSISTENT, TOO_FAST, copies_flagged
+from culturekit.scores.answers import ATTENTION, COPIED, FLAGS, INCONSISTENT, TOO_FAST, TRIAL_FAILED, copies_flagged
 from culturekit.scores.image_collections import own_generator
 from culturekit.scores.raters import raters_of, who_counted
 
@@ -325,6 +326,11 @@ def check_rows(good: Taken, scheme: Scheme) -> list[dict[str, Any]]:
         elif row["kind"] == "repeat":
             before = first.get((row["repeat_of"], answered.annotator))
             rows += repeated(answered, row, before, scheme)
+        elif row["kind"] in {TRIAL, "gold"}:
+            rows += (
+                {**shared(answered, row, scheme, criterion), "choice": said or None, "expected": right, "held": holds}
+                for criterion, said, right, holds in held(answered, row, scheme)
+            )
     return rows
 
 
@@ -390,9 +396,10 @@ def written(cell: Mapping[str, Any] | None) -> str | None:
     return cell["choice"] if cell["choice"] is not None or cell["value"] is None else f"{cell['value']:g}"
 
 
-def flags_of(good: Taken, checks: Sequence[Mapping[str, Any]], scheme: Scheme) -> list[list[str]]:
+def flags_of(good: Taken, checks: Sequence[Mapping[str, Any]], scheme: Scheme, key: pl.DataFrame) -> list[list[str]]:
     """Flag each annotation, in the order given."""
-    careless = {ATTENTION: inattentive(checks, scheme.filters), INCONSISTENT: inconsistent(checks, scheme.filters)}
+    careless = {ATTENTION: inattentive(checks, scheme.filters), INCONSISTENT: inconsistent(checks, scheme.filters),
+                TRIAL_FAILED: without_trial(good, key, scheme)}  # fmt: skip
     return [
         [
             *sorted(flag for flag, names in careless.items() if answered.annotator in names),
@@ -448,7 +455,7 @@ def imported_tables(
     name, scheme, key = read_project(project)
     taken = read_exports(records_of(exports), key, name, scheme)
     checks = check_rows(taken.good, scheme)
-    flags = flags_of(taken.good, checks, scheme)
+    flags = flags_of(taken.good, checks, scheme, key)
     items = [(pair, flagged) for pair, flagged in zip(taken.good, flags, strict=True) if pair[1]["kind"] == "item"]
     rows = [row for (answered, about), flagged in items for row in annotation_rows(answered, about, scheme, flagged)]
     answers = copies_flagged(pl.DataFrame(rows, schema=ANNOTATIONS.schema), distinct=distinct)
@@ -463,19 +470,16 @@ def imported_tables(
     drops = Counter(taken.skipped)
     flagged = flag_counts(items) + Counter({COPIED: sum(pair[0].annotator in copies for pair, _ in items)})
     notes: dict[str, object] = {"slots": slots(key, taken), "flagged": dict(sorted(flagged.items()))}
-    gold = None
     if scheme.name == AUDIT:
         asked = [each for each in zip(taken.good, flags, strict=True) if each[0][1]["kind"] in {"item", "gold"}]
         kept = [pair for pair, own in asked if not set(own) & set(FLAGS) and pair[0].annotator not in copies]
-        if known := [pair for pair, _ in asked if pair[1]["kind"] == "gold"]:
-            gold = right_of_gold(audits_of(known, scheme, pool))
         drops["flagged, and not in the audits"] = len(asked) - len(kept)
         said = audits_of(kept, scheme, pool)
         drawing = orjson.loads((project / PROJECT_FILE).read_bytes()).get("drawing")
         tables.append((AUDITS, said.with_columns(drawing=pl.lit(drawing)) if drawing else said))
         notes["audits_without_country"] = said.filter(~pl.col("none_of_these"), pl.col("country").is_null()).height
     notes["answers"] = {one.name: list(one.fixed_values) for one in scheme.criteria if one.fixed_values}
-    tables.append((RATERS, raters_of(answers, checked_rows, taken.quarantine_table, gold)))
+    tables.append((RATERS, raters_of(answers, checked_rows, taken.quarantine_table)))
     if counted_on := who_counted(tables[-1][1]):
         notes["people"] = counted_on
     if taken.quarantine:
@@ -500,14 +504,6 @@ def raters_in(folder: Path) -> pl.DataFrame:
         "nobody has answered here", where=str(folder), expected="the folder of `annotate import` or `annotate "
         "aggregate`, or of a form that `annotate serve` served", hint="Import the answers first.",
     )  # fmt: skip
-
-
-def right_of_gold(audits: pl.DataFrame) -> pl.DataFrame:
-    """Tell of each answer about a gold item whether it names what the picture is known to show."""
-    labels = ("artifact_id", "country", "continent")
-    known = pl.coalesce(*(pl.when(pl.col(f"known_{name}").is_not_null()).then(
-        pl.col(name).eq_missing(f"known_{name}")) for name in labels))  # fmt: skip
-    return audits.select("annotator", right=known.fill_null(pl.col("none_of_these")))
 
 
 def read_project(project: Path) -> tuple[str, Scheme, pl.DataFrame]:

@@ -251,7 +251,7 @@ def listed_files(path: Path) -> list[Path]:
     """Name the pictures of a list that are there; a table of images knows the hashes of its own."""
     if path.suffix == ".parquet":
         return []
-    names = (str(row[file_column(row, path)]) for _, row in rows_of(path))
+    names = (str(row[file_column(row, path)]) for _, row in rows_of(path) if set(COLUMNS) <= set(row))
     files = (path.parent / plain_name(name) for name in names if not name_problem(name))
     return [file for file in files if file.is_file()]
 

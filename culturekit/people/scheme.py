@@ -131,12 +131,14 @@ class Filters(StrictModel):
         fewest_seconds: an item answered faster is flagged.
         repeat_distance: how far two answers of one annotator to the same question on a scale may lie apart.
         inconsistent_share: of the answers to repeated questions, how many may lie further apart.
+        pass_mark: the share of a trial that must be right before answers count.
     """
 
     attention_failures: Annotated[int, Field(ge=0)] = 0
     fewest_seconds: Annotated[float, Field(ge=0)] = 3.0
     repeat_distance: Annotated[int, Field(ge=0)] = 1
     inconsistent_share: Annotated[float, Field(ge=0, le=1)] = 0.34
+    pass_mark: Annotated[float, Field(ge=0, le=1)] = 0.75
 
 
 class Scheme(StrictModel):
@@ -169,6 +171,7 @@ class Scheme(StrictModel):
     def as_asked(self) -> dict[str, Any]:
         """Give what decides the tasks, as data."""
         data = self.model_dump(mode="json")
+        del data["filters"]["pass_mark"]
         for part in (one for criterion in data["criteria"] for one in (criterion, *criterion["options"])):
             for name in (name for name in LATER if name in part and not part[name]):
                 del part[name]

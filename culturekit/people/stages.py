@@ -56,6 +56,7 @@ from culturekit.people.items import (
     listed_files,
     read_rows,
 )
+from culturekit.people.known_answers import known_items
 from culturekit.people.rated_sample import Answering, rated_sample, rating_by_truth, simulated_export
 from culturekit.people.scheme import Scheme, load_scheme, scheme_file
 from culturekit.scores.answers import read_answers
@@ -167,7 +168,7 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions) -> Stage:
         settings["form_plugins"] = {name: plugin.made_of() for name, plugin in plugins.items()}
     packages = ("numpy", "polars", "scipy")
     return Stage(
-        "people", "annotate-aggregate", 4, run, files.inputs, settings, {"resampling": seed}, packages=packages
+        "people", "annotate-aggregate", 5, run, files.inputs, settings, {"resampling": seed}, packages=packages
     )
 
 
@@ -258,7 +259,8 @@ class ExportFiles:
     gold: Annotated[
         Path | None,
         Field(
-            description="Pictures put among those of an audit to see how often raters are right: a list (CSV) of "
+            description="Items of which it is known what is right, put among the others, and into a --trial: rows as "
+            "--items has, with right answers under the names of questions. Of an audit pictures: a list (CSV) of "
             "image, artifact, country, or images with `truth_artifact_id`. Empty cells: no culture."
         ),
     ] = None
@@ -291,8 +293,8 @@ def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, sho
         form = loaded.of_regions(homes)
         if files.gold is not None:
             gold, known = gold_of(work, files, images, form, left_out)
-            images.append((files.gold, gold))
-            items += known
+            images += [] if gold is None else [(files.gold, gold)]
+            items = [*(item for item in items if item.item_id not in {one.item_id for one in known}), *known]
         offers = offers_of(work, files, items, form, length=shortlist, seed=seed)
         drawing = drawing_of(read_table(files.sample, AUDIT_SAMPLE)) if files.sample is not None else ""
         return export_project(
@@ -302,6 +304,8 @@ def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, sho
     settings = {**asdict(options), "shortlist": shortlist}
     if files.gold is None:
         del settings["gold"]  # forms without gold items are known without it
+    if not options.trial:
+        del settings["trial"]
     if not options.queues:
         del settings["queues"]
     if not options.quotas.everywhere:
@@ -320,7 +324,7 @@ def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, di
     return Stage(
         "ratings",
         "annotate-import",
-        4,
+        5,
         lambda work: import_answers(work, project, exports, pool=pool, distinct=distinct),
         {"project": project, **roles("export", exports)},
         {"pool": pool, **({"distinct": True} if distinct else {})},
@@ -357,12 +361,13 @@ def gold_of(
     images: Sequence[tuple[Path, pl.DataFrame]],
     scheme: Scheme,
     left_out: Counter[str],
-) -> tuple[pl.DataFrame, list[Item]]:
-    """Read the gold pictures, none of which is an image to judge, and make their items."""
-    if files.gold is None or files.cspace is None or scheme.name != AUDIT:
-        raise UsageError(
-            "gold items need a form and a space that say what is right", expected="the scheme audit, and --cspace"
-        )
+) -> tuple[pl.DataFrame | None, list[Item]]:
+    """Make the gold items: of an audit pictures that are no image to judge, else rows as --items has, with answers."""
+    if files.gold is not None and scheme.name != AUDIT:
+        table = pl.concat([table.select(*IMAGES.schema) for _, table in images])
+        return None, known_items(read_rows(files.gold), table, scheme, left_out)
+    if files.gold is None or files.cspace is None:
+        raise UsageError("gold items of an audit need a space that says what is right", expected="--cspace")
     space = read_table(space_table(files.cspace, work.scratch), CSPACE)
     pictures = known_pictures(files.gold, space, files.gold_prompts)
     twice = pictures.filter(pl.col("image_id").is_in(pl.concat([table["image_id"] for _, table in images]).implode()))

@@ -170,6 +170,7 @@ class Project:
     offers: Mapping[str, Mapping[str, Sequence[Offer]]] = field(default_factory=dict)
     gold: Sequence[Item] = ()
     gold_per_sheet: int = 0
+    trial: Sequence[Item] = ()
     queues: bool = False
 
 
@@ -179,14 +180,14 @@ class Task:
 
     Attributes:
         task: its blinded name.
-        kind: `item`, `check`, `repeat` or `gold`.
+        kind: `item`, `check`, `repeat`, `gold` or `trial`.
         item: what is judged, or shown beside a check.
         places: the names of the pictures, in the order in which they stand.
         files: their blinded files.
         data: what the annotation tool gets; pictures by file name.
         content: the hash of that.
         repeat_of: the task that asked first.
-        expected: the answers that a check asks for, or the labels that are right of a gold item.
+        expected: the answers that a check asks for, or those that are right of a gold item or of a trial.
     """
 
     task: str
@@ -221,6 +222,14 @@ def make_parts(project: Project, share: Share) -> list[Part]:
         name = f"{share.region}-{side}-{share.slots}-{number + 1:02d}"
         parts.append(make_part(project, share, name, items, gold_of(project, key, number)))
     return parts
+
+
+def trial_part(project: Project, region: str) -> Part:
+    """Make the trial of a region: one sheet, which everybody there answers before any other."""
+    name = f"{region}-trial"
+    tasks = tuple(make_task(project, name, "trial", item, 0) for item in project.trial)
+    order = tuple(drawn(len(tasks), "trial", region, seed=project.seed))
+    return Part(name, Share(region, 1, None, tuple(project.trial)), tasks, (order,))
 
 
 def sheets_of(project: Project, share: Share, order: Sequence[int]) -> list[Sequence[int]]:
@@ -273,7 +282,7 @@ def make_task(project: Project, part: str, kind: str, item: Item, number: int, *
     }
     if not files:
         data["subject"] = scheme.title
-    right = item.known if kind == "gold" else None if check is None else check.answers
+    right = item.known if kind in {"gold", "trial"} else None if check is None else check.answers
     expected = None if right is None else json.dumps(dict(sorted(right.items())))
     repeat_of = None if first is None else first.task
     return Task(name, kind, item, places, files, data, content_of(data), repeat_of, expected)
@@ -377,8 +386,10 @@ def add_question(view: ElementTree.Element, criterion: Criterion, scheme: Scheme
     how = "multiple" if criterion.several else "single"
     line = "true" if criterion.type == "scale" else "false"
     choices = add(inside, "Choices", **shared, **must, **listed, choice=how, showInline=line)
+    colours = {option.value: option.colour for option in criterion.options if option.colour}
     for value, label in fixed_options(criterion, scheme):
-        add(choices, "Choice", value=value, html=escape(label))
+        swatch = f'<span style="background:{colours[value]};padding:0 1.5em"></span> ' if value in colours else ""
+        add(choices, "Choice", value=value, html=swatch + escape(label))
     if criterion.comment is not None:
         add_comment(inside, criterion, scheme)
 

@@ -17,7 +17,7 @@ from culturekit.builders.space.space_files import count_of_kinds
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.core import roles
 from culturekit.core.choices import PromptKind
-from culturekit.core.defaults import RATERS
+from culturekit.core.defaults import ANSWERS_PER_HOUR, RATERS
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import ConfigError, MissingDependency, Problem, UsageError
 from culturekit.core.inputs import Files
@@ -61,7 +61,7 @@ class AuditWish:
         float | None,
         Field(ge=0.01, le=1, description="How often the mapping is right. [by the run's audit, diagnosis, else 0.8]"),
     ] = None
-    per_hour: Annotated[float, Field(ge=1, description="Answers that one person gives in an hour.")] = 200.0
+    per_hour: Annotated[float, Field(ge=1, description="Answers that one person gives in an hour.")] = ANSWERS_PER_HOUR
     people: Annotated[int, Field(ge=1, le=50, description="People who look at every image.")] = RATERS
     seed: Seed = 0
 

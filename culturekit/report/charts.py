@@ -83,13 +83,14 @@ class ModelLine:
 
 
 def in_order(lines: Iterable[ModelLine]) -> tuple[ModelLine, ...]:
-    """Put the most diverse first: by corrected diversity, those without it behind by the mapped one, unscored last."""
+    """Put the most diverse first."""
+    return tuple(sorted(lines, key=place_of))
 
-    def place(line: ModelLine) -> tuple[bool, bool, float]:
-        value = (line.corrected or line.mapped).value
-        return math.isnan(value), line.corrected is None, -value
 
-    return tuple(sorted(lines, key=place))
+def place_of(line: ModelLine) -> tuple[bool, bool, float]:
+    """Order by corrected diversity; those without it come after them by the mapped one, and the unscored last."""
+    value = (line.corrected or line.mapped).value
+    return math.isnan(value), line.corrected is None, -value
 
 
 def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:

@@ -11,6 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.core import roles
+from culturekit.core.counting import counted
+from culturekit.core.defaults import ANSWERS_PER_HOUR
+from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import MATCHES, RECOGNITION
 from culturekit.metrics.statistics.intervals import wilson
 from culturekit.report.charts import ModelLine, Rank, in_order, model_lines, overall_of
@@ -462,6 +465,23 @@ def recognised_references(run: RunFolders) -> tuple[Figure | None, float]:
     return Figure(share, *wilson(share, artifacts, 1.96), references, 0), chance
 
 
+def waiting_forms(run: RunFolders) -> Iterator[str]:
+    """Say which forms nobody has answered, where they are and how long people take for them."""
+    manifests = {name: manifest_of(run.root / name) for name in run.stages}
+    read = {record.sha256 for manifest in manifests.values() for record in manifest.inputs.values()}
+    for name, manifest in manifests.items():
+        if manifest.stage == FORM_STAGE and manifest.sha256 not in read:
+            answers = manifest.counts["annotation_key"]
+            yield (
+                f"Nobody has answered the form {name} yet: {answers:,} answers on "
+                f"{counted(manifest.counts['sheets'], 'sheets')}, about {answers / ANSWERS_PER_HOUR:.1f} hours. "
+                f"culturekit annotate serve {run.root.name}/{name} asks for them."
+            )
+
+
+FORM_STAGE = "annotate-export"
+
+
 def similarities(matches: pl.DataFrame) -> NDArray[np.float64]:
     """Read how similar each image is to its nearest artifact."""
     return matches.filter(pl.col("rank") == 1)["score"].drop_nulls().cast(pl.Float64).to_numpy()
@@ -492,7 +512,9 @@ def verdict_in(run: RunFolders, models: Sequence[ModelLine], scores: pl.DataFram
         for line in missing_lines(run, scores)
         if line.prompts < line.prompts_asked
     }
-    return verdict_on(models, trial=encoder_trial(run), apart=apart_in(run), withheld=[*withheld(run)], prompts=lacking)
+    reasons = tuple(withheld(run))
+    found = verdict_on(models, trial=encoder_trial(run), apart=apart_in(run), withheld=reasons, prompts=lacking)
+    return replace(found, sentences=(*found.sentences, *waiting_forms(run)))
 
 
 def headline_lines(run: RunFolders) -> Iterator[str]:

@@ -33,6 +33,8 @@ ROWS = (
 )
 """What is told of each model, in the order in which it stands."""
 
+NOT_KNOWN = "not known"
+
 MADE_ALIKE = ("rewriter", "seeds", "sizes", "negatives", "cut")
 """Of these a difference is marked: a score may rest on it."""
 
@@ -54,6 +56,8 @@ class Making:
     backends: tuple[str, ...]
     versions: tuple[tuple[str, ...], ...]
     lines: tuple[MakingLine, ...]
+    unknown: tuple[str, ...] = ()
+    """What nothing is known of for any model."""
 
     @property
     def apart(self) -> bool:
@@ -71,9 +75,11 @@ def making_in(run: RunFolders, models: Sequence[str]) -> Making | None:
         traits = traits_of(images)
         told.append(facts(images, traits))
         versions.append(tuple(traits.versions))
-    lines = tuple(lines_of(told))
+    every = tuple(lines_of(told))
+    lines = tuple(line for line in every if set(line.cells) != {NOT_KNOWN})
+    unknown = tuple(line.what for line in every if line not in lines)
     backends = tuple(str(run.manifest(roles.IMAGES, model).options["backend"]) for model in models)
-    return Making(tuple(models), backends, tuple(versions), lines)
+    return Making(tuple(models), backends, tuple(versions), lines, unknown)
 
 
 def lines_of(told: Sequence[Mapping[str, str]]) -> Iterator[MakingLine]:
@@ -90,8 +96,8 @@ def facts(images: pl.DataFrame, traits: Traits) -> dict[str, str]:
     days = images["requested_at"].drop_nulls().dt.date()
     first, last = (str(days.min()), str(days.max())) if days.len() else ("", "")
     return {
-        "rewriter": shown(traits.rewriter, {"on": "yes", "off": "no", "unknown": "not known"}),
-        "seeds": shown(traits.seeds, {"yes": "yes", "no": "no", "unknown": "not known"}),
+        "rewriter": shown(traits.rewriter, {"on": "yes", "off": "no", "unknown": NOT_KNOWN}),
+        "seeds": shown(traits.seeds, {"yes": "yes", "no": "no", "unknown": NOT_KNOWN}),
         "sizes": shown(traits.sizes, {}),
         "negatives": f"{traits.unsent_negatives:,}" if traits.unsent_negatives else "",
         "cut": f"{traits.cut_prompts:,}" if traits.cut_prompts else "",

@@ -12,7 +12,7 @@ from culturekit.core import roles
 from culturekit.core.digests import canonical_json, digest
 from culturekit.core.roles import Role
 from culturekit.generation.comparability import not_comparable, traits_of
-from culturekit.report.charts import ModelLine, diversity_chart, in_order, model_lines
+from culturekit.report.charts import ModelLine, diversity_chart, in_order, model_lines, place_of
 from culturekit.report.differences import DifferenceLine, lines_of
 from culturekit.report.headline import Verdict, verdict_in
 from culturekit.report.provenance import caveats
@@ -161,6 +161,14 @@ class SeveralData:
         return f"{len(self.runs)} runs side by side" if len(self.runs) > 1 else f"The models of {self.runs[0].name}"
 
     @property
+    def lines(self) -> list[tuple[RunPart, ModelLine]]:
+        """The models of all runs, the most diverse first; run by run where these share no scale."""
+        every = [(run, line) for run in self.runs for line in run.models]
+        if any(one.decisive for one in self.apart):
+            return every
+        return sorted(every, key=lambda one: place_of(one[1]))
+
+    @property
     def ranked(self) -> bool:
         """Tell whether models of a run were compared on corrected diversity."""
         return any(line.rank is not None for run in self.runs for line in run.models)
@@ -202,8 +210,7 @@ def part(name: str, run: RunFolders) -> RunPart:
 
 def render_several(data: SeveralData, pages: Mapping[tuple[str, str], str] = MappingProxyType({})) -> str:
     """Render the page: it has no script at all; `pages` are those that models have, by run and model."""
-    alone = len(data.runs) == 1
-    lines = [
-        line if alone else replace(line, model=f"{line.model} ({run.name})") for run in data.runs for line in run.models
-    ]
-    return page_of("several.html", data=data, pages=pages, chart=Markup(diversity_chart(lines)))
+    names = {id(line): line.model if len(data.runs) == 1 else f"{line.model} ({run.name})" for run, line in data.lines}
+    named = [names[id(line)] for run, line in data.lines if line.model in run.verdict.named]
+    lines = [replace(line, model=names[id(line)]) for _, line in data.lines]
+    return page_of("several.html", data=data, pages=pages, chart=Markup(diversity_chart(lines, named=named)))

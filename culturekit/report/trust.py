@@ -240,13 +240,14 @@ class StabilityLine:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How far the mapping can be trusted."""
+    """How far the mapping can be trusted; `why` no reference could be held out."""
 
     countries: tuple[CountryLine, ...]
     hubs: tuple[HubLine, ...]
     skew: Mapping[str, float]
     bounds: tuple[BoundLine, ...]
     stability: tuple[StabilityLine, ...]
+    why: str = ""
 
     @property
     def stable(self) -> bool | None:
@@ -266,6 +267,7 @@ def trust_in(run: RunFolders, scores: pl.DataFrame) -> Trust | None:
         skew=run.manifest(roles.DIAGNOSIS).notes["neighbour_skew"],
         bounds=tuple(bound_lines(scores, run.models)),
         stability=() if stability is None else tuple(stability_lines(stability)),
+        why=str(run.manifest(roles.DIAGNOSIS).notes.get("no_recognition", "")),
     )
 
 

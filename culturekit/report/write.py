@@ -140,6 +140,11 @@ class ReportData:
         return any(line.seen is not None for line in self.models)
 
     @property
+    def rated(self) -> bool:
+        """Tell whether the quality of images was scored."""
+        return any(line.quality is not None for line in self.models)
+
+    @property
     def truthful(self) -> bool:
         """Tell whether the truth of a model is known."""
         return any(line.truth is not None for line in self.models)

@@ -214,8 +214,9 @@ NEVER_MERGED = (
 ATTENTION = "attention-failed"
 INCONSISTENT = "inconsistent-repeats"
 TOO_FAST = "too-fast"
+TRIAL_FAILED = "trial-failed"
 COPIED = "copied"
-FLAGS = (ATTENTION, INCONSISTENT, TOO_FAST, COPIED)
+FLAGS = (ATTENTION, INCONSISTENT, TOO_FAST, TRIAL_FAILED, COPIED)
 """All but `too-fast`, which is an item's, are an annotator's, in all that they answered."""
 
 SAME_AS, SEVERAL = "same-as:", "distinct"

@@ -8,7 +8,7 @@ import polars as pl
 
 from culturekit.core.counting import counted
 from culturekit.core.schemas import RATERS
-from culturekit.scores.answers import ATTENTION, COPIED, FLAGS, INCONSISTENT, SAME_AS, TOO_FAST
+from culturekit.scores.answers import ATTENTION, COPIED, FLAGS, INCONSISTENT, SAME_AS, TOO_FAST, TRIAL_FAILED
 
 STATUS = ("person", "region", "items", "answers", "count", "checks", "repeats", "gold", "agree", "minutes", "why not")
 NAMED = 5  # people who are named one by one on a first screen
@@ -17,8 +17,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def raters_of(
-    answers: pl.DataFrame, checks: pl.DataFrame, quarantine: pl.DataFrame, gold: pl.DataFrame | None = None,
-    *, keep: Sequence[str] = (),
+    answers: pl.DataFrame, checks: pl.DataFrame, quarantine: pl.DataFrame, *, keep: Sequence[str] = (),
 ) -> pl.DataFrame:  # fmt: skip
     """Write a row for everybody who answered anything.
 
@@ -26,7 +25,6 @@ def raters_of(
         answers: conforms to ANNOTATIONS.
         checks: conforms to ANNOTATION_CHECKS.
         quarantine: conforms to QUARANTINE.
-        gold: annotator, and whether an answer about a gold item is right.
         keep: flags that do no harm.
 
     Returns:
@@ -39,8 +37,6 @@ def raters_of(
         alike=pl.when(said.is_not_null()).then(pl.len().over(*question, "said") - 1),
     )
     tables = {"answers": shared, "checks": checks, "aside": quarantine.drop_nulls("annotator")}
-    if gold is not None:
-        tables["gold"] = gold
     own = {name: table.partition_by("annotator", as_dict=True) for name, table in tables.items()}
     names = sorted({str(name) for parts in own.values() for (name,) in parts})
     harmful = {flag for flag in FLAGS if flag not in keep}
@@ -52,8 +48,8 @@ def _row(name: str, own: Mapping[str, pl.DataFrame | None], harmful: set[str]) -
     given, looked = own["answers"], own["checks"]
     answers = [] if given is None else given.to_dicts()
     flags = sorted({flag for row in answers for flag in row["flags"] if flag in FLAGS})
-    kinds = {kind: _held([] if looked is None else looked.filter(kind=kind).to_dicts()) for kind in ("check", "repeat")}
-    gold = own.get("gold")
+    held = [] if looked is None else looked.to_dicts()
+    asked_of = {kind: _held([row for row in held if row["kind"] == kind]) for kind in ("check", "repeat", "gold")}
     asked = sum(row["asked"] or 0 for row in answers)
     timed = {row["item_id"]: row["seconds"] for row in answers if row["seconds"] is not None}
     aside = Counter() if own["aside"] is None else Counter(
@@ -70,9 +66,9 @@ def _row(name: str, own: Mapping[str, pl.DataFrame | None], harmful: set[str]) -
         "answers": len(answers),
         "counted": sum(harmful.isdisjoint(each["flags"]) for each in answers),
         "quarantined": aside.total(),
-        "checks": kinds["check"][0], "checks_failed": kinds["check"][1],
-        "repeats": kinds["repeat"][0], "repeats_unlike": kinds["repeat"][1],
-        "gold": 0 if gold is None else gold.height, "gold_right": 0 if gold is None else int(gold["right"].sum()),
+        "checks": asked_of["check"][0], "checks_failed": asked_of["check"][1],
+        "repeats": asked_of["repeat"][0], "repeats_unlike": asked_of["repeat"][1],
+        "gold": asked_of["gold"][0], "gold_right": asked_of["gold"][0] - asked_of["gold"][1],
         "agreement": sum(each["alike"] or 0 for each in answers) / asked if asked else None,
         "minutes": sum(timed.values()) / 60 if timed else None,
         "same_as": same_as,
@@ -91,6 +87,7 @@ def _why(row: Mapping[str, Any], flags: Sequence[str], aside: Counter[str]) -> s
         ATTENTION: f"failed {row['checks_failed']} of {counted(row['checks'], 'attention checks')}",
         INCONSISTENT: f"answered {row['repeats_unlike']} of {counted(row['repeats'], 'repeated items')} otherwise",
         TOO_FAST: "answered faster than anybody can look",
+        TRIAL_FAILED: "failed the trial",
         COPIED: f"gave the same answers as {row['same_as'] or 'somebody else'}",
     }
     said = [reasons[flag] for flag in flags]

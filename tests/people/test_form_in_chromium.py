@@ -9,6 +9,9 @@ import orjson
 import polars as pl
 import pytest
 
+from culturekit.core.choices import MONK_SWATCHES
+from culturekit.core.schemas import IMAGES
+from culturekit.core.tables import write_table
 from culturekit.people.aggregate import AggregateOptions
 from culturekit.people.stages import AggregateFiles, ExportFiles, aggregate_stage
 from tests.chromium import Tab, needs_chromium, somebody
@@ -23,6 +26,8 @@ from tests.people.projects import (
     write_images,
     write_prompts,
 )
+from tests.people.test_audit_scheme import IMAGES as AUDITED
+from tests.people.test_audit_scheme import matches, space
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
 
@@ -233,6 +238,77 @@ def test_nothing_sticks_out_at_any_width(tmp_path: Path, page: Tab, width: int) 
     page.run("document.querySelector('input[value=yes]').click()")
     page.run("document.querySelector('input[name=realism]').click()")
     assert page.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+@pytest.mark.parametrize("scheme", ["cube", "c3_images", "linguistic_dialect"])
+def test_next_and_the_picture_are_always_in_view(
+    tmp_path: Path, page: Tab, scheme: str, width: int, height: int
+) -> None:
+    images = write_images(tmp_path / "images", [image_row(f"m-{n}", "m", "p") for n in range(2)])
+    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", "Image of food from India", "cuisine", "IN")])
+    export(tmp_path / "project", ExportFiles([images], prompts), scheme)
+    page.look(width=width, height=height)
+    page.go((tmp_path / "project/hand-out/form.html").as_uri())
+    begins = page.run("document.querySelector('#begin button').getBoundingClientRect().bottom")
+    assert begins <= height
+    page.run("document.getElementById('annotator').value = 'ana'")
+    page.run("document.getElementById('sheet').selectedIndex = 1")
+    page.run("document.querySelector('#begin button').click()")
+    assert "that check whether you read along" in page.run("document.getElementById('about').textContent")
+    for name in ("belongs", "correct"):
+        page.run(f"document.querySelector('input[name={name}][value=yes]')?.click()")
+    rect = "document.querySelector('{}').getBoundingClientRect().toJSON()"
+    for scrolled in (0, 300, 100_000):
+        page.run(f"scrollTo(0, {scrolled})")
+        below, picture = page.run(rect.format("#next")), page.run(rect.format("#pictures img"))
+        assert (below["top"] >= 0, below["bottom"] <= height) == (True, True)
+        assert (picture["top"] >= 0, picture["bottom"] <= height) == (True, True)
+    assert page.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_tones_are_colours_under_the_policy_of_the_page(tmp_path: Path, page: Tab) -> None:
+    images = write_images(tmp_path / "images", [image_row("m-0", "m", "p")])
+    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", "a man driving his whip", "cuisine", None)])
+    export(tmp_path / "project", ExportFiles([images], prompts), "linguistic_dialect", checks=0)
+    start(page, tmp_path / "project", "ana", "anywhere-any-3-01-1")
+    shown = page.run("[...document.querySelectorAll('.swatches i')].map((i) => getComputedStyle(i).backgroundColor)")
+    assert shown == [f"rgb({', '.join(str(byte) for byte in bytes.fromhex(swatch))})" for swatch in MONK_SWATCHES]
+    assert page.run("getComputedStyle(document.querySelector('.swatches')).backgroundColor") == "rgb(128, 128, 128)"
+    assert "night light" in page.run("document.querySelector('.screen').textContent")
+    page.ask("Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}])
+    page.run("document.getElementById('back').disabled = false")
+    start(page, tmp_path / "project", "ana", "anywhere-any-3-01-1")
+    assert "changes colours" in page.run("document.querySelector('.screen').textContent")
+    assert page.said == []
+
+
+def test_the_list_of_artifacts_is_there_at_once_and_can_be_searched(tmp_path: Path, page: Tab) -> None:
+    images = write_images(tmp_path / "images", [image_row(name, "m", "p") for name in AUDITED])
+    table = pl.read_parquet(images).with_columns(concept=pl.lit("cuisine"))
+    images.unlink()
+    files = ExportFiles([write_table(tmp_path / "images", IMAGES, table)], cspace=space(tmp_path / "space", 20),
+                        matches=[matches(tmp_path / "matches")])  # fmt: skip
+    export(tmp_path / "project", files, "audit", checks=0, repeats=0, shortlist=30)
+    page.look(width=390, height=844)
+    page.go((tmp_path / "project/hand-out/form.html").as_uri())
+    page.run("document.getElementById('annotator').value = 'ana'")
+    page.run("document.getElementById('sheet').selectedIndex = 1")
+    page.run("document.querySelector('#begin button').click()")
+    found = page.run("document.querySelector('[data-question=artifact] .filter').getBoundingClientRect().toJSON()")
+    assert found["bottom"] < page.run("document.querySelector('.foot').getBoundingClientRect().top")
+    page.run("document.querySelector('[data-question=artifact] .filter').focus()")
+    page.type("dish 0, of japan")
+    left = page.run(
+        "[...document.querySelectorAll('[data-question=artifact] label')].filter((one) => !one.hidden).length"
+    )
+    assert left <= 1
+    page.run("document.querySelector('[data-question=artifact] label input').click()")
+    assert page.run("document.querySelector('input[name=shows]:checked').value") == "artifact"
+    page.run("document.querySelector('input[name=shows][value=none]').click()")
+    assert page.run("document.querySelectorAll('[data-question=artifact] input:checked').length") == 0
+    page.run("document.getElementById('next').click()")
+    assert page.run("document.getElementById('heading').textContent").startswith("2 of")
 
 
 def test_every_control_has_a_name(tmp_path: Path, page: Tab) -> None:

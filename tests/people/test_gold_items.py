@@ -129,7 +129,7 @@ def test_known_pictures_that_cannot_hold_anybody_are_refused(tmp_path: Path, fil
     few = ExportFiles(files.images, cspace=files.cspace, matches=files.matches, gold=known_pictures(
         tmp_path / "few", dict(list(GOLD.items())[:9])
     ))  # fmt: skip
-    with pytest.raises(UsageError, match=r"too few pictures are known.*at least 10.*found 9"):
+    with pytest.raises(UsageError, match=r"too few items are known.*at least 10.*found 9"):
         export(tmp_path / "a", few, "audit")
     same = ExportFiles(files.images, cspace=files.cspace, matches=files.matches, gold=known_pictures(
         tmp_path / "same", {"m-03": "Q0JP", **GOLD}

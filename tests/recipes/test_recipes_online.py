@@ -9,6 +9,7 @@ import pytest
 
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.core.engines import LocalEngine
+from culturekit.recipes.c3.recipe import EVERY
 from culturekit.recipes.run_recipe import run_recipe
 from culturekit.verify.verify_run import verify_run
 from tests.builders.test_activities_online import OUTAGES
@@ -47,15 +48,15 @@ ASKING = {
 }
 
 
-def made(name: str, folder: Path, server: RunningServer) -> None:
-    """Make a run to its end, asking whatever comes."""
+def made(name: str, folder: Path, server: RunningServer, *more: str) -> None:
+    """Make a run to its end, asking whatever comes; `more` takes the place of what is small."""
     specs = {
         "{openai}": f"openai:gpt-1?base_url={server.openai_url}&price=0.15/0.60",
         "{google}": f"google:gem-1?base_url={server.google_url}&price=0.15/0.60",
         "{openai-pictures}": f"openai:gpt-image-1?base_url={server.openai_url}&quality=low",
         "{google-pictures}": f"google:gemini-2.5-flash-image?base_url={server.google_url}",
     }
-    stated = list(SMALL[name])
+    stated = list({text.partition("=")[0]: text for text in (*SMALL[name], *more)}.values())
     for mark, spec in specs.items():
         stated = [text.replace(mark, spec) for text in stated]
     recipe = load_any_recipe(find_recipe(name), [*stated, "llm.budget=5", "llm.concurrency=8"]).going_on(wanted=True)
@@ -91,3 +92,26 @@ def test_outages_change_nothing_and_refusals_are_counted(
     assert "refused" in {reason for reasons in refused for reason in reasons}
     answer = verify_run(tmp_path / "stormy")
     assert [str(finding) for finding in answer.findings if finding.severity == "broken"] == []
+
+
+def test_c3_at_a_tenth_of_what_the_paper_expands_draws_and_rates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """989 captions, 50 of them drawn by three models, 50 translated pairs rated; 300 pairs kept of 1,008."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    monkeypatch.setenv("GEMINI_API_KEY", "key-of-nobody")
+    backends = {"steady": 0.75, "showy": 0.55, "plain": 0.4}
+    models = ", ".join(
+        f"{{name: {name}, backend: 'simulated-scenes?knows={knows}'}}" for name, knows in backends.items()
+    )
+    sizes = ("captions.count=989", "captions.sample=50", "people.prompts=50", "people.pairs=50", "pairs.keep=300",
+             "pairs.simulated.each=28", "pairs.listed=kept", "captions.per_round=20")  # fmt: skip
+    with running_server(Script(), model=knows) as server:
+        made("c3", tmp_path / "run", server, *sizes, f"models=[{models}]")
+        assert server.stats()["broken"] == []
+    counted = pl.read_parquet(tmp_path / "run/stats-expanded/caption_stats.parquet").filter(category="all")
+    assert counted["captions"].to_list() == [989]
+    selected = pl.read_parquet(tmp_path / "run/selected/selected.parquet")
+    assert dict(selected["strategy"].value_counts().iter_rows()) == dict.fromkeys(EVERY, 300)
+    assert pl.read_parquet(tmp_path / "run/pearson/scores.parquet").height == len(EVERY) * 7
+    assert set(pl.read_parquet(tmp_path / "run/judged-vqascore/scores.parquet")["model"]) == set(backends)

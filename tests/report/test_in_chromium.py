@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from culturekit.report.printing import print_page
 from culturekit.report.write import render
 from tests.chromium import Browser, Tab, browser, needs_chromium
 from tests.report.hostile import ELEMENTS, ELSEWHERE, hostile_texts
@@ -196,6 +197,17 @@ def test_what_can_only_be_used_on_a_screen_is_not_printed(tab: Tab, tmp_path: Pa
     tab.ask("Emulation.setEmulatedMedia", media="print")
     assert tab.run("getComputedStyle(document.getElementById('filters')).display") == "none"
     assert len(tab.ask("Page.printToPDF")["data"]) > 10_000
+
+
+def test_a_report_is_printed_with_what_folds_open(tmp_path: Path) -> None:
+    shut = "<details><summary>More</summary>" + "<p>A line of text that fills a page.</p>" * 400 + "</details>"
+    sizes = []
+    for name, body in (("empty", ""), ("long", shut)):
+        print_page(written(tmp_path, f"<!doctype html><title>t</title>{body}"), pdf := tmp_path / f"{name}.pdf")
+        sizes.append(pdf.read_bytes().count(b"/Type /Page\n"))
+    assert sizes[0] == 1
+    assert sizes[1] > 3
+    assert not list(tmp_path.glob(".*.html"))
 
 
 @pytest.mark.external

@@ -17,7 +17,7 @@ from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.run_recipe import run_recipe
 from culturekit.report.charts import diversity_chart
 from culturekit.report.headline import headline_lines
-from culturekit.report.provenance import parts_of
+from culturekit.report.provenance import Making, parts_of
 from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import LONGEST, Figure, text_of
 from culturekit.report.shots import PromptLine
@@ -267,3 +267,16 @@ def test_a_kernel_stands_at_the_order_at_which_it_was_corrected(run_copy: Path) 
         kernel: ["2.0" if kernel == "artifact" else "1.0"]
         for kernel in ("artifact", "continent", "country", "hierarchical", "uniform")
     }
+
+
+def test_what_cannot_be_there_is_not_there_and_says_why() -> None:
+    whole = page()
+    assert whole.trust is not None
+    bare = tuple(replace(line, quality=None) for line in whole.models)
+    making = Making(("a",), ("folder",), ((),), (), ("prompts rewritten",))
+    why = "no artifact has two reference pictures, so that one could be held out"
+    text = render(replace(whole, models=bare, making=making, trust=replace(whole.trust, countries=(), why=why)))
+    assert ">quality</th>" not in text.partition("</table>")[0]
+    assert f"was not tried, and there is no ceiling: {why}" in text
+    assert "Held-out references mapped to the right country" not in text
+    assert "Of no model is it known: prompts rewritten." in text

@@ -12,6 +12,7 @@ from culturekit.core.errors import IntegrityError
 from culturekit.core.schemas import SCORES
 from culturekit.core.stage import Stage
 from culturekit.core.work import Outcome, Work
+from culturekit.report.headline import waiting_forms
 from culturekit.report.provenance import every_caveat
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.sections import Cell, Grid, Section, explained, looked_up, score_grid, side_by_side, with_params
@@ -44,6 +45,20 @@ def test_the_page_says_all_that_a_stage_says_must_be_known(tmp_path: Path) -> No
         built(Stage(name, "kept", 1, partial(noting, caveat), {}), tmp_path / name)
     run = RunFolders(tmp_path, (), ("a", "b", "c", "d"))
     assert every_caveat(run) == ("It is simulated.", "One rater.")
+
+
+def handed_out(work: Work) -> Outcome:
+    return Outcome({"annotation_key": 510, "items": 450, "sheets": 12})
+
+
+def test_forms_that_nobody_answered_are_named_with_their_hours(tmp_path: Path) -> None:
+    form = built(Stage("to-rate", "annotate-export", 1, handed_out, {}), tmp_path / "to-rate")
+    assert list(waiting_forms(RunFolders(tmp_path, (), ("to-rate",)))) == [
+        "Nobody has answered the form to-rate yet: 510 answers on 12 sheets, about 2.5 hours. "
+        f"culturekit annotate serve {tmp_path.name}/to-rate asks for them."
+    ]
+    built(Stage("rated", "annotate-import", 1, partial(noting, ""), {"project": form}), tmp_path / "rated")
+    assert list(waiting_forms(RunFolders(tmp_path, (), ("to-rate", "rated")))) == []
 
 
 def test_two_scores_are_never_shown_as_none() -> None:

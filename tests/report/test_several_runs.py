@@ -67,6 +67,15 @@ def test_headline_scores_of_all_runs_stand_in_one_table(small_run: Path, run_cop
             assert f"row {line.mapped.row} of scores.parquet, n = {line.mapped.n}" in page
 
 
+def test_models_of_all_runs_stand_by_value_where_they_share_a_scale(small_run: Path, other_run: Path) -> None:
+    def order(other: Path) -> list[tuple[str, str]]:
+        data = collect_several([("a", folders_of(small_run)), ("b", folders_of(other))], None, [])
+        return [(run.name, line.model) for run, line in data.lines]
+
+    assert order(small_run) == [(run, model) for model in ("broad", "empty", "narrow") for run in "ab"]
+    assert [run for run, _ in order(other_run)] == list("aaabbb")
+
+
 def test_names_of_runs_cannot_do_anything(small_run: Path, run_copy: Path) -> None:
     text = "<script>window.pwned=1</script>"
     data = collect_several([(text, folders_of(small_run)), ("b", folders_of(run_copy))], None, ())

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -405,7 +406,7 @@ def _object_request(row: Mapping[str, Any]) -> Request:
 
 # A sample of captions in which each category of error has its share, and prompts that ask for their pictures.
 
-BENCHMARK = "c3"
+BENCHMARK, OTHER = "c3", "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,9 +426,10 @@ class SampleOptions:
 
 @dataclass(frozen=True, slots=True)
 class CaptionsRead:
-    """Captions with categories of error."""
+    """Captions, with categories of error where these are known."""
 
-    captions: Annotated[Path, Field(description="Table that `captions expand` wrote.")]
+    captions: CaptionsToRead
+    columns: TextColumns = USUAL
 
 
 SAMPLED = SampleOptions()
@@ -442,9 +444,9 @@ def sample_stage(given: CaptionsRead, options: SampleOptions = SAMPLED) -> Stage
         "sample",
         "sample-captions",
         1,
-        lambda work: sample_captions(work, given.captions, options),
+        lambda work: sample_captions(work, given, options),
         {**roles_of(given), **country_files()},
-        {"size": options.size},
+        {"size": options.size} | ({} if given.columns == USUAL else {"columns": asdict(given.columns)}),
         {"seed": options.seed},
         packages=("numpy", "polars"),
     )
@@ -453,12 +455,12 @@ def sample_stage(given: CaptionsRead, options: SampleOptions = SAMPLED) -> Stage
 SAMPLE = StageCommand(sample_stage, "--captions captions/captions.parquet --out sample")
 
 
-def sample_captions(work: Work, path: Path, options: SampleOptions) -> Outcome:
+def sample_captions(work: Work, given: CaptionsRead, options: SampleOptions) -> Outcome:
     """Draw captions of each category, and write a prompt for each."""
-    captions = read_table(path, CAPTIONS).sort(CAPTIONS.key)
+    captions = _captions_of(given).sort(CAPTIONS.key)
     if captions.height < options.size:
         raise UsageError(
-            "there are fewer captions than the sample asks for", where=str(path),
+            "there are fewer captions than the sample asks for", where=str(given.captions),
             expected=f"at least {options.size:,}", found=f"{captions.height:,}", hint="Choose a smaller --size.",
         )  # fmt: skip
     sizes = dict(captions["category"].value_counts().sort("category").iter_rows())
@@ -472,9 +474,21 @@ def sample_captions(work: Work, path: Path, options: SampleOptions) -> Outcome:
     return Outcome({"captions": drawn.height, "prompts": drawn.height}, {}, {"categories": categories})
 
 
+def _captions_of(given: CaptionsRead) -> pl.DataFrame:
+    """Read captions that were expanded, or any others, such as COCO's, whose category and culture nobody says."""
+    if given.columns == USUAL and given.captions.suffix == ".parquet":
+        with suppress(pl.exceptions.PolarsError, OSError):
+            if set(CAPTIONS.columns) <= set(pl.read_parquet_schema(given.captions)):
+                return read_table(given.captions, CAPTIONS)
+    found = read_captions(given.captions, given.columns)[0].with_columns(pl.col("category").fill_null(OTHER))
+    known = {"culture": "", "language": "en", "round": 0, "proposer": None}
+    missing = [pl.lit(value).alias(name) for name, value in known.items()]
+    return found.with_columns(missing).select(pl.col(name).cast(kind) for name, kind in CAPTIONS.schema.items())
+
+
 def _prompts_of(captions: pl.DataFrame) -> pl.DataFrame:
     """Ask for a picture of each caption, in its own words."""
-    countries = {culture: country_code(culture) for culture in captions["culture"].unique()}
+    countries = {culture: country_code(culture) if culture else None for culture in captions["culture"].unique()}
     return captions.select(
         pl.col("id").alias("prompt_id"),
         "text",

@@ -61,7 +61,26 @@ class CaptionCulture(StrictModel):
         AfterValidator(not_empty),
         Field(description="Categories of error, each with what it means."),
     ]
-    seeds: Annotated[tuple[SeedCaption, ...], Field(min_length=5, description="Captions to begin with, five or more.")]
+    seeds: Annotated[
+        tuple[SeedCaption, ...],
+        Field(
+            min_length=5,
+            description="Captions to begin with, five or more. A text alone, as a list in a paper has them, is of the "
+            "category in its place, over again where there are fewer.",
+        ),
+    ]
+
+    @model_validator(mode="before")
+    @classmethod
+    def with_categories(cls, told: Any) -> Any:  # noqa: ANN401 - what YAML holds
+        """Give seeds that are texts alone the categories in order."""
+        match told:
+            case {"seeds": list(seeds), "categories": dict(categories)} if categories:
+                named = list(categories)
+                whole = [{"caption": seed, "category": named[number % len(named)]} if isinstance(seed, str) else seed
+                         for number, seed in enumerate(seeds)]  # fmt: skip
+                return {**told, "seeds": whole}
+        return told
 
     @model_validator(mode="after")
     def belong_together(self) -> "CaptionCulture":

@@ -183,6 +183,12 @@ class SimulatedEncoder:
         """Encode texts by the things that they name; one that names none has a direction of its own."""
         return self.stacked(self.vector(things_of(text) or frozenset((text,)), text) for text in texts)
 
+    def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """Encode each thing that a text names."""
+        named = ((text, sorted(things_of(text))) for text in texts)
+        return [self.stacked(self.vector(frozenset((thing,)), f"{thing} in {text}") for thing in things)
+                if things else self.encode_texts([text]) for text, things in named]  # fmt: skip
+
     def stacked(self, vectors: Iterable[NDArray[np.float64]]) -> Vectors:
         """Put vectors together."""
         return np.array([*vectors], np.float32).reshape(-1, ENCODED_DIMENSIONS)

@@ -36,6 +36,7 @@ from culturekit.generation.diffusion.diffusers_folder import (
     DIFFUSERS,
     Options,
     PipelineFolder,
+    denoiser_files,
     find_pipeline,
     hub_lora,
     lora_files,
@@ -249,6 +250,7 @@ class Sources:
     base: PipelineFolder
     refiner: PipelineFolder | None
     adapters: Sequence[Path]
+    denoiser: Sequence[Path] = ()
 
     def identity(self) -> dict[str, object]:
         """Hash all weights and what tells how they are used."""
@@ -256,14 +258,14 @@ class Sources:
             "base": self.base.digest(),
             "refiner": None if self.refiner is None else self.refiner.digest(),
             "lora": [digest_file(path) for path in self.adapters],
+            **({"unet": [digest_file(path) for path in self.denoiser]} if self.denoiser else {}),
         }
 
     def check(self) -> None:
         """Make sure that no file is cut off."""
         folders = [self.base, *([self.refiner] if self.refiner else [])]
-        check_safetensors(
-            [*(path for folder in folders for path in folder.files() if path.suffix == ".safetensors"), *self.adapters]
-        )
+        files = [*(path for folder in folders for path in folder.files()), *self.adapters, *self.denoiser]
+        check_safetensors([path for path in files if path.suffix == ".safetensors"])
 
 
 class DiffusersBackend:
@@ -372,6 +374,8 @@ class DiffusersBackend:
             told["lora"] = [
                 {"file": path.name, "sha256": digest_file(path), "scale": scale} for path in self.sources.adapters
             ]
+        if self.sources.denoiser:
+            told["unet"] = [{"file": path.name, "sha256": digest_file(path)} for path in self.sources.denoiser]
         if self.sources.refiner is not None:
             told["refiner"] = {
                 "pipeline": type(loaded.refiner).__name__,
@@ -421,6 +425,8 @@ def files_behind(spec: Spec) -> dict[str, object]:
     }
     if options.lora and hub_lora(options.lora) is None:
         found["lora"] = [digest_file(path) for path in lora_files(options.lora)]
+    if options.unet:
+        found["unet"] = [digest_file(path) for path in denoiser_files(options.unet)]
     return found
 
 
@@ -429,7 +435,8 @@ def _sources_of(spec: Spec) -> Sources:
     options = spec.read(Options)
     base = find_pipeline(spec.target, revision=options.revision, variant=options.variant, asked_by=DIFFUSERS)
     refiner = find_pipeline(options.refiner, variant=options.variant, asked_by="refiner") if options.refiner else None
-    return Sources(base, refiner, lora_files(options.lora, options.lora_revision) if options.lora else ())
+    adapters = lora_files(options.lora, options.lora_revision) if options.lora else ()
+    return Sources(base, refiner, adapters, denoiser_files(options.unet) if options.unet else ())
 
 
 def make(spec: Spec) -> ImageBackend:

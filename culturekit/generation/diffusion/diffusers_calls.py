@@ -81,6 +81,8 @@ def load(
 ) -> Loaded:
     """Load what one lane needs."""
     base = loaded(folder, dtype)
+    if options.unet:
+        _replace_denoiser(base, Path(options.unet).expanduser(), dtype)
     if adapters:
         _adapt(base, adapters, options)
     _settle(base, folder, options, device)
@@ -140,6 +142,23 @@ def install_line_for(error: ImportError) -> str:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:300] or type(error).__name__
+
+
+def _replace_denoiser(pipeline: Any, folder: Path, dtype: Any) -> None:  # noqa: ANN401 - torch things
+    """Put the denoiser of a folder in place of the pipeline's own."""
+    if getattr(pipeline, "unet", None) is None:
+        raise UsageError("this pipeline has no unet", found=type(pipeline).__name__, where=str(folder))
+    try:
+        unet = type(pipeline.unet).from_pretrained(
+            folder, torch_dtype=dtype, use_safetensors=True, local_files_only=True
+        )
+    except (OSError, ValueError, TypeError, RuntimeError, KeyError) as error:
+        raise UsageError("this denoiser cannot be loaded", where=str(folder), found=_first_line(error)) from error
+    if dict(unet.config)["cross_attention_dim"] != dict(pipeline.unet.config)["cross_attention_dim"]:
+        raise UsageError("this denoiser does not fit the pipeline", where=str(folder),
+                         expected=f"cross_attention_dim {pipeline.unet.config.cross_attention_dim}",
+                         found=str(unet.config.cross_attention_dim))  # fmt: skip
+    pipeline.register_modules(unet=unet.eval())
 
 
 def _adapt(pipeline: Any, adapters: Sequence[Path], options: Options) -> None:  # noqa: ANN401 - a pipeline

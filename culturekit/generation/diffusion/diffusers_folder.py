@@ -236,6 +236,15 @@ def _lora_of_hub(name: str, file: str, revision: str) -> Path:
     )  # fmt: skip
 
 
+def denoiser_files(target: str) -> list[Path]:
+    """List the files of a denoiser that stands for a pipeline's own."""
+    path = Path(target).expanduser()
+    files = sorted(path.glob("diffusion_pytorch_model*.safetensors"))
+    if not (files and (path / "config.json").is_file()):
+        raise UsageError("there is no denoiser", where=target, expected="a folder with config.json and safetensors")
+    return [path / "config.json", *files]
+
+
 # What can be said of a diffusers model in its SPEC; reading it needs neither torch nor diffusers.
 
 DIFFUSERS = "diffusers"
@@ -274,7 +283,8 @@ class Options:
         high_noise: The share of the steps that is done before the refiner takes over, else 0.8.
         lora: Folder, or one file of it, with adapters in safetensors; or a hub id, with `/FILE.safetensors` where there
             are several.
-        lora_scale: How strongly these act, else 1.
+        unet: Folder with a denoiser in place of the pipeline's own, as a full fine-tune writes it.
+        lora_scale: How strongly adapters act, else 1.
         lora_revision: Branch, tag or commit, of a hub id.
         revision: Branch, tag or commit, of a hub id.
         variant: Which of several sets of weights in the folder is loaded, such as fp16.
@@ -294,6 +304,7 @@ class Options:
     refiner: str = ""
     high_noise: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
     lora: str = ""
+    unet: str = ""
     lora_scale: Annotated[float, msgspec.Meta(ge=-10, le=10)] | None = None
     lora_revision: str = ""
     revision: str = ""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from culturekit.core.declared import check_options, kept
+from culturekit.core.declared import check_options
 from culturekit.core.digests import InputRecord, digest_tree, read_manifest
 from culturekit.core.spec_state import check_ready
 from culturekit.core.stage import Stage
@@ -29,7 +29,7 @@ class FinetuneReads:
 
 
 def finetune_stage(given: FinetuneReads, options: TuningOptions) -> Stage:
-    """Train a LoRA adapter of the denoiser of Stable Diffusion or SDXL on pairs of captions and images."""
+    """Train the denoiser of Stable Diffusion or SDXL, or a LoRA adapter of it, on pairs of captions and images."""
     check_options(options)
 
     def run(work: Work) -> Outcome:
@@ -43,18 +43,20 @@ def finetune_stage(given: FinetuneReads, options: TuningOptions) -> Stage:
         1,
         run,
         {"pairs": given.pairs},
-        {**kept(options, but=("seed",)), "weights": files_behind(options.spec)},
+        {**options.decided(), "weights": files_behind(options.spec)},
         {"training": options.seed},
         packages=("diffusers", "numpy", "peft", "pillow", "polars", "torch", "transformers"),
         trees={"pairs": lambda final: InputRecord(digest_tree(given.pairs)[0], "a folder of pairs")} if foreign else {},
-        before=partial(check_training, options.model),
+        before=partial(check_training, options),
     )
 
 
-def check_training(model: str) -> None:
+def check_training(options: TuningOptions) -> None:
     """Make sure that what trains a model, and the model, are there."""
-    check_ready(BACKENDS, model)
+    check_ready(BACKENDS, options.model)
     training()
+    if options.processes > 1:
+        needed_package("accelerate", kind="fine-tuning in several processes", extra="embed,generate")
 
 
 def training() -> Any:  # noqa: ANN401 - a module

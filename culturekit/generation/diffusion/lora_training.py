@@ -1,13 +1,15 @@
-"""LoRA on the denoiser of a pipeline: steps whose draws follow from the seed and their number, and checkpoints.
+"""LoRA on the denoiser of a pipeline, or all of it: steps that follow from the seed and their number, and checkpoints.
 
 A step draws its pairs, noise and times anew from the seed and its number, so a checkpoint needs the weights and the
 optimiser's state and no generator; a training that goes on writes the file that an uncut one writes.
 """
 
 import importlib
+import json
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,14 @@ from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.model_files import check_safetensors
 from culturekit.core.schemas import TRAINING
 from culturekit.core.tables import write_table
-from culturekit.core.torch_places import chosen_device, chosen_dtype
+from culturekit.core.torch_places import chosen_device, chosen_dtype, mend_torchvision
 from culturekit.core.work import Outcome, Work
 from culturekit.generation.diffusion.diffusers_backend import kept_threads
 from culturekit.generation.diffusion.diffusers_calls import TextReaders, loaded, quiet
 from culturekit.generation.diffusion.diffusers_folder import Options, PipelineFolder
-from culturekit.generation.diffusion.training import TUNED, TrainingPair, TuningOptions, shown_square
+from culturekit.generation.diffusion.training import ADAPTER, DENOISER, TUNED, TrainingPair, TuningOptions, shown_square
 
-_ADAPTER = "pytorch_lora_weights.safetensors"  # as `load_lora_weights` looks for it in a folder
+_TOLD, _STEP = "told.json", "step.txt"
 _LONGEST_GRADIENT = 1.0
 _PROBES = 8  # batches whose loss is measured again and again with the same noise: that of a step is mostly its noise
 
@@ -35,11 +37,20 @@ _PROBES = 8  # batches whose loss is measured again and again with the same nois
 class LoraTraining:
     """A pipeline with an adapter that learns."""
 
-    def __init__(self, folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> None:
-        """Load the pipeline, and put an adapter on it that changes nothing yet."""
+    def __init__(
+        self,
+        folder: PipelineFolder,
+        pairs: Sequence[TrainingPair],
+        options: TuningOptions,
+        shared: Any = None,  # noqa: ANN401 - an Accelerator
+    ) -> None:
+        """Load the pipeline, and put an adapter on it that changes nothing yet; `shared` joins several processes."""
         told = options.spec.read(Options)
         diffusers, peft = importlib.import_module("diffusers"), importlib.import_module("peft")
-        self.pairs, self.options, self.device = pairs, options, chosen_device(told.device)
+        importlib.import_module("diffusers.training_utils")
+        self.pairs, self.options, self.shared = pairs, options, shared
+        self.device = chosen_device(told.device) if shared is None else shared.device
+        self.rank = 0 if shared is None else int(shared.process_index)
         self.dtype = chosen_dtype(told.dtype, self.device)
         with quiet():
             self.pipeline = loaded(folder, self.dtype)
@@ -50,12 +61,18 @@ class LoraTraining:
         for part in self.pipeline.components.values():
             if isinstance(part, torch.nn.Module):
                 part.requires_grad_(False)
-        self.unet.add_adapter(peft.LoraConfig(r=options.rank, lora_alpha=options.rank, target_modules=list(TUNED)))
+        if options.learns == "full":
+            self.unet.requires_grad_(True)
+            diffusers.training_utils.cast_training_params(self.unet)
+        else:
+            self.unet.add_adapter(peft.LoraConfig(r=options.rank, lora_alpha=options.rank, target_modules=list(TUNED)))
         if options.recompute:
             self.unet.enable_gradient_checkpointing()
         self.unet.train()
         self.learned = {name: one for name, one in sorted(self.unet.named_parameters()) if one.requires_grad}
-        self.begin()
+        if options.learns == "lora":
+            self.begin()
+        self.denoise = self.unet if shared is None else shared.prepare(self.unet)  # gradients are averaged over all
         self.optimiser = torch.optim.AdamW(self.learned.values(), lr=options.rate)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.dtype == torch.float16)
         self.curve: list[tuple[float, float, float]] = []
@@ -113,16 +130,17 @@ class LoraTraining:
                 wanted = self.noising.get_velocity(latents, noise, times)
         half = self.dtype != torch.float32
         with torch.autocast(self.device.type, dtype=self.dtype) if half else nullcontext():
-            found = self.unet(noisy, times, encoder_hidden_states=texts, added_cond_kwargs=told).sample
+            found = self.denoise(noisy, times, encoder_hidden_states=texts, added_cond_kwargs=told).sample
         return torch.nn.functional.mse_loss(found.float(), wanted.float())
 
     def step(self, number: int) -> None:
         """Learn from the batches of a step."""
-        random, parts, total = self.generator("step", number), self.options.accumulate, 0.0
+        parts, many, total = self.options.accumulate, self.options.processes, 0.0
+        random = self.generator("step", number * many + self.rank)
         for part in range(parts):
-            loss = self.loss(self.batch((number - 1) * parts + part), random) / parts
+            loss = self.loss(self.batch(((number - 1) * parts + part) * many + self.rank), random) / parts
             self.scaler.scale(loss).backward()
-            total += loss.item()
+            total += loss.item() if self.shared is None else self.shared.reduce(loss.detach(), "mean").item()
         self.scaler.unscale_(self.optimiser)
         gradient = torch.nn.utils.clip_grad_norm_(self.learned.values(), _LONGEST_GRADIENT).item()
         if not np.isfinite(total):
@@ -168,43 +186,130 @@ class LoraTraining:
         self.curve = [tuple(row) for row in tensors["curve"].cpu().tolist()]
         return len(self.curve) - 1
 
-    def write(self, path: Path) -> None:
-        """Write the adapter under the names that diffusers and others know."""
+    def write(self, out: Path) -> None:
+        """Write the adapter under the names that diffusers and others know, or the denoiser as diffusers keeps it."""
+        if self.options.learns == "full":
+            self.unet.save_pretrained(out / DENOISER, safe_serialization=True)
+            return
         halves = {"lora_A.default": "lora.down", "lora_B.default": "lora.up"}
         named = {
             f"unet.{name.replace(half, halves[half])}": one.data.cpu()
             for name, one in self.learned.items() for half in halves if half in name
         }  # fmt: skip
-        write_atomically(path, importlib.import_module("safetensors.torch").save(named, metadata={"format": "pt"}))
+        content = importlib.import_module("safetensors.torch").save(named, metadata={"format": "pt"})
+        write_atomically(out / ADAPTER, content)
 
 
 def train(work: Work, folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> Outcome:
-    """Train an adapter; what a kill cuts goes on from its last checkpoint."""
-    checkpoint = work.scratch / "checkpoint.safetensors"
+    """Train; what a kill cuts goes on from its last checkpoint."""
+    steps = options.steps_over(len(pairs))
+    work.progress.begin(steps, "steps")
+    if options.processes == 1:
+        done = 0
+        for number, loss in _trained(folder, pairs, options, work.scratch, work.out):
+            work.progress.advance(number - done)
+            work.progress.tell(f"loss {loss:.4f}")
+            done = number
+    else:
+        _train_together(work, folder, pairs, options)
+    told = json.loads((work.scratch / _TOLD).read_bytes())
+    return Outcome({"steps": steps, "pairs": len(pairs), **told["counts"]}, notes=told["notes"])
+
+
+def _trained(
+    folder: PipelineFolder,
+    pairs: Sequence[TrainingPair],
+    options: TuningOptions,
+    scratch: Path,
+    out: Path,
+    shared: Any = None,  # noqa: ANN401 - an Accelerator
+) -> Iterator[tuple[int, float]]:
+    """Train in this process, and say after each step its number and loss; of several the first one writes."""
+    checkpoint, steps = scratch / "checkpoint.safetensors", options.steps_over(len(pairs))
     with kept_threads(), _unless_full():
-        training = _begun(folder, pairs, options)
-        work.progress.begin(options.steps, "steps")
+        training = _begun(folder, pairs, options, shared)
         if checkpoint.exists():
-            work.progress.advance(training.go_on(checkpoint))
+            yield training.go_on(checkpoint), training.curve[-1][0]
         else:
             training.curve = [(np.nan, np.nan, training.probe())]
-        for number in range(len(training.curve), options.steps + 1):
+        for number in range(len(training.curve), steps + 1):
             training.step(number)
-            if number % options.every == 0 or number == options.steps:
+            if number % options.every == 0 or number == steps:
                 training.curve[-1] = (*training.curve[-1][:2], training.probe())
-                training.save(checkpoint)
-            work.progress.advance(1)
-            work.progress.tell(f"loss {training.curve[-1][0]:.4f}")
-        training.write(work.out / _ADAPTER)
+                if training.rank == 0:
+                    training.save(checkpoint)
+            yield number, training.curve[-1][0]
+    if training.rank == 0:
+        _finish(training, scratch, out)
+
+
+def _finish(training: LoraTraining, scratch: Path, out: Path) -> None:
+    """Write what was learnt, its curve, and what the manifest is to say of it."""
+    training.write(out)
     curve = pl.DataFrame(training.curve, schema=["loss", "gradient", "probe"], orient="row").fill_nan(None)
-    write_table(work.out, TRAINING, curve.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("step"), pl.all()))
+    write_table(out, TRAINING, curve.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("step"), pl.all()))
     readers = TextReaders(training.pipeline, 0)
-    cut = sum(bool(readers.cut(pair.text)) for pair in pairs)
-    counts = {"steps": options.steps, "pairs": len(pairs), "captions cut by the text encoder": cut,
+    cut = sum(bool(readers.cut(pair.text)) for pair in training.pairs)
+    counts = {"captions cut by the text encoder": cut,
               "learned numbers": sum(one.numel() for one in training.learned.values())}  # fmt: skip
     probes = {"before": training.curve[0][2], "after": training.curve[-1][2]}
     told = {"device": training.device.type, "dtype": str(training.dtype).removeprefix("torch."), "loss": probes}
-    return Outcome(counts, notes=told)
+    write_atomically(scratch / _TOLD, json.dumps({"counts": counts, "notes": told}).encode())
+
+
+# Several processes, one a GPU, each with the whole denoiser and a batch of its own: accelerate joins them.
+
+
+def _train_together(work: Work, folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> None:
+    """Train in processes of their own, and follow the first one's steps."""
+    accelerate = importlib.import_module("accelerate.utils")
+    many, on_cpu = options.processes, chosen_device(options.spec.read(Options).device).type == "cpu"
+    there = many if on_cpu else torch.cuda.device_count()
+    if there < many:
+        raise UsageError("there are fewer GPUs than processes", expected=f"{many} GPUs", found=str(there),
+                         hint="Choose fewer --processes.")  # fmt: skip
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    launched = accelerate.PrepareForLaunch(_one_of_many, "MULTI_CPU" if on_cpu else "MULTI_GPU")
+    known = {"nproc": many, "node_rank": 0, "world_size": many, "master_addr": "127.0.0.1", "master_port": port,
+             "accelerate_use_cpu": "yes" if on_cpu else "no"}  # fmt: skip
+    given, done = (folder, list(pairs), options, work.scratch, work.out, on_cpu), 0
+    with accelerate.patch_environment(**known):
+        processes = torch.multiprocessing.start_processes(
+            launched, args=given, nprocs=many, join=False, start_method="spawn"
+        )
+        while not processes.join(timeout=0.5):
+            number, loss = _step_of(work.scratch)
+            work.progress.advance(number - done)
+            work.progress.tell(f"loss {loss:.4f}")
+            done = number
+
+
+def _step_of(scratch: Path) -> tuple[int, float]:
+    """Read how far the first process is."""
+    with suppress(OSError, ValueError):
+        number, loss = (scratch / _STEP).read_text(encoding="ascii").split()
+        return int(number), float(loss)
+    return 0, np.nan
+
+
+def _one_of_many(
+    folder: PipelineFolder,
+    pairs: Sequence[TrainingPair],
+    options: TuningOptions,
+    scratch: Path,
+    out: Path,
+    on_cpu: bool,
+) -> None:
+    """Train as one of several processes."""
+    mend_torchvision()
+    shared = importlib.import_module("accelerate").Accelerator(cpu=on_cpu)
+    for number, loss in _trained(folder, pairs, options, scratch, out, shared):
+        if shared.is_main_process:
+            write_atomically(scratch / _STEP, f"{number} {loss}".encode())
+    shared.wait_for_everyone()
+    shared.end_training()
 
 
 def measure(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> tuple[float, int | None]:
@@ -219,9 +324,14 @@ def measure(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: Tuni
         return seconds, torch.cuda.max_memory_allocated(training.device) if gpu else None
 
 
-def _begun(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> LoraTraining:
+def _begun(
+    folder: PipelineFolder,
+    pairs: Sequence[TrainingPair],
+    options: TuningOptions,
+    shared: Any = None,  # noqa: ANN401 - an Accelerator
+) -> LoraTraining:
     """Begin a training; on a CPU one thread adds up, for more do so in another order each time."""
-    training = LoraTraining(folder, pairs, options)
+    training = LoraTraining(folder, pairs, options, shared)
     if training.device.type == "cpu":
         torch.set_num_threads(1)
     return training

@@ -4,15 +4,16 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field
 
+from culturekit.core.declared import kept
 from culturekit.core.errors import UsageError
 from culturekit.core.model_files import read_header
 from culturekit.core.pictures.picture_files import NoPicture
@@ -92,6 +93,7 @@ def shown_square(pair: TrainingPair, side: int) -> _Shown:
 
 # the layers of the denoiser that get an adapter: all that attention multiplies with
 TUNED = ("to_q", "to_k", "to_v", "to_out.0")
+ADAPTER, DENOISER = "pytorch_lora_weights.safetensors", "unet"  # as diffusers looks for them in a folder
 _PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
 TAKEN = {"dtype", "device", "variant", "revision"}
 _PER_LEARNED = 16  # bytes of a number that is learned: itself, its gradient, and two running means, in float32
@@ -99,7 +101,7 @@ _PER_LEARNED = 16  # bytes of a number that is learned: itself, its gradient, an
 
 @dataclass(frozen=True, slots=True)
 class TuningOptions:
-    """What is trained, and how long."""
+    """What is trained, and how long: rank is of an adapter."""
 
     model: Annotated[
         str,
@@ -108,6 +110,17 @@ class TuningOptions:
         ),
     ]
     steps: Annotated[int, Field(ge=1, le=10_000_000, description="Steps of the optimiser.")] = 1000
+    epochs: Annotated[
+        float | None, Field(gt=0, le=10_000, description="Passes over all pairs, in place of a number of steps.")
+    ] = None
+    learns: Annotated[
+        Literal["lora", "full"],
+        Field(description="An adapter, or every weight of the denoiser, as in C³."),
+    ] = "lora"
+    processes: Annotated[
+        int,
+        Field(ge=1, le=64, description="Processes that share a step through accelerate, one a GPU, each with a batch."),
+    ] = 1
     rank: Annotated[int, Field(ge=1, le=1024, description="Of the adapter.")] = 8
     rate: Annotated[float, Field(gt=0, le=1, description="Learning rate of AdamW.")] = 1e-4
     batch: Annotated[int, Field(ge=1, le=4096, description="Pairs computed at once.")] = 4
@@ -119,6 +132,18 @@ class TuningOptions:
     ] = False
     seed: Seed = 0
 
+    def steps_over(self, pairs: int) -> int:
+        """Count the steps of a training on so many pairs."""
+        if self.epochs is None:
+            return self.steps
+        return max(1, math.ceil(self.epochs * pairs / (self.batch * self.accumulate * self.processes)))
+
+    def decided(self) -> dict[str, object]:
+        """Give what decides the weights, as a manifest keeps it; newer options only where they are used."""
+        newer = {"epochs", "learns", "processes"}
+        return {name: value for name, value in kept(self, but=("seed",)).items()
+                if name not in newer or value != _USUAL[name]}  # fmt: skip
+
     @property
     def spec(self) -> Spec:
         """What is trained."""
@@ -129,6 +154,9 @@ class TuningOptions:
                 expected=f"diffusers:FOLDER with no option but {', '.join(sorted(TAKEN))}, and sides of whole eights",
             )  # fmt: skip
         return spec
+
+
+_USUAL = {each.name: each.default for each in fields(TuningOptions)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +202,12 @@ def plan_tuning(options: TuningOptions, pairs: int, step: float | None = None, p
         for path in part.weights():
             for name, tensor in read_header(path).tensors.items():
                 weights += math.prod(tensor.shape) * (4 if wide else 2)
-                if part.name == "unet" and layer.search(name):
+                if part.name == "unet" and options.learns == "full":
+                    learned += math.prod(tensor.shape)
+                elif part.name == "unet" and layer.search(name):
                     learned += options.rank * sum(tensor.shape[:2])
-    shown = options.steps * options.batch * options.accumulate
-    seconds = None if step is None else step * options.steps
+    steps = options.steps_over(pairs)
+    shown = steps * options.batch * options.accumulate * options.processes
+    seconds = None if step is None else step * steps
     held = (weights, learned * _PER_LEARNED)
-    return TuningPlan(options.steps, pairs, shown / pairs, learned, *held, seconds, peak)
+    return TuningPlan(steps, pairs, shown / pairs, learned, *held, seconds, peak)

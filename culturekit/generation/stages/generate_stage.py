@@ -24,7 +24,14 @@ from culturekit.generation.backend import BACKENDS, is_paid
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
 from culturekit.generation.diffusion.finetune_stage import FinetuneReads, finetune_stage, training
-from culturekit.generation.diffusion.training import TuningOptions, TuningPlan, pairs_in, pipeline_of, plan_tuning
+from culturekit.generation.diffusion.training import (
+    DENOISER,
+    TuningOptions,
+    TuningPlan,
+    pairs_in,
+    pipeline_of,
+    plan_tuning,
+)
 from culturekit.generation.folder.folder_backend import FOLDER, Options, folder_of
 from culturekit.generation.folder.folder_detection import (
     KnownPrompts,
@@ -420,13 +427,15 @@ def generate_stage(
 
 
 def adapted(backend: str, adapter: Path | None) -> str:
-    """Have a pipeline of diffusers draw with an adapter that a stage trained."""
+    """Have a pipeline of diffusers draw with the adapter, or the whole denoiser, that a stage trained."""
     if adapter is None:
         return backend
     spec = parse_spec(backend)
-    if spec.name != DIFFUSERS or "lora" in spec.options:
+    if spec.name != DIFFUSERS or {"lora", "unet"} & set(spec.options):
         raise UsageError("this backend takes no adapter", expected="diffusers:FOLDER without lora", found=backend)
-    return str(Spec(spec.name, spec.target, {**spec.options, "lora": str(adapter)}))
+    whole = adapter / DENOISER  # which a full fine-tune writes
+    learnt = {"unet": str(whole)} if whole.is_dir() else {"lora": str(adapter)}
+    return str(Spec(spec.name, spec.target, {**spec.options, **learnt}))
 
 
 def maker_of(model: str, backend: str, space: Path | None, scratch: Path) -> Maker:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,7 +19,13 @@ from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_drops
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import ROWS_AT_ONCE, embed_texts, save_vectors
+from culturekit.index.embedding.embedding_encoders import (
+    ROWS_AT_ONCE,
+    embed_texts,
+    embed_tokens,
+    save_vectors,
+    text_encoder_of,
+)
 from culturekit.index.encoder import ENCODERS
 
 # pairs of id and text that are found without being named: of prompts, of any table, of captions, and of phrases, which
@@ -151,6 +157,10 @@ class EmbedOptions:
     """Who embeds."""
 
     encoder: Annotated[str, Field(description="Who turns pictures or texts into vectors, as a SPEC.")]
+    give: Annotated[
+        Literal["text", "tokens", "mean"],
+        Field(description="Of each text one vector, one of each token as ID#k, or the mean of these."),
+    ] = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +195,18 @@ class EmbedSource:
         return {} if self.images is not None else {"id": self.columns.key, "text": self.columns.text}
 
 
-def embed_table(work: Work, source: EmbedSource, encoder: str) -> Outcome:
+def embed_table(work: Work, source: EmbedSource, encoder: str, give: str = "text") -> Outcome:
     """Write `vectors.npy` and `ids.parquet`, and what has no vector."""
     done = (
-        _embed_texts_of(work, source, encoder)
+        _embed_texts_of(work, source, encoder, give)
         if source.images is None
         else _embed_images_of(work, source.images, encoder)
     )
     made = ENCODERS.kept(encoder)
-    notes = {"encoder": encoder, "identity": made.identity.as_options(), "caveat": made.caveat, **done.notes}
+    identity = made.identity.as_options()
+    if give != "text" and getattr(made, "tokens_apart", False):  # in another space than texts
+        identity["preprocessing"] = f"{identity['preprocessing']}; single tokens"
+    notes = {"encoder": encoder, "identity": identity, "caveat": made.caveat, **done.notes}
     return Outcome({**done.counts, "drops": sum(done.drops.values())}, done.drops, notes)
 
 
@@ -215,18 +228,24 @@ def _embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
     return Outcome({"ids": answer.kept.height, "different": different}, drops, {"of": "images"})
 
 
-def _embed_texts_of(work: Work, source: EmbedSource, encoder: str) -> Outcome:
+def _embed_texts_of(work: Work, source: EmbedSource, encoder: str, give: str) -> Outcome:
+    """Embed texts, or their tokens; where there is none, one is read for the width of its vector alone."""
     found = texts_of(source.texts, source.columns, required=source.required)
-    texts = list(found.texts.values()) or ["-"]  # without a text, one is read for the width of its vector alone
-    vectors, long = embed_texts(texts, encoder, work.scratch, progress=work.progress)
-    save_vectors(work.out, vectors[: len(found.texts)], list(found.texts))
+    texts = found.texts or {"-": "-"}
+    if give == "text":
+        vectors, long = embed_texts(list(texts.values()), encoder, work.scratch, progress=work.progress)
+        ids = list(texts)
+    else:
+        vectors, ids = embed_tokens(texts, encoder, work.scratch, mean=give == "mean", progress=work.progress)
+        long = text_encoder_of(encoder).too_long(list(texts.values()))
+    count = len(ids) if found.texts else 0
+    save_vectors(work.out, vectors[:count], ids[:count])
     drops = write_drops(work.out, _drop_rows(found.left_out))
     notes: dict[str, Any] = {"of": "texts", "texts_too_long": len(long)}
     if long:
-        ids = list(found.texts)
-        notes["samples_too_long"] = [ids[one.place] for one in long[:_SAMPLES]]
+        notes["samples_too_long"] = [list(texts)[one.place] for one in long[:_SAMPLES]]
         notes["context"] = long[0].most
-    return Outcome({"ids": len(found.texts), "different": len(set(found.texts.values()))}, drops, notes)
+    return Outcome({"ids": count, "different": len(set(found.texts.values()))}, drops, notes)
 
 
 def _drop_rows(left_out: Sequence[tuple[str, str, str | None]]) -> list[tuple[str | None, ...]]:

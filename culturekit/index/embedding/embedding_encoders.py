@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +19,7 @@ from culturekit.core.schemas import VECTOR_IDS
 from culturekit.core.stage_folder import is_sealed, seal
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Progress
-from culturekit.index.encoder import ENCODERS, Encoder, ImageEncoder, TextEncoder, TooLong, Vectors
+from culturekit.index.encoder import ENCODERS, Encoder, ImageEncoder, TextEncoder, TokenEncoder, TooLong, Vectors
 
 _NO_WEIGHTS = "none"
 _BATCHES_ON_GPU = 4  # handed over in one piece, so that the encoder can lay the next batch ready while the GPU computes
@@ -116,6 +116,51 @@ def embed_texts(
         TooLong(number, cut[where].tokens, cut[where].most) for number, where in enumerate(order) if where in cut
     ]
     return (vectors if len(different) == len(texts) else vectors[order]), too_long
+
+
+def embed_tokens(
+    texts: Mapping[str, str], encoder: str, scratch: Path, *, mean: bool, progress: Progress
+) -> tuple[Vectors, list[str]]:
+    """Embed the tokens of texts, or of each text the mean of its tokens; parts outlive a kill.
+
+    Args:
+        texts: by id, none of them empty.
+        encoder: SPEC of an encoder that gives vectors of tokens.
+        scratch: where parts are kept until the stage is done.
+        mean: give one vector of each text, in the space of its tokens.
+        progress: hears of every shard.
+
+    Returns:
+        float32 (n, dim), unit norm, and the id of each: that of the text, or ID#k for its token k.
+    """
+    made = text_encoder_of(encoder)
+    if not isinstance(made, TokenEncoder):
+        raise UsageError("the encoder gives no vectors of single tokens", where=encoder,
+                         expected="sentence:FOLDER, or transformers:FOLDER with CLIP")  # fmt: skip
+    folder, ids = scratch / f"tokens-{digest([made.identity.as_options(), mean, dict(texts)])[:16]}", list(texts)
+    folder.mkdir(exist_ok=True)
+    progress.begin(len(texts), "texts")
+    parts, named = [], []
+    for start in range(0, len(ids), TEXTS_PER_SHARD):
+        run, part = ids[start : start + TEXTS_PER_SHARD], folder / f"{start:09d}.npy"
+        counts = part.with_suffix(".counts.npy")
+        if not is_sealed(part):
+            with encoding_pool(1) as (pool, _), explained_outside(f"the encoder {made.identity.name}"):
+                found = pool.submit(made.encode_tokens, [texts[name] for name in run]).result()
+            if mean:
+                found = [unit(each.mean(axis=0, keepdims=True), where=made.identity.dtype) for each in found]
+            save_array(counts, np.array([len(each) for each in found]))
+            save_array(part, np.concatenate(found).astype(np.float32, copy=False))
+            seal(part, [counts])
+        many = np.load(counts, allow_pickle=False).tolist()
+        each = zip(run, many, strict=True)
+        named += run if mean else [f"{name}#{k}" for name, count in each for k in range(1, count + 1)]
+        parts.append(part)
+        progress.advance(len(run))
+    whole, width = folder / "vectors.npy", np.load(parts[0], mmap_mode="r", allow_pickle=False).shape[1]
+    blocks = (np.load(part, allow_pickle=False) for part in parts)
+    save_rows(whole, blocks, shape=(len(named), width), dtype=np.float32)
+    return np.load(whole, mmap_mode="r", allow_pickle=False), named
 
 
 def _text_part(encoder: TextEncoder, texts: Sequence[str], part: Path) -> Path:

@@ -47,6 +47,10 @@ class LettersEncoder:
                 vector[0] = 1.0
         return vectors
 
+    def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """Encode the words of texts."""
+        return [self.encode_texts(re.findall(r"\w+", _folded(text)) or [text]) for text in texts]
+
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
         """Read every text whole."""
         return []

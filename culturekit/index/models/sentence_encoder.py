@@ -13,7 +13,7 @@ from culturekit.core.registry import Spec
 from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package
 from culturekit.index.embedding.embedding_encoders import unit
 from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vectors
-from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, usual_batch
+from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, token_vectors, usual_batch
 from culturekit.index.models.transformers_encoder import Tokens, quietly
 from culturekit.index.weights.weights_identity import PICKLES, ModelFolder, find_model, no_weights
 
@@ -25,6 +25,7 @@ class _SentenceEncoder:
     """Turns texts into vectors, with the pooling and the layers that the folder lists."""
 
     caveat = ""
+    tokens_apart = True
 
     def __init__(self, folder: ModelFolder, network: Any, *, device: Any, dtype: Any, batch: int) -> None:  # noqa: ANN401
         self.network = network
@@ -52,14 +53,25 @@ class _SentenceEncoder:
             vectors[list(group.places)] = self.batches.run(self.forward, group.rows, dim=self.identity.dim)
         return unit(vectors, where=self.identity.dtype)
 
+    def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """Encode the tokens of texts, in the space of the transformer, before pooling and the layers after it."""
+        groups = ((group.places, group.rows) for group in self.tokens.groups(self.written(texts)))
+        special = self.network.tokenizer.all_special_ids
+        found = token_vectors(groups, self.batches, lambda rows: self.told(rows)["token_embeddings"], special)
+        return [unit(vectors, where=self.identity.dtype) for vectors in found]
+
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
         """List the texts that are longer than the model's context."""
         return self.tokens.too_long(self.written(texts))
 
     def forward(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
         """Run the model over one batch of tokens."""
+        return self.told(rows)["sentence_embedding"]
+
+    def told(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - tensors
+        """Give everything that the model says of one batch of tokens."""
         columns = on_device(rows, self.device).unbind(1)
-        return self.network(dict(zip(self.tokens.names, columns, strict=True)))["sentence_embedding"]
+        return self.network(dict(zip(self.tokens.names, columns, strict=True)))
 
     def written(self, texts: Sequence[str]) -> list[str]:
         """Write texts as the model was taught: after its prompt, without space around, in small letters if so."""

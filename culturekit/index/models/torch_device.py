@@ -1,7 +1,7 @@
 """Where a model runs and in which numbers: the device, its precision, the same bits each time, batches that fit."""
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -85,6 +85,36 @@ class Batches:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         return None
+
+
+def token_vectors(
+    groups: Iterable[tuple[Sequence[int], Sequence[NDArray[np.int64]]]],
+    batches: Batches,
+    encode: Callable[[Sequence[NDArray[np.int64]]], Any],
+    special: Collection[int],
+) -> list[Vectors]:
+    """Give the vectors of each text's tokens, in the order of the texts, but for those that mark beginning and end.
+
+    Args:
+        groups: places of texts, and their tokens: the first row are ids, the second, where there is one, the mask.
+        batches: how many texts are encoded at once.
+        encode: gives a vector for each token of a batch.
+        special: ids of tokens that are left out, unless a text has no other.
+    """
+    found: dict[int, Vectors] = {}
+    for places, rows in groups:
+        start = 0
+        while start < len(rows):
+            batch = rows[start : start + batches.size]
+            states = batches.unless_full(encode, [*batch, *([batch[-1]] * (batches.size - len(batch)))])
+            if states is None:
+                continue
+            for place, row, state in zip(places[start:], batch, states.float().cpu().numpy(), strict=False):
+                there = row[1].astype(bool) if len(row) > 1 else np.ones(len(row[0]), bool)
+                said = there & ~np.isin(row[0], list(special))
+                found[place] = np.asarray(state[said if said.any() else there], np.float32)
+            start += len(batch)
+    return [found[place] for place in sorted(found)]
 
 
 def _keep(vectors: Vectors, start: int, stop: int, encoded: Any) -> None:  # noqa: ANN401 - an array or a tensor

@@ -19,7 +19,7 @@ from culturekit.core.registry import Spec
 from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package
 from culturekit.index.embedding.embedding_encoders import unit
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, TooLong, Vectors
-from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, usual_batch
+from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, token_vectors, usual_batch
 from culturekit.index.models.transformers_pictures import PatchPlan, PicturePlan, patch_plan, picture_plan, shape_of
 from culturekit.index.weights.weights_identity import ModelFolder, find_model, weight_files
 from culturekit.version import install_line
@@ -369,6 +369,21 @@ class _TransformersEncoder(_TransformersImageEncoder):
         for group in self.tokens.groups(texts):
             vectors[list(group.places)] = self.batches.run(self.forward_texts, group.rows, dim=self.identity.dim)
         return unit(vectors, where=self.identity.dtype)
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """Encode the tokens of texts in the space of pictures; that of the end, which CLIP pools, is among them."""
+        if self.loaded.family.texts != "own":
+            raise UsageError("this model gives no vectors of single tokens", where=self.identity.name, expected="CLIP")
+        groups, tokenizer = ((group.places, group.rows) for group in self.tokens.groups(texts)), self.tokens.tokenizer
+        special = set(tokenizer.all_special_ids) - {tokenizer.eos_token_id}
+        found = token_vectors(groups, self.batches, self.forward_tokens, special)
+        return [unit(vectors, where=self.identity.dtype) for vectors in found]
+
+    def forward_tokens(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
+        """Run the model over one batch of tokens, and bring each to the space of pictures."""
+        columns, network = on_device(rows, self.loaded.device).unbind(1), self.loaded.network
+        told = network.text_model(**dict(zip(self.tokens.names, columns, strict=True)))
+        return network.text_projection(told.last_hidden_state)
 
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
         """List the texts that are longer than the model's context."""

@@ -175,14 +175,14 @@
       image.addEventListener("click", () => figure.classList.toggle("large"));
       return figure;
     }));
-    if (!content.pictures) at("pictures").replaceChildren(make("p", { dir: "auto" }, data.subject ?? ""));
+    at("pictures").hidden = !content.pictures;
     at("questions").replaceChildren(
       ...content.shows.map((name) => shown(name, data)),
       ...content.questions.map((question) => questionBox(question, data, answers)));
     for (const { name, when } of content.questions.filter((question) => question.open))
       for (const asked of Object.keys(when))
         at("questions").querySelector(`[data-question="${asked}"]`).before(at("questions").querySelector(`[data-question="${name}"]`));
-    at("about").textContent = sheet.about ? `This sheet: ${sheet.about}. ${size}` : size;
+    at("about").textContent = sheet.about ? `This sheet: ${sheet.about}.` : "";
     at("back").disabled = place === 0;
     at("next").textContent = place + 1 === sheet.tasks.length ? "Finish" : "Next";
     changed();
@@ -250,13 +250,13 @@
   const exported = () => sheet.tasks.map(entryOf);
 
   /* Served: the server hands out the sheets, and nobody goes on before it has saved an answer. */
-  let waiting = false, size = "";
+  let waiting = false;
   const tell = async (name, body) => {
     const reply = await fetch(name, { method: "POST", body: JSON.stringify(body) });
     if (!reply.ok) throw new Error(await reply.text());
     const said = await reply.json();
     at("together").textContent = said.together;
-    size = said.size ?? size;
+    at("size").textContent = said.size ?? at("size").textContent;
     return said;
   };
   const alone = async (problem, work) => {
@@ -282,7 +282,7 @@
     const said = await tell("begin", { annotator: name });
     annotator = said.annotator;
     sheet = content.sheets.find((one) => one.name === said.sheet);
-    if (!sheet) return finish();
+    if (!sheet) return finish(said.failed);
     const before = kept();
     state = { answers: { ...before?.answers }, seconds: { ...before?.seconds }, finished: { ...before?.finished } };
     for (const [task, annotation] of Object.entries(said.answered)) {
@@ -298,11 +298,11 @@
     show(open < 0 ? sheet.tasks.length - 1 : open);
   };
 
-  const finish = () => {
+  const finish = (failed) => {
     section("end");
     if (!content.served) at("text").value = JSON.stringify(exported());
     else if (!sheet) {
-      at("end-note").textContent = "All that you can answer is answered and saved. Thank you; you can close this page.";
+      at("end-note").textContent = failed || "All that you can answer is answered and saved. Thank you; you can close this page.";
       at("review").hidden = at("more").hidden = true;
     }
     at("end-heading").focus();

@@ -1,7 +1,7 @@
 """The page of a `c3` run: every table of the paper as a section; scores are looked up."""
 
-from collections.abc import Iterator
-from statistics import fmean
+from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
 import polars as pl
@@ -18,7 +18,10 @@ from culturekit.core.schemas import (
     SELECTED,
 )
 from culturekit.core.tables import read_table
+from culturekit.people.importing import read_project
 from culturekit.recipes.c3 import roles as folders
+from culturekit.recipes.c3.pairs import EVERY
+from culturekit.report.gallery import Gallery, values_of
 from culturekit.report.headline import sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
@@ -28,6 +31,7 @@ from culturekit.report.sections import (
     Grid,
     Section,
     SectionPage,
+    drawn,
     looked_up,
     number,
     row_of,
@@ -52,14 +56,15 @@ NAMES = {
 }
 ALIGNMENTS = {"c3": "A", "c3_image": "A_IT", "c3_object": "A_OT"}
 METRIC, RATING, RELEVANCE, ABOVE = "vqascore", "rating_mean", "relevance", 3
-EXAMPLES, STEPS = 8, (1, 2, 3, 4, 5)
+EXAMPLES, WORST, STEPS = 8, 2, (1, 2, 3, 4, 5)
 
 
 def _c3_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
-    culture = run.needed(folders.CAPTIONS, CAPTIONS)["culture"][0]
-    found = [models(run), learnt(run), _benchmark(run), strategies(run), _followed(run), criteria(run), _histogram(run),
-             _expansion(run), _exported(run)]  # fmt: skip
+    culture = run.needed(folders.CAPTIONS, CAPTIONS)["culture"][0] or "Other"
+    shown = Gallery(run)
+    found = [models(run), learnt(run), _benchmark(run), _difficulty(run, shown), strategies(run), _followed(run),
+             criteria(run), _histogram(run), _asked(run), _expansion(run), _exported(run)]  # fmt: skip
     caveats = not_put_right(run, folders.JUDGED, {"": "Corrections"})
     return section_page(run, TITLE, (f"{culture} captions",), verdict(run), caveats, found, STATED)
 
@@ -118,45 +123,78 @@ def models(run: RunFolders) -> Section:
     return Section(
         "models", "What is shown, as judged, as corrected, as true",
         "VQAScore is how probable a judge finds it that an image shows its caption; people say how many of the things "
-        "it names are there. A is the sum of A_IT (image and caption) and A_OT (objects in the image and caption).",
+        "it names are there. A is A_IT (image and caption) plus A_OT (objects in the image and caption). "
+        f"{_seen_by(run)}",
         (Grid("Scores over all captions, with 95 % intervals", columns, tuple(rows)),),
     )  # fmt: skip
 
 
+def _seen_by(run: RunFolders) -> str:
+    """Say who lists objects in place of the paper's GRiT, and what vectors the alignments compare."""
+    listed, variant = run.manifest(folders.OBJECTS, run.models[0]).options, "image-target"
+    vectors = run.manifest(folders.VECTORS, run.models[0], variant)
+    who = f"the detector {listed['detector']}" if "detector" in listed else "a vision model"
+    compared = ("Single tokens are compared, as in the equations" if vectors.options.get("give") == "tokens"
+                else "One vector of a caption is compared, as in the authors' code")  # fmt: skip
+    return f"In place of GRiT, {who} lists objects. {compared}."
+
+
 def learnt(run: RunFolders) -> Section | None:
-    """Show what a model draws of the same captions before and after it was trained on pairs, and what it learnt."""
-    for before in run.models_with(folders.FINETUNED):
-        after, training = run.models[-1], run.manifest(folders.FINETUNED, before)
-        alone, corrected = _scores_of(run, roles.FAITHFULNESS), _scores_of(run, folders.JUDGED, "labels")
-        aligned = pl.concat([run.needed(folders.ALIGNED, SCORES, model) for model in (before, after)])
-        nowhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group"))
-        kinds: list[tuple[str, pl.DataFrame | None, dict[str, Any]]] = [
-            ("VQAScore as judged", alone, {"metric": METRIC}),
-            ("VQAScore corrected by people", corrected, {"metric": METRIC, "labels": "corrected"}),
-            *((name, aligned, {"metric": metric}) for metric, name in ALIGNMENTS.items()),
-        ]
-        scored = tuple(
-            (Cell(name), *(looked_up(table, model=model, **which, **nowhere) for model in (before, after)))
-            for name, table, which in kinds
-        )
-        compared = _scores_of(run, folders.COMPARED, "p_corrected")
-        pair, sign = (f"{before} - {after}", -1) if before < after else (f"{after} - {before}", 1)
-        row = row_of(compared, model=pair, **nowhere)
-        ends = [] if row is None else sorted(sign * row[name] for name in ("ci_low", "ci_high"))
-        change = Cell("–") if row is None else number(sign * row["value"], *ends)
-        probes = training.notes["loss"]
-        training_grid = (
-            (Cell("VQAScore, after less before, caption by caption"), change),
-            (Cell("loss on pairs of the training, with the same noise, before"), number(probes["before"])),
-            (Cell("the same, after"), number(probes["after"])),
-            (Cell("steps"), Cell(f"{training.counts['steps']:,}")),
-            (Cell("pairs"), Cell(f"{training.counts['pairs']:,}")),
-        )
-        return Section(
-            "finetune", f"{before} before, {after} after the fine-tune", "The same captions, with the same seeds.",
-            (Grid("Scores", ("score", before, after), scored), Grid("What was learnt", ("", "value"), training_grid)),
-        )  # fmt: skip
-    return None
+    """Put what a model and those trained from it draw of the same captions side by side, with their differences."""
+    made = {name: run.manifest(roles.IMAGES, name) for name in run.models}
+    tuned = [name for name, images in made.items() if "adapter" in images.inputs]
+    if not tuned:
+        return None
+    backend = made[tuned[0]].options["backend"]
+    before = next(name for name in run.models if name not in tuned and made[name].options.get("backend") == backend)
+    trained = {name: run.found(folders.FINETUNED, name) or run.manifest(folders.FINETUNED, before) for name in tuned}
+    alone, corrected = _scores_of(run, roles.FAITHFULNESS), _scores_of(run, folders.JUDGED, "labels")
+    aligned = pl.concat([run.needed(folders.ALIGNED, SCORES, model) for model in (before, *tuned)])
+    nowhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group"))
+    scored = tuple(
+        (Cell(name), looked_up(alone, model=name, metric=METRIC, **nowhere),
+         looked_up(corrected, model=name, metric=METRIC, labels="corrected", **nowhere),
+         *(looked_up(aligned, model=name, metric=metric, **nowhere) for metric in ALIGNMENTS))
+        for name in (before, *tuned)
+    )  # fmt: skip
+    compared = _scores_of(run, folders.COMPARED, "of.criterion", "p_corrected")
+    rated = [] if compared is None else [name for name in IMAGE_CRITERIA if name in set(compared["of.criterion"])]
+    differences = tuple(
+        (Cell(f"{one} less {other}"), *_change(compared, one, other, criterion=None),
+         *(_change(compared, one, other, criterion=criterion)[0] for criterion in rated))
+        for other, one in combinations((before, *tuned), 2)
+    )  # fmt: skip
+    learning = tuple(
+        (Cell(name), *(Cell(f"{training.counts[count]:,}") for count in ("pairs", "steps", "learned numbers")),
+         *(number(training.notes["loss"][when]) for when in ("before", "after")))
+        for name, training in trained.items()
+    )  # fmt: skip
+    told = next(iter(trained.values())).options
+    how = (f"Every weight of the denoiser was trained, as in the paper, in batches of {told['batch']}"
+           if told.get("learns") == "full" else f"An adapter (LoRA, rank {told['rank']}) was trained, in batches of "
+           f"{told['batch']}; the paper trains every weight, in one pass with batches of 2 on 8 GPUs")  # fmt: skip
+    return Section(
+        "finetune", f"{before} before, {', '.join(tuned)} after the fine-tune",
+        f"The same captions, with the same seeds. {how}.",
+        (Grid("Scores before and after", ("model", "VQAScore as judged", "corrected by people", *ALIGNMENTS.values()),
+              scored),
+         Grid("Differences, caption by caption, with 95 % intervals",
+              ("models", "VQAScore", "p, corrected", *map(_spaced, rated)), differences),
+         Grid("What was learnt: the loss is that on pairs of the training, with the same noise",
+              ("model", "pairs", "steps", "numbers learned", "loss before", "loss after"), learning)),
+    )  # fmt: skip
+
+
+def _change(compared: pl.DataFrame | None, one: str, other: str, *, criterion: str | None) -> tuple[Cell, Cell]:
+    """Look up how much more one model has than another, and the p value of that; models are compared by name."""
+    pair, sign = (f"{one} - {other}", 1) if one < other else (f"{other} - {one}", -1)
+    where = dict.fromkeys(("country", "concept", "group"))
+    row = row_of(compared, model=pair, **{"of.criterion": criterion}, **where)
+    if row is None:
+        return Cell("–"), Cell("–")
+    ends = sorted(sign * row[name] for name in ("ci_low", "ci_high")) if row["ci_low"] is not None else []
+    p = row["p_corrected"]
+    return number(sign * row["value"], *ends), Cell("–" if p is None else f"{float(p):.3f}")
 
 
 def _benchmark(run: RunFolders) -> Section:
@@ -176,6 +214,36 @@ def _benchmark(run: RunFolders) -> Section:
         for caption, head, counted in (("Sets of captions", "set", rows), ("The sample", "category of error", parts))
     )  # fmt: skip
     return Section("captions", "The captions", "The more words and objects, the harder to draw.", grids)
+
+
+def _difficulty(run: RunFolders, shown: Gallery) -> Section | None:
+    """Show how hard each category of error is, and what models draw worst of it."""
+    table = _scores_of(run, folders.DIFFICULTY, "category")
+    categories = [] if table is None else sorted(set(table["category"]))
+    if table is None or not categories:
+        return None
+    grids = tuple(
+        drawn(Grid(what, ("category", *run.models), tuple(
+            (Cell(name), *(looked_up(table, metric=metric, model=model, category=name) for model in run.models))
+            for name in categories
+        )), "dots", axis)
+        for metric, what, axis in ((METRIC, "VQAScore as judged", METRIC),
+                                   (RATING, "Mean rating by people over all criteria", "rating"))
+        if metric in set(table["metric"])
+    )  # fmt: skip
+    values = values_of(run, folders.DIFFICULTY, {"metric": METRIC})
+    named = values.with_columns(category=pl.col("params").str.json_path_match("$.category"))
+    worst = [(f"{model}, {name}", _lowest(named.filter(model=model, category=name)))
+             for model in run.models for name in categories]  # fmt: skip
+    strips = shown.strip("Drawn worst, as judged: the caption stands with each picture", worst)
+    lead = "By category of error; captions without one, such as COCO's, are called other. The lower, the harder."
+    return Section("difficulty", "Which captions are hard?", lead, grids, strips=strips)
+
+
+def _lowest(values: pl.DataFrame) -> list[tuple[str, list[str]]]:
+    """Choose the images that score lowest."""
+    there = values.drop_nulls("value").sort("value", "item").head(WORST)
+    return [(item, [f"{value:.2f}"]) for item, value in there.select("item", "value").iter_rows()]
 
 
 def strategies(run: RunFolders) -> Section | None:
@@ -205,23 +273,29 @@ def _spaced(name: str) -> str:
 
 def _followed(run: RunFolders) -> Section | None:
     """Show how what strategies rank by follows people's ratings."""
-    table = _scores_of(run, folders.PEARSON, "params.strategy", "with.criterion", "method")
+    table = _scores_of(run, folders.PEARSON, "strategy", "with.criterion", "p")
     if table is None:
         return None
-    table = table.filter(metric="human_correlation", model="captions").rename(
-        {"params.strategy": "strategy", "with.criterion": "criterion"}
-    )
-    rows = []
+    rows, tests = [], []
     for name in dict.fromkeys(run.needed(folders.SELECTED, SELECTED)["strategy"]):
-        found = [row_of(table, strategy=name, criterion=criterion) for criterion in PAIR_CRITERIA]
-        cells = [Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"]) for row in found]
-        known = [row["value"] for row in found if row is not None and row["value"] is not None]
-        rows.append((Cell(NAMES.get(name, name)), *cells, number(fmean(known) if known else None)))
-    grid = Grid(
-        "Pearson correlation with people's ratings", ("ranked by", *map(_spaced, PAIR_CRITERIA), "all"), tuple(rows)
-    )
+        found = [row_of(table, strategy=name, **{"with.criterion": criterion}) for criterion in (*PAIR_CRITERIA, EVERY)]
+        head = Cell(NAMES.get(name, name))
+        rows.append((head, *(Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"])
+                             for row in found)))  # fmt: skip
+        tests.append((head, *map(_p_value, found)))
+    columns = ("ranked by", *map(_spaced, PAIR_CRITERIA), EVERY)
     lead = "Over the pairs that people rated; the last column is the mean of the six, as in the paper."
-    return Section("pearson", "Do alignments follow people?", lead, (grid,))
+    return Section("pearson", "Do alignments follow people?", lead, (
+        Grid("Pearson correlation with people's ratings, with 95 % intervals", columns, tuple(rows)),
+        Grid("How often values dealt out at random follow people as closely (p)", columns, tuple(tests)),
+    ))  # fmt: skip
+
+
+def _p_value(row: Mapping[str, Any] | None) -> Cell:
+    """Write the p value of a score."""
+    if row is None or row["p"] is None:
+        return Cell("–")
+    return Cell("< 0.001" if (p := float(row["p"])) < 0.001 else f"{p:.3f}")
 
 
 def criteria(run: RunFolders) -> Section | None:
@@ -249,15 +323,31 @@ def _histogram(run: RunFolders) -> Section | None:
     about = read_table(run.table(folders.IMPORTED, folders.OF_MODELS, file="rated_items.parquet"), RATED_ITEMS)
     answers = careful_answers(read_table(path, ANNOTATIONS)).drop_nulls("value")
     rated = answers.join(about.select("item_id", "model"), on="item_id")
-    rows = []
+    rows, most = [], []
     for model in run.models:
         ratings = rated.filter(model=model)["value"]
         shares = [int((ratings == step).sum()) / max(1, len(ratings)) for step in STEPS]
         above = sum(share for step, share in zip(STEPS, shares, strict=True) if step >= ABOVE)
-        rows.append((Cell(model), *(Cell(f"{share:.1%}", "", share) for share in (*shares, above))))
-    columns = ("model", *map(str, STEPS), f"{ABOVE} and more")
+        rows.append((Cell(model), *(Cell(f"{share:.1%}", "", None, (share, None, None)) for share in shares)))
+        most.append((Cell(model), Cell(f"{above:.1%}")))
+    shown = drawn(Grid("Ratings of images", ("model", *map(str, STEPS)), tuple(rows)), "bars", "rating")
     return Section("histogram", "How people rated", "Shares of all ratings, over all criteria.",
-                   (Grid("Ratings of images", columns, tuple(rows)),))  # fmt: skip
+                   (shown, Grid(f"Ratings of {ABOVE} and more", ("model", "share"), tuple(most))))  # fmt: skip
+
+
+def _asked(run: RunFolders) -> Section | None:
+    """Write out what people were asked, and what each step means."""
+    grids = []
+    for what, of in ((folders.OF_MODELS, "images"), (folders.PAIRS, "translated captions")):
+        if not run.has(folders.FORMS, what):
+            continue
+        asked = [one for one in read_project(run.folder(folders.FORMS, what))[1].criteria if one.levels]
+        steps = sorted({one.low + number for one in asked for number in range(len(one.levels)) if one.low is not None})
+        rows = tuple((Cell(str(step)), *(Cell(one.levels[step - (one.low or 0)]) for one in asked))
+                     for step in reversed(steps))  # fmt: skip
+        if rows:
+            grids.append(Grid(f"Of {of}", ("rating", *(_spaced(one.name) for one in asked)), rows))
+    return Section("asked", "What each rating means", "As the forms say it.", tuple(grids)) if grids else None
 
 
 def _expansion(run: RunFolders) -> Section | None:
@@ -297,4 +387,4 @@ def _exported(run: RunFolders) -> Section | None:
     return Section("exports", "What goes out", "With the licence and the source of each pair.", (grid,))
 
 
-C3_PAGE = SectionReport("caption-report", 8, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))
+C3_PAGE = SectionReport("caption-report", 9, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))

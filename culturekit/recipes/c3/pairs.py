@@ -1,13 +1,18 @@
 """Captioned pictures of `c3`: which pairs people rate, and what the pairs that a strategy keeps are worth."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from culturekit.builders.captions.pairs import PAIRS_PER_SHARD, SelectOptions, firsts_in, terms_between, valued
 from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.errors import NothingScored
+from culturekit.core.inputs import roles
 from culturekit.core.schemas import (
     ANNOTATIONS,
     CAPTIONS,
@@ -22,13 +27,17 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.linguistic.human_tables import item_scores
+from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, bootstrap, pearson
+from culturekit.metrics.statistics.intervals import Interval
+from culturekit.report.sections import with_params
 from culturekit.scores.answers import careful_answers
 from culturekit.scores.family import write_scored
 from culturekit.scores.image_collections import Place, mean_rows
-from culturekit.scores.score_rows import Scored, scored, value_rows
+from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
 
 RATING, BENCHMARK = "rating_mean", "c3"
 PEOPLE = "people"
+EVERY, HARD = "all", ("vqascore", RATING)
 KEYS = ("model", "metric", "criterion", "labels")
 
 
@@ -80,6 +89,75 @@ def ranked_values_stage(values: Path, items: Path, options: SelectOptions) -> St
     return Stage("ranked-values", "ranked-values", 2, run, inputs, decided, {"draws": options.seed})
 
 
+def followed_stage(ranked: Path, answers: Path, *, resamples: int, seed: int) -> Stage:
+    """Correlate what each strategy ranks by with people's ratings, criterion by criterion and over all of them."""
+
+    def run(work: Work) -> Outcome:
+        _, means = item_scores(careful_answers(read_table(answers, ANNOTATIONS)))
+        values = with_params(read_table(ranked, VALUES), "strategy")
+        return write_scored(work, followed_by(values, means, resamples=resamples, seed=seed))
+
+    inputs, options = {"ranked": ranked, "answers": answers}, {"resamples": resamples}
+    return Stage("pearson", "c3-pearson", 1, run, inputs, options, {"bootstrap": seed}, packages=("numpy", "scipy"))
+
+
+def followed_by(values: pl.DataFrame, means: pl.DataFrame, *, resamples: int, seed: int) -> Scored:
+    """Give Pearson's r of values with ratings, its BCa interval over items and its p value.
+
+    `all` is the mean of the criteria's r, as in the paper; its p value, as the others', is that of a permutation test:
+    how often items that swap their values at random have an r as far from 0.
+
+    Args:
+        values: item, strategy and value.
+        means: item_id, criterion and score.
+        resamples: of the bootstrap, and of the permutation test.
+        seed: of both.
+    """
+    wide = means.pivot("criterion", index="item_id", values="score").drop_nulls()
+    criteria = sorted(set(wide.columns) - {"item_id"})
+    rows: list[Row] = []
+    for (strategy,), part in values.drop_nulls("value").group_by("strategy", maintain_order=True):
+        both = part.join(wide, left_on="item", right_on="item_id").sort("item")
+        table = both.select("value", *criteria).to_numpy()
+        for criterion in (*criteria, EVERY) if len(both) > 1 else ():
+            columns = [0, *(number for number, name in enumerate(criteria, 1) if criterion in {name, EVERY})]
+            rng = np.random.default_rng([seed, len(rows)])
+            answer = _interval(table[:, columns], resamples=resamples, rng=rng)
+            params = {"strategy": strategy, "with": {"criterion": criterion}, "method": "pearson",
+                      "p": _permuted(table[:, columns], resamples=resamples, rng=rng)}  # fmt: skip
+            rows.append(statistic_row("human_correlation", model="captions", benchmark=BENCHMARK, answer=answer,
+                                      params=params))  # fmt: skip
+    if not rows:
+        raise NothingScored("no pair has a value and ratings", expected="ratings of the pairs that are ranked")
+    return scored(rows, left_out={"pairs that lack a criterion": means["item_id"].n_unique() - wide.height})
+
+
+def _mean_r(table: NDArray[np.float64]) -> float:
+    """Average over criteria Pearson's r of the first column with the one of each."""
+    return float(np.mean([pearson(table[:, [0, column]]) for column in range(1, table.shape[1])]))
+
+
+def _interval(table: NDArray[np.float64], *, resamples: int, rng: np.random.Generator) -> Interval:
+    """Give the mean of r, and BCa limits where there are enough items."""
+    if len(table) < FEWEST_CLUSTERS or math.isnan(value := _mean_r(table)):
+        return Interval(_mean_r(table), math.nan, math.nan, len(table), "population")
+    found = bootstrap(table, statistic=_mean_r, resamples=resamples, rng=rng)
+    return replace(found, value=value, low=max(found.low, -1.0), high=min(found.high, 1.0))
+
+
+def _permuted(table: NDArray[np.float64], *, resamples: int, rng: np.random.Generator) -> float | None:
+    """Say how often values that are dealt out at random have a mean r as far from 0."""
+    unit = table - table.mean(axis=0)
+    length = np.sqrt((unit**2).sum(axis=0))
+    if not (length > 0).all():
+        return None
+    unit /= length
+    ratings = unit[:, 1:].mean(axis=1)  # the mean of r is one product with the mean of what it is with
+    found = abs(float(unit[:, 0] @ ratings))
+    drawn = np.abs([rng.permutation(unit[:, 0]) @ ratings for _ in range(resamples)])
+    return float((1 + (drawn >= found - 1e-12).sum()) / (1 + resamples))
+
+
 def worth_stage(selected: Path, answers: Path | None, truth: Path | None) -> Stage:
     """Average, over the pairs that each strategy keeps, what people rate, and the truth where it is known."""
 
@@ -113,12 +191,28 @@ def worth_of(selected: pl.DataFrame, answers: pl.DataFrame | None, truth: pl.Dat
     return means_of(every.with_columns(metric=pl.lit(RATING), prompt_id=pl.lit(None, pl.String)))
 
 
+def difficulty_stage(prompts: Path, values: Sequence[Path]) -> Stage:
+    """Average the judge's scores, and people's ratings over all criteria, by category of error."""
+
+    def run(work: Work) -> Outcome:
+        categories = read_table(prompts, PROMPTS).select("prompt_id", category="concept").drop_nulls()
+        every = pl.concat([read_table(path, VALUES) for path in values]).filter(pl.col("metric").is_in(HARD))
+        of_image = (
+            every.drop_nulls("value")
+            .group_by("model", "metric", "item", "prompt_id")
+            .agg(pl.col("value").sort().mean())
+        )
+        return write_scored(work, means_of(of_image.join(categories, on="prompt_id"), ("model", "metric", "category")))
+
+    return Stage("difficulty", "c3-difficulty", 1, run, {"prompts": prompts, **roles("values", list(values))})
+
+
 def means_of(values: pl.DataFrame, keys: Sequence[str] = KEYS) -> Scored:
-    """Average values by model, metric, criterion and labels; the values stand beside the scores."""
+    """Average values by model, metric and what else there is; the values stand beside the scores."""
     rows, below = [], []
     for part in values.sort(*keys, "item").partition_by(keys, maintain_order=True):
         about = part.row(0, named=True)
-        params = {"criterion": about["criterion"], "labels": about["labels"]}
+        params = {name: about[name] for name in keys if name not in {"model", "metric"}}
         where = Place(about["metric"], about["model"], BENCHMARK)
         row, values_of_row = mean_rows(part, where, params, confidence=CONFIDENCE)
         rows.append(row)

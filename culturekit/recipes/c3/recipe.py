@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
@@ -62,7 +62,14 @@ from culturekit.people.stages import ExportFiles, export_stage, rated_sample_sta
 from culturekit.people.tasks import Quotas
 from culturekit.recipes.c3 import roles as folders
 from culturekit.recipes.c3.page import C3_PAGE
-from culturekit.recipes.c3.pairs import captioned_images_stage, pair_items_stage, ranked_values_stage, worth_stage
+from culturekit.recipes.c3.pairs import (
+    captioned_images_stage,
+    difficulty_stage,
+    followed_stage,
+    pair_items_stage,
+    ranked_values_stage,
+    worth_stage,
+)
 from culturekit.recipes.c3.roles import PAIRS
 from culturekit.recipes.c3.scores import C3Options, c3
 from culturekit.recipes.c3.world import (
@@ -79,9 +86,10 @@ from culturekit.scores.compare import ComparisonOptions, compare
 from culturekit.scores.faithfulness import questions
 from culturekit.scores.inputs import ValueTables, VectorFolder
 from culturekit.scores.judged import JudgedOptions, judged
-from culturekit.scores.meta import MetaOptions, meta
+from culturekit.scores.meta import MetaOptions
 from culturekit.scores.ratings import ratings
 
+_Given: TypeAlias = Literal["text", "tokens", "mean"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 EVERY: tuple[Strategy, ...] = ("random", "labse", "clip", "objects", "no-objects", "c3")
@@ -141,6 +149,9 @@ class Encoders(StrictModel):
 
     text: EncoderSpec
     image: EncoderSpec
+    tokens: Annotated[
+        bool, Field(description="Compare single tokens of captions, as the equations do, not a vector of each caption.")
+    ] = False
 
 
 class SimulatedPairs(StrictModel):
@@ -201,6 +212,13 @@ class Finetune(StrictModel):
     model: Annotated[str, Field(description="Which of the models is trained: one of diffusers:FOLDER.")]
     name: Annotated[ModelName, Field(description="What it is called with what it learnt.")] = "tuned"
     strategy: Strategy = "c3"
+    strategies: Annotated[
+        tuple[Strategy, ...],
+        Field(description="Strategies whose pairs train a model each, called NAME-STRATEGY. [only `strategy`]"),
+    ] = ()
+    learns: Annotated[Literal["lora", "full"], rules_of(TuningOptions, "learns")] = TuningOptions("").learns
+    epochs: Annotated[float | None, rules_of(TuningOptions, "epochs")] = None
+    processes: Annotated[int, rules_of(TuningOptions, "processes")] = 1
     steps: Annotated[int, rules_of(TuningOptions, "steps")] = TuningOptions("").steps
     rank: Annotated[int, rules_of(TuningOptions, "rank")] = TuningOptions("").rank
     rate: Annotated[float, rules_of(TuningOptions, "rate")] = TuningOptions("").rate
@@ -210,11 +228,16 @@ class Finetune(StrictModel):
     every: Annotated[int, rules_of(TuningOptions, "every")] = TuningOptions("").every
     recompute: Annotated[bool, rules_of(TuningOptions, "recompute")] = False
 
+    @property
+    def tuned(self) -> Mapping[str, Strategy]:
+        """What the trained models are called, and whose pairs each is trained on."""
+        return {f"{self.name}-{one}": one for one in self.strategies} or {self.name: self.strategy}
+
     def options(self, backend: str, seed: int) -> TuningOptions:
         """Give the options of the training: how the model draws decides nothing of it."""
         spec = parse_spec(backend)
         kept = {name: value for name, value in spec.options.items() if name in TAKEN}
-        stated = self.model_dump(exclude={"model", "name", "strategy"})
+        stated = self.model_dump(exclude={"model", "name", "strategy", "strategies"})
         return TuningOptions(str(Spec(spec.name, spec.target, kept)), **stated, seed=seed)
 
 
@@ -258,8 +281,8 @@ class C3(AskingRecipe):
 
     @property
     def evaluated(self) -> tuple[str, ...]:
-        """The names of the models, and what the trained one is called."""
-        return (*super().evaluated, *(() if self.finetune is None else (self.finetune.name,)))
+        """The names of the models, and of those that are trained."""
+        return (*super().evaluated, *(() if self.finetune is None else self.finetune.tuned))
 
     def images_of(self, name: str) -> int:
         """Count the images of a model, or the pairs."""
@@ -297,10 +320,11 @@ class C3(AskingRecipe):
         trained = next((model for model in self.models if model.name == wanted.model), None)
         if trained is None or parse_spec(trained.backend).name != DIFFUSERS:
             raise ValueError(f"finetune.model is to be one of the models, of {DIFFUSERS}:FOLDER; got {wanted.model}")
-        if self.pairs is None or wanted.strategy not in self.pairs.strategies or "imagefolder" not in self.pairs.forms:
-            raise ValueError(f"finetune trains on pairs as an imagefolder, chosen by {wanted.strategy}: see pairs")
-        if wanted.name in {model.name for model in self.models}:
-            raise ValueError(f"finetune.name is a model already: {wanted.name}")
+        chosen, there = wanted.tuned.values(), () if self.pairs is None else self.pairs.strategies
+        if self.pairs is None or not set(chosen) <= set(there) or "imagefolder" not in self.pairs.forms:
+            raise ValueError(f"finetune trains on pairs as an imagefolder, chosen by {', '.join(chosen)}: see pairs")
+        if taken := set(wanted.tuned) & {model.name for model in self.models}:
+            raise ValueError(f"finetune.name is a model already: {', '.join(taken)}")
         return self
 
     @model_validator(mode="after")
@@ -333,12 +357,13 @@ def wire(recipe: C3, run: Run) -> None:
     run.add(questions.stage(every, probabilities, prompts=run.table(roles.PROMPTS)), roles.FAITHFULNESS)
     if recipe.truthful:
         run.add(image_truth_stage(list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)), folders.TRUTH)
+    rated = recipe.people is not None and _wire_ratings(recipe, run, recipe.people)
+    judged_and_rated = [run.values_of(roles.FAITHFULNESS), *([run.values_of(folders.RATINGS)] if rated else [])]
+    run.add(difficulty_stage(run.table(roles.PROMPTS), judged_and_rated), folders.DIFFICULTY)
     if recipe.finetune is not None:
         many = recipe.captions.sample >= FEWEST_PROMPTS
         how = ComparisonOptions(target="population" if many else "these", seed=recipe.seed)
-        run.add(compare.stage(ValueTables([run.values_of(roles.FAITHFULNESS)]), options=how), folders.COMPARED)
-    if recipe.people is not None:
-        _wire_ratings(recipe, run, recipe.people)
+        run.add(compare.stage(ValueTables(judged_and_rated), options=how), folders.COMPARED)
     add_sections_report(run, C3_PAGE)
 
 
@@ -378,16 +403,17 @@ def _wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
 
 
 def _wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
-    """Train a model on the pairs that a strategy chose, and have it draw the same captions once more."""
+    """Train a model on the pairs that each strategy chose, and have it draw the same captions once more."""
     backend = next(model.backend for model in recipe.models if model.name == wanted.model)
-    given = FinetuneReads(run.folder(folders.EXPORTED, variant=wanted.strategy))
-    run.add(finetune_stage(given, wanted.options(backend, recipe.seed)), folders.FINETUNED, wanted.model)
-    prompts, adapter = run.table(roles.PROMPTS), run.folder(folders.FINETUNED, wanted.model)
-    drawing = generate_stage(
-        prompts, recipe.images, backend=backend, model=wanted.name, seed=recipe.seed, adapter=adapter
-    )
-    images = run.add(drawing, roles.IMAGES, wanted.name, plan=makes(lambda _: recipe.captions.sample))
-    _wire_model(recipe, run, wanted.name, images)
+    prompts = run.table(roles.PROMPTS)
+    for name, strategy in wanted.tuned.items():
+        given = FinetuneReads(run.folder(folders.EXPORTED, variant=strategy))
+        trained = name if wanted.strategies else wanted.model
+        run.add(finetune_stage(given, wanted.options(backend, recipe.seed)), folders.FINETUNED, trained)
+        adapter = run.folder(folders.FINETUNED, trained)
+        drawing = generate_stage(prompts, recipe.images, backend=backend, model=name, seed=recipe.seed, adapter=adapter)
+        images = run.add(drawing, roles.IMAGES, name, plan=makes(lambda _: recipe.captions.sample))
+        _wire_model(recipe, run, name, images)
 
 
 def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, source: str = "") -> Path:
@@ -395,17 +421,20 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
     objects = run.add(objects_stage(*_seen_by(recipe, run, name, images)), folders.OBJECTS, name)
     texts, pictures = recipe.encoders.text, recipe.encoders.image
 
-    def embedded(variant: str, source: EmbedSource, encoder: str) -> VectorFolder:
-        return VectorFolder(run.add(embed_stage(source, EmbedOptions(encoder)), folders.VECTORS, name, variant))
+    give: _Given = "tokens" if recipe.encoders.tokens else "text"
+    whole: _Given = "mean" if recipe.encoders.tokens else "text"
+
+    def embedded(variant: str, source: EmbedSource, encoder: str, give: _Given = "text") -> VectorFolder:
+        return VectorFolder(run.add(embed_stage(source, EmbedOptions(encoder, give)), folders.VECTORS, name, variant))
 
     translated = EmbedSource(texts=(captions,))
     original = EmbedSource(texts=(captions,), columns=TextColumns("id", source))
     scoring = c3.stage(
-        source=embedded("source", original, texts) if source else None,
-        target=embedded("target", translated, texts),
-        objects=embedded("objects", EmbedSource(texts=(objects,), required=False), texts),
+        source=embedded("source", original, texts, give) if source else None,
+        target=embedded("target", translated, texts, give),
+        objects=embedded("objects", EmbedSource(texts=(objects,), required=False), texts, whole),
         image=embedded("image", EmbedSource(images=images), pictures),
-        image_target=embedded("image-target", translated, pictures),
+        image_target=embedded("image-target", translated, pictures, give),
         options=C3Options(model="captions" if name == PAIRS else name),
     )
     plan = works(lambda: recipe.images_of(name), "pairs") if name == PAIRS else None
@@ -458,8 +487,7 @@ def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     run.add(worth_stage(selected, answers, truth), folders.WORTH)
     if answers is not None:
         ranked = run.add(ranked_values_stage(values, items, options), folders.RANKED)
-        pearson = MetaOptions(methods=("pearson",), people_only=True, resamples=people.resamples, seed=recipe.seed)
-        run.add(meta.stage(ValueTables([ranked]), answers, options=pearson), folders.PEARSON)
+        run.add(followed_stage(ranked, answers, resamples=people.resamples, seed=recipe.seed), folders.PEARSON)
 
 
 def _simulated_pairs(recipe: C3, run: Run, wanted: SimulatedPairs) -> tuple[Path, Path, Path]:
@@ -476,8 +504,8 @@ def _simulated_pairs(recipe: C3, run: Run, wanted: SimulatedPairs) -> tuple[Path
     return images, captions, run.table(folders.ALT_TEXTS, file="rights.parquet")
 
 
-def _wire_ratings(recipe: C3, run: Run, wanted: People) -> None:
-    """Let people rate images of some captions, and put the judge right."""
+def _wire_ratings(recipe: C3, run: Run, wanted: People) -> bool:
+    """Let people rate images of some captions, and put the judge right; tell whether there are answers."""
     images, prompts = list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)
     sample = run.add(rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed), roles.RATED_SAMPLE)
     truth = run.values_of(folders.TRUTH) if recipe.truthful else None
@@ -488,6 +516,7 @@ def _wire_ratings(recipe: C3, run: Run, wanted: People) -> None:
         values = ValueTables([run.values_of(roles.FAITHFULNESS)])
         how = JudgedOptions(PRESENCE, None, None, 1.0, 5.0, (VQASCORE,), by="in-region")
         run.add(judged.stage(values, answers, Files([sample]), options=how), folders.JUDGED)
+    return answers is not None
 
 
 def rated(

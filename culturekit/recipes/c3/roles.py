@@ -18,4 +18,5 @@ FINETUNED, COMPARED = Role("finetuned-{model}", "training"), Role("compared", "s
 JUDGED, TRUTH, PAIR_TRUTH = Role("judged-vqascore", "scores"), Role("truth", "scores"), Role("pair-truth", "scores")
 PAIR_ITEMS, FORMS, ANSWERS = Role("pairs-to-rate", "pair_items"), Role("to-rate-{model}"), Role("answers-{model}")
 IMPORTED, RATINGS = Role("rated-{model}", "annotations"), Role("ratings", "scores")
+DIFFICULTY = Role("difficulty", "scores")
 PEARSON, WORTH = Role("pearson", "scores"), Role("worth", "scores")

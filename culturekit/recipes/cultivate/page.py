@@ -188,7 +188,7 @@ def _matrix(run: RunFolders) -> Section | None:
         found[pair[0], pair[1]] = found[pair[1], pair[0]] = row["value"]
     names = [name for name in dict.fromkeys(name for pair in found for name in pair) if "one person" not in name]
     rows = tuple((Cell(a), *(Cell("1") if a == b else number(found.get((a, b))) for b in names)) for a in names)
-    grid = Grid("Spearman correlations over images", ("", *names), rows)
+    grid = Grid("Spearman correlations over images", ("metric", *names), rows)
     lead = "How metrics follow each other, over all models: what raises one may raise or lower another."
     return Section("matrix", "How the metrics relate", lead, (grid,), matrix_picture(names, found))
 

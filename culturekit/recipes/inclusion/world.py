@@ -42,6 +42,7 @@ from culturekit.generation.simulated.scenes.scenes_backend import (
     world,
 )
 from culturekit.index.encoder import EncoderIdentity, Vectors
+from culturekit.kg.countries import countries
 from culturekit.recipes.inclusion.prompts import shipped_places
 
 OBJECT = "object"  # the kind of the mark that stands for an object itself
@@ -94,9 +95,11 @@ def known_objects() -> tuple[str, ...]:
 
 @cache
 def known_regions() -> Mapping[str, tuple[str, ...]]:
-    """Give the regions of the shipped lists, and the countries of each that the world knows."""
-    regions = {name: codes for places in shipped_places() for name, codes in places.regions.items()}
-    return {name: tuple(code for code in codes if code in world().countries) for name, codes in regions.items()}
+    """Give the regions of the shipped lists, and the countries of each that the world knows; these are regions, too."""
+    listed = {name: codes for places in shipped_places() for name, codes in places.regions.items()}
+    regions = {name: tuple(code for code in codes if code in world().countries) for name, codes in listed.items()}
+    alone = {countries()[code].name: (code,) for code in sorted({one for codes in regions.values() for one in codes})}
+    return alone | regions
 
 
 def look_of(region: str, look: str) -> frozenset[str]:

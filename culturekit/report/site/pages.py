@@ -105,6 +105,7 @@ class ArtifactInRun:
     reference: str | None
     looks: tuple[ModelLook, ...]
     thumbnails: str
+    from_dump: bool = True
 
 
 class SiteRun:
@@ -168,7 +169,8 @@ class SiteRun:
                 share, score = own.height / self.mapped[model], float(own["score"].median())  # type: ignore[arg-type]
                 some = tuple(tiles(model, own, self.thumbnails))
                 looks.append(ModelLook(model, self.page_of(model), own.height, share, score, some))
-        return ArtifactInRun(self.part.name, countries, tuple(evidence), name, tuple(looks), self.folder)
+        return ArtifactInRun(self.part.name, countries, tuple(evidence), name, tuple(looks), self.folder,
+                             self.run.has(roles.GRAPH))  # fmt: skip
 
 
 def artifact_page(artifact_id: str) -> str:

@@ -177,6 +177,17 @@ def test_a_culture_that_cannot_be_meant_is_refused(
         load_culture(broken(change, tmp_path))
 
 
+def test_seeds_may_be_typed_as_a_paper_prints_them(tmp_path: Path) -> None:
+    import yaml
+
+    value = yaml.safe_load(CHINESE.read_text(encoding="utf-8"))
+    value["seeds"] = [*SEEDS, "Fishermen mend nets on a quay before dawn"]
+    path = tmp_path / "culture.yaml"
+    path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
+    named = list(value["categories"])
+    assert [seed.category for seed in load_culture(path).seeds] == [*named, named[0]]
+
+
 def test_seeds_that_say_the_same_to_the_encoder_are_refused(work: Work) -> None:
     with pytest.raises(UsageError, match="a seed is like an earlier caption") as raised:
         expanded(work, saying(numbered(1)), captions=6, encoder="letters", similarity=-1)

@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 from culturekit.builders.captions.caption_files import (
+    OTHER,
+    CaptionsRead,
     CaptionsToCount,
     SampleOptions,
     count_captions,
@@ -36,7 +38,7 @@ def captions_table(folder: Path, **categories: int) -> Path:
 def test_a_sample_gives_each_category_one_and_then_its_share(work: Work, tmp_path: Path) -> None:
     # Exactly 6.9, 2.1, .8 and .2 of ten; one each leaves six places: a lacks most until it has six, then b lacks 1.1.
     path = captions_table(tmp_path / "c", a=69, b=21, c=8, d=2)
-    outcome = sample_captions(work, path, SampleOptions(10))
+    outcome = sample_captions(work, CaptionsRead(path), SampleOptions(10))
     drawn = read_table(work.out / "captions.parquet", CAPTIONS)
     assert Counter(drawn["category"]) == {"a": 6, "b": 2, "c": 1, "d": 1}
     drawn_of = outcome.notes["categories"]
@@ -51,15 +53,23 @@ def test_a_sample_is_its_seed_s(work: Work, tmp_path: Path) -> None:
     path = captions_table(tmp_path / "c", a=30, b=30)
     found = []
     for seed in (3, 3, 4):
-        sample_captions(work, path, SampleOptions(20, seed=seed))
+        sample_captions(work, CaptionsRead(path), SampleOptions(20, seed=seed))
         found.append(read_table(work.out / "captions.parquet", CAPTIONS)["id"].to_list())
     assert found[0] == found[1] != found[2]
     assert found[0] == sorted(found[0])
 
 
+@pytest.mark.parametrize("form", ["txt", "json", "csv", "jsonl", "parquet"])
+def test_a_sample_of_any_file_asks_for_pictures_of_its_captions(form: str, work: Work, tmp_path: Path) -> None:
+    sample_captions(work, CaptionsRead(files(tmp_path)[form]), SampleOptions(1, seed=5))
+    (row,) = read_table(work.out / "prompts.parquet", PROMPTS).rows(named=True)
+    assert row["text"] in {"A man rides a wave.", "Two  dogs - asleep"}
+    assert (row["concept"], row["country"], row["benchmark"]) == (OTHER, None, "c3")
+
+
 def test_a_sample_of_more_than_there_are_is_refused(work: Work, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="fewer captions"):
-        sample_captions(work, captions_table(tmp_path / "c", a=3), SampleOptions(4))
+        sample_captions(work, CaptionsRead(captions_table(tmp_path / "c", a=3)), SampleOptions(4))
 
 
 def counts(work: Work, path: Path, objects: Path | None = None) -> tuple[Outcome, pl.DataFrame]:

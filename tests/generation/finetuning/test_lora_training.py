@@ -292,3 +292,37 @@ def test_a_gpu_learns_in_mixed_precision(folders: Path, pairs: Path, tmp_path: P
     given = TuningOptions(model, steps=40, rank=2, rate=1e-2, batch=2, size=SIDE, every=20)
     notes = tuned(pairs, tmp_path / "tuned", given).manifest.notes
     assert notes["loss"]["after"] < notes["loss"]["before"]
+
+
+def test_every_weight_learns_and_draws_as_a_denoiser(folders: Path, pairs: Path, tmp_path: Path) -> None:
+    """One epoch of three pairs in batches of two is two steps; the loss falls with more of them."""
+    brief = tuned(pairs, tmp_path / "brief", options(folders, learns="full", epochs=1, every=1))
+    assert brief.manifest.counts["steps"] == 2
+    given = options(folders, learns="full", steps=12, rate=1e-3)
+    run = tuned(pairs, tmp_path / "full", given)
+    loss = run.manifest.notes["loss"]
+    assert loss["after"] < loss["before"]
+    plan = plan_tuning(given, 3)
+    assert run.manifest.counts["learned numbers"] == plan.learned
+    again = tuned(pairs, tmp_path / "again", given)
+    weights = "unet/diffusion_pytorch_model.safetensors"
+    assert digest_file(run.folder / weights) == digest_file(again.folder / weights)
+    stage = generate_stage(prompts_of(tmp_path, 2), ImagePlan(size="16x16"), backend=f"{given.model}&steps=2",
+                           model="after", seed=1, adapter=run.folder)  # fmt: skip
+    images = read_table(done(stage, tmp_path / "images").folder / "images.parquet", IMAGES)
+    assert {json.loads(row)["unet"][-1]["sha256"] for row in images["provider_params"]} == {
+        digest_file(run.folder / weights)
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learns", ["lora", "full"])
+def test_processes_that_share_steps_write_one_training(folders: Path, pairs: Path, tmp_path: Path, learns: str) -> None:
+    """Two processes with a batch of one each: the same bytes again, and a loss that falls."""
+    pytest.importorskip("accelerate")
+    given = options(folders, learns=learns, processes=2, batch=1, steps=12, rate=1e-2 if learns == "lora" else 1e-3)
+    runs = [tuned(pairs, tmp_path / name, given) for name in ("one", "other")]
+    files = [sorted(run.folder.rglob("*.safetensors")) for run in runs]
+    assert [digest_file(path) for path in files[0]] == [digest_file(path) for path in files[1]]
+    assert runs[0].manifest.notes["loss"]["after"] < runs[0].manifest.notes["loss"]["before"]
+    assert read_table(runs[0].folder / "training.parquet", TRAINING).height == 13

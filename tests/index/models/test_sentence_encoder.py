@@ -49,6 +49,20 @@ def test_texts_are_encoded_as_the_package_does(folder: Path) -> None:
     assert not isinstance(made, ImageEncoder)
 
 
+def test_tokens_are_those_of_the_package_without_beginning_and_end(folder: Path) -> None:
+    import sentence_transformers
+
+    own = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
+    texts = [text for text in TEXTS if text]
+    found = encoder(folder).encode_tokens(texts)
+    for text, vectors in zip(texts, found, strict=True):
+        (expected,) = own.encode([text], output_value="token_embeddings", show_progress_bar=False)
+        ids = own.tokenizer([text], truncation=True, max_length=own.max_seq_length)["input_ids"][0]
+        said = [place for place, each in enumerate(ids) if each not in own.tokenizer.all_special_ids]
+        rows = np.asarray(expected.cpu().numpy(), float)[said or range(len(ids))]
+        assert np.abs(vectors - rows / np.linalg.norm(rows, axis=1, keepdims=True)).max() < 1e-5
+
+
 def test_a_text_is_the_same_bits_whatever_else_is_encoded(folder: Path) -> None:
     made = encoder(folder)
     alone = np.concatenate([made.encode_texts([text]) for text in TEXTS])

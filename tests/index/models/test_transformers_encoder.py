@@ -86,6 +86,23 @@ def test_pictures_are_encoded_as_transformers_does(folders: Path, family: str) -
     assert np.linalg.norm(vectors[0] - vectors[1]) > 1e-3, "the model looks at its pictures"
 
 
+def test_tokens_of_clip_lie_where_its_pictures_do_and_the_last_is_the_text(folders: Path) -> None:
+    torch, transformers, _ = packages()
+    made, texts = encoder(folders / "clip"), ["a jollof", "rice", "two words and more"]
+    found, whole = made.encode_tokens(texts), made.encode_texts(texts)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders / "clip")
+    model = transformers.AutoModel.from_pretrained(folders / "clip").eval()
+    for text, vectors, one in zip(texts, found, whole, strict=True):
+        written = tokenizer([text], return_tensors="pt")
+        with torch.inference_mode():
+            states = model.text_projection(model.text_model(**written).last_hidden_state)[0]
+        expected = torch.nn.functional.normalize(states)[1:].numpy()  # all but that of the beginning
+        assert np.abs(vectors - expected).max() < 1e-5
+        assert np.abs(vectors[-1] - one).max() < 1e-5
+    with pytest.raises(UsageError, match="no vectors of single tokens"):
+        encoder(folders / "siglip").encode_tokens(texts)
+
+
 @pytest.mark.parametrize("size", [(50, 40), (SIDE, SIDE), (300, 31), (64, 200)])
 def test_dinov3_prepares_pictures_within_a_level_of_transformers(folders: Path, size: tuple[int, int]) -> None:
     _, transformers, _ = packages()

@@ -61,6 +61,14 @@ def test_without_pairs_models_alone_are_evaluated(tmp_path: Path) -> None:
     assert names.isdisjoint({"selected", "worth", "aligned-pairs"})
 
 
+def test_single_tokens_are_compared_where_that_is_asked(tmp_path: Path) -> None:
+    given = {stage.name: stage.options.get("give") for stage in stages_of(c3("encoders.tokens=true"), tmp_path)}
+    assert {name.split("-")[1]: give for name, give in given.items() if name.endswith("-pairs") and give} == {
+        "source": "tokens", "target": "tokens", "image": "tokens", "objects": "mean",
+    }  # fmt: skip
+    assert given["vectors-image-pairs"] is None, "an image is one vector in the paper, too"
+
+
 def test_a_plan_says_how_long_the_pairs_of_the_paper_take_to_filter(tmp_path: Path) -> None:
     stated = ("pairs.simulated.each=30000", "pairs.keep=300000", "pairs.listed=kept")
     planned = {one.name: one for one in plan_recipe(c3(*stated), tmp_path)}

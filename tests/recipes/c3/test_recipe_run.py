@@ -32,7 +32,8 @@ def test_every_stage_is_built_and_then_reused(finished: Path, tmp_path: Path) ->
 
 def test_the_report_has_a_section_for_every_table_of_the_paper(finished: Path) -> None:
     page = (finished / "report/report.html").read_text(encoding="utf-8")
-    for anchor in ("models", "captions", "strategies", "pearson", "criteria", "histogram", "expansion", "exports"):
+    for anchor in ("models", "captions", "difficulty", "strategies", "pearson", "criteria", "histogram",
+                   "asked", "expansion", "exports"):  # fmt: skip
         assert f'id="{anchor}"' in page
     assert "CC0-1.0" in page
     assert report_of(finished).kind == "caption-report"
@@ -68,7 +69,11 @@ def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(
             assert sample["output"]["raw"] == [sample["sample_id"]]
             values.setdefault(sample["evaluation_result_id"], []).append(sample["evaluation"]["score"])
         scores = {one["evaluation_result_id"]: one["score_details"]["score"] for one in record["evaluation_results"]}
-        assert {name.partition("-")[0].partition("/")[0] for name in values} == {"aligned", "faithfulness"}
+        assert {name.partition("-")[0].partition("/")[0] for name in values} == {
+            "aligned",
+            "faithfulness",
+            "difficulty",
+        }
         assert {name: sum(found) / len(found) for name, found in values.items()} == pytest.approx(
             {name: scores[name] for name in values}
         )

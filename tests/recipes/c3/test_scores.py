@@ -4,17 +4,24 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from culturekit.core.errors import UsageError
+from culturekit.core.run import run_stage
 from culturekit.core.schemas import SCORES, SELECTION, VALUES
+from culturekit.core.tables import read_table
+from culturekit.index.embedding.embed_stage import embed_stage
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.models.letters_encoder import LettersEncoder
 from culturekit.metrics import CATALOG, alignment_c3, interval
 from culturekit.recipes.c3.alignment import ROLES
-from culturekit.recipes.c3.scores import C3Options, C3Scores, score_c3
-from culturekit.scores.inputs import LabelledVectors
+from culturekit.recipes.c3.scores import C3Options, C3Scores, c3, score_c3
+from culturekit.scores.inputs import LabelledVectors, VectorFolder
+from tests.conftest import HereEngine
 
 WIDTHS = {"source": 6, "target": 6, "objects": 6, "image": 4, "image_target": 4}
 
@@ -187,3 +194,23 @@ def test_pictures_without_any_object_leave_the_other_terms() -> None:
     without = scored({role: own for role, own in vectors.items() if role != "objects"}).scored
     assert answer.values.equals(without.values)
     assert answer.left_out["items without the term object"] == 3
+
+
+def test_single_tokens_give_the_maxima_of_the_equations(tmp_path: Path) -> None:
+    """Words of the letters' encoder, embedded by the stage, against a walk over all pairs of words."""
+    texts = {
+        "source": {"a": "red lanterns", "b": "a tea ceremony"},
+        "target": {"a": "lanterns of red silk", "b": "tea"},
+    }
+    folders: dict[str, Any] = {}
+    for role, own in texts.items():
+        path = tmp_path / f"{role}.jsonl"
+        path.write_text("".join(json.dumps({"id": key, "text": text}) + "\n" for key, text in own.items()))
+        stage = embed_stage(EmbedSource(texts=(path,)), EmbedOptions("letters", "tokens"))
+        folders[role] = VectorFolder(run_stage(stage, tmp_path / role, engine=HereEngine()).folder)
+    run_stage(c3.stage(**folders), tmp_path / "scores", engine=HereEngine())
+    values = read_table(tmp_path / "scores/values.parquet", VALUES).filter(metric="c3_text")
+    made = LettersEncoder()
+    for item, value in values.select("item", "value").iter_rows():
+        one, other = (made.encode_texts(own[item].split()).astype(float) for own in texts.values())
+        assert value == pytest.approx(np.mean([max(float(s @ t) for t in other) for s in one]), abs=1e-6)

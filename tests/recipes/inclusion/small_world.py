@@ -30,10 +30,10 @@ people: {images: 16, per_region: 2, near: 1, far: 1, per_sheet: 60, simulated: {
 """
 
 
-def small_recipe(folder: Path) -> Path:
+def small_recipe(folder: Path, places: str = PLACES) -> Path:
     """Write the recipe and its list."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "places.yaml").write_text(PLACES, encoding="utf-8")
+    (folder / "places.yaml").write_text(places, encoding="utf-8")
     (folder / "small.yaml").write_text(RECIPE % (folder / "places.yaml"), encoding="utf-8")
     return folder / "small.yaml"
 

@@ -20,16 +20,21 @@ from tests.recipes.inclusion.small_world import small_recipe
 
 pytestmark = pytest.mark.slow
 
+OWN = """\
+objects: [bag, dog]
+regions: {Africa: [NG, ZA], Japan: [JP]}
+"""
+
 NOBODY = ("people.simulated=null", "people.per_region=1", "people.images=2", "images.slots=8")
 
 
 def answer(task: str, row: dict[str, Any]) -> Answers:
-    """Say that all pictures show their object, and could be from Europe; that the second one is more like the first."""
+    """Say that all pictures show their object, and could be from Japan; that the second one is more like the first."""
     if row["expected"]:
         expected: Answers = orjson.loads(row["expected"])
         return expected
     if task == "task2":
-        return {"obj": "ym", "object_regions": ["eu"], "background_regions": ["na"]}
+        return {"obj": "ym", "object_regions": ["japan"], "background_regions": ["na"]}
     return {"shown": ["1", "2", "3"], "similar": "2", "confidence": "high", "appealing": "3"}
 
 
@@ -47,30 +52,30 @@ def fill_in(desk: AnswerDesk, project: Path, task: str) -> None:
 
 
 def test_what_people_of_each_region_answer_is_taken_by_the_next_run(tmp_path: Path) -> None:
-    recipe, root = load_any_recipe(small_recipe(tmp_path / "said"), NOBODY), tmp_path / "run"
+    recipe, root = load_any_recipe(small_recipe(tmp_path / "said", OWN), NOBODY), tmp_path / "run"
     with LocalEngine(1) as engine:
         run_recipe(recipe, root, engine=engine)
         assert not (root / "marks").exists()
         for task in ("task1", "task2"):
             project = root / f"to-rate-{task}"
             with (
-                pytest.raises(UsageError, match="--region with one of Africa, Europe, found nothing"),
+                pytest.raises(UsageError, match="--region with one of Africa, Japan, found nothing"),
                 form_desk(project),
             ):
                 pass
-            for region in ("Africa", "Europe"):
+            for region in ("Africa", "Japan"):
                 with form_desk(project, region) as desk:
                     fill_in(desk, project, task)
         built = run_recipe(recipe, root, engine=engine)
     assert {run.state for run in built if run.name.startswith(("images-", "vectors-", "to-rate-"))} == {"reused"}
     seen = pl.read_parquet(root / "tables-task2/task2.parquet")
-    assert set(seen["annotator_loc"]) == {"Africa", "Europe"}
+    assert set(seen["annotator_loc"]) == {"Africa", "Japan"}
     assert seen.height == 2 * pl.read_parquet(root / "to-look-at/object_items.parquet").height
     rates = pl.read_parquet(root / "scores-task2/scores.parquet").filter(
         pl.col("concept").is_null(), pl.col("params").str.contains('"target":"object"'), metric="in_region_rate"
     )
     assert dict(rates.drop_nulls("group").group_by("group").agg(pl.col("value").mean()).iter_rows()) == {
-        "Africa": 0, "Europe": 1,
+        "Africa": 0, "Japan": 1,
     }  # fmt: skip
     similar = pl.read_parquet(root / "tables-task1/task1.parquet")
     assert set(similar["confidence"]) == {"high"}
