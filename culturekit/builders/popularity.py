@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 import polars as pl
 
-from culturekit.core.atomic import write_atomically
+from culturekit.core.atomic import decoding, write_atomically
 from culturekit.core.digests import digest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.plugins import Contract, hold, shown
@@ -521,17 +521,14 @@ def read_answers(folder: Path) -> Mapping[Question, int]:
 
 def read_answer(path: Path) -> tuple[Question, int]:
     """Read one answer."""
-    try:
-        if path.stat().st_size > LARGEST_ANSWER:
-            raise IntegrityError("too large for an answer", where=str(path), expected=f"{LARGEST_ANSWER:,} bytes")
+    if path.stat().st_size > LARGEST_ANSWER:
+        raise IntegrityError("too large for an answer", where=str(path), expected=f"{LARGEST_ANSWER:,} bytes")
+    with decoding(
+        path, "not an answer of the search service", error=IntegrityError,
+        expected="queries.request with searchTerms and gl, and searchInformation.totalResults",
+        hint="Remove the file; it can be asked for again with live=true.",
+    ):  # fmt: skip
         reply = msgspec.json.decode(path.read_bytes(), type=Reply)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise IntegrityError(
-            f"not an answer of the search service: {error}",
-            where=str(path),
-            expected="queries.request with searchTerms and gl, and searchInformation.totalResults",
-            hint="Remove the file; it can be asked for again with live=true.",
-        ) from error
     if reply.queries is None or not reply.queries.request:
         raise IntegrityError("the answer does not say what was searched for", where=str(path))
     asked = reply.queries.request[0]

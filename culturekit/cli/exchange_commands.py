@@ -11,6 +11,7 @@ import typer
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.showing.foreign_lines import show_lines
 from culturekit.cli.stages import run_one
+from culturekit.core.atomic import decoding
 from culturekit.core.choices import GraphDirection, GraphFormat
 from culturekit.core.errors import UsageError
 from culturekit.core.foreign_text import JOINERS, printable
@@ -128,10 +129,9 @@ def query_text(sparql: str) -> str:
     """Take a query from the command line, or from the file it names."""
     if not sparql.startswith("@"):
         return sparql
-    try:
-        return Path(sparql[1:]).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("the query cannot be read", where=sparql[1:], found=str(error)) from error
+    path = Path(sparql[1:])
+    with decoding(path, "the query cannot be read"):
+        return path.read_text(encoding="utf-8")
 
 
 def answer_lines(answer: "Answer") -> Iterator[str]:

@@ -1,10 +1,10 @@
 """`culturekit trace`: a score walked back, in lines of text."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import typer
@@ -13,8 +13,9 @@ from culturekit.cli.options import AsJson
 from culturekit.core.errors import UsageError
 from culturekit.kg.countries import QID
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, PathNode, Said, verdict_lines
+from culturekit.trail.numbers import NumberWalk, number_lines
 from culturekit.trail.space_causes import space_file
-from culturekit.trail.walk_back import Neighbour, Trail, find_score, people_lines, walk_back, walk_images
+from culturekit.trail.walk_back import Neighbour, Trail, find_score, is_mapped, people_lines, walk_back, walk_images
 
 SHOWN_OF_LINE = 400
 """How many characters of a dump line are printed; `--json` gives all."""
@@ -23,7 +24,9 @@ SHOWN_OF_LINE = 400
 def trace(
     score: Annotated[
         str,
-        typer.Argument(help="RUN#ROW, RUN?metric=vs&model=NAME&concept=NAME&kernel=NAME, or an artifact: RUN#Q13276."),
+        typer.Argument(
+            help="RUN/FOLDER#ROW, RUN?metric=vs&model=NAME&concept=NAME&kernel=NAME, or an artifact: RUN#Q13276."
+        ),
     ],
     image: Annotated[str | None, typer.Option(help="Walk by this image. [the first one of the score]")] = None,
     images: Annotated[
@@ -33,8 +36,9 @@ def trace(
 ) -> None:
     """Walk one score back, from images to lines of the dump.
 
-    In between: neighbours with margins, artifact, path of QIDs. An artifact of a cultural space is walked back to what
-    made it one: path, verdicts, or the proposal of a model.
+    In between: neighbours with margins, artifact, path of QIDs. A score that is no count of artifacts ends at images
+    with the replies of judges, people's answers, prompts and pages. An artifact of a cultural space is walked back to
+    what made it one: path, verdicts, or the proposal of a model.
     """
     location, _, named = score.partition("#")
     if is_artifact(named) or is_artifact(score):
@@ -45,6 +49,9 @@ def trace(
     if image is not None and images > 1:
         raise UsageError("--image names one image, --images asks for several", expected="one of the two")
     folder, row = find_score(score)
+    if not is_mapped(folder):
+        trace_number(folder, row, image, images, as_json=as_json)
+        return
     trails = walk_images(folder, row, count=images) if images > 1 else [walk_back(folder, row, image_id=image)]
     first, *others = trails
     if as_json:
@@ -55,6 +62,16 @@ def trace(
     for trail in others:
         for line in ("", *image_lines(trail)):
             print(line)
+
+
+def trace_number(folder: Path, row: dict[str, Any], image: str | None, images: int, *, as_json: bool) -> None:
+    """Walk a score back that does not rest on matches: by values, images, replies and answers."""
+    trail = NumberWalk(folder).trail(row, image_id=image, count=images)
+    if as_json:
+        print(json.dumps(asdict(trail), default=str))
+        return
+    for line in (*score_lines(row), *number_lines(trail)):
+        print(line)
 
 
 def is_artifact(text: str) -> bool:
@@ -105,10 +122,8 @@ def evidence_lines(evidence: ArtifactEvidence) -> Iterator[str]:
 
 def trail_lines(trail: Trail) -> Iterator[str]:
     """Tell a trail from the score down to the dump."""
-    score, behind = trail.score, trail.behind
-    yield f"score      {score['metric']} = {score['value']:.4f}{interval_text(trail)}, n = {score['n']} images"
-    place = ", ".join(f"{name} {score[name]}" for name in ("model", "concept", "country") if score[name] is not None)
-    yield f"           {place}, {score['params']}"
+    behind = trail.behind
+    yield from score_lines(trail.score, "images")
     yield f"behind     {behind.images:,} images; prompts: {behind.prompts:,}"
     if behind.artifacts:
         yield f"           most often {', '.join(f'{name} ({qid}) {count:,}' for qid, name, count in behind.artifacts)}"
@@ -116,6 +131,15 @@ def trail_lines(trail: Trail) -> Iterator[str]:
     if trail.people is not None:
         yield from people_lines(trail.people)
     yield from image_lines(trail)
+
+
+def score_lines(score: Mapping[str, Any], of: str = "") -> Iterator[str]:
+    """Tell a score, what it is of, and how it was made."""
+    value = "not defined" if score["value"] is None else f"{score['value']:.4f}"
+    yield f"score      {score['metric']} = {value}{interval_text(score)}, n = {score['n']} {of}".rstrip()
+    named = ("model", "concept", "country", "group")
+    place = ", ".join(f"{name} {score[name]}" for name in named if score[name] is not None)
+    yield f"           {place}, {score['params']}"
 
 
 def image_lines(trail: Trail) -> Iterator[str]:
@@ -160,11 +184,11 @@ def near_text(near: Neighbour) -> str:
     return f"nearest {near.rank}  {near.score:.4f}  {near.artifact} ({near.artifact_id}, {near.country}), {lead}{place}"
 
 
-def interval_text(trail: Trail) -> str:
+def interval_text(score: Mapping[str, Any]) -> str:
     """Write the interval, where there is one."""
     from culturekit.report.run_folders import ALIKE
 
-    low, high = trail.score["ci_low"], trail.score["ci_high"]
+    low, high = score["ci_low"], score["ci_high"]
     if low is None or high is None:
         return ""
     return f" [{low:.4f}, {high:.4f}{f': {ALIKE}' if low == high else ''}]"

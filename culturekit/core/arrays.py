@@ -7,13 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from culturekit.core.atomic import whole_file
+from culturekit.core.atomic import decoding, whole_file
+from culturekit.core.errors import IntegrityError
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
     """Write an array durably and in one piece."""
     ready = np.ascontiguousarray(array)
     save_rows(path, [ready], shape=ready.shape, dtype=ready.dtype)
+
+
+def load_array(path: Path, problem: str = "not an array of vectors", *, hint: str = "") -> NDArray[Any]:
+    """Open an array, memory-mapped."""
+    if not path.is_file():
+        raise IntegrityError(problem, where=str(path), found="no such file", hint=hint)
+    with decoding(path, problem, hint=hint, error=IntegrityError):
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array
 
 
 def save_rows(path: Path, parts: Iterable[NDArray[Any]], *, shape: tuple[int, ...], dtype: DTypeLike) -> None:

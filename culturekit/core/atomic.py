@@ -135,6 +135,43 @@ def free_beside(place: Path) -> str:
 
 
 @contextmanager
+def decoding(
+    path: Path, problem: str, *, expected: str = "", hint: str = "", error: type[CultureKitError] = UsageError
+) -> Iterator[None]:
+    """Explain whatever a decoder raises at a file from outside; the block does nothing but decode it.
+
+    Decoders raise more than they document: `EOFError`, `RecursionError`, `KeyError`, panics of libraries in Rust.
+
+    Raises:
+        OSError: the machine is to blame, not the file.
+    """
+    try:
+        yield
+    except BaseException as raised:
+        if isinstance(raised, CultureKitError) or not (isinstance(raised, Exception) or panics(raised)):
+            raise
+        if isinstance(raised, FileNotFoundError | NotADirectoryError):
+            raise UsageError("there is no such file", where=str(path), expected=expected) from raised
+        if isinstance(raised, IsADirectoryError):
+            raise UsageError("a folder, not a file", where=str(path), expected=expected) from raised
+        raise_system_error(raised, path)
+        raise error(problem, where=str(path), expected=expected, found=_why_undecoded(raised), hint=hint) from raised
+
+
+def _why_undecoded(error: BaseException) -> str:
+    """Say in a line why a file could not be decoded."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, EOFError):
+        return "it ends too early"
+    if isinstance(error, KeyError):
+        return f"no {error}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"no {error.encoding.upper()} at byte {error.start:,}"
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
+@contextmanager
 def explained_outside(where: Path | str) -> Iterator[None]:
     """Explain what fails outside; errors that name no file get `where`: a folder, or in words whoever is asked."""
     try:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from culturekit.core.atomic import decoding
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.unchanged import once_per_state
 
@@ -116,14 +117,9 @@ def read_manifest(folder: Path) -> Manifest | None:
         content = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    try:
+    hint = "Remove the folder and run the stage again."
+    with decoding(path, "the manifest cannot be read", hint=hint, error=IntegrityError):
         manifest = msgspec.json.decode(content, type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise IntegrityError(
-            f"the manifest cannot be read ({error})",
-            where=str(path),
-            hint="Remove the folder and run the stage again.",
-        ) from error
     for name in manifest.outputs:
         if Path(name).name != name or name in {"", ".", ".."}:
             raise IntegrityError(

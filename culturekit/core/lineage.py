@@ -82,6 +82,6 @@ def recorded(folder: Path, role: str) -> Path:
     try:
         record = msgspec.json.decode(path.read_bytes(), type=RunRecord)
         beside = (folder / record.inputs[role]).resolve()
-    except (FileNotFoundError, KeyError, ValueError) as error:
+    except (FileNotFoundError, KeyError, ValueError, RecursionError) as error:
         raise IntegrityError(f"the run record does not say where the {role} was", where=str(path)) from error
     return beside if beside.exists() or role not in record.outside else Path(record.outside[role])

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from culturekit.core.atomic import raise_system_error
+from culturekit.core.atomic import decoding
 from culturekit.core.digests import digest, known_digest
 from culturekit.core.errors import IntegrityError, MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.version import install_line
@@ -154,10 +154,7 @@ def read_json_list(path: Path) -> list[dict[str, Any]]:
 
 def json_of(path: Path) -> Any:  # noqa: ANN401 - any JSON value
     """Read a JSON file that comes with a model."""
-    try:
+    if not path.exists():
+        raise UsageError("a file of the model is missing", where=str(path.parent), expected=path.name)
+    with decoding(path, "a file of the model cannot be read", error=IntegrityError):
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UsageError("a file of the model is missing", where=str(path.parent), expected=path.name) from error
-    except (ValueError, OSError, RecursionError) as error:
-        raise_system_error(error, path)
-        raise IntegrityError("a file of the model cannot be read", where=str(path), found=str(error)) from error

@@ -15,15 +15,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from culturekit.core.atomic import explained_outside, remove_strays
+from culturekit.core.atomic import ONCE_MORE, explained_outside, remove_strays
 from culturekit.core.digests import JOURNAL, RUN_RECORD, InputRecord, Manifest, describe_outputs, read_manifest
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.core.recipe_plugins import carrying
 from culturekit.core.roles import Role
 from culturekit.core.spreadsheet_cells import export_table
 from culturekit.core.stage import Slot, Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.core.stage_folder import Staging, staging
-from culturekit.core.work import Engine, Outcome, Progress, Quiet, Work
+from culturekit.core.work import TRY_AGAIN, Engine, Outcome, Progress, Quiet, Work, right
 from culturekit.version import VERSION
 
 # Large inputs are hashed once: a file of the same place, size and time of change is the one hashed before.
@@ -222,41 +222,45 @@ def run_stage(
         manifest = read_manifest(final)
         if manifest is not None and manifest.key != key:
             check_replacing(stage, final, manifest, inputs, replace=replace)
+        before = None
         if fresh:
             place.discard()
         elif manifest is not None and manifest.key == key:
             check_sizes(final, manifest)
-            place.discard()
-            return StageRun(stage.name, final, manifest, "reused", time.perf_counter() - started)
-        goes_on = place.open(key)
+            if not manifest.notes.get(TRY_AGAIN):
+                place.discard()
+                return StageRun(stage.name, final, manifest, "reused", time.perf_counter() - started)
+            before = final
+        goes_on = place.open(key) or before is not None
         logger.debug("%s %s in %s", "resuming" if goes_on else "starting", stage.name, final)
-        manifest = build(stage, place, inputs, key, engine=engine, progress=progress, started=started)
+        work = Work(dict(stage.inputs), place.out, place.scratch, carrying(engine), progress, stage.in_run, before)
+        manifest = build(stage, place, inputs, key, work, started=started)
         return StageRun(stage.name, final, manifest, "resumed" if goes_on else "built", time.perf_counter() - started)
 
 
 def build(
-    stage: Stage,
-    place: Staging,
-    inputs: Mapping[str, InputRecord],
-    key: str,
-    *,
-    engine: Engine,
-    progress: Progress,
-    started: float,
+    stage: Stage, place: Staging, inputs: Mapping[str, InputRecord], key: str, work: Work, *, started: float
 ) -> Manifest:
-    """Do the work of a stage and publish it."""
-    work = Work(dict(stage.inputs), place.out, place.scratch, carrying(engine), progress, stage.in_run)
+    """Do the work of a stage and publish it; what came to nothing does not replace what did not."""
     outcome = stage.run(work)
     if not isinstance(outcome, Outcome):
         raise UsageError(
             f"the stage {stage.name} answers with something else", expected="an Outcome", found=repr(outcome)
         )
+    finished = read_manifest(place.final)
+    if right(outcome) == 0 and finished is not None and right(finished):
+        place.discard()
+        raise UpstreamUnavailable(
+            f"nothing of {stage.name} came out right, and what was finished stays", where=str(place.final),
+            found="; ".join(outcome.notes.get("findings", ())) or f"{sum(outcome.counts.values()):,} failures",
+            hint=f"When what makes it works again, {ONCE_MORE}",
+        )  # fmt: skip
     remove_strays(place.out)  # of workers that were killed: the manifest must not count them
     for parquet in sorted(place.out.glob("*.parquet")):
         for form in stage.exports:
             export_table(parquet, form)
     manifest = make_manifest(stage, place.out, inputs, key, outcome)
-    place.publish(manifest, run_record(stage, place.final, engine, time.perf_counter() - started))
+    place.publish(manifest, run_record(stage, place.final, work.engine, time.perf_counter() - started))
     return manifest
 
 

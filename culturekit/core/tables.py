@@ -1,6 +1,7 @@
 """Reading and writing tables: the only place where Parquet is made, and each table is checked there."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from os import SEEK_END
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from culturekit.core.atomic import raise_system_error, system_errors, whole_file
+from culturekit.core.atomic import decoding, system_errors, whole_file
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.core.schemas import DROPS, TABLES
 from culturekit.core.spreadsheet_cells import read_sheet_as
@@ -126,30 +127,20 @@ def save_part(frame: pl.DataFrame, path: Path) -> None:
 
 def read_part(path: Path) -> pl.DataFrame:
     """Read a part."""
-    try:
+    with damaged_part(path):
         return pl.read_ipc_stream(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise_system_error(error, path)
-        raise damaged_part(path, error) from error
 
 
 def part_of_table(path: Path) -> pl.DataFrame:
     """Read a part that is Parquet."""
-    try:
+    with damaged_part(path):
         return pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise_system_error(error, path)
-        raise damaged_part(path, error) from error
 
 
-def damaged_part(path: Path, error: Exception) -> IntegrityError:
+def damaged_part(path: Path) -> AbstractContextManager[None]:
     """Say that a part was damaged after it was written, and that this can be mended."""
-    return IntegrityError(
-        "a part that this run wrote is damaged",
-        where=str(path),
-        found=str(error),
-        hint="Check the disk, then run the same command again: a damaged part is made again.",
-    )
+    hint = "Check the disk, then run the same command again: a damaged part is made again."
+    return decoding(path, "a part that this run wrote is damaged", hint=hint, error=IntegrityError)
 
 
 def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
@@ -168,11 +159,9 @@ def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
     if not path.is_file():
         raise no_such_table(path, table)
     columns = {**table.columns, **table.optional}
-    try:
+    with reading(path, table):
         sheet = path.suffix.lower() in {".csv", ".tsv"}
         frame, lines = read_sheet_as(path, columns, FREE_TEXTS) if sheet else (pl.read_parquet(path), [])
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise unreadable(path, table, error) from error
     known = [name for name in frame.columns if name in columns]
     frame = frame.select(known)
     problems = table.problems(frame)
@@ -228,17 +217,17 @@ def read_together(
     return whole
 
 
-def unreadable(path: Path, table: Table, error: Exception) -> IntegrityError:
-    """Say that a file is not Parquet, or no longer whole.
-
-    Raises:
-        OSError: the machine is to blame, not the file.
-    """
-    raise_system_error(error, path)
-    return IntegrityError(
-        "not a readable Parquet file", where=str(path), expected=f"the table {table.name}",
-        found=looks_like(path) or str(error), hint="Give the file that the stage wrote, or run that stage again.",
-    )  # fmt: skip
+@contextmanager
+def reading(path: Path, table: Table) -> Iterator[None]:
+    """Say that a file is not Parquet, or no longer whole, and what it looks like."""
+    hint = "Give the file that the stage wrote, or run that stage again."
+    kind = {"expected": f"the table {table.name}", "hint": hint}
+    try:
+        with decoding(path, "not a readable Parquet file", error=IntegrityError, **kind):
+            yield
+    except IntegrityError as error:
+        error.found = looks_like(path) or error.found
+        raise
 
 
 MAGIC = {
@@ -298,10 +287,8 @@ class TableSlices:
         own = Table(self.table.name, key, {name: declared[name] for name in names}, {})
         scan = pl.scan_parquet(self.path).select(names)
         for start in range(0, self.rows, ROWS_PER_SLICE):
-            try:
+            with reading(self.path, self.table):
                 frame = scan.slice(start, ROWS_PER_SLICE).collect()
-            except (pl.exceptions.PolarsError, OSError) as error:
-                raise unreadable(self.path, self.table, error) from error
             refuse(self.path, own.name, own.problems(frame))
             yield frame
 
@@ -320,12 +307,10 @@ def slices_of(path: Path, table: Table, *, scratch: Path) -> TableSlices:
     """Open a table for reading by slices; one whose rows stand in another order is sorted into `scratch` first."""
     if not path.is_file():
         raise no_such_table(path, table)
-    try:
+    with reading(path, table):
         scan = pl.scan_parquet(path)
         schema = scan.collect_schema()
         rows = int(scan.select(pl.len()).collect().item())
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise unreadable(path, table, error) from error
     known = {name: dtype for name, dtype in schema.items() if name in table.columns or name in table.optional}
     refuse(path, table.name, table.problems(pl.DataFrame(schema=known)))
     own = replace(table, optional={name: column for name, column in table.optional.items() if name in known})

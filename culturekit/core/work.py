@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 QUARANTINED = "quarantined"
 """Under this name a stage counts rows that stay in its tables, but that a person has to look at."""
@@ -16,6 +16,9 @@ MARKED = "marked"
 
 UNDER_REVIEW = "released_under_review"
 """Under this name a release notes, by reason, the artifacts it took in although nobody kept them."""
+
+TRY_AGAIN = "try_again"
+"""Under this name a manifest notes how many rows failed for reasons that pass: the next run tries these again."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -69,10 +72,11 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The folders and the hands of one stage.
+    """The folders and the engine of one stage.
 
     `out` becomes the finished folder. `scratch` outlives a killed run and is gone when the stage is
     done: finished shards wait there. `in_run` tells that other stages of a run have been paid for before this one.
+    `before` is the finished folder of the same stage some of whose rows are tried again.
     """
 
     inputs: Mapping[str, Path]
@@ -81,6 +85,7 @@ class Work:
     engine: Engine
     progress: Progress
     in_run: bool = False
+    before: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +94,25 @@ class Outcome:
 
     counts: Mapping[str, int] = field(default_factory=dict)
     drops: Mapping[str, int] = field(default_factory=dict)
-    notes: Mapping[str, object] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Ended(Protocol):
+    """How a stage ended: its outcome, or the manifest of it."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Totals."""
+        ...
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """What else is noted."""
+        ...
+
+
+def right(ended: Ended) -> int | None:
+    """Count the rows that came out right, such as images that were made; None where a stage does not count them."""
+    if (outcomes := ended.notes.get("outcomes")) is not None:
+        return sum(int(outcomes.get(name, 0)) for name in ("ok", "repaired"))
+    return ended.counts.get("ok")

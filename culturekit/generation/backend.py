@@ -56,10 +56,14 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An image that was not made, and why: `refused`, `filtered` or `failed`."""
+    """An image that was not made, and why: `refused`, `filtered` or `failed`.
+
+    `passing` says that another try may bring it, as after a timeout: the next run asks for it again.
+    """
 
     status: str
     reason: str
+    passing: bool = False
 
 
 ImageReply: TypeAlias = Picture | Failure
@@ -77,7 +81,10 @@ class ImageBackend(Protocol):
         """Whether its pictures come with what they show."""
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
-        """Answer each request, in order; an image that cannot be made is a Failure, not an exception.
+        """Answer each request, in order; an image that cannot be made is a Failure.
+
+        Raise where no image can be made, as while a server is down: `OSError`, or `UpstreamUnavailable`. The run ends
+        with exit code 3, keeps what it has, and the same command goes on.
 
         All requests of a call want the same size, and those of one prompt follow one another.
         """

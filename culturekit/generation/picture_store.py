@@ -23,6 +23,7 @@ from culturekit.core.digests import canonical_json, digest, digest_bytes
 from culturekit.core.errors import IntegrityError
 from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.schemas import IMAGES
+from culturekit.core.work import TRY_AGAIN
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.llm.json_values import decoded
 
@@ -195,7 +196,8 @@ def image_row(request: ImageRequest, reply: ImageReply, shard: Shard, version: s
     """Save a picture and describe it; a failure is a row too."""
     row = asked_row(request, shard.maker.model, version)
     if isinstance(reply, Failure):
-        return {**row, "status": reply.status, "reason": reply.reason}
+        passing = {"provider_params": PASSING_PARAMS} if reply.passing else {}
+        return {**row, **passing, "status": reply.status, "reason": reply.reason}
     return {**row, **_saved(reply, request, shard), "status": "ok"}
 
 
@@ -269,6 +271,23 @@ def statuses_of(images: pl.DataFrame) -> tuple[int, dict[str, int]]:
     """Count the images that were made, and the others by how they ended."""
     statuses = Counter(images["status"].to_list())
     return statuses.pop("ok", 0), dict(statuses)
+
+
+PASSING = "passing"  # under this key the `provider_params` of an image say that another try may bring it
+PASSING_PARAMS = canonical_json({PASSING: True}).decode()
+
+
+def to_try_again() -> pl.Expr:
+    """Tell the rows that the next run tries again: failed in passing or, where no image was made, failed at all."""
+    passing = pl.col("provider_params").str.contains(f'"{PASSING}":true', literal=True)
+    none_made = (pl.col("status") != "ok").all()
+    return (pl.col("status") != "ok") & (passing | (none_made & (pl.col("status") == "failed")))
+
+
+def trying_again(images: pl.DataFrame) -> dict[str, object]:
+    """Note how many images the next run tries again."""
+    count = images.filter(to_try_again()).height
+    return {TRY_AGAIN: count} if count else {}
 
 
 FINDINGS = "findings"  # under this key the `provider_params` of an image list what was odd about it

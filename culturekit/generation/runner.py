@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.atomic import explained_outside, write_atomically
+from culturekit.core.atomic import copy_file, explained_outside, write_atomically
 from culturekit.core.choices import PictureFormat, PromptKind
 from culturekit.core.defaults import REQUESTS_PER_SHARD
 from culturekit.core.digests import canonical_json, digest, digest_file
@@ -32,9 +32,12 @@ from culturekit.generation.picture_store import (
     batches,
     findings,
     image_row,
+    linked,
     part_schema,
     statuses_of,
+    to_try_again,
     truth_columns,
+    trying_again,
 )
 
 _PACE = "pace.json"
@@ -88,6 +91,7 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
     backend = backend_of(maker.backend, maker.cspace)
     if isinstance(backend, HeldBackend):
         shards = held_shards(work, maker, plan.format, requests, backend)
+        _take_over(work, shards)
         hands = partial(make_held, backend=backend, work=work)
         try:
             run_shards(work, shards, _make_shard, size=lambda shard: len(shard.requests), unit="images", hands=hands)
@@ -104,12 +108,13 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
             )
             for start in range(0, len(requests), REQUESTS_PER_SHARD)
         ]
+        _take_over(work, shards)
         run_shards(work, shards, _make_shard, size=lambda shard: len(shard.requests), unit="images")
     images = merge_parts([shard.part for shard in shards], part_schema())
     write_table(work.out, IMAGES, images)
     made, drops = statuses_of(images)
     found = findings(images)
-    notes: dict[str, object] = {"findings": found} if found else {}
+    notes = {**({"findings": found} if found else {}), **trying_again(images)}
     if isinstance(backend, HeldBackend):
         notes["traits"] = traits_of(images).noted()
     return Outcome({"images": images.height, "ok": made}, drops, notes)
@@ -183,15 +188,32 @@ def backend_of(spec: str, cspace: Path | None) -> ImageBackend:
 def _make_shard(shard: Shard) -> int:
     """Make the images of a shard, then its part of the table."""
     backend = backend_of(shard.maker.backend, shard.maker.cspace)
+    journal = _SlotJournal(shard.part.with_suffix(".jsonl"), shard.out, version=backend.version)
     with explained_outside(f"the backend {shard.maker.backend}"):
-        rows = [
+        rows = [*journal.rows.values()] + [
             image_row(request, reply, shard, backend.version)
-            for batch in batches(shard.requests)
+            for batch in batches([request for request in shard.requests if _slot_of(request) not in journal.rows])
             for request, reply in zip(batch, backend.generate(batch), strict=True)
         ]
     save_parquet(pl.DataFrame(rows, schema=part_schema(truth_columns(backend))), shard.part)
     seal_pictures(shard.part, shard.out, rows)
     return len(rows)
+
+
+def _take_over(work: Work, shards: Sequence[Shard]) -> None:
+    """Lay the images of a finished folder ready that are not tried again, each where its shard looks for it."""
+    if work.before is None:
+        return
+    images = pl.read_parquet(work.before / f"{IMAGES.name}.parquet").filter(~to_try_again())
+    rows = {_slot_in_row(row): row for row in images.iter_rows(named=True)}
+    for path in filter(None, images["path"]):
+        (work.out / path).parent.mkdir(parents=True, exist_ok=True)
+        if not (work.out / path).exists() and not linked(work.before / path, work.out / path):
+            copy_file(work.before / path, work.out / path)
+    for shard in shards:
+        known = [rows[slot] for slot in map(_slot_of, shard.requests) if slot in rows]
+        if not is_sealed(shard.part) and not shard.part.with_suffix(".jsonl").exists():
+            _SlotJournal(shard.part.with_suffix(".jsonl"), shard.out, version=None).add(known)
 
 
 # Images of a model that one process holds: batches to its lanes, each picture kept as soon as it is made.

@@ -11,7 +11,6 @@ from who names a contact, and three at a time. All processes of an account share
 import email.utils
 import fcntl
 import http.client
-import ipaddress
 import logging
 import os
 import socket
@@ -32,6 +31,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import msgspec
 
+from culturekit.core.addresses import NotPublic, resolve
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import digest
 from culturekit.core.errors import UpstreamUnavailable, UsageError
@@ -81,35 +81,18 @@ def address_of(parts: SplitResult, *, may_be_here: bool) -> tuple[str, int]:
     """Resolve the host of a URL to one address and port; `may_be_here` allows a host that names this machine."""
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return resolve(host, port, here=may_be_here), port
+    except NotPublic as error:
+        raise UsageError(
+            "this address is not on the public internet, and is not asked",
+            where=host,
+            found=str(error),
+            hint="A server on this machine is asked when its URL says localhost, 127.0.0.1 or [::1].",
+        ) from error
     except (OSError, UnicodeError) as error:
         raise UpstreamUnavailable(
             "no such host", where=host, found=str(error), hint="Check the URL and the network."
         ) from error
-    addresses = [str(answer[4][0]) for answer in found]
-    for address in addresses:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-        # An address that is wrapped in IPv6 counts as what it wraps.
-        inner = getattr(parsed, "ipv4_mapped", None) or getattr(parsed, "sixtofour", None) or parsed
-        is_public = inner.is_global and not inner.is_multicast
-        if not (is_public or (may_be_here and _names_this_machine(host) and parsed.is_loopback)):
-            raise UsageError(
-                "this address is not on the public internet, and is not asked",
-                where=host,
-                found=address,
-                hint="A server on this machine is asked when its URL says localhost, 127.0.0.1 or [::1].",
-            )
-    return addresses[0], port
-
-
-def _names_this_machine(host: str) -> bool:
-    """Tell whether a host, as written, means this machine."""
-    if host.rstrip(".").lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class PinnedConnection(http.client.HTTPConnection):
@@ -476,8 +459,7 @@ class PoliteSource:
             for pace in self._paces(parts):
                 turns.enter_context(pace.turn(self._abandoned))
             idle = None if self._idle is None else self._idle.setdefault(_origin(parts), [])
-            here = home and _names_this_machine(parts.hostname or "")
-            connection = idle.pop() if idle else connect_to(parts, self.timeout, may_be_here=here)
+            connection = idle.pop() if idle else connect_to(parts, self.timeout, may_be_here=home)
             connection.end_within(self.longest)
             try:
                 connection.request("GET" if body is None else "POST", target, body, headers)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import yaml
 
-from culturekit.core.atomic import raise_system_error
+from culturekit.core.atomic import decoding
 from culturekit.core.errors import ConfigError, IntegrityError, Problem, UsageError
 from culturekit.core.yaml_source import KeyPath, YamlSource, YamlValue, dotted, parse_yaml, read_yaml, validate
 from culturekit.kg.concepts import EDGE_PROPERTIES, Concept, concept_path, mask_of
@@ -172,15 +172,12 @@ def _look_up(folder: Path, numbers: Sequence[int]) -> _Described:
     """Read what a graph says of some items, and nothing else of its tables."""
     graph = load_graph(folder)
     these = pl.col("number").is_in(sorted(set(numbers)))
-    try:
+    with decoding(folder, "not a graph store", error=IntegrityError):
         labels = pl.scan_parquet(folder / "items.parquet").filter(these).select("number", "label").collect()
         statements = pl.scan_parquet(folder / "statements.parquet").filter(
             these, pl.col("value").is_not_null(), pl.col("rank") != "deprecated"
         )
         stated = statements.select("number", "property").collect()
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise_system_error(error, folder)
-        raise IntegrityError("not a graph store", where=str(folder), found=str(error)) from error
     stating = {name: set(stated.filter(property=name)["number"].to_list()) for name in EDGE_PROPERTIES}
     return _Described(graph, dict(labels.iter_rows()), stating)
 

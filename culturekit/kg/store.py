@@ -24,11 +24,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.core.atomic import raise_system_error
+from culturekit.core.arrays import load_array
+from culturekit.core.atomic import decoding
 from culturekit.core.choices import Ended, Ranks
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.schemas import ITEMS, STATEMENTS
+from culturekit.core.stage import check_content
 from culturekit.core.table import Table
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of, is_truthy, mask_of
 from culturekit.kg.countries import QID, by_qid
@@ -162,6 +164,8 @@ class GraphTables:
                 )
             _check(path, table)
         manifest = read_manifest(folder)
+        if manifest:
+            check_content(folder, manifest)
         self._files = {role: record.name for role, record in manifest.inputs.items()} if manifest else {}
 
     @property
@@ -198,12 +202,9 @@ class GraphTables:
         of rows they lie in; where no item is asked for, nothing is.
         """
         path = self._paths[table]
-        try:
+        with decoding(path, "not a readable Parquet file", error=IntegrityError):
             scan = pl.scan_parquet(path).filter(condition)
             return pl.concat([_stretch(scan, numbers[part]) for part in _near_each_other(numbers, _NUMBERS_AT_ONCE)])
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise_system_error(error, path)
-            raise IntegrityError("not a readable Parquet file", where=str(path), found=str(error)) from error
 
     def facts(self, numbers: Iterable[int]) -> dict[int, ItemFacts]:
         """Look up items; one that the dump only mentions is left out."""
@@ -251,13 +252,8 @@ class GraphTables:
 
 def _check(path: Path, table: Table) -> None:
     """Hold the columns of a file against the declaration, without reading rows."""
-    try:
+    with decoding(path, "not a readable Parquet file", expected=f"the table {table.name}", error=IntegrityError):
         schema = pl.scan_parquet(path).collect_schema()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise_system_error(error, path)
-        raise IntegrityError(
-            "not a readable Parquet file", where=str(path), expected=f"the table {table.name}", found=str(error)
-        ) from error
     known = {name: kind for name, kind in schema.items() if name in table.schema}
     if problems := table.problems(pl.DataFrame(schema=known)):
         raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
@@ -355,10 +351,5 @@ class Graph:
 
 def load_graph(folder: Path) -> Graph:
     """Open the arrays of a finished graph folder without reading them."""
-    try:
-        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS}
-    except (FileNotFoundError, ValueError) as error:
-        raise IntegrityError(
-            "not a graph store", where=str(folder), found=str(error), hint="Make it with: culturekit kg ingest"
-        ) from error
-    return Graph(**arrays)
+    hint = "Make it with: culturekit kg ingest"
+    return Graph(**{name: load_array(folder / f"{name}.npy", "not a graph store", hint=hint) for name in _ARRAYS})

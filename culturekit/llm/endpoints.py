@@ -1,10 +1,10 @@
 """Services and their base URLs: what may stand in these, who listens there, and which key goes to which server."""
 
-import ipaddress
 import os
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from culturekit.core.addresses import is_this_machine
 from culturekit.core.errors import MissingDependency
 from culturekit.llm.client import Identity
 from culturekit.llm.redaction import Secret, key_from_environment
@@ -51,11 +51,7 @@ def _is_encrypted(url: str) -> bool:
 
 def is_loopback(url: str) -> bool:
     """Check whether a base URL leads back to this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+    return is_this_machine(urlsplit(url).hostname or "")
 
 
 @dataclass(frozen=True, slots=True)

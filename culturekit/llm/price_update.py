@@ -5,16 +5,18 @@ import math
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 import yaml
 from pydantic import ValidationError
 
+from culturekit.core.addresses import NotPublic, is_this_machine, resolve
 from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.core.yaml_source import parse_yaml, validate
@@ -115,7 +117,8 @@ def get(url: str, headers: Mapping[str, str] | None = None, *, seconds: float = 
     Raises:
         UpstreamUnavailable: there was no answer, or one that says no; the address is named without its headers.
     """
-    opener = urllib.request.build_opener(*([_Stay] if headers else []))
+    opener = urllib.request.build_opener(_Stay if headers else _Checked)
+    _check_address(url, here=True)
     try:
         with opener.open(urllib.request.Request(url, headers=dict(headers or {})), timeout=seconds) as reply:
             content: bytes = reply.read(LARGEST + 1)
@@ -128,6 +131,25 @@ def get(url: str, headers: Mapping[str, str] | None = None, *, seconds: float = 
     if len(content) > LARGEST:
         raise UpstreamUnavailable("more came than can be meant", where=url, expected=f"at most {LARGEST:,} bytes")
     return content
+
+
+def _check_address(url: str, *, here: bool) -> None:
+    """Refuse an address in a private network; `here` allows one that names this machine."""
+    parts = urlsplit(url)
+    with suppress(OSError, UnicodeError):  # whoever asks says so
+        try:
+            resolve(parts.hostname or "", parts.port or 443, here=here)
+        except NotPublic as error:
+            raise UsageError("not an address of the public internet", where=url, found=str(error)) from None
+
+
+class _Checked(urllib.request.HTTPRedirectHandler):
+    """Follows to public addresses, and from this machine to this machine."""
+
+    def redirect_request(self, request: Any, *rest: Any) -> Any:  # noqa: ANN401 - as urllib types it
+        """Look at the address that the last argument names before it is asked."""
+        _check_address(rest[-1], here=is_this_machine(urlsplit(request.full_url).hostname or ""))
+        return super().redirect_request(request, *rest)
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -149,7 +171,7 @@ def _read_source(source: str) -> tuple[PriceList, int]:
         )
     try:
         listed = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         listed = None
     if isinstance(listed, dict) and any(isinstance(one, dict) and "litellm_provider" in one for one in listed.values()):
         return _from_litellm(listed, source)

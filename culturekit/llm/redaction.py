@@ -245,6 +245,8 @@ def install_redaction() -> None:
     if getattr(sys.excepthook, "redacts", False):
         return
     factory = logging.getLogRecordFactory()
+    if factory.__name__ == "clean_factory":
+        return
 
     def clean_factory(*arguments: Any, **options: Any) -> logging.LogRecord:  # noqa: ANN401 - as logging calls it
         record = factory(*arguments, **options)

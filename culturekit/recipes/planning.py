@@ -28,7 +28,7 @@ from culturekit.core.schemas import AUDITS, RECOGNITION
 from culturekit.core.stage import Ahead, Left, PlannedStage, Slot, Stage, ToPlan, input_records, key_of
 from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
-from culturekit.core.work import Engine, Progress, Quiet
+from culturekit.core.work import TRY_AGAIN, Engine, Progress, Quiet
 from culturekit.generation.folder.folder_listing import list_folder
 from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.generation.stages.generate_stage import run_pilot
@@ -202,7 +202,7 @@ def state_of(stage: Stage, folder: Path, undone: set[Path]) -> str:
     if manifest is not None and manifest.key == key_of(
         stage, input_records(stage.inputs, known=known_records(stage, folder))
     ):
-        return "done"
+        return "to try again" if manifest.notes.get(TRY_AGAIN) else "done"
     return "cut off" if begun else "to do" if manifest is None else "out of date"
 
 

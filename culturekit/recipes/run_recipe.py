@@ -27,13 +27,15 @@ def run_recipe(
     engine: Engine,
     progress: Progress = Quiet(),  # noqa: B008 - it holds nothing
     until: str | None = None,
+    fresh: Sequence[str] = (),
     wait: bool = False,
     on_start: Callable[[Stage], None] = lambda _: None,
     on_end: Callable[[StageRun], None] = lambda _: None,
 ) -> list[StageRun]:
     """Run the stages of a recipe in a folder; what is finished and still answers is not done again.
 
-    What the recipe now makes from something else replaces what it made before, and that is said.
+    What the recipe now makes from something else replaces what it made before, and that is said. Stages named by
+    `fresh` are done again in any case; `images` means all images.
 
     Example:
         >>> recipe = ck.load_recipe("cube")
@@ -46,7 +48,8 @@ def run_recipe(
         raise UsageError("no recipe", expected="what load_recipe gives", found=repr(recipe))
     workdir = Path(workdir)
     planned = [step.stage for step in wired(recipe, workdir).steps]
-    stages = stages_until(planned, until)
+    stages = planned[: ends_of(planned, until)[-1] + 1] if until is not None else planned
+    again = {planned[number].name for name in fresh for number in ends_of(planned, name)}
     if refused := refusals(stages, workdir):
         raise ConfigError([Problem(str(error), ", ".join(names)) for error, names in refused])
     record = {
@@ -60,7 +63,10 @@ def run_recipe(
         write_atomically(workdir / RECIPE_RECORD, canonical_json(record) + b"\n")
         for stage in stages:
             on_start(stage)
-            run = run_stage(stage, workdir / stage.name, engine=engine, progress=progress, wait=wait, replace=True)
+            run = run_stage(
+                stage, workdir / stage.name, engine=engine, progress=progress, wait=wait, replace=True,
+                fresh=stage.name in again,
+            )  # fmt: skip
             on_end(run)
             runs.append(run)
     return runs
@@ -75,21 +81,19 @@ def check_kind(workdir: Path, kind: str) -> None:
         )  # fmt: skip
 
 
-def stages_until(stages: Sequence[Stage], until: str | None) -> Sequence[Stage]:
-    """Cut the stages after a name, or after the last whose name begins with it: `images` means all images."""
-    if until is None:
-        return stages
-    ends = [number for number, stage in enumerate(stages) if stage.name == until or stage.name.startswith(f"{until}-")]
-    if not ends:
+def ends_of(stages: Sequence[Stage], wanted: str) -> list[int]:
+    """Find the stages of a name, or whose name begins with it: `images` means all images."""
+    found = [number for number, stage in enumerate(stages) if f"{stage.name}-".startswith(f"{wanted}-")]
+    if not found:
         names = [stage.name for stage in stages]
         families = [name.partition("-")[0] for name in names]
-        near = difflib.get_close_matches(until, [*names, *families], n=1)
+        near = difflib.get_close_matches(wanted, [*names, *families], n=1)
         raise UsageError(
-            f"there is no stage {until!r}",
+            f"there is no stage {wanted!r}",
             expected=", ".join(names),
             hint=f"Did you mean {near[0]!r}?" if near else "",
         )
-    return stages[: ends[-1] + 1]
+    return found
 
 
 def report_of(root: Path) -> Stage:

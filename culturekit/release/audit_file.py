@@ -21,7 +21,7 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.core.atomic import raise_system_error, write_atomically
+from culturekit.core.atomic import decoding, write_atomically
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import ARTIFACTS
 from culturekit.core.spreadsheet_cells import frame_as_csv, read_csv_texts
@@ -470,12 +470,8 @@ def no_layout(path: Path, columns: Sequence[str]) -> UsageError:
 
 def read_json(path: Path) -> tuple[list[str], Sequence[Cells]]:
     """Read an array of rows of texts; the columns are those of all rows, in the order of their first mention."""
-    try:
+    with decoding(path, "not in the public CUBE layout", expected="an array of rows of texts"):
         rows = msgspec.json.decode(path.read_bytes().removeprefix(BOM), type=list[Cells])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(
-            f"not in the public CUBE layout: {error}", where=str(path), expected="an array of rows of texts"
-        ) from error
     columns = names_of(rows) or list(LAYOUTS[0].needs)
     return columns, rows
 
@@ -487,11 +483,8 @@ def names_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def read_parquet(path: Path) -> tuple[list[str], Sequence[dict[str, Any]]]:
     """Read a table as it is: what a stage would refuse, such as a repeated key, is a finding here."""
-    try:
+    with decoding(path, "not a readable Parquet file"):
         frame = pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise_system_error(error, path)
-        raise UsageError("not a readable Parquet file", where=str(path), found=str(error)) from error
     layout = layout_of(frame.columns)
     strange = [name for name in (layout.needs if layout else ()) if frame.schema[name] != pl.String]
     if strange:
@@ -506,10 +499,6 @@ def read_parquet(path: Path) -> tuple[list[str], Sequence[dict[str, Any]]]:
 
 def read_csv(path: Path) -> tuple[list[str], Sequence[Cells]]:
     """Read CSV as text."""
-    try:
+    with decoding(path, "not a readable CSV file", expected="UTF-8, a header"):
         frame = read_csv_texts(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise_system_error(error, path)
-        found = str(error).partition("\n")[0]
-        raise UsageError("not a readable CSV file", where=str(path), expected="UTF-8, a header", found=found) from error
     return frame.columns, frame.to_dicts()

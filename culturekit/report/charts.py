@@ -168,7 +168,6 @@ TINTS = ("none", "up to 2 %", "2–5 %", "5–10 %", "10–20 %", "20–40 %", "
 
 BOUNDS = (0.0, 0.02, 0.05, 0.10, 0.20, 0.40)
 
-INSTRUMENT_LEFT, INSTRUMENT_ROW = 180, 28
 WIDEST_LETTERS, LETTERS = int((WIDEST - 12) / LETTER), 22
 """Letters of a name that have room beside the axis; the table has the whole name."""
 TICKS = 4
@@ -275,35 +274,3 @@ def countries_on(shares: CountryShares, model: str) -> Iterator[str]:
             yield f'{use} class="{tint(own[code])}"><title>{said}</title></use>'
         else:
             yield f"{use}/>"
-
-
-def instrument_chart(models: Mapping[str, Figure | None], *, title: str, number: int, whole: bool) -> str:
-    """Draw the score of each model, on the `whole` scale from 0 to 1 or to what is drawn; `number` names the chart."""
-    height = TOP + INSTRUMENT_ROW * len(models) + FOOT
-    top = 1.0 if whole else top_of([figure for figure in models.values() if figure is not None])
-    marks = [*axis(height, title, left=INSTRUMENT_LEFT, top=top)]
-    for place, (model, figure) in enumerate(models.items()):
-        marks += instrument_row(model, figure, TOP + INSTRUMENT_ROW * place + INSTRUMENT_ROW / 2, top)
-    told = f"{fitting(title, LETTERS)} of each model; the table above has the numbers"
-    return drawing(f"instrument-{number}", told, (WIDTH, height), marks)
-
-
-def top_of(figures: list[Figure]) -> float:
-    """Give the end of the scale: 1, or a round number above everything that is drawn."""
-    highest = max((figure.high if figure.high is not None else figure.value for figure in figures), default=1.0)
-    if not math.isfinite(highest) or 0.4 < highest <= 1.0 or highest <= 0:
-        return 1.0
-    step = 10.0 ** math.floor(math.log10(highest))
-    return next(step * factor for factor in (1, 2, 4, 5, 8, 10, 20) if step * factor >= highest)
-
-
-def instrument_row(model: str, figure: Figure | None, y: float, top: float) -> Iterator[str]:
-    """Draw one model."""
-    name = fitting(model, LETTERS)
-    yield f'<text class="name" x="{INSTRUMENT_LEFT - 12}" y="{y + 5:.1f}" text-anchor="end">{name}</text>'
-    if figure is None or not math.isfinite(figure.value):
-        yield f'<text class="tick" x="{INSTRUMENT_LEFT + 4}" y="{y + 5:.1f}">no score</text>'
-        return
-    if interval := whisker(figure, y, kind="mapped", left=INSTRUMENT_LEFT, top=top):
-        yield interval
-    yield f'<circle class="mapped" cx="{x(figure.value, INSTRUMENT_LEFT, top):.1f}" cy="{y:.1f}" r="4.5"/>'

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 import polars as pl
@@ -11,9 +10,9 @@ import polars as pl
 from culturekit.core import roles
 from culturekit.core.schemas import SCORES
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
-from culturekit.report.charts import drawing
 from culturekit.report.countries import over_all_concepts
-from culturekit.report.run_folders import Figure, RunFolders, figure, figure_in, inert, larger_first
+from culturekit.report.plots import Chart, plot
+from culturekit.report.run_folders import Figure, RunFolders, figure, figure_in, larger_first
 from culturekit.scores.catalog import Metric
 from culturekit.scores.image_collections import parsed
 from culturekit.scores.listing import all_metrics
@@ -116,11 +115,6 @@ PARAMS = pl.Struct(
 
 FULL = {"GN": "Global North", "GS": "Global South"}
 
-WIDTH, LEFT, RIGHT, ROW, FOOT = 680, 230, 30, 40, 40
-
-NAME = 30
-"""Letters of a model's name that the chart has room for; the table has all."""
-
 
 @dataclass(frozen=True, slots=True)
 class GapLine:
@@ -188,43 +182,13 @@ def gap_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[GapLine]:
 
 
 def gap_chart(lines: Sequence[GapLine]) -> str:
-    """Draw each gap as a dot with its interval on a scale around 0."""
-    ends = [abs(end) for line in lines for end in (line.gap.value, line.gap.low, line.gap.high) if end is not None]
-    widest = max([end for end in ends if end == end], default=0.0) * 1.1 or 1.0
-    height = ROW * len(lines) + FOOT
-    rows = (mark for number, line in enumerate(lines) for mark in row_of(line, ROW * number + ROW / 2, widest))
-    title, marks = "Gaps between groups of countries; the table below has the numbers", [*axis(widest, height - FOOT)]
-    marks += rows
-    return drawing("gap-chart-title", title, (WIDTH, height), marks, kind="chart gaps")
-
-
-def axis(widest: float, bottom: float) -> Iterator[str]:
-    """Draw the scale, with 0 in its middle."""
-    for tick in (-widest, -widest / 2, 0.0, widest / 2, widest):
-        kind = "zero" if tick == 0 else "grid"
-        yield f'<line class="{kind}" x1="{x(tick, widest):.1f}" x2="{x(tick, widest):.1f}" y1="0" y2="{bottom}"/>'
-        shown = f"{tick:+.2f}".replace("-", "\N{MINUS SIGN}") if tick else "0"
-        yield f'<text class="tick" x="{x(tick, widest):.1f}" y="{bottom + 16}" text-anchor="middle">{shown}</text>'
-
-
-def row_of(line: GapLine, y: float, widest: float) -> Iterator[str]:
-    """Draw one gap."""
-    name = line.model if len(line.model) <= NAME else f"{line.model[: NAME - 1]}…"
-    yield f'<text x="{LEFT - 12}" y="{y - 2:.1f}" text-anchor="end">{escape(inert(name))}</text>'
-    what = escape(inert(line.metric.partition(",")[0]))
-    yield f'<text class="tick" x="{LEFT - 12}" y="{y + 12:.1f}" text-anchor="end">{what}</text>'
-    if line.gap.value != line.gap.value:
-        return
-    kind = "mapped" if line.beyond_chance else "open"
-    if line.gap.low is not None and line.gap.high is not None:
-        ends = x(line.gap.low, widest), x(line.gap.high, widest)
-        yield f'<line class="mapped" x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
-    yield f'<circle class="{kind}" cx="{x(line.gap.value, widest):.1f}" cy="{y:.1f}" r="5"/>'
-
-
-def x(value: float, widest: float) -> float:
-    """Place a gap on the scale."""
-    return LEFT + (WIDTH - LEFT - RIGHT) * (value / widest + 1) / 2
+    """Draw each gap as a dot with its interval, those beyond chance apart from those that could be chance."""
+    rows = []
+    for line in lines:
+        point = (line.gap.value, line.gap.low, line.gap.high)
+        rows.append((f"{line.model}, {line.metric}", [point, None] if line.beyond_chance else [None, point]))
+    title, columns = "Gaps between groups of countries", ("beyond chance", "could be chance")
+    return plot(Chart("dots", "difference of scores"), "gap-chart-title", title, columns, rows)
 
 
 # Heat maps of models by concepts, one for each kernel and metric, with floor and ceiling below.

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from culturekit.core.roles import Role
+from culturekit.core.roles import REAL_IMAGES, Role
 from culturekit.core.schemas import IMAGES, VALUES
 from culturekit.core.tables import read_table
 from culturekit.report.run_folders import RunFolders
@@ -85,9 +85,23 @@ class Gallery:
             far = both.filter(distance > 0).sort(distance, "item", descending=[True, False]).head(most)
             yield model, [(item, [f"{one[0]} {a:.2g}", f"{other[0]} {b:.2g}"]) for item, a, b in far.iter_rows()]
 
+    def beside_real(
+        self, values: pl.DataFrame, models: Iterable[str], *, most: int = 2
+    ) -> Iterator[tuple[str, Chosen]]:
+        """Choose the images of each model that score highest and lowest, each beside a photograph of its prompt."""
+        real = {row["prompt_id"]: key for key, row in sorted(self.rows.items(), reverse=True)
+                if row["model"] == REAL_IMAGES}  # fmt: skip
+        for model in models:
+            ordered = self._known(values, model).sort("value", "item", descending=[True, False])
+            known = [(item, value) for item, value in ordered.iter_rows() if self.rows[item]["prompt_id"] in real]
+            for item, value in dict.fromkeys((*known[:most], *known[-most:])):
+                photograph = real[self.rows[item]["prompt_id"]]
+                yield "", [(photograph, ["photograph"]), (item, [f"{model} {value:.2g}"])]
+
     def _known(self, values: pl.DataFrame, model: str) -> pl.DataFrame:
-        """Take the mean value of each image of a model that can be shown."""
-        known = values.filter(pl.col("item").is_in(list(self.rows)), pl.col("value").is_not_nan(), model=model)
+        """Take the mean value of each image of a model that can be shown; `by` parts it from who gave it."""
+        named = values.with_columns(pl.col("item").str.split(" by ").list.first())
+        known = named.filter(pl.col("item").is_in(list(self.rows)), pl.col("value").is_not_nan(), model=model)
         return known.group_by("item").agg(pl.col("value").sort().mean()).sort("item")
 
 

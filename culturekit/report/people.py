@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import polars as pl
@@ -10,7 +9,7 @@ import polars as pl
 from culturekit.core import roles
 from culturekit.core.schemas import CHOICE_TABLE, RATERS, RATING_TABLE, SCORES
 from culturekit.core.tables import read_table
-from culturekit.report.charts import drawing
+from culturekit.report.plots import Chart, plot
 from culturekit.report.run_folders import RunFolders
 from culturekit.scores.meta import ALL
 from culturekit.scores.raters import STATUS, status_line
@@ -23,8 +22,6 @@ NAMES = {
     "country_margin": "margin of the nearest country",
     "mapped_as_asked": "mapped to the country asked for",
 }
-
-WIDTH, LEFT, RIGHT, HEAD, ROW, GAP, FOOT = 680, 250, 24, 20, 16, 10, 34
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,44 +96,15 @@ def name_of(metric: str, scorer: str | None) -> str:
 def correlation_chart(lines: Sequence[MetricLine], *, rating: str, number: int) -> str:
     """Draw Spearman's correlation of each metric with what people said, a dot and an interval a pool."""
     own = [line for line in lines if line.rating == rating]
-    metrics = list(dict.fromkeys(line.metric for line in own))
-    height = HEAD + sum(GAP + ROW * sum(line.metric == metric for line in own) for metric in metrics) + FOOT
-    title = f"How metrics follow people on {escape(rating)}, Spearman; the table below has the numbers"
-    marks = [*axis(height)]
-    y = float(HEAD)
-    for metric in metrics:
-        marks.append(f'<text class="name" x="4" y="{y + ROW - 4:.1f}">{escape(metric)}</text>')
-        for line in (each for each in own if each.metric == metric):
-            marks += dot(line, y + ROW / 2)
-            y += ROW
-        y += GAP
-    return drawing(f"follows-{number}", title, (WIDTH, height), marks)
-
-
-def axis(height: int) -> Iterator[str]:
-    """Draw the scale from -1 to 1."""
-    for tick in (-1.0, -0.5, 0.0, 0.5, 1.0):
-        label = f"{tick:g}".replace("-", "\N{MINUS SIGN}")
-        yield f'<line class="grid" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{HEAD - 8}" y2="{height - FOOT}"/>'
-        yield f'<text class="tick" x="{x(tick):.1f}" y="{height - FOOT + 14}" text-anchor="middle">{label}</text>'
-    yield f'<text class="tick" x="{x(0):.1f}" y="{height - 4}" text-anchor="middle">Spearman&#8217;s correlation</text>'
-
-
-def dot(line: MetricLine, y: float) -> Iterator[str]:
-    """Draw one pool: its name, its interval, its dot; a ring where there is no interval."""
-    yield f'<text class="tick" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(line.pool)}</text>'
-    if line.spearman is None:
-        yield f'<text class="tick" x="{x(0):.1f}" y="{y + 4:.1f}" text-anchor="middle">no scatter</text>'
-        return
-    if line.low is not None and line.high is not None:
-        yield f'<line class="mapped" x1="{x(line.low):.1f}" x2="{x(line.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
-    kind = "mapped" if line.low is not None else "bare"
-    yield f'<circle class="{kind}" cx="{x(line.spearman):.1f}" cy="{y:.1f}" r="4"/>'
-
-
-def x(value: float) -> float:
-    """Place a correlation on the axis."""
-    return LEFT + (WIDTH - LEFT - RIGHT) * (min(max(value, -1.0), 1.0) + 1) / 2
+    pools = list(dict.fromkeys(line.pool for line in own))
+    found = {(line.metric, line.pool): line for line in own}
+    rows = []
+    for metric in dict.fromkeys(line.metric for line in own):
+        known = (found.get((metric, pool)) for pool in pools)
+        rows.append((metric, [None if line is None or line.spearman is None else (line.spearman, line.low, line.high)
+                              for line in known]))  # fmt: skip
+    title = f"How metrics follow people on {rating}, Spearman"
+    return plot(Chart("dots", "Spearman's correlation"), f"follows-{number}", title, pools, rows)
 
 
 HOME = "people of each country"

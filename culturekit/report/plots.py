@@ -43,9 +43,20 @@ class Chart:
 
 
 def plot(
-    chart: Chart, name: str, title: str, columns: Sequence[str], lines: Lines, *, among: Iterable[Point] = ()
-) -> str:
-    """Draw rows of points; `name` tells the chart from the others of its page, `among` are points on its scale."""
+    chart: Chart, name: str, title: str, columns: Sequence[str], lines: Lines, *, among: Iterable[Point] = (),
+    links: Sequence[Sequence[str]] = (),
+) -> str:  # fmt: skip
+    """Draw rows of points.
+
+    Args:
+        chart: how.
+        name: tells the chart from the others of its page.
+        title: what is read out.
+        columns: heads of the columns.
+        lines: the rows.
+        among: points that are on the scale, too.
+        links: where the numbers of dots lead, row by row.
+    """
     scale = _scale_of([*among, *(point for _, points in lines for point in points if point)], chart)
     keys, below = _key_rows(_keys_of(chart, columns, lines))
     if chart.kind == "bars":
@@ -54,7 +65,7 @@ def plot(
         marks, height = [*_curves(scale, chart, columns, lines, below)], below + _CURVES + _FOOT + _TOP
     else:
         height = below + sum(_LABEL + _STEP * _shown(points) for _, points in lines) + _FOOT + _TOP
-        marks = [*_upright(scale, chart.axis, below, height), *_dots(scale, lines, below)]
+        marks = [*_upright(scale, chart.axis, below, height), *_dots(scale, lines, below, links)]
     said = f"{_text(title, 200)}; the table below has the numbers"
     return drawing(name, said, (_WIDTH, round(height)), [*keys, *marks], kind=f"chart plot {chart.kind}")
 
@@ -161,13 +172,13 @@ def _upright(scale: _Scale, axis: str, top: float, bottom: float) -> Iterator[st
 
 def _shown(points: Sequence[Point | None]) -> int:
     """Count what a row draws; one line at least."""
-    return max(sum(point is not None for point in points), 1)
+    return max(sum(point is not None and math.isfinite(point[0]) for point in points), 1)
 
 
-def _dots(scale: _Scale, lines: Lines, top: float) -> Iterator[str]:
+def _dots(scale: _Scale, lines: Lines, top: float, links: Sequence[Sequence[str]]) -> Iterator[str]:
     """Draw a row for each head, with a mark, an interval and a number for each of its points."""
     y, end = top + _TOP, _WIDTH - _RIGHT
-    for head, points in lines:
+    for place, (head, points) in enumerate(lines):
         yield _write(_text(head, 62), _LEFT, y + 10, "name", "start")
         y += _LABEL
         for series, point in enumerate(points):
@@ -177,9 +188,13 @@ def _dots(scale: _Scale, lines: Lines, top: float) -> Iterator[str]:
                     yield _line(f"k{series % _SHAPES}", scale.at(low, _LEFT, end), y, scale.at(high, _LEFT, end), y)
                 yield _mark(series, scale.at(value, _LEFT, end), y)
                 shown = minus(f"{value:.3f}" if abs(value) < 10 else f"{value:.4g}")
-                yield _write(shown, _WIDTH - 2, y + 4, anchor="end")
+                text = _write(shown, _WIDTH - 2, y + 4, anchor="end")
+                to = links[place][series] if links else ""
+                yield f'<a href="{escape(to)}">{text}</a>' if to else text
                 y += _STEP
-        y += 0 if any(points) else _STEP
+        if not any(point is not None and math.isfinite(point[0]) for point in points):
+            yield _write("no score", _LEFT, y + 4, anchor="start")
+            y += _STEP
 
 
 def _curves(scale: _Scale, chart: Chart, columns: Sequence[str], lines: Lines, top: float) -> Iterator[str]:

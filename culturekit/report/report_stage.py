@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from culturekit.core import roles
-from culturekit.core.atomic import write_atomically
+from culturekit.core.atomic import decoding, write_atomically
 from culturekit.core.errors import UsageError
 from culturekit.core.lineage import check_together
 from culturekit.core.roles import Role
@@ -15,7 +15,8 @@ from culturekit.core.run import RECIPE_RECORD, Run
 from culturekit.core.stage import Stage
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import file_of, use_countries_of_recipe
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.behind import FOLDER, pages_behind, place_of, render_behind
+from culturekit.report.run_folders import RunFolders, plain
 from culturekit.report.sections import SectionPage, render_sections
 from culturekit.report.shots import copies, write_copies
 from culturekit.report.write import write_report
@@ -58,10 +59,16 @@ def sections_report_stage(run: RunFolders, report: SectionReport) -> Stage:
 
     def write(work: Work) -> Outcome:
         data = report.page_of(run)
-        unread = write_copies(work, copies(run.root, data.thumbnails, work.out / "thumbnails"))
-        page = render_sections(data).encode("utf-8")
+        behind = list(pages_behind(run, data.traces))
+        shown = {picture.thumbnail: picture.source for each in behind for picture in each.pictures}
+        thumbnails = {**data.thumbnails, **shown}
+        unread = write_copies(work, copies(run.root, thumbnails, work.out / "thumbnails"))
+        page = render_sections(data, place_of=place_of).encode("utf-8")
         write_atomically(work.out / "report.html", page)
-        counts = {"sections": len(data.sections), "thumbnails": len(data.thumbnails), "bytes": len(page)}
+        (work.out / FOLDER).mkdir(exist_ok=True)
+        for each in behind:
+            write_atomically(work.out / FOLDER / f"{plain(each.folder)}.html", render_behind(each).encode("utf-8"))
+        counts = {"sections": len(data.sections), "thumbnails": len(thumbnails), "bytes": len(page)}
         return Outcome({"models": len(data.models), **counts}, unread)
 
     inputs = {stage: run.root / stage for stage in run.stages}
@@ -102,12 +109,8 @@ class RecordedRun(msgspec.Struct):
 def recorded(root: Path) -> RecordedRun:
     """Read the record of a run's recipe."""
     path = root / RECIPE_RECORD
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=RecordedRun)
-    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError) as error:
-        raise UsageError(
-            "not the folder of a run", where=str(root), expected=f"a folder with a {RECIPE_RECORD}"
-        ) from error
+    with decoding(root, "not the folder of a run", expected=f"a folder with a {RECIPE_RECORD}"):
+        return msgspec.json.decode(path.read_bytes() if path.is_file() else b"", type=RecordedRun)
 
 
 def folders_of(root: Path) -> RunFolders:

@@ -177,8 +177,12 @@ class RunFolders(Run):
         return self.needed(role, table, model, variant) if self.has(role, model, variant) else None
 
     def needed(self, role: Role, table: Table, model: str = "", variant: str = "") -> pl.DataFrame:
-        """Read a table of a stage that every run has."""
-        return read_table(self.table(role, model, variant, file=f"{table.name}.parquet"), table)
+        """Read a table of a stage that every run has; scores say in `trace` which folder and row they stand in."""
+        found = read_table(self.table(role, model, variant, file=f"{table.name}.parquet"), table)
+        if table is not SCORES:
+            return found
+        folder = pl.lit(role.folder(model, variant))
+        return found.with_columns(trace=pl.concat_str(folder, pl.int_range(pl.len()).cast(pl.String), separator="#"))
 
     def numbered(self, role: Role) -> pl.DataFrame | None:
         """Read the scores of a stage with the number of each row; None for a run without that stage."""

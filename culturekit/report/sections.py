@@ -1,7 +1,7 @@
 """Pages of sections: cells, tables and sections as data, and scores looked up for them."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -66,12 +66,16 @@ MOST_COLUMNS = 9
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell: what it says, what stands below in small, its shade from 0 to 1, and the score that charts draw."""
+    """One cell: what it says, what stands below in small, its shade from 0 to 1, and the score that charts draw.
+
+    `trace` is the folder and the row of the score, such as `judged#3`.
+    """
 
     text: str
     sub: str = ""
     shade: float | None = None
     point: Point | None = None
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +106,33 @@ class Grid:
         """The scores that it shows."""
         return (cell.point for row in self.rows for cell in row if cell.point)
 
-    def picture(self, name: str, among: Iterable[Point]) -> str:
-        """Draw the scores: columns with a score are series, what stands before them names the row."""
+    @property
+    def scored(self) -> list[int]:
+        """The columns with scores; what stands before them names the row."""
+        return [at for at in range(1, len(self.columns)) if any(row[at].point for row in self.rows)]
+
+    @property
+    def drawings(self) -> Iterator["Grid"]:
+        """What is drawn by itself: the rows of each first head, where rows have two; else all of them."""
+        if min(self.scored, default=1) == 1:
+            yield self
+            return
+        for name in dict.fromkeys(row[0].text for row in self.rows):
+            rows = tuple(row[1:] for row in self.rows if row[0].text == name)
+            yield replace(self, caption=f"{name}: {self.caption}", columns=self.columns[1:], rows=rows)
+
+    def picture(self, name: str, among: Iterable[Point], place_of: Callable[[str], str]) -> str:
+        """Draw the scores, each column with scores as a series; numbers lead to where they are walked back."""
         if self.chart is None or not self.folds:
             return ""
-        places = [at for at in range(1, len(self.columns)) if any(row[at].point for row in self.rows)]
-        heads = [", ".join(cell.text for cell in row[: min(places, default=1)]) for row in self.rows]
+        places = self.scored
+        named = [row[: min(places, default=1)] for row in self.rows]
+        heads = [", ".join(cell.text for cell in cells if cell.text != DASH) for cells in named]
         lines = [(head, [row[at].point for at in places]) for head, row in zip(heads, self.rows, strict=True)]
-        return plot(self.chart, name, self.caption, [self.columns[at] for at in places], lines, among=among)
+        links = [[place_of(row[at].trace) if row[at].trace else "" for at in places] for row in self.rows]
+        return plot(
+            self.chart, name, self.caption, [self.columns[at] for at in places], lines, among=among, links=links
+        )
 
 
 def drawn(shown: Grid, kind: ChartKind, axis: str = "", *, swatches: tuple[str, ...] = ()) -> Grid:
@@ -142,14 +165,13 @@ class Section:
     picture: str = ""
     strips: tuple[Strip, ...] = ()
 
-    @property
-    def charts(self) -> tuple[tuple[str, Markup], ...]:
+    def charts(self, place_of: Callable[[str], str] = lambda _: "") -> tuple[tuple[str, Markup], ...]:
         """The charts of the tables, each with its caption; those of one kind and axis share their scale."""
-        every = [grid for grid in self.grids if grid.folds]
+        every = [part for grid in self.grids if grid.folds for part in grid.drawings]
         found = []
         for number, grid in enumerate(every, 1):
             among = [point for each in every if each.chart == grid.chart for point in each.points]
-            found.append((grid.caption, Markup(grid.picture(f"{self.anchor}-{number}", among))))
+            found.append((grid.caption, Markup(grid.picture(f"{self.anchor}-{number}", among, place_of))))
         return tuple(found)
 
     @property
@@ -192,7 +214,7 @@ def looked_up(table: pl.DataFrame | None, *, shaded: bool = False, **where: str 
     if row is None:
         return Cell(DASH)
     found = number(row["value"], row["ci_low"], row["ci_high"], shaded=shaded)
-    return found if found.sub else replace(found, sub=NO_INTERVAL)
+    return replace(found, sub=found.sub or NO_INTERVAL, trace=row.get("trace", ""))
 
 
 def row_of(table: pl.DataFrame | None, **where: str | None) -> dict[str, Any] | None:
@@ -279,6 +301,12 @@ class SectionPage:
     versions: Mapping[str, str]
 
     @property
+    def traces(self) -> set[str]:
+        """The folders and rows of all scores that it shows."""
+        cells = (cell for section in self.sections for grid in section.grids for row in grid.rows for cell in row)
+        return {cell.trace for cell in cells if cell.trace}
+
+    @property
     def thumbnails(self) -> dict[str, str]:
         """The names of the small copies that it shows, each with the path of its picture in the run."""
         shown = (picture for section in self.sections for strip in section.strips for picture in strip.pictures)
@@ -300,8 +328,16 @@ def section_page(
 
 
 def render_sections(
-    data: SectionPage, links: Mapping[str, str] = MappingProxyType({}), *, thumbnails: str = "thumbnails"
-) -> str:
-    """Render the page: it has no script at all; `links` are the pages that models have in a site."""
+    data: SectionPage, links: Mapping[str, str] = MappingProxyType({}), *, thumbnails: str = "thumbnails",
+    place_of: Callable[[str], str] = lambda _: "",
+) -> str:  # fmt: skip
+    """Render the page: it has no script at all.
+
+    Args:
+        data: what it shows.
+        links: the pages that models have in a site.
+        thumbnails: where the small copies of pictures lie.
+        place_of: says where a number is walked back; empty where that is no page.
+    """
     pictures = {section.anchor: Markup(section.picture) for section in data.sections}
-    return page_of("sections.html", data=data, links=links, pictures=pictures, thumbnails=thumbnails)
+    return page_of("sections.html", data=data, links=links, pictures=pictures, thumbnails=thumbnails, place_of=place_of)

@@ -20,7 +20,6 @@ from culturekit.report.charts import (
     ModelLine,
     diversity_chart,
     in_order,
-    instrument_chart,
     map_of,
     model_lines,
     tint,
@@ -43,6 +42,7 @@ from culturekit.report.differences import (
 from culturekit.report.faithfulness import Faithfulness, Instrument, faithfulness_in
 from culturekit.report.headline import Verdict, question_about, verdict_in
 from culturekit.report.people import People, correlation_chart, people_in
+from culturekit.report.plots import Chart, plot
 from culturekit.report.provenance import (
     Making,
     MissingLine,
@@ -219,7 +219,11 @@ def policy_of(style: str, script: str | None) -> str:
 
 def chart_of_instrument(instrument: Instrument, number: int) -> Markup:
     """Draw the scores of one instrument."""
-    return Markup(instrument_chart(instrument.models, title=instrument.title, number=number, whole=instrument.whole))
+    rows = [
+        (model, [None if one is None else (one.value, one.low, one.high)]) for model, one in instrument.models.items()
+    ]
+    title = f"{instrument.title} of each model"
+    return Markup(plot(Chart("dots", instrument.title), f"instrument-{number}", title, ("score",), rows))
 
 
 def template_text(name: str) -> str:

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.core.arrays import save_rows
+from culturekit.core.arrays import load_array, save_rows
 from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Files, Numbered
@@ -115,7 +115,7 @@ def labelled(folder: Path, *, role: str = "") -> LabelledVectors:
 
 def probabilities_in(path: Path, rows: int) -> "Vectors":
     """Open class probabilities."""
-    probabilities: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    probabilities: Vectors = load_array(path)
     if probabilities.ndim != 2 or len(probabilities) != rows:
         raise IntegrityError("the probabilities and their ids do not belong together", where=str(path),
                              expected=f"({rows}, classes)", found=str(probabilities.shape))  # fmt: skip

@@ -20,7 +20,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
-from culturekit.metrics.corrected.audit_gates import drawing_of
+from culturekit.metrics.corrected.audit_gates import drawing_of, of_batches
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.diversity.label_diversity import bounds_of_codes
 from culturekit.scores.answers import without_copies
@@ -162,6 +162,10 @@ ASSUMED = (
     "in smaller ones. Here a score rests on {}."
 )
 
+
+OF_BATCHES = (
+    "Corrected diversity rests on whole batches, every image of which people looked at. Here a score rests on {}."
+)
 
 ONCE = Typed(once=True)
 
@@ -352,7 +356,11 @@ def qvs(
         counts = found[-1].scores.select(audited.alias("n"))["n"].drop_nulls().unique().sort().to_list()
         extremes = dict.fromkeys(f"{count:,}" for count in (*counts[:1], *counts[-1:]))
         rests_on = f"{' to '.join(extremes) or 'no'} audited images"
-        caveat = " ".join([ASSUMED.format(rests_on), str(outcome.notes.get("caveat", ""))]).rstrip()
+        whole = of_batches(samples_of(sample))
+        assumed = OF_BATCHES.format(rests_on) if whole else ASSUMED.format(rests_on)
+        if second and not whole:
+            assumed += f" A second instrument ({', '.join(methods_of(second))}) took part in the correction."
+        caveat = f"{assumed} {outcome.notes.get('caveat', '')}".rstrip()
         outcome = replace(outcome, notes={**outcome.notes, "caveat": caveat})
     return noted(outcome, traits_by_model(asked)) if asked else outcome
 
@@ -377,6 +385,11 @@ def without_quality(mapped: Sequence[pl.DataFrame], quality: pl.DataFrame | None
             )
         unknown[f"no quality by {scorer}"] = count
     return {reason: count for reason, count in unknown.items() if count}
+
+
+def methods_of(second: Files) -> list[str]:
+    """Name what a second instrument's images are mapped by."""
+    return sorted(set(second.together(MATCHES)["method"].unique().to_list()))
 
 
 def answers_of(audits: Files, *, distinct: bool = False) -> tuple[pl.DataFrame, Mapping[str, int]]:

@@ -13,7 +13,7 @@ import polars as pl
 from culturekit.core.choices import NO_CULTURE
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.lineage import manifest_of, upstream
+from culturekit.core.lineage import manifest_of, recorded, upstream
 from culturekit.core.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, SCORES
 from culturekit.core.tables import read_table
 from culturekit.metrics.corrected.audit_gates import anchoring_seen, unanchored
@@ -25,8 +25,8 @@ from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, EvidenceTable
 def find_score(reference: Path | str) -> tuple[Path, dict[str, Any]]:
     """Find the score that a reference names, and the folder it lies in.
 
-    A reference is a `scores.parquet`, or a folder with one, and either `#ROW`, the row counted from 0,
-    or `?column=value&...`, which must fit exactly one row. Conditions also look into the parameters;
+    A reference is a `scores.parquet`, a folder with one, or a run whose folders have some, and either `#ROW`, the row
+    counted from 0, or `?column=value&...`, which must fit exactly one row. Conditions also look into the parameters;
     without one on `labels` the truth is left aside, and mapped scores where a corrected one fits;
     without one on `q` all orders but the main one, where that fits.
 
@@ -38,13 +38,22 @@ def find_score(reference: Path | str) -> tuple[Path, dict[str, Any]]:
     reference = str(reference)
     location, hash_mark, number = reference.partition("#")
     location, _, query = location.partition("?")
-    folder = scores_folder(Path(location))
+    folder, *others = scores_folders(Path(location))
     scores = read_table(folder / "scores.parquet", SCORES).with_row_index("row")
+    if hash_mark and others:
+        raise UsageError(
+            "this run has scores in several folders", where=reference,
+            expected=f"{folder}#{number}, or a row of {', '.join(each.name for each in others)}",
+        )  # fmt: skip
     if hash_mark:
         if not number.isdecimal() or int(number) >= scores.height:
             raise UsageError("no such row", where=reference, expected=f"#0 to #{scores.height - 1}")
         return folder, scores.row(int(number), named=True)
-    fitting = [row for row in scores.iter_rows(named=True) if fits(row, query)]
+    every = [
+        {**row, "folder": each.name} for each in (folder, *others)
+        for row in read_table(each / "scores.parquet", SCORES).with_row_index("row").iter_rows(named=True)
+    ]  # fmt: skip
+    fitting = [row for row in every if fits(row, query)]
     if "labels=" not in query:
         fitting = [row for row in fitting if labels_of(row) != "truth"]
         fitting = [row for row in fitting if labels_of(row) == "corrected"] or fitting
@@ -52,15 +61,16 @@ def find_score(reference: Path | str) -> tuple[Path, dict[str, Any]]:
         main = manifest_of(folder).options.get("q", 1.0)
         fitting = [row for row in fitting if msgspec.json.decode(row["params"]).get("q") in (main, None)] or fitting
     if not fitting:
-        raise nothing_fits(reference, query, list(scores.iter_rows(named=True)))
+        raise nothing_fits(reference, query, every)
     if len(fitting) != 1:
         raise UsageError(
             "the reference must fit one score",
             where=reference,
             expected="more conditions, such as ?metric=vs&model=NAME&concept=NAME&kernel=artifact&labels=mapped",
-            found=f"{len(fitting)} scores" + "".join(f"\n  {folder}#{described(row)}" for row in fitting[:10]),
+            found=f"{len(fitting)} scores"
+            + "".join(f"\n  {folder.parent / row['folder']}#{described(row)}" for row in fitting[:10]),
         )
-    return folder, fitting[0]
+    return folder.parent / fitting[0].pop("folder"), fitting[0]
 
 
 def nothing_fits(reference: str, query: str, scores: Sequence[Mapping[str, Any]]) -> UsageError:
@@ -82,11 +92,13 @@ def accepted(key: str, rows: Sequence[Mapping[str, Any]]) -> str:
     return " or ".join(values) if values else "left out: scores have no such column"
 
 
-def scores_folder(path: Path) -> Path:
-    """Find the folder of a scores table from the table, its folder, or the run's folder."""
+def scores_folders(path: Path) -> list[Path]:
+    """Find the folders of scores from a table, its folder, or the folder of a run; `scores` stands for its run."""
     for folder in (path.parent if path.suffix == ".parquet" else path, path / "scores"):
         if (folder / "scores.parquet").is_file():
-            return folder
+            return [folder]
+    if found := sorted(table.parent for table in path.glob("[!.]*/scores.parquet")):
+        return found
     raise UsageError("there are no scores", where=str(path), expected="scores.parquet, or a run folder with scores")
 
 
@@ -380,6 +392,11 @@ def behind(matches: pl.DataFrame) -> Behind:
         tuple(artifacts.head(MOST_COMMON).iter_rows()),
         tuple(countries.head(MOST_COMMON).iter_rows()),
     )
+
+
+def is_mapped(folder: Path) -> bool:
+    """Tell whether the scores of a folder come from what images were mapped to."""
+    return any(recorded(folder, role).name == "matches.parquet" for role in manifest_of(folder).inputs)
 
 
 def matches_of(folder: Path, score: Mapping[str, Any]) -> tuple[Path, pl.DataFrame]:

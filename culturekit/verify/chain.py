@@ -216,7 +216,7 @@ def _of_recipe(root: Path, stages: Mapping[str, FinishedStage]) -> set[str]:
     """Name the stages of the recipe, and those that they read; all, where no recipe tells."""
     try:
         waiting = [*msgspec.json.decode((root / RECIPE_RECORD).read_bytes(), type=_RecipeRecord).stages, REPORT.form]
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return set(stages)
     found: set[str] = set()
     while waiting:
@@ -241,7 +241,7 @@ def _places_of(folder: Path, manifest: Manifest, ledger: Ledger) -> dict[str, Pa
     where = f"{folder.name}/{RUN_RECORD}"
     try:
         record = msgspec.json.decode((folder / RUN_RECORD).read_bytes(), type=_RunRecord)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if manifest.inputs:
             ledger.finding("folders", where, f"the run record cannot be read ({error})")
         return {}

@@ -19,13 +19,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import polars as pl
 from pydantic import ValidationError
 
 from culturekit import recipes
 from culturekit.config.kinds import wired
 from culturekit.config.load import load_any_recipe
-from culturekit.core.atomic import remove_strays
+from culturekit.core.atomic import decoding, remove_strays
 from culturekit.core.declared import Declared, declared, inputs_of, is_group, settings_of
 from culturekit.core.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, read_manifest
 from culturekit.core.errors import CultureKitError, MissingDependency, UsageError
@@ -199,7 +200,8 @@ def _wire_again(tree: RunTree, ledger: Ledger) -> dict[str, Stage]:
 def _stages_of(path: Path, ledger: Ledger, *, alone: bool) -> dict[str, Stage]:
     """Wire the run of a recipe record, and hold the record against what a run writes of this recipe."""
     content = path.read_bytes()
-    record = json.loads(content)
+    with decoding(path, "not the record of a recipe"):
+        record = msgspec.json.decode(content, type=dict[str, Any])
     stated = record.get("plugins", {})
     if set(stated) - set(typed_plugins()):  # what lies in a run's folder decides no code that runs here
         raise MissingDependency(

@@ -132,7 +132,7 @@ def test_stats_and_export(graph: Path, tmp_path: Path) -> None:
         (("query", "ASK {}", "--graph", "GRAPH", "--around", "Q746549", "--file", "x.nt"), "nothing to ask"),
         (("query", "ASK {}", "--file", "x.nt", "--hops", "2"), "a file of triples is asked whole"),
         (("query", "ASK {", "--graph", "GRAPH", "--around", "Q746549"), "not a SPARQL query"),
-        (("query", "@no.rq", "--graph", "GRAPH", "--around", "Q746549"), "the query cannot be read"),
+        (("query", "@no.rq", "--graph", "GRAPH", "--around", "Q746549"), "no.rq: there is no such file"),
         (("query", "ASK {}", "--file", "x.json"), "expected .nt or .ttl or .jsonld"),
         (("entity", "42", "--contact", "me@example.org"), "a QID such as Q42"),
         (("entity", "Q42", "--contact", "me"), "--contact"),

@@ -166,8 +166,8 @@ def test_task1_is_scored_with_extractors_and_the_manifold(tmp_path: Path) -> Non
     options = ("--features", "clip=clip", "--features", "inception=inception", "--real", "clip=real", "--k", "2")
     _, scores = scored(tmp_path, "task1", "--task1", "task1.parquet", *options, "--least", "0", out="out")
     assert set(scores["metric"]) == {
-        "appeal_in_manifold", "appeal_with_similarity", "closer_choice_rate", "location_agreement",
-        "location_unanimity",
+        "appeal_by_distance", "appeal_in_manifold", "appeal_with_similarity", "closer_choice_rate",
+        "location_agreement", "location_unanimity",
     }  # fmt: skip
     for name, folder in (("clip", "clip"), ("dino", "real")):
         made = Manifest(

@@ -3,9 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from culturekit.report.charts import instrument_chart, top_of
 from culturekit.report.faithfulness import Faithfulness
-from culturekit.report.run_folders import Figure
 from culturekit.report.write import render
 from tests.report.faithful_pages import faithfulness
 from tests.report.pages import HOSTILE, page, with_text
@@ -55,25 +53,6 @@ def test_what_people_put_right_stands_beside_what_the_judge_says() -> None:
 
 def test_links_of_scores_lead_to_the_images_of_the_model() -> None:
     assert set(re.findall(r'href="([^"]+)"', section())) == {"#shots-mirage", "#shots-atlas"}
-
-
-def test_a_scale_ends_at_a_round_number_above_what_is_drawn() -> None:
-    def drawn(value: float, high: float | None = None) -> list[Figure]:
-        return [Figure(value, None if high is None else 2 * value - high, high, 3, 1)]
-
-    assert [top_of(drawn(value)) for value in (0.28, 0.7, 1.3, 21.0, 0.0)] == [0.4, 1.0, 2.0, 40.0, 1.0]
-    assert top_of(drawn(0.3, 0.45)) == 1.0
-    assert top_of([]) == 1.0
-
-
-def test_a_score_outside_the_scale_stands_at_its_end() -> None:
-    figures = {"a": Figure(0.5, -0.3, 1.3, 3, 1), "b": Figure(float("nan"), None, None, 3, 2)}
-    drawn = instrument_chart(figures, title="DSG", number=1, whole=True)
-    ends = [float(value) for value in re.findall(r'class="mapped" x1="([\d.]+)" x2="[\d.]+"', drawn)]
-    ends += [float(value) for value in re.findall(r'x2="([\d.]+)" y1', drawn)]
-    assert min(ends) >= 180
-    assert max(ends) <= 656
-    assert drawn.count("no score") == 1
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -64,7 +64,7 @@ def test_a_chart_stands_over_its_table_which_folds_and_a_heat_map_is_its_table()
     rows = tuple((Cell(name), number(value, value - 0.1, value + 0.1)) for name, value in (("m", 0.3), ("n", 0.5)))
     grid = Grid("Scores", ("model", "ALIGN"), rows)
     section = Section("a", "t", "l", (drawn(grid, "dots", "ALIGN"), grid, drawn(grid, "heat")))
-    ((caption, chart),) = section.charts
+    ((caption, chart),) = section.charts()
     assert (caption, [table.folds for table in section.tables]) == ("Scores", [True, False, False])
     assert {"0.300", "0.500", "m", "n"} <= set(re.findall(r">([^<]*)<", chart))
     assert [row[1].shade for row in section.tables[2].rows] == [0.0, 1.0]

@@ -38,7 +38,7 @@ def page(text: str) -> str:
     """Put a text wherever a name, a phrase, a reason or a caveat stands."""
     cells = (Cell(text), Cell(text, text, 0.5), Cell(text, text, point=(0.5, 0.4, 0.6)))
     grid = Grid(text, (text, text, text), (cells, cells))
-    strip = Strip(text, ((text, (Picture("a.png", "images/a.png", text, (text,)),)),))
+    strip = Strip(text, ((text, (Picture("reference.png", "images/a.png", text, (text,)),)),))
     picture = matrix_picture([text, "other"], {(text, "other"): 0.5})
     section = Section("models", text, text, (grid, drawn(grid, "dots", text)), picture, (strip,))
     stage = StageLine(text, text, "0" * 64, {text: text}, {text: 3}, {text: 2}, {text: 1})
@@ -57,7 +57,7 @@ def test_hostile_texts_are_text_wherever_they_stand(text: str) -> None:
     seen = Seen(whole)
     assert seen.elements == PLAIN.elements, "it adds no element and no attribute"
     assert "script" not in {tag for tag, _ in seen.elements}
-    assert seen.addresses == {"data:,", "thumbnails/a.png"}
+    assert seen.addresses == {"data:,", "thumbnails/reference.png"}
     assert NEVER.search(whole) is None
     assert seen.text.count(inert(text)) >= 10, "it is shown as it is written"
     assert len(whole) < 100_000

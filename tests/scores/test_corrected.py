@@ -193,6 +193,31 @@ def test_intervals_over_concepts_hold_the_truth_where_one_rater_answered_for_all
     assert np.mean([low <= true <= high for low, high, _, true in found]) >= 0.95
 
 
+def test_rows_say_that_whole_batches_were_audited_and_at_which_order() -> None:
+    matches, _, found = two_concepts()
+    sample = audit_sample(matches, n=100, rng=np.random.default_rng(0), drawing="batches")
+    audits = audits_of({image: found[image] for image in sample["image_id"]})
+    audits = audits.with_columns(artifact_id=pl.col("country"))
+    scores = score_corrected(matches, audits, None, options=QvsOptions(), sample=sample).scores
+    assert scores.height == 15
+    for params in map(json.loads, scores["params"]):
+        assert (params["drawing"], params["form"], params["q"]) == ("batches", "mean of batches", 1.0)
+        assert params["audited"] in {96, 192}
+
+
+def test_rows_name_the_second_instrument_and_one_of_other_images_is_none() -> None:
+    matches, audits, found = two_concepts()
+    rng = np.random.default_rng(5)
+    again = matches_of(mapped_with_error([found[image] for image in matches["image_id"]], accuracy=0.8, rng=rng))
+    second = again.with_columns(matches["image_id"], matches["concept"], method=pl.lit("tags"))
+    ask = partial(score_corrected, matches, audits, None, options=QvsOptions(kernels=((0.0, 1.0, 0.0),)))
+    alone, both = ask().scores, ask(second=second).scores
+    assert {json.loads(params).get("second") for params in both["params"]} == {"tags"}
+    assert not alone["value"].equals(both["value"])
+    others = second.with_columns(image_id=pl.lit("x") + pl.col("image_id"))
+    assert ask(second=others).scores.equals(alone)
+
+
 def test_the_same_tables_in_another_order_give_the_same_scores() -> None:
     matches, audits, _ = two_concepts()
     options = QvsOptions(kernels=((0.0, 1.0, 0.0),))

@@ -22,9 +22,9 @@ import polars as pl
 
 from culturekit.builders.prompt_templates import templates
 from culturekit.core.artifact_ids import OF_A_MODEL, has_no_item
-from culturekit.core.atomic import whole_file
+from culturekit.core.atomic import decoding, whole_file
 from culturekit.core.digests import digest
-from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.errors import ConfigError, Problem
 from culturekit.core.schemas import CSPACE, DROPS, KEPT, PROMPTS
 from culturekit.core.tables import read_table
 from culturekit.kg.countries import Country, countries
@@ -104,14 +104,8 @@ def key_of(row: Mapping[str, Any]) -> Key:
 
 def read_rows(path: Path) -> Sequence[Row]:
     """Read the rows, or say everything that makes the file none of this layout."""
-    try:
+    with decoding(path, "not in the public CUBE layout", expected="an array of rows of texts"):
         rows = msgspec.json.decode(path.read_bytes(), type=list[Row])
-    except FileNotFoundError as error:
-        raise UsageError("there is no such file", where=str(path)) from error
-    except msgspec.DecodeError as error:
-        raise UsageError(
-            f"not in the public CUBE layout: {error}", where=str(path), expected="an array of rows of texts"
-        ) from error
     missing = [
         Problem(f"row {number} lacks {', '.join(absent)}", str(path))
         for number, row in enumerate(rows)

@@ -22,6 +22,7 @@ from culturekit.builders.space.public_cube import (
     space_row,
 )
 from culturekit.core.artifact_ids import OF_A_LIST, has_no_item
+from culturekit.core.atomic import decoding
 from culturekit.core.digests import digest
 from culturekit.core.errors import ConfigError, Problem, UsageError
 from culturekit.core.schemas import CSPACE, DROPS, PROMPTS
@@ -199,7 +200,7 @@ def read_rows(path: Path) -> list[Row]:
     if path.suffix.lower() in {".csv", ".tsv"}:
         sheet = read_sheet(path, ("name", "country"))
         return [Row(number, row.cells, row.line) for number, row in enumerate(sheet, 1)]
-    try:
+    with decoding(path, f"not a {path.suffix} file"):
         if path.suffix.lower() == ".parquet":
             found: Any = pl.read_parquet(path).to_dicts()
         elif path.suffix.lower() == ".jsonl":
@@ -208,10 +209,6 @@ def read_rows(path: Path) -> list[Row]:
             found = msgspec.json.decode(path.read_bytes())
         else:
             raise UsageError("unknown kind of file", where=str(path), expected=".csv, .tsv, .json, .jsonl or .parquet")
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise UsageError("there is no such file", where=str(path)) from error
-    except (msgspec.DecodeError, pl.exceptions.PolarsError) as error:
-        raise UsageError(f"not a {path.suffix} file", where=str(path), found=str(error)) from error
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise UsageError("not a list of rows", where=str(path), expected='[{"name": ..., "country": ...}, ...]')
     return [

@@ -16,7 +16,7 @@ import msgspec
 import orjson
 import polars as pl
 
-from culturekit.core.atomic import raise_system_error
+from culturekit.core.atomic import decoding
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import ConfigError, Problem, UsageError
 from culturekit.core.spreadsheet_cells import read_sheet, sheet_text
@@ -57,11 +57,9 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
-    try:
-        yield from pl.read_parquet(path).iter_rows(named=True)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise_system_error(error, path)
-        raise UsageError("a list of images is not readable Parquet", where=str(path), found=str(error)) from error
+    with decoding(path, "a list of images is not readable Parquet"):
+        rows = pl.read_parquet(path)
+    yield from rows.iter_rows(named=True)
 
 
 def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Row]]:
@@ -85,10 +83,8 @@ def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Row]]:
 def _json_rows(text: str, path: Path) -> Iterator[Row]:
     """Read an array of objects, or an object of file names with a prompt or an object each."""
     expected = "an array of objects, or an object with file names as keys"
-    try:
+    with decoding(path, "a list of images is not JSON"):
         held = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise UsageError("a list of images is not JSON", where=str(path), found=str(error)) from error
     if isinstance(held, dict):
         held = [{**(row if isinstance(row, dict) else {"prompt": row}), "path": name} for name, row in held.items()]
     if not isinstance(held, list) or not all(isinstance(row, dict) for row in held):

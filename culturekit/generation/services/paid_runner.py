@@ -7,7 +7,6 @@ A part of the table that is written is not looked at again, so that a run that w
 """
 
 import http.client
-import ipaddress
 import socket
 import ssl
 import time
@@ -25,6 +24,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 import polars as pl
 
+from culturekit.core.addresses import NotPublic, resolve
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import PictureFormat
 from culturekit.core.counting import counted
@@ -41,6 +41,7 @@ from culturekit.generation.comparability import traits_of
 from culturekit.generation.folder.folder_run import other_colours
 from culturekit.generation.picture_store import (
     KEPT,
+    PASSING,
     PictureStore,
     asked_row,
     folder_of_prompt,
@@ -48,6 +49,7 @@ from culturekit.generation.picture_store import (
     linked,
     placed,
     statuses_of,
+    trying_again,
 )
 from culturekit.generation.runner import ImagePlan, wanted
 from culturekit.generation.services.image_client import (
@@ -240,32 +242,13 @@ def place_of(url: str, *, base_url: str) -> _Place:
     if parts.scheme == "http" and not own and not is_loopback(base_url):
         raise Refused("an address without encryption")
     path = parts.path or "/"
-    number = _number_of(host, port, open_to_all=own or is_loopback(base_url))
-    return _Place(parts.scheme, host, port, f"{path}?{parts.query}" if parts.query else path, number)
-
-
-def _number_of(host: str, port: int, *, open_to_all: bool) -> str:
-    """Find the number of a host; every number it has must be a public one."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        number = resolve(host, port, here=is_loopback(base_url), anywhere=own)
+    except NotPublic:
+        raise Refused("an address in a private network") from None
     except (OSError, UnicodeError):
         raise ConnectionError("its host is not known") from None
-    numbers = [str(entry[4][0]) for entry in found]
-    for number in numbers:
-        if not open_to_all and not is_public(number):
-            raise Refused("an address in a private network")
-    return numbers[0]
-
-
-def is_public(number: str) -> bool:
-    """Tell whether a number is one of the open internet."""
-    try:
-        address = ipaddress.ip_address(number.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    checked = mapped or address
-    return bool(checked.is_global and not checked.is_multicast and not checked.is_reserved)
+    return _Place(parts.scheme, host, port, f"{path}?{parts.query}" if parts.query else path, number)
 
 
 # the columns of an images table that was bought; `source_sha256` is the picture as it came
@@ -300,7 +283,8 @@ class _RowMaker:
             reason = said or answered.outcome
             safety = (_error_code(answered) or answered.detail) if status == "filtered" else None
             ended = {"status": status, "reason": reason, "safety": safety or None}
-            return [{**self.row(request, at, {}), **ended} for request in call]
+            facts = {**self.client.sent_options, PASSING: True} if answered.outcome == "exhausted" else {}
+            return [{**self.row(request, at, facts), **ended} for request in call]
         made = answered.value
         facts = {**self.client.sent_options, "n": len(call), **msgspec.json.decode(made.facts.encode())}
         if len(made.candidates) > len(call):
@@ -429,7 +413,8 @@ def buy_images(
     images = merge_parts(list(parts), _PAID_SCHEMA)
     write_table(work.out, IMAGES, images)
     made, drops = statuses_of(images)
-    return Outcome({"images": images.height, "ok": made}, drops, {"traits": traits_of(images).noted()})
+    notes = {"traits": traits_of(images).noted(), **trying_again(images)}
+    return Outcome({"images": images.height, "ok": made}, drops, notes)
 
 
 def _buy_parts(work: Work, left: dict[Path, list[Call]], maker: _RowMaker, journal: Journal, llm: LlmOptions) -> None:

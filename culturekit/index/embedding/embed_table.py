@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.core.arrays import save_rows
-from culturekit.core.atomic import raise_system_error
+from culturekit.core.atomic import decoding
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import IMAGES
 from culturekit.core.spreadsheet_cells import read_csv_texts
@@ -115,7 +115,8 @@ def opened(path: Path) -> pl.DataFrame:
     if not path.is_file():
         raise UsageError("there is no such file", where=str(path))
     suffix = path.suffix.lower()
-    try:
+    expected = "Parquet, CSV, JSON lines, COCO's JSON or a text a line"
+    with decoding(path, "the texts cannot be read", expected=expected):
         if suffix == ".csv":
             return read_csv_texts(path)
         if suffix == ".json":
@@ -127,10 +128,6 @@ def opened(path: Path) -> pl.DataFrame:
                 {"id": list(map(str, range(1, len(lines) + 1))), "text": lines}, schema_overrides=_LINES
             )
         return pl.read_ndjson(path) if suffix in {".jsonl", ".ndjson"} else pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
-        raise_system_error(error, path)
-        raise UsageError("the texts cannot be read", where=str(path), found=str(error).partition("\n")[0],
-                         expected="Parquet, CSV, JSON lines, COCO's JSON or a text a line") from error  # fmt: skip
 
 
 def chosen(path: Path, names: Sequence[str], columns: TextColumns) -> tuple[str, str]:

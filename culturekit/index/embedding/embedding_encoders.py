@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from culturekit.core.arrays import save_array, save_rows
+from culturekit.core.arrays import load_array, save_array, save_rows
 from culturekit.core.atomic import explained_outside
 from culturekit.core.defaults import TEXTS_PER_SHARD
 from culturekit.core.digests import digest
@@ -213,10 +213,7 @@ def save_vectors(out: Path, vectors: Vectors, ids: list[str]) -> None:
 
 def load_vectors(folder: Path) -> tuple[Vectors, list[str]]:
     """Open the vectors of a folder, memory-mapped, with the id of each, in whatever order the ids stand."""
-    try:
-        vectors: Vectors = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
-    except (FileNotFoundError, ValueError) as error:
-        raise IntegrityError("not a folder of vectors", where=str(folder), found=str(error)) from error
+    vectors: Vectors = load_array(folder / "vectors.npy", "not a folder of vectors")
     table = read_table(folder / "ids.parquet", VECTOR_IDS).sort("row")
     ids = table["id"].to_list()
     if not (table["row"] == pl.int_range(table.height, dtype=pl.UInt32, eager=True)).all():

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from pydantic import AfterValidator, Field
 
-from culturekit.core.atomic import raise_system_error
+from culturekit.core.atomic import decoding
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import ARTIFACTS, CANDIDATES, CSPACE, IMAGES, PROMPTS
@@ -81,12 +81,8 @@ def artifact_names(
 
 
 def _alias_rows(path: Path) -> list[tuple[str, str]]:
-    try:
+    with decoding(path, "the aliases cannot be read", expected="Parquet or CSV"):
         table = read_csv_texts(path) if path.suffix.lower() == ".csv" else pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise_system_error(error, path)
-        raise UsageError("the aliases cannot be read", where=str(path), expected="Parquet or CSV",
-                         found=str(error).partition("\n")[0]) from error  # fmt: skip
     absent = {"artifact_id", "alias"} - set(table.columns)
     if absent:
         raise UsageError(

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.core.arrays import save_rows
-from culturekit.core.atomic import raise_system_error
+from culturekit.core.atomic import decoding
 from culturekit.core.choices import ChannelName, ChannelsName
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
@@ -430,20 +430,12 @@ class Removed:
 
 def listed_artifacts(path: Path) -> list[str]:
     """Read the ids of artifacts: the column artifact_id of a Parquet or CSV table, or a text file with one a line."""
-    if path.suffix in {".parquet", ".csv"}:
-        try:
+    tables = path.suffix in {".parquet", ".csv"}
+    with decoding(path, "the artifacts cannot be read", expected="a column artifact_id" if tables else ""):
+        if tables:
             table = pl.read_parquet(path) if path.suffix == ".parquet" else read_csv_texts(path)
             return sorted(set(table["artifact_id"].cast(pl.String).drop_nulls()))
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise_system_error(error, path)
-            raise UsageError(
-                "the artifacts cannot be read", where=str(path), expected="a column artifact_id", found=str(error)
-            ) from error
-    try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise_system_error(error, path)
-        raise UsageError("the artifacts cannot be read", where=str(path), found=str(error)) from error
     return sorted({line.strip() for line in lines} - {""})
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.core.arrays import save_rows
+from culturekit.core.arrays import load_array, save_rows
 from culturekit.core.atomic import copy_file
 from culturekit.core.digests import MANIFEST, Manifest, digest, known_digest, read_manifest
 from culturekit.core.errors import IntegrityError
@@ -279,10 +279,7 @@ def _joined_parts(folder: Path, notes: Mapping[str, Any], artifacts: pl.DataFram
 def _open_part(folder: Path, name: str, artifacts: pl.DataFrame) -> tuple[pl.DataFrame, Vectors]:
     """Open one part of an index: its rows, with the places they stand under, and its vectors on disk."""
     ids = read_table(folder / name.replace("vectors", "ids").replace(".npy", ".parquet"), VECTOR_IDS)
-    try:
-        vectors: Vectors = np.load(folder / name, mmap_mode="r", allow_pickle=False)
-    except (FileNotFoundError, ValueError) as error:
-        raise IntegrityError("not an array of vectors", where=str(folder / name), found=str(error)) from error
+    vectors = load_array(folder / name)
     _check_rows(ids, vectors, folder / name)
     rows = ids.select("channel", "source", artifact_id="id")
     ordered = _in_index_order(rows, artifacts)

@@ -160,7 +160,7 @@ def decoder_for(languages: tuple[str, ...]) -> Decode:
     def decoded(line: bytes | memoryview) -> Item | str:
         try:
             entity = raw(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Malformed("not-an-entity", str(error)) from error
         return _item_of(entity, order, terms_of, wiki) if entity.type == "item" else str(entity.type)
 

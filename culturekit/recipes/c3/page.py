@@ -1,6 +1,6 @@
 """The page of a `c3` run: every table of the paper as a section; scores are looked up."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -21,7 +21,7 @@ from culturekit.core.tables import read_table
 from culturekit.people.importing import read_project
 from culturekit.recipes.c3 import roles as folders
 from culturekit.recipes.c3.pairs import EVERY
-from culturekit.report.gallery import Gallery, values_of
+from culturekit.report.gallery import Chosen, Gallery, Strip, values_of
 from culturekit.report.headline import sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
@@ -63,8 +63,10 @@ def _c3_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
     culture = run.needed(folders.CAPTIONS, CAPTIONS)["culture"][0] or "Other"
     shown = Gallery(run)
-    found = [models(run), learnt(run), _benchmark(run), _difficulty(run, shown), strategies(run), _followed(run),
-             criteria(run), _histogram(run), _asked(run), _expansion(run), _exported(run)]  # fmt: skip
+    found = [
+        models(run, shown), learnt(run), _benchmark(run), _difficulty(run, shown), strategies(run, shown),
+        _followed(run), criteria(run), _histogram(run), _asked(run), _expansion(run), _exported(run),
+    ]  # fmt: skip
     caveats = not_put_right(run, folders.JUDGED, {"": "Corrections"})
     return section_page(run, TITLE, (f"{culture} captions",), verdict(run), caveats, found, STATED)
 
@@ -106,27 +108,40 @@ def verdict(run: RunFolders) -> Iterator[str]:
     ])  # fmt: skip
 
 
-def models(run: RunFolders) -> Section:
+def models(run: RunFolders, shown: Gallery) -> Section:
     """Put judged, corrected and true scores side by side, and the alignments of images with their captions."""
     corrected, truth = _scores_of(run, folders.JUDGED, "labels"), _truth_of(run)
     alone = _scores_of(run, roles.FAITHFULNESS)
-    rows = []
+    rows, alignments = [], []
     for model in run.models:
         aligned = run.needed(folders.ALIGNED, SCORES, model)
         everywhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group")) | {"model": model, "metric": METRIC}
         rows.append((
             Cell(model), looked_up(alone, **everywhere), looked_up(corrected, labels="corrected", **everywhere),
             looked_up(truth, labels="truth", **everywhere),
-            *(looked_up(aligned, metric=metric) for metric in ALIGNMENTS),
         ))  # fmt: skip
-    columns = ("model", "VQAScore as judged", "corrected by people", "true", *ALIGNMENTS.values())
+        alignments.append((Cell(model), *(looked_up(aligned, metric=metric) for metric in ALIGNMENTS)))
+    columns = ("model", "VQAScore as judged", "corrected by people", "true")
+    grids = (Grid("VQAScore over all captions, with 95 % intervals", columns, tuple(rows)),
+             Grid("Alignment over all captions", ("model", *ALIGNMENTS.values()), tuple(alignments)))  # fmt: skip
     return Section(
         "models", "What is shown, as judged, as corrected, as true",
         "VQAScore is how probable a judge finds it that an image shows its caption; people say how many of the things "
         "it names are there. A is A_IT (image and caption) plus A_OT (objects in the image and caption). "
         f"{_seen_by(run)}",
-        (Grid("Scores over all captions, with 95 % intervals", columns, tuple(rows)),),
+        tuple(drawn(grid, "dots", grid.caption.partition(" ")[0]) for grid in grids), strips=_examples(run, shown),
     )  # fmt: skip
+
+
+def _examples(run: RunFolders, shown: Gallery) -> tuple[Strip, ...]:
+    """Show the images that score highest and lowest, and where the judge and people differ most."""
+    judged = values_of(run, roles.FAITHFULNESS, {"metric": METRIC})
+    rated = values_of(run, folders.RATINGS, {"metric": "rating_mean", "criterion": "object_presence"})
+    far = shown.apart(("judge", judged), ("people", rated.with_columns((pl.col("value") - 1) / 4)), run.models)
+    return (
+        *shown.strip("Highest and lowest VQAScore of each model", shown.ends(judged, run.models, most=3)),
+        *shown.strip("Captions on which the judge and people differ most, from 0 to 1", far),
+    )
 
 
 def _seen_by(run: RunFolders) -> str:
@@ -148,15 +163,6 @@ def learnt(run: RunFolders) -> Section | None:
     backend = made[tuned[0]].options["backend"]
     before = next(name for name in run.models if name not in tuned and made[name].options.get("backend") == backend)
     trained = {name: run.found(folders.FINETUNED, name) or run.manifest(folders.FINETUNED, before) for name in tuned}
-    alone, corrected = _scores_of(run, roles.FAITHFULNESS), _scores_of(run, folders.JUDGED, "labels")
-    aligned = pl.concat([run.needed(folders.ALIGNED, SCORES, model) for model in (before, *tuned)])
-    nowhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group"))
-    scored = tuple(
-        (Cell(name), looked_up(alone, model=name, metric=METRIC, **nowhere),
-         looked_up(corrected, model=name, metric=METRIC, labels="corrected", **nowhere),
-         *(looked_up(aligned, model=name, metric=metric, **nowhere) for metric in ALIGNMENTS))
-        for name in (before, *tuned)
-    )  # fmt: skip
     compared = _scores_of(run, folders.COMPARED, "of.criterion", "p_corrected")
     rated = [] if compared is None else [name for name in IMAGE_CRITERIA if name in set(compared["of.criterion"])]
     differences = tuple(
@@ -170,15 +176,14 @@ def learnt(run: RunFolders) -> Section | None:
         for name, training in trained.items()
     )  # fmt: skip
     told = next(iter(trained.values())).options
-    how = (f"Every weight of the denoiser was trained, as in the paper, in batches of {told['batch']}"
-           if told.get("learns") == "full" else f"An adapter (LoRA, rank {told['rank']}) was trained, in batches of "
-           f"{told['batch']}; the paper trains every weight, in one pass with batches of 2 on 8 GPUs")  # fmt: skip
+    what = "Every weight of the denoiser" if told.get("learns") == "full" else f"An adapter (LoRA, rank {told['rank']})"
+    how = (f"{what} was trained, in batches of {told['batch']} on {told.get('processes', 1)} device(s); in the paper "
+           "every weight, in one pass with batches of 2 on 8 GPUs.")  # fmt: skip
+    after = tuned[0] if len(tuned) == 1 else f"{len(tuned)} models"
     return Section(
-        "finetune", f"{before} before, {', '.join(tuned)} after the fine-tune",
-        f"The same captions, with the same seeds. {how}.",
-        (Grid("Scores before and after", ("model", "VQAScore as judged", "corrected by people", *ALIGNMENTS.values()),
-              scored),
-         Grid("Differences, caption by caption, with 95 % intervals",
+        "finetune", f"{before} before, {after} after the fine-tune",
+        f"The same captions, with the same seeds; the scores stand above. {how}",
+        (Grid("Differences, caption by caption, with 95 % intervals",
               ("models", "VQAScore", "p, corrected", *map(_spaced, rated)), differences),
          Grid("What was learnt: the loss is that on pairs of the training, with the same noise",
               ("model", "pairs", "steps", "numbers learned", "loss before", "loss after"), learning)),
@@ -246,24 +251,35 @@ def _lowest(values: pl.DataFrame) -> list[tuple[str, list[str]]]:
     return [(item, [f"{value:.2f}"]) for item, value in there.select("item", "value").iter_rows()]
 
 
-def strategies(run: RunFolders) -> Section | None:
+def strategies(run: RunFolders, shown: Gallery) -> Section | None:
     """Show what the pairs that each strategy keeps are worth: as people rate them, and in truth."""
     worth = _scores_of(run, folders.WORTH, "criterion", "labels")
     if worth is None:
         return None
     names = list(dict.fromkeys(run.needed(folders.SELECTED, SELECTED)["strategy"]))
     grids = tuple(
-        Grid(caption, ("strategy", *map(_spaced, PAIR_CRITERIA)), tuple(
+        drawn(Grid(caption, ("strategy", *map(_spaced, PAIR_CRITERIA)), tuple(
             (Cell(NAMES.get(name, name)), *(looked_up(worth, model=name, criterion=criterion, labels=labels)
                                             for criterion in PAIR_CRITERIA))
             for name in names
-        ))
+        )), "dots", "mean rating")
         for labels, caption in (("people", "Mean ratings by people of the pairs that are kept, with 95 % intervals"),
                                 ("truth", "What all pairs that are kept truly deserve"))
         if labels in worth["labels"].to_list()
     )  # fmt: skip
     lead = "From 1 to 5. Relevance is how far caption and picture show the same: what a model would learn from."
-    return Section("strategies", "Which pairs are worth training on?", lead, grids)
+    return Section("strategies", "Which pairs are worth training on?", lead, grids, strips=_kept(run, names, shown))
+
+
+def _kept(run: RunFolders, names: Sequence[str], shown: Gallery) -> tuple[Strip, ...]:
+    """Show the pictures that each strategy ranks first and last."""
+    by_rank = run.needed(folders.SELECTED, SELECTED).drop_nulls("value").sort("rank", "item")
+    groups: list[tuple[str, Chosen]] = []
+    for name in names:
+        items = by_rank.filter(strategy=name)["item"].to_list()
+        ends = [(item, ["first"]) for item in items[:2]] + [(item, ["last"]) for item in items[-2:]]
+        groups.append((NAMES.get(name, name), ends))
+    return shown.strip("Pictures that each strategy ranks first and last", groups)
 
 
 def _spaced(name: str) -> str:
@@ -286,7 +302,8 @@ def _followed(run: RunFolders) -> Section | None:
     columns = ("ranked by", *map(_spaced, PAIR_CRITERIA), EVERY)
     lead = "Over the pairs that people rated; the last column is the mean of the six, as in the paper."
     return Section("pearson", "Do alignments follow people?", lead, (
-        Grid("Pearson correlation with people's ratings, with 95 % intervals", columns, tuple(rows)),
+        drawn(Grid("Pearson correlation with people's ratings, with 95 % intervals", columns, tuple(rows)), "dots",
+              "correlation"),
         Grid("How often values dealt out at random follow people as closely (p)", columns, tuple(tests)),
     ))  # fmt: skip
 
@@ -305,11 +322,11 @@ def criteria(run: RunFolders) -> Section | None:
         return None
     kinds = [("Mean ratings by people", table)] + ([] if truth is None else [("What images deserve", truth)])
     grids = tuple(
-        Grid(caption, ("model", *map(_spaced, IMAGE_CRITERIA)), tuple(
+        drawn(Grid(caption, ("model", *map(_spaced, IMAGE_CRITERIA)), tuple(
             (Cell(model), *(looked_up(part, metric="rating_mean", model=model, criterion=criterion, group=None)
                             for criterion in IMAGE_CRITERIA))
             for model in run.models
-        ))
+        )), "dots", "mean rating")
         for caption, part in kinds
     )  # fmt: skip
     return Section("criteria", "Six criteria", "From 1 to 5, with 95 % intervals.", grids)

@@ -7,10 +7,11 @@ from typing import Any
 import polars as pl
 
 from culturekit.core import roles
-from culturekit.core.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES
+from culturekit.core.schemas import ANNOTATIONS, DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES
 from culturekit.core.tables import read_table
 from culturekit.metrics.ahead.matching import DIMENSIONS, PUBLISHED_TAUS
 from culturekit.recipes.cultivate import roles as folders
+from culturekit.report.gallery import Gallery, Strip, values_of
 from culturekit.report.headline import Standing, sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
@@ -20,6 +21,7 @@ from culturekit.report.sections import (
     Grid,
     Section,
     SectionPage,
+    drawn,
     looked_up,
     matrix_picture,
     name_of,
@@ -55,9 +57,24 @@ def headline(
         "headline", "What is shown, as judged, as corrected, as true",
         "ALIGN is the share of what should be shown that is shown, HAL the share of what is shown that nothing asks "
         "for (less is better), EXAG how much more stereotypical images are than real ones (less is better).",
-        (Grid("Scores over all countries, each country alike, with "
-              f"{run.confidence(folders.AHEAD)} intervals", columns, rows),),
+        (drawn(Grid("Scores over all countries, each country alike, with "
+                    f"{run.confidence(folders.AHEAD)} intervals", columns, rows), "dots"),),
+        strips=_examples(run),
     )  # fmt: skip
+
+
+def _examples(run: RunFolders) -> tuple[Strip, ...]:
+    """Show images beside photographs, and where the judge and people differ most."""
+    shown, judged = Gallery(run), values_of(run, folders.AHEAD, {"metric": "align"})
+    pairs = shown.beside_real(values_of(run, folders.AHEAD, {"metric": "faith"}), run.models)
+    strips = shown.strip("Highest and lowest FAITH of each model, beside a photograph of the same activity", pairs)
+    marks = run.read(folders.MARKS, ANNOTATIONS)
+    if marks is None:
+        return strips
+    people = marks.filter(criterion="align_marked").select("value", item="item_id")
+    of_model = people.join(judged.select("item", "model").unique(), on="item")
+    far = shown.apart(("judge", judged), ("people", of_model), run.models)
+    return (*strips, *shown.strip("ALIGN on which the judge and people differ most", far))
 
 
 def gaps(run: RunFolders) -> Section | None:
@@ -71,12 +88,12 @@ def gaps(run: RunFolders) -> Section | None:
     kinds = [label for label in LABELS if label in table["labels"].to_list()]
     columns = ("model", "metric", *(LABELS[label] for label in kinds))
     grids = tuple(
-        Grid(f"Gaps, {pair}", columns, tuple(
+        drawn(Grid(f"Gaps, {pair}", columns, tuple(
             (Cell(model), Cell(METRICS[metric]),
              *(looked_up(table, group=pair, model=model, of_metric=metric, labels=label) for label in kinds))
             for model in run.models
             for metric in MAIN
-        ))
+        )), "dots", "difference of scores")
         for pair in table["group"].unique().sort()
     )  # fmt: skip
     lead = "Above 0 the first group of countries scores more; GN is the Global North, GS the South."
@@ -95,7 +112,7 @@ def _by_group(run: RunFolders, ahead: pl.DataFrame) -> Section:
     return Section(
         "models", "Models and groups of countries", "As judged. DDIV and SDIV: how evenly, and how much more, several "
         "images of a prompt show than one.",
-        (Grid("Scores by model and group", ("model", "countries", *METRICS.values()), rows),),
+        (drawn(Grid("Scores by model and group", ("model", "countries", *METRICS.values()), rows), "dots"),),
     )  # fmt: skip
 
 
@@ -116,7 +133,8 @@ def followed(run: RunFolders) -> Section | None:
         lines.append(("human – human", table.filter(by="one person", of=rating, other=rating)))
         rows = tuple((Cell(name), *_correlations(part, groups)) for name, part in lines)
         columns = ("metric", *groups, "overall", "Kendall, overall")
-        grids.append(Grid(f"Spearman correlation with people's rating {rating}", columns, rows))
+        follows = Grid(f"Spearman correlation with people's rating {rating}", columns, rows)
+        grids.append(drawn(follows, "dots", "correlation"))
     return Section(
         "people", "Do scores follow people?", "Over the images that people rated; human – human is one person against "
         "the others of the same image.", tuple(grids),
@@ -142,10 +160,10 @@ def _by_dimension(run: RunFolders, countries: Sequence[str]) -> Section:
     table = with_params(run.needed(folders.BREAKDOWN, SCORES), dimension="dimension").filter(metric="align")
     columns = [(dimension, {"dimension": dimension}) for dimension in DIMENSIONS]
     grids = tuple(
-        score_grid(
+        drawn(score_grid(
             "All models" if model == ALL else model, "country", columns,
-            [(name_of(iso), {"model": model, "country": iso}, table) for iso in countries], shaded=True,
-        )
+            [(name_of(iso), {"model": model, "country": iso}, table) for iso in countries],
+        ), "heat")
         for model in (ALL, *run.models)
     )  # fmt: skip
     return Section("dimensions", "Countries and dimensions", "ALIGN by dimension, as judged, each prompt alike.", grids)

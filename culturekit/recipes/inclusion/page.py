@@ -8,9 +8,10 @@ import polars as pl
 
 from culturekit.core import roles
 from culturekit.core.roles import REAL_IMAGES
-from culturekit.core.schemas import PROMPTS, SCORES, YES_BY_SCORE
+from culturekit.core.schemas import PROMPTS, SCORES, TASK1, YES_BY_SCORE
 from culturekit.core.tables import read_table
 from culturekit.recipes.inclusion import roles as folders
+from culturekit.report.gallery import Chosen, Gallery, Strip, values_of
 from culturekit.report.headline import sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
@@ -21,6 +22,7 @@ from culturekit.report.sections import (
     SectionPage,
     Sources,
     Where,
+    drawn,
     grid,
     looked_up,
     row_of,
@@ -42,8 +44,9 @@ NOT_KNOWN: Any = {"country": None, "concept": None, "group": None}
 def inclusion_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
     regions = tuple(dict.fromkeys(run.needed(roles.PROMPTS, PROMPTS)["group"]))
-    sections = [_corrected(run), *_realism(run, regions), _extractors(run), _names(run, regions), *_seen(run),
-                *_agreement(run), *_compared(run)]  # fmt: skip
+    shown = Gallery(run)
+    sections = [_corrected(run, shown), *_realism(run, regions), _extractors(run), _names(run, regions),
+                *_seen(run, shown), *_agreement(run), *_compared(run, shown)]  # fmt: skip
     pictures = (roles.IMAGES, folders.PLAIN)
     return section_page(run, TITLE, regions, _verdict(run), _caveats(run), sections, STATED, pictures=pictures)
 
@@ -102,7 +105,7 @@ def _apart(one: Mapping[str, float] | None, other: Mapping[str, float] | None) -
     return int(one["ci_low"] > other["ci_high"]) - int(other["ci_low"] > one["ci_high"])
 
 
-def _corrected(run: RunFolders) -> Section | None:
+def _corrected(run: RunFolders, shown: Gallery) -> Section | None:
     """Put what the encoder says, what people make of it, and the truth side by side."""
     truth, grids = _scores_of(run, folders.TRUTH, labels="labels"), []
     for variant, role, metric, caption in (
@@ -117,13 +120,23 @@ def _corrected(run: RunFolders) -> Section | None:
             rows.append((model, [looked_up(_scores_of(run, role, model), **place), *people, looked_up(truth, **place)]))
         columns = ("model", "as the encoder has it", "corrected by people who live there",
                    "corrected by people from elsewhere", "true")  # fmt: skip
-        grids.append(grid(f"{caption}: shares with 95 % intervals", columns, rows))
+        grids.append(drawn(grid(f"{caption}: shares with 95 % intervals", columns, rows), "dots", "share of images"))
+    judged = values_of(run, folders.REGIONS, {"metric": REGION}, models=run.models)
+    home = _seen_by(run, "in", folders.TASKS)
+    strips = shown.strip("Images on which the encoder and people who live there differ most: 1 sees the region, 0 does "
+                         "not", shown.apart(("encoder", judged), ("people", home), run.models))  # fmt: skip
     return Section(
         "corrected", "What is recognised, as judged, as corrected, as true",
         "An image's region is recognised where its name is nearest of all regions' names; people say whether the "
         "object or the background could be from there. True is how often people who live there would say so. A dash: "
-        "people's answers could not put it right, and the notes above say why.", tuple(grids),
+        "people's answers could not put it right, and the notes above say why.", tuple(grids), strips=strips,
     )  # fmt: skip
+
+
+def _seen_by(run: RunFolders, side: str, role: roles.Role) -> pl.DataFrame:
+    """Read whether people in or out of a region see it in the object, answer by answer."""
+    return values_of(run, role, {"metric": "in_region_rate", "by": "[]", "side": side, "target": "object"},
+                     variant="task2")  # fmt: skip
 
 
 def _in_regions(regions: Sequence[str]) -> list[tuple[str, Where]]:
@@ -138,11 +151,11 @@ def _realism(run: RunFolders, regions: Sequence[str]) -> Iterator[Section]:
         table = _scores_of(run, folders.REALISM, variant=name).filter(pl.col("concept").is_null())
         rows: Sources = [(model, {"model": model}, table) for model in run.models]
         together = [(title, {"metric": metric, "group": None}) for metric, title in PRDC.items()]
-        grids.append(score_grid(f"By {name}, all regions together", "model", together, rows))
+        grids.append(drawn(score_grid(f"By {name}, all regions together", "model", together, rows), "dots", "score"))
         for metric in ("prdc_precision", "prdc_coverage"):
             only: Sources = [(model, {"model": model, "metric": metric}, table) for model in run.models]
             caption = f"{PRDC[metric].capitalize()} by {name}, by region"
-            grids.append(score_grid(caption, "model", _in_regions(regions), only))
+            grids.append(drawn(score_grid(caption, "model", _in_regions(regions), only), "dots", PRDC[metric]))
     lead = ("Precision is the share of images that lie among photographs, coverage that of photographs with an image "
             "near them. Of each object and region as many photographs are drawn as the fewest has.")  # fmt: skip
     yield Section("realism", "How near images lie to photographs", lead, tuple(grids))
@@ -172,9 +185,9 @@ def _names(run: RunFolders, regions: Sequence[str]) -> Section:
     ):
         alone = {model: _scores_of(run, role, model).filter(metric=metric) for model in (REAL_IMAGES, *run.models)}
         rows: Sources = [(model, {"concept": None}, table) for model, table in alone.items()]
-        grids.append(score_grid(caption, "model", columns, rows))
+        grids.append(drawn(score_grid(caption, "model", columns, rows), "dots", caption.partition(" of ")[0]))
     for role, caption in ((folders.REGIONS, "region"), (folders.OBJECTS, "object")):
-        grids += _said_yes(run, role, f"Annotations that see the {caption}, by its CLIPScore from")
+        grids += _said_yes(run, role, f"annotations that see the {caption}, by its CLIPScore, in steps from")
     lead = "Region-CLIPScore favours clichés over photographs: more of it is not better."
     return Section("names", "How near images lie to names", lead, tuple(grids))
 
@@ -189,13 +202,14 @@ def _said_yes(run: RunFolders, role: roles.Role, caption: str) -> Iterator[Grid]
         return
     every = pl.concat(found).with_columns(bucket=pl.col("low").round(2).cast(pl.String))
     scores = every.select("bucket", "model", "pool", "ci_low", "ci_high", value="rate", params=pl.lit("{}"))
-    rows: Sources = [(f"{model}, people in {pool}", {"model": model, "pool": pool}, scores)
-                     for model in tables for pool in every["pool"].unique().sort()]  # fmt: skip
     buckets = [(low, {"bucket": low}) for low in every.sort("low")["bucket"].unique(maintain_order=True)]
-    yield score_grid(caption, "images", buckets, rows)
+    for model in tables:
+        rows: Sources = [(f"people in {pool}", {"model": model, "pool": pool}, scores)
+                         for pool in every["pool"].unique().sort()]  # fmt: skip
+        yield drawn(score_grid(f"{model}: {caption}", "images", buckets, rows), "curves", "share that sees it")
 
 
-def _seen(run: RunFolders) -> Iterator[Section]:
+def _seen(run: RunFolders, shown: Gallery) -> Iterator[Section]:
     """Show how often people in and out of a region see it, and the object, in its images; then what is published."""
     lead = "Shares of all annotations, with intervals by image and annotator; locations are never merged."
     for role, anchor, title in ((folders.TASKS, "seen", "What people see in images"),
@@ -206,7 +220,19 @@ def _seen(run: RunFolders) -> Iterator[Section]:
             agreeing = (
                 () if role is folders.TASKS else _agreement_grids(table, run, ("location_agreement", "location_kappa"))
             )
-            yield Section(anchor, title, lead, (*_seen_grids(table, run), *agreeing))
+            strips = _disputed(run, shown, role, _sources_of(table, run))
+            yield Section(anchor, title, lead, (*_seen_grids(table, run), *agreeing), strips=strips)
+
+
+def _disputed(run: RunFolders, shown: Gallery, role: roles.Role, models: Sequence[str]) -> tuple[Strip, ...]:
+    """Show the items that people agree on and those that divide people of a region from people elsewhere."""
+    home, away = (_seen_by(run, side, role) for side in SIDES)
+    agreed = shown.ends(pl.concat([home, away]), models, most=3)
+    far = shown.apart(("live there", home), ("elsewhere", away), models)
+    return (
+        *shown.strip("Most agreed: the share of all people who see the region in the object", agreed),
+        *shown.strip("Most disputed: the shares of people who live there, and elsewhere, who see it", far),
+    )
 
 
 def _seen_grids(table: pl.DataFrame, run: RunFolders) -> Iterator[Grid]:
@@ -222,11 +248,13 @@ def _seen_grids(table: pl.DataFrame, run: RunFolders) -> Iterator[Grid]:
             rates = alone.filter(metric="in_region_rate", target=target)
             rows: Sources = [(f"{source}, {people}", {"model": source, "side": side}, rates)
                              for source in sources for side, people in SIDES.items()]  # fmt: skip
-            yield score_grid(f"Annotations that see the region in the {target}, by {level}", "images", places, rows)
+            seen = score_grid(f"Annotations that see the region in the {target}, by {level}", "images", places, rows)
+            yield drawn(seen, "dots" if level == "region" else "heat", "share of annotations")
     shown = table.filter(pl.col("concept").is_null(), metric="object_seen")
     rows = [(f"{source}, people in {pool}", {"model": source, "pool": pool}, shown)
             for source in sources for pool in _values_in(table, "pool")]  # fmt: skip
-    yield score_grid("Annotations that see the object", "images", _in_regions(_values_in(table, "group")), rows)
+    seen = score_grid("Annotations that see the object", "images", _in_regions(_values_in(table, "group")), rows)
+    yield drawn(seen, "heat")
 
 
 def _values_in(table: pl.DataFrame, column: str) -> list[str]:
@@ -245,11 +273,25 @@ def _agreement(run: RunFolders) -> Iterator[Section]:
     """Show how far people agree on what they see, on likeness and on appeal."""
     grids: list[Grid] = []
     for task, metrics in (("task2", ("location_agreement", "location_kappa")), ("task1", ("location_agreement",))):
-        table = _scores_of(run, folders.TASKS, variant=task, criterion="criterion", pairs="pairs", pool="pool")
+        every = _scores_of(run, folders.TASKS, variant=task, criterion="criterion", pairs="pairs", pool="pool",
+                           reference="reference_source")  # fmt: skip
+        table = every.filter(pl.col("reference").is_null())
+        grids += _by_reference(every.drop_nulls("reference"), run)
         grids += _agreement_grids(table, run, metrics, f", {task}")
     if grids:
         lead = "One person of each region looks at each item: this is how places differ, not how reliable each is."
         yield Section("agreement", "Do people agree?", lead, tuple(grids))
+
+
+def _by_reference(table: pl.DataFrame, run: RunFolders) -> Iterator[Grid]:
+    """Show how far people agree on which image is more alike, by who made the images and the reference."""
+    alike = table.filter(metric="location_agreement", pairs="all", criterion="similarity")
+    if not alike.is_empty():
+        rows: Sources = [(f"{source}, compared with {reference}", {"model": source, "reference": reference}, alike)
+                         for source in _sources_of(alike, run) for reference in _values_in(alike, "reference")
+                         if not alike.filter(model=source, reference=reference).is_empty()]  # fmt: skip
+        columns = _in_regions(_values_in(alike, "group"))
+        yield drawn(score_grid("Pairs that agree on likeness, by reference", "images", columns, rows), "dots", "share")
 
 
 def _agreement_grids(table: pl.DataFrame, run: RunFolders, metrics: Sequence[str], task: str = "") -> Iterator[Grid]:
@@ -263,29 +305,65 @@ def _agreement_grids(table: pl.DataFrame, run: RunFolders, metrics: Sequence[str
         ]
         if rows:
             title = "Fleiss' kappa" if metric == "location_kappa" else "Pairs that agree"
-            yield score_grid(f"{title}{task}", "images", questions, rows)
+            yield drawn(score_grid(f"{title}{task}", "images", questions, rows), "heat")
 
 
-def _compared(run: RunFolders) -> Iterator[Section]:
+def _compared(run: RunFolders, shown: Gallery) -> Iterator[Section]:
     """Show whether people choose the closer image, by distance and extractor, and what appeals to them."""
-    table = _scores_of(run, folders.TASKS, variant="task1", pool="pool", extractor="extractor", low="low", bin="bin")
+    table = _scores_of(run, folders.TASKS, variant="task1", pool="pool", extractor="extractor", low="low", bin="bin",
+                       chosen="chosen")  # fmt: skip
     if table.is_empty():
         return
     chosen = table.filter(metric="closer_choice_rate")
     bins = chosen.select("bin", pl.col("low").cast(pl.Float64)).unique().sort("low").rows()
-    rows: Sources = [(f"{name}, people in {pool}", {"extractor": name, "pool": pool}, chosen)
-                     for name in run.variants(folders.REALISM) for pool in _values_in(chosen, "pool")]  # fmt: skip
-    further = [(f"from {low:.1f}", {"bin": place}) for place, low in bins]
-    grids = [score_grid("How often the closer image is chosen, by distance", "extractor", further, rows)]
+    further, grids = [(f"{low:.1f}", {"bin": place}) for place, low in bins], list[Grid]()
+    for name in run.variants(folders.REALISM):
+        rows: Sources = [(f"people in {pool}", {"extractor": name, "pool": pool}, chosen)
+                         for pool in _values_in(chosen, "pool")]  # fmt: skip
+        title = f"By {name}, how often the closer image is chosen, by distance from"
+        closer = score_grid(title, "people", further, rows)
+        grids.append(drawn(closer, "curves", "share that chooses the closer"))
+    for name in run.variants(folders.REALISM):
+        rows = [(f"people in {pool}, the {side} one more alike", {"extractor": name, "pool": pool, "chosen": side},
+                 table.filter(metric="appeal_by_distance"))
+                for side in ("closer", "further") for pool in _values_in(chosen, "pool")]  # fmt: skip
+        title = f"By {name}, how often the more alike image appeals more, too, by distance from"
+        appeal = score_grid(title, "people", further, rows)
+        grids.append(drawn(appeal, "curves", "share to whom it appeals more"))
     for metric, caption in (("appeal_with_similarity", "The more alike image is the more appealing one, too"),
                             ("appeal_in_manifold", "Appealing images that lie among photographs")):  # fmt: skip
         about = table.filter(metric=metric)
         rows = [(f"{source}, people in {pool}", {"model": source, "pool": pool}, about)
                 for source in _sources_of(about, run) for pool in _values_in(about, "pool")]  # fmt: skip
-        grids.append(score_grid(caption, "images", _in_regions(_values_in(about, "group")), rows))
+        each = score_grid(caption, "images", _in_regions(_values_in(about, "group")), rows)
+        grids.append(drawn(each, "dots", "share of answers") if each.rows else each)
     lead = "Distances are divided by each extractor's largest; only bins that every extractor reaches are shown."
+    strips = shown.strip("Triplets on which all people choose alike, and on which they are split", _triplets(run))
     yield Section("compared", "Which image is closer, and which more appealing?", lead,
-                  tuple(one for one in grids if one.rows))  # fmt: skip
+                  tuple(one for one in grids if one.rows), strips=strips)  # fmt: skip
+
+
+def _triplets(run: RunFolders) -> Iterator[tuple[str, Chosen]]:
+    """Choose of each model the triplets whose closer image people agree on most, and least."""
+    table = read_table(run.table(folders.PEOPLE, variant="task1", file=f"{TASK1.name}.parquet"), TASK1)
+    chosen = table.group_by("triplet_id", "source", "reference_id", "first_id", "second_id").agg(
+        pl.col("similar_id").is_not_null().sum().alias("people"),
+        (pl.col("similar_id") == pl.col("first_id")).sum().alias("first"),
+        (pl.col("appealing_id") == pl.col("first_id")).sum().alias("appealing"),
+    )  # fmt: skip
+    split = (pl.col("first") / pl.col("people") - 0.5).abs()
+    for model in run.models:
+        ordered = chosen.filter(pl.col("people") > 0, source=model).sort(split, "triplet_id", descending=[True, False])
+        for head, row in zip(("agreed", "split"), (*ordered[:1].to_dicts(), *ordered[-1:].to_dicts()), strict=False):
+            many = row["people"]
+            yield (
+                f"{model}, {head}",
+                [
+                    (row["reference_id"], ["reference"]),
+                    (row["first_id"], [f"closer to {row['first']} of {many}", f"more appealing to {row['appealing']}"]),
+                    (row["second_id"], [f"closer to {many - row['first']}"]),
+                ],
+            )
 
 
 INCLUSION_PAGE = SectionReport("inclusion-report", 8, inclusion_page, (folders.TRUTH,))

@@ -107,6 +107,16 @@ APPEAL_WITH_SIMILARITY = describe(
     inputs=(_TASK1,),
     pitfalls=("Chance is one half.", _INTERVAL),
 )
+APPEAL_BY_DISTANCE = describe(
+    "appeal_by_distance",
+    "Annotations whose similar image is also the appealing one, by distance",
+    "share of annotations that choose the same image as more similar and as more appealing, of those whose more "
+    "similar image is the closer or the further one (params.chosen) by params.extractor, in the bins of "
+    "closer_choice_rate",
+    paper=f"{_PAPER}, figure 12",
+    inputs=(_TASK1, "folders of vectors, one per extractor, ids the images of the triplets"),
+    pitfalls=("Chance is one half.", _INTERVAL),
+)
 APPEAL_IN_MANIFOLD = describe(
     "appeal_in_manifold",
     "Appealing generated images that lie among real ones",
@@ -248,8 +258,8 @@ def _numbered(features: Sequence[ExtractorVectors], **_: object) -> dict[str, tu
 
 
 @scores(
-    "task1", APPEAL_IN_MANIFOLD, APPEAL_WITH_SIMILARITY, CLOSER_CHOICE_RATE, LOCATION_AGREEMENT, LOCATION_UNANIMITY,
-    version=2,
+    "task1", APPEAL_BY_DISTANCE, APPEAL_IN_MANIFOLD, APPEAL_WITH_SIMILARITY, CLOSER_CHOICE_RATE, LOCATION_AGREEMENT,
+    LOCATION_UNANIMITY, version=3,
     example="--task1 annotations/task1.parquet --out scores",
     settle=_numbered,
     amend=lambda stage, given: replace(
@@ -319,13 +329,18 @@ def score_task1(
     shares = [*shares_of("appeal_with_similarity", appeal, ("region",), ("pool",))]
     if extractors:
         choices = binned_choices(pooled, extractors, bins=bins).with_columns(yes="closer", source=pl.lit("all"))
-        shares += shares_of("closer_choice_rate", choices, (), ("extractor", "pool", "bin", "low", "high"))
+        place = ("extractor", "pool", "bin", "low", "high")
+        shares += shares_of("closer_choice_rate", choices, (), place)
+        side = pl.when("closer").then(pl.lit("closer")).otherwise(pl.lit("further"))
+        appealing = both_criteria(choices).with_columns(yes="same", chosen=side)
+        shares += shares_of("appeal_by_distance", appealing, (), (*place, "chosen"))
     if real is not None:
         inside = _inside_manifold(pooled, extractors or {}, real)
         left_out["appeal outside combo A, or with not exactly one image inside"] += pooled.height - inside.height
         shares += shares_of("appeal_in_manifold", inside, ("region",), ("pool", "extractor", "k"))
     rows = [row for row, _ in shares]
-    for by in (("source", "region"), ("source", "region", "annotator_loc")):
+    # Figure 5c: of each kind of reference by itself; references of a generator are never pooled with another's.
+    for by in (("source", "region"), ("source", "region", "annotator_loc"), ("source", "region", "reference_source")):
         items = item_agreement(task1_answers(table, by=by), by=by, item="triplet_id", question="criterion")
         rows += _agreement_rows(items, by, options)
     return scored(rows, [below for _, below in shares], left_out=left_out)
@@ -402,6 +417,8 @@ def _agreement_rows(items: pl.DataFrame, by: Sequence[str], options: TaskOptions
         params = {"criterion": head["criterion"], "pairs": head["pairs"], "least": options.least}
         if "annotator_loc" in by:
             params["pool"] = head["annotator_loc"]
+        if "reference_source" in by:
+            params["reference_source"] = head["reference_source"]
         shares = part["share"].to_numpy()
         pairwise = clustered_share(shares, {"item": part[item].to_list()}, confidence=options.confidence)
         unanimous = proportion_interval(int((shares == 1).sum()), len(shares), confidence=options.confidence)

@@ -2,11 +2,9 @@ import socket
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from culturekit.generation.picture_store import PictureStore
-from culturekit.generation.services.paid_runner import Fetched, FetchLimits, Refused, fetched, is_public, place_of
+from culturekit.generation.services.paid_runner import Fetched, FetchLimits, Refused, fetched, place_of
 from tests.llm.server import RunningServer, Script, running_server
 from tests.llm.server.pictures import picture_bytes
 from tests.llm.server.script import Pictures
@@ -125,12 +123,3 @@ def test_a_service_in_a_private_network_may_name_itself_and_nobody_else() -> Non
     for url in ("http://10.0.0.5:22/x", "https://10.0.0.6/x.png", "http://127.0.0.1:8000/x.png"):
         with pytest.raises(Refused):
             place_of(url, base_url=base)
-
-
-@given(st.ip_addresses(v=4) | st.ip_addresses(v=6))
-def test_private_numbers_are_never_public(address: object) -> None:
-    number = str(address)
-    if is_public(number):
-        assert not any(
-            getattr(address, trait) for trait in ("is_private", "is_loopback", "is_link_local", "is_multicast")
-        )

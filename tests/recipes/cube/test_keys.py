@@ -26,6 +26,9 @@ def test_tags_say_who_looks_at_how_many_and_what_that_may_cost() -> None:
         (["tags.judge=openai:seer-1", "tags.images=4"], "less than one repeat of 8 images"),
         (["tags.judge=openai:seer-1", "tags.images=none"], "tags.images"),
         (["tags.images=40"], "tags.judge"),
+        (["audit.second=two"], "expected the name of one of the instruments, or tags"),
+        (["audit.second=tags"], "audit.second is tags, and no vision model looks at all images"),
+        (["audit.second=tags", "tags.judge=openai:seer-1", "tags.images=40"], "with images: all"),
         (["tags.judge=opnai:seer-1"], "openai"),
     ],
 )
@@ -33,6 +36,18 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(settings: list[str]
     with pytest.raises(ConfigError) as caught:
         load_recipe(SMALL, settings)
     assert said in str(caught.value)
+
+
+def test_a_second_instrument_is_an_input_of_the_scores(tmp_path: Path) -> None:
+    two = ["audit.second=two", "instruments=[{name: two, encoder: 'transformers:clip', channel: both}]"]
+    scores = next(stage for stage in stages_of(load_recipe(SMALL, two), tmp_path) if stage.name == "scores")
+    assert {role for role in scores.inputs if role.startswith("matches-broad")} == {
+        "matches-broad", "matches-broad-by-two",
+    }  # fmt: skip
+    alone = next(
+        stage for stage in stages_of(load_recipe(SMALL, ["audit.images=50"]), tmp_path) if stage.name == "scores"
+    )
+    assert "matches-broad-by-two" not in alone.inputs
 
 
 def test_gaps_come_after_what_is_scored_within_countries(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from culturekit.metrics import (
     task2_agreement,
     triplet_agreement,
 )
+from culturekit.metrics.inclusion.triplet_distances import binned_choices
 from culturekit.recipes.inclusion.scores import RealFeatures, TaskOptions, score_survey, score_task1, score_task2
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2
 from tests.metrics.inclusion.test_published_numbers import VOTES, codes
@@ -118,11 +119,27 @@ def test_task1_stands_by_source_region_and_location() -> None:
     agreement = triplet_agreement(table, by=("source", "region"))
     found_all = {
         (r["model"], r["group"], r["criterion"]): r["value"]
-        for r in unpacked(scores, "location_agreement") if r["pairs"] == "all"
+        for r in unpacked(scores, "location_agreement") if r["pairs"] == "all" and "reference_source" not in r
     }  # fmt: skip
     assert found_all == pytest.approx(
         {(r["source"], r["region"], r["criterion"]): r["pairwise"] for r in agreement.iter_rows(named=True)}
     )
+    by_reference = triplet_agreement(table, by=("source", "region", "reference_source"))
+    assert {
+        (r["model"], r["group"], r["reference_source"], r["criterion"]): r["value"]
+        for r in unpacked(scores, "location_agreement") if "reference_source" in r
+    } == pytest.approx(
+        {(r["source"], r["region"], r["reference_source"], r["criterion"]): r["pairwise"]
+         for r in by_reference.iter_rows(named=True)}
+    )  # fmt: skip
+    counted: dict[tuple[object, ...], list[bool]] = {}
+    for r in binned_choices(table, extractors, bins=5).drop_nulls(["similar_id", "appealing_id"]).iter_rows(named=True):
+        key = r["extractor"], r["annotator_loc"], r["bin"], "closer" if r["closer"] else "further"
+        counted.setdefault(key, []).append(r["similar_id"] == r["appealing_id"])
+    assert {
+        (r["extractor"], r["pool"], r["bin"], r["chosen"]): (r["value"], r["n"])
+        for r in unpacked(scores, "appeal_by_distance")
+    } == {key: (pytest.approx(sum(same) / len(same)), len(same)) for key, same in counted.items()}
     assert {row["pool"] for row in unpacked(scores, "location_agreement") if row["pairs"] == "across"} == {
         "Africa", "Europe", "SouthEastAsia",
     }  # fmt: skip

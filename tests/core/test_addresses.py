@@ -1,0 +1,76 @@
+import socket
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culturekit.core.addresses import NotPublic, is_public, is_this_machine, resolve
+from culturekit.core.errors import UsageError
+from culturekit.generation.services.paid_runner import Refused, place_of
+from culturekit.kg.polite_source import address_of, check_url
+from culturekit.llm.price_update import get
+
+PRIVATE = [
+    "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.0.9", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
+    "192.0.0.9", "192.0.0.192", "192.88.99.1", "198.18.0.1", "240.0.0.1", "255.255.255.255",
+    "::", "::1", "fe80::1", "fe80::1%eth0", "fec0::1", "fd12::1", "ff02::1", "::ffff:10.0.0.1", "::10.0.0.1",
+    "2002:7f00:1::1", "2002:a9fe:a9fe::1", "2002:c000:0009::", "64:ff9b::a00:1", "64:ff9b:1::a00:1",
+    "2001:0:4136:e378:8000:63bf:f5ff:fffe", "not an address", "",
+]  # fmt: skip
+PUBLIC = [
+    "93.184.216.34",
+    "192.1.0.1",
+    "2606:2800:220::1",
+    "::ffff:93.184.216.34",
+    "2002:5db8:d822::1",
+    "64:ff9b::5db8:d822",
+]
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_no_private_address_is_public(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_public_addresses_are(address: str) -> None:
+    assert is_public(address)
+
+
+@given(st.ip_addresses(v=4) | st.ip_addresses(v=6))
+def test_what_python_calls_private_is_never_public(address: object) -> None:
+    if is_public(str(address)):
+        traits = ("is_private", "is_loopback", "is_link_local", "is_multicast", "is_unspecified")
+        assert not any(getattr(address, trait) for trait in traits)
+
+
+@pytest.mark.parametrize(
+    "address", [one for one in PRIVATE if (one[:1].isdigit() and one.count(".") == 3) or "::" in one]
+)
+def test_all_who_fetch_refuse_a_public_name_for_a_private_address(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    url = "https://example.org/x.png"
+    with pytest.raises(UsageError, match="not on the public internet"):
+        address_of(check_url(url), may_be_here=True)
+    for base in ("https://service.example.com", "http://127.0.0.1:8000/v1"):
+        with pytest.raises(Refused):
+            place_of(url, base_url=base)
+    with pytest.raises(UsageError, match="public internet"):
+        get(url)
+
+
+def test_this_machine_answers_only_where_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(map(is_this_machine, ("localhost", "LOCALHOST.", "a.localhost", "127.8.8.8", "[::1]", "::1")))
+    assert not any(map(is_this_machine, ("128.0.0.1", "localhost.example.org", "0.0.0.0", "")))
+    assert resolve("127.0.0.1", 80, here=True) == "127.0.0.1"
+    for host, here in [("127.0.0.1", False), ("169.254.169.254", True), ("10.0.0.1", True)]:
+        with pytest.raises(NotPublic):
+            resolve(host, 80, here=here)
+    with pytest.raises(Refused):
+        place_of("http://169.254.169.254/latest/meta-data", base_url="http://127.0.0.1:8000/v1")
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("10.0.0.7", 80))])
+    with pytest.raises(NotPublic):
+        resolve("localhost", 80, here=True)
