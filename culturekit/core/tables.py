@@ -159,9 +159,12 @@ def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
     if not path.is_file():
         raise no_such_table(path, table)
     columns = {**table.columns, **table.optional}
-    with reading(path, table):
-        sheet = path.suffix.lower() in {".csv", ".tsv"}
-        frame, lines = read_sheet_as(path, columns, FREE_TEXTS) if sheet else (pl.read_parquet(path), [])
+    lines: list[int] = []
+    if path.suffix.lower() in {".csv", ".tsv"}:
+        frame, lines = read_sheet_as(path, columns, FREE_TEXTS)
+    else:
+        with reading(path, table):
+            frame = pl.read_parquet(path)
     known = [name for name in frame.columns if name in columns]
     frame = frame.select(known)
     problems = table.problems(frame)
