@@ -126,7 +126,7 @@ def known_of(run: RunFolders, wish: AuditWish, weights: Weights) -> tuple[pl.Dat
     folder = run.folder(roles.SCORES)
     tables = [role for role in run.manifest(roles.SCORES).inputs if role.startswith("audit")]
     if wish.accuracy is None and tables:
-        own = answers_of(Files({role: upstream(folder, role) for role in tables}))
+        own, _ = answers_of(Files({role: upstream(folder, role) for role in tables}))
         try:
             for model in run.models:
                 for images in run.matches(model).filter(pl.col("rank") == 1).partition_by("concept"):

@@ -29,6 +29,7 @@ from culturekit.metrics.statistics.correlations import (
 from culturekit.scores.answers import (
     ANSWERS_READ,
     NEVER_MERGED,
+    Distinct,
     PoolsBy,
     automatic_values,
     pooled_ratings,
@@ -145,7 +146,7 @@ def _without_later(stage: Stage, _: object) -> Stage:
 
 
 @scores(
-    "meta", HUMAN_CORRELATION, METRIC_CORRELATION, version=3, seeds={"bootstrap": "seed"}, settle=_settled,
+    "meta", HUMAN_CORRELATION, METRIC_CORRELATION, version=4, seeds={"bootstrap": "seed"}, settle=_settled,
     amend=_without_later,
     example="--values scores/values.parquet --annotations annotations/annotations.parquet --out meta",
 )  # fmt: skip
@@ -175,13 +176,14 @@ def meta(
         Typed(needs="quality"),
     ] = Numbered(),
     *,
+    distinct: Distinct = False,
     options: MetaOptions = MetaOptions(),
 ) -> Scored:
     """Correlate metrics with ratings by people.
 
     Pool by pool, and metrics with each other.
     """
-    people = None if annotations is None else read_answers(annotations)
+    people = None if annotations is None else read_answers(annotations, distinct=distinct)
     parts, own = [values.table()] if values else [], None
     asked = None if prompts is None else read_table(prompts, PROMPTS)
     if quality and not matches:
