@@ -129,7 +129,7 @@ def known_of(run: RunFolders, wish: AuditWish, weights: Weights) -> tuple[pl.Dat
     folder, scored = run.folder(roles.SCORES), run.found(roles.SCORES)
     tables = [role for role in scored.inputs if role.startswith("audit")] if scored else []
     if wish.accuracy is None and tables:
-        own = answers_of(Files({role: upstream(folder, role) for role in tables}))
+        own, _ = answers_of(Files({role: upstream(folder, role) for role in tables}))
         try:
             for model in run.models:
                 for images in run.matches(model).filter(pl.col("rank") == 1).partition_by("concept"):

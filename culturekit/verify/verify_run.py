@@ -460,7 +460,10 @@ def _by_hand(finished: FinishedStage) -> Stage | None:
         return report_of(roots.pop())
     if manifest.stage == "annotate-import":
         exports = [finished.places[f"export-{number}"] for number in range(len(finished.places) - 1)]
-        return import_stage(finished.places["project"], exports, pool=manifest.options["pool"])
+        return import_stage(
+            finished.places["project"], exports, pool=manifest.options["pool"],
+            distinct=bool(manifest.options.get("distinct")),
+        )  # fmt: skip
     seeds = dict(zip(["seed"], manifest.seeds.values(), strict=False))
     for command in _commands(manifest.stage):
         try:
