@@ -438,6 +438,16 @@ ACTIVITIES = declare(
 """What prompts ask for in each country. `form` is `multi-variant`, `setting` or `single`; only the first have a source:
 `quote` stands on the page `title` in its `revision`. `also` are names that were merged, `mentions` how often."""
 
+PHOTOGRAPHS = declare(
+    "photographs",
+    key="prompt_id slot",
+    columns="""
+    path str, prompt_id str, slot u16, service str, language str, query str, title str, author str, licence str,
+    licence_url str, page str, url str, sha256 str, width u32, height u32
+    """,
+)
+"""Photographs that services of the web list under open licences: what was searched for, whose each is, and where."""
+
 PROPOSED_DESCRIPTORS = declare(
     "proposed_descriptors",
     key="prompt_id dimension proposer position",
