@@ -102,7 +102,7 @@ def test_what_images_truly_show_is_behind_scores_of_it_alone(shared_folder: Path
     judged, gaps = (NumberWalk(folder / name) for name in ("judged-align", "corrected-gaps"))
     score = read_table(folder / "judged-align" / "scores.parquet", SCORES).row(0, named=True)
     assert judged.trail(score).values.name == "by-group"
-    assert not [stage for stage in judged.above if "truth" in stage.name], "simulated people know it, too"
+    assert "ahead-truth" not in {stage.name for stage in judged.above}, "simulated people know it, too"
     true = pl.col("params").str.json_path_match("$.labels") == "truth"
     score = read_table(folder / "corrected-gaps" / "scores.parquet", SCORES).filter(true).row(0, named=True)
     assert gaps.trail(score).values.name == "ahead-truth"
