@@ -40,8 +40,7 @@ from culturekit.core.schemas import (
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, Options, Scene, scene_of, world
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
 from culturekit.llm.client import Image, Request
 from culturekit.people.rated_sample import rated_sample
 from culturekit.recipes.cultivate.breakdown import gaps_in, grouped_values_stage

@@ -147,7 +147,7 @@ def spread(bench: Bench) -> None:
     from lpips_weights import save_alexnet
 
     from culturekit.core.torch_places import same_bits
-    from culturekit.index.spread.picture_spread import PAIR_MEASURES
+    from culturekit.index.raters.picture_spread import PAIR_MEASURES
 
     weights = save_alexnet(bench.folder / "alexnet.safetensors")
     rng = np.random.default_rng(0)

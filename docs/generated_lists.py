@@ -23,8 +23,8 @@ from culturekit.generation.simulated import simulated_backend
 from culturekit.index.models import inception_encoder, open_clip_encoder
 from culturekit.index.models.torch_device import TorchOptions
 from culturekit.index.models.transformers_encoder import TransformersOptions
+from culturekit.index.raters import picture_spread
 from culturekit.index.raters.preference_quality import HpsOptions
-from culturekit.index.spread import lpips_measure
 from culturekit.llm import reply_schema
 from culturekit.llm.clients.client_options import GoogleOptions, LocalOptions, OpenAIOptions, ReplayOptions
 from culturekit.llm.prices import price_list
@@ -124,7 +124,7 @@ SPECS: dict[str, type] = {
     "Encoders: inception": inception_encoder.Options,
     "Encoders: sentences": TorchOptions,
     "Quality: hpsv2": HpsOptions,
-    "Unlikeness: lpips": lpips_measure.Options,
+    "Unlikeness: lpips": picture_spread.Options,
 }
 
 

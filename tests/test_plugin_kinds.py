@@ -14,8 +14,8 @@ from culturekit.builders.popularity import SOURCES
 from culturekit.core.engines import engine_for
 from culturekit.core.errors import PluginFailure
 from culturekit.generation.backend import BACKENDS, HeldBackend, ImageRequest
+from culturekit.index.raters.picture_spread import PAIR_MEASURES
 from culturekit.index.search.search import searcher
-from culturekit.index.spread.picture_spread import PAIR_MEASURES
 from culturekit.llm.client import Client, Failure, FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
 from tests.command_line import culturekit

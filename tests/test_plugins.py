@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from culturekit.builders.filtering.cspace_filter import FilterReply
-from culturekit.builders.judging.image_judge import ImageQuestion
-from culturekit.builders.judging.judge_stages import JudgeOptions, JudgeReads, QualityReads, judge_stage, quality_stage
+from culturekit.builders.judging.image_judge import ImageQuestion, JudgeOptions, JudgeReads, judge_stage
 from culturekit.core.errors import MissingDependency, PluginFailure, UsageError
 from culturekit.core.plugins import POINTS, digest_of_code, installed
 from culturekit.core.spec_state import spec_state
@@ -20,10 +19,9 @@ from culturekit.core.stage import Stage
 from culturekit.generation.backend import BACKENDS, ImageRequest
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
-from culturekit.index.raters.quality import SCORERS, QualityOptions
+from culturekit.index.raters.quality import SCORERS, QualityOptions, QualityReads, quality_stage
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
 from tests.command_line import culturekit

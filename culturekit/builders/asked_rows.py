@@ -18,7 +18,7 @@ from culturekit.core.tables import write_drops
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.reply_watch import ReplyWatch
+from culturekit.llm.rows import ReplyWatch
 
 ID_LETTERS = 16
 LONGEST_DETAIL = 2000

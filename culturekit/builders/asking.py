@@ -24,7 +24,7 @@ from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.clients.images import image_of
+from culturekit.llm.clients.image_slots import image_of
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import journal_for, read_spending
@@ -195,7 +195,7 @@ def judge_inputs(spec: str) -> dict[str, Path]:
         return {}
     path = Path(parsed.target)
     within = (path / JOURNAL / FILE, path / FILE)
-    return {"replies": next((place for place in within if place.is_file()), path)}
+    return {"replies": next((journal for journal in within if journal.is_file()), path)}
 
 
 @dataclass(frozen=True, slots=True)

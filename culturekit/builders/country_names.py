@@ -151,10 +151,10 @@ class Names:
     folded: Mapping[str, str]
     by_words: Mapping[str, str]
 
-    def code_of(self, said: str) -> str | None:
+    def code_of(self, text: str) -> str | None:
         """Find what is called so; None where nothing is."""
-        key = folded(said)
-        return self.folded.get(key) or self.folded.get(without_accents(key)) or self.by_words.get(words_of(said))
+        key = folded(text)
+        return self.folded.get(key) or self.folded.get(without_accents(key)) or self.by_words.get(words_of(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,28 +166,28 @@ class Said:
     problem: str = ""
 
 
-def country_code(said: str | None) -> str | None:
+def country_code(text: str | None) -> str | None:
     """Find the two-letter ISO code of a country; None where no country is called that, or more than one."""
-    return None if said is None else one_country(said).iso or None
+    return None if text is None else one_country(text).iso or None
 
 
-def named_country(said: str) -> str:
+def named_country(text: str) -> str:
     """Find the code of the one country that is called so; else say what is called nearly so."""
-    found = one_country(said)
+    found = one_country(text)
     if found.problem:
         names = known_names(country_files().get("own-countries")).folded
-        near = {names[key] for key in get_close_matches(folded(said), names, n=3)} - {DOUBTFUL}
+        near = {names[key] for key in get_close_matches(folded(text), names, n=3)} - {DOUBTFUL}
         raise UsageError(
-            found.problem, found=repr(said), hint="Give its item, its code or its name in English.",
+            found.problem, found=repr(text), hint="Give its item, its code or its name in English.",
             expected=f"such as {' or '.join(sorted(whole_world()[code].name for code in near))}" if near else "",
         )  # fmt: skip
     return found.iso
 
 
-def one_country(said: str) -> Said:
+def one_country(text: str) -> Said:
     """Read what is called by one name, code or item."""
-    code = known_names(country_files().get("own-countries")).code_of(ADDRESS.sub("", said.strip()))
-    return Said(said, problem=UNKNOWN if code is None else DOUBT) if code in {None, DOUBTFUL} else Said(said, str(code))
+    code = known_names(country_files().get("own-countries")).code_of(ADDRESS.sub("", text.strip()))
+    return Said(text, problem=UNKNOWN if code is None else DOUBT) if code in {None, DOUBTFUL} else Said(text, str(code))
 
 
 def countries_in(cell: str) -> list[Said]:
@@ -222,7 +222,7 @@ def place_in(cell: str, place: str, outside: str, *, alone: bool = False) -> Sai
 
 
 @once_per_state
-def known_names(own: Path | None) -> Names:
+def known_names(path: Path | None) -> Names:
     """List all names, folded, with accents and without; the user's own file of countries decides some of them.
 
     Those of the countries that culturekit knows more of go first.

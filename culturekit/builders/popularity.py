@@ -437,8 +437,8 @@ class SearchResults:
     @property
     def decides(self) -> Mapping[str, object]:
         """Name the kept answers by their hash; a live run fetches those it lacks."""
-        told = sorted([terms, gl, count] for (terms, gl), count in self.answers.items())
-        return {"source": self.name, **({"live": True} if self.source else {"answers": digest(told)})}
+        counts = sorted([terms, gl, count] for (terms, gl), count in self.answers.items())
+        return {"source": self.name, **({"live": True} if self.source else {"answers": digest(counts)})}
 
     def rate(self, artifacts: pl.DataFrame, work: Work) -> Ratings:
         """Rank the numbers of results; no number leaves this module."""
@@ -457,8 +457,10 @@ class SearchResults:
             "popularity": {"source": self.name, "searches": len(wanted), "without an answer": missing}
         }
         if missing:
-            said = f"popularity: {missing} of {len(wanted)} searches have no kept answer, and their artifacts no rank"
-            notes["findings"] = [said]
+            finding = (
+                f"popularity: {missing} of {len(wanted)} searches have no kept answer, and their artifacts no rank"
+            )
+            notes["findings"] = [finding]
         return Ratings(rank_within(artifacts, pl.Series(counts, dtype=pl.Float64)), notes)
 
     def ask(self, source: PoliteSource, question: Question) -> int:

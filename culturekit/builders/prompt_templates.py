@@ -100,8 +100,8 @@ def worded(template: str, *, name: str = "", country: Country | None = None, con
     """Fill in a template of ours: the country is bare in what names an artifact, as in the released words."""
     if country is None:
         return template.format(name=name, concept=spoken(concept))
-    place = country.name if name else country.in_a_sentence
-    return template.format(name=name, country=place, adjective=country.adjective, concept=spoken(concept))
+    words = country.name if name else country.in_a_sentence
+    return template.format(name=name, country=words, adjective=country.adjective, concept=spoken(concept))
 
 
 # Templates that are not shipped: in another language, or for other concepts, verified by a person who speaks it.
@@ -176,8 +176,8 @@ def load_translation(path: Path) -> Translation:
         problems.append(Problem(UNVERIFIED, str(path), 0, "verified"))
     if translation.language == ENGLISH:
         idle = [key for key in ("countries", "names", "negative") if getattr(translation, key)]
-        said = "English forms of countries and names of artifacts come with the space; write templates alone"
-        problems += [Problem(said, str(path), source.place((key,)).line, key) for key in idle]
+        hint = "English forms of countries and names of artifacts come with the space; write templates alone"
+        problems += [Problem(hint, str(path), source.place((key,)).line, key) for key in idle]
     shipped = templates()
     same: Mapping[TemplatePart, Any] = {
         "artifact": (shipped.artifact[translation.templates].templates, singles(translation.artifact)),
@@ -188,10 +188,10 @@ def load_translation(path: Path) -> Translation:
         for key, texts in translated.items():
             line = source.place((part, key)).line
             about = f"{part}.{key}"
-            problems += [Problem(said, str(path), line, about) for said in template_problems(part, texts)]
+            problems += [Problem(hint, str(path), line, about) for hint in template_problems(part, texts)]
             if key in known and part != "artifact" and len(known[key]) != len(texts):
-                said = f"{len(texts)} templates for the {len(known[key])} of the original: they go in pairs"
-                problems.append(Problem(said, str(path), line, about))
+                hint = f"{len(texts)} templates for the {len(known[key])} of the original: they go in pairs"
+                problems.append(Problem(hint, str(path), line, about))
     if problems:
         raise ConfigError(problems)
     return translation
@@ -224,8 +224,8 @@ class Wording:
     def artifact(self) -> TemplateSet:
         """The templates that name an artifact."""
         known = self.translation.artifact_set() if self.translation else templates().artifact[self.set_name]
-        own = self.added.artifact
-        return known.model_copy(update={"templates": {**known.templates, **own}}) if own else known
+        added = self.added.artifact
+        return known.model_copy(update={"templates": {**known.templates, **added}}) if added else known
 
     @property
     def underspecified(self) -> Mapping[str, tuple[str, ...]]:
@@ -243,8 +243,8 @@ class Wording:
 
     def name_of(self, row: Mapping[str, Any]) -> str:
         """Call an artifact by its name in the language, where it has one."""
-        own = self.translation.names.get(row["artifact_id"]) if self.translation else None
-        return str(own or row["name"])
+        translated = self.translation.names.get(row["artifact_id"]) if self.translation else None
+        return str(translated or row["name"])
 
     def place(self, iso: str) -> Country | None:
         """Find the forms of a country; None where a translation has none."""
@@ -265,11 +265,11 @@ def artifact_prompt(row: Mapping[str, Any], wording: Wording) -> dict[str, Any]:
         what = wording.set_name if wording.translation is None else wording.language
         return without_words(row["artifact_id"], row["concept"], f"no {what} template", row["subconcept"])
     key, template = found
-    place = wording.place(row["country"])
-    if place is None:
+    form = wording.place(row["country"])
+    if form is None:
         return without_form(row["artifact_id"], row["concept"], row["country"], wording)
     return prompt_row(
-        worded(template, name=wording.name_of(row), country=place, concept=row["concept"]),
+        worded(template, name=wording.name_of(row), country=form, concept=row["concept"]),
         wording,
         kind="cube",
         template_id=f"{wording.set_name}/{key}",

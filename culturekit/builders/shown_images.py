@@ -22,9 +22,8 @@ from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
-from culturekit.llm.clients.images import image_of
-from culturekit.llm.reply_watch import ReplyWatch
-from culturekit.llm.rows import Answered
+from culturekit.llm.clients.image_slots import image_of
+from culturekit.llm.rows import Answered, ReplyWatch
 
 # Some images of each model and concept, drawn by whole repeats, so that batches of eight stay whole.
 
@@ -65,8 +64,8 @@ def drawn(images: pl.DataFrame, sample: ImageSample) -> pl.DataFrame:
     concept = pl.col("concept") if "concept" in images.columns else pl.lit(None, pl.String)
     placed = images.with_columns(concept_of=concept, unit=unit_of())
     taken: list[str] = []
-    for own in placed.partition_by("model", "concept_of", maintain_order=True):
-        taken += taken_of(own, sample.images, sample.seed)
+    for group in placed.partition_by("model", "concept_of", maintain_order=True):
+        taken += taken_of(group, sample.images, sample.seed)
     return images.filter(placed["unit"].is_in(taken) if taken else pl.lit(value=False))
 
 
@@ -83,9 +82,9 @@ def taken_of(images: pl.DataFrame, most: int, seed: int) -> Iterator[str]:
     keyed = [(unit, prompt, chance(seed, prompt, repeat, unit), size) for unit, prompt, repeat, size in units.rows()]
     turn: dict[str | None, int] = {}
     order = []
-    for unit, prompt, own, size in sorted(keyed, key=lambda each: each[2]):
+    for unit, prompt, lot, size in sorted(keyed, key=lambda each: each[2]):
         turn[prompt] = turn.get(prompt, -1) + 1
-        order.append((turn[prompt], chance(seed, prompt, turn[prompt], ""), own, unit, size))
+        order.append((turn[prompt], chance(seed, prompt, turn[prompt], ""), lot, unit, size))
     total = 0
     for *_, unit, size in sorted(order):
         if total and total + size > most:

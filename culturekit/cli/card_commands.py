@@ -43,7 +43,7 @@ def build(
     """
     from culturekit.config.checks import hand_path
     from culturekit.core.digests import RUN_RECORD, read_manifest
-    from culturekit.release.card_stage import card_stage
+    from culturekit.release.card_build import card_stage
 
     run_one(card_stage(release, hand_path(str(hand))), out, wait=wait, as_json=as_json)
     (out / RUN_RECORD).unlink(missing_ok=True)  # it names this machine, and the folder is to be published
@@ -69,7 +69,7 @@ def check(
 
     Leave with 1 where it differs, with 4 where bytes are damaged.
     """
-    from culturekit.release.card_check import check_card
+    from culturekit.release.card_build import check_card
     from culturekit.release.card_content import exit_code
 
     findings = check_card(folder, sources=source or (), hand=hand)

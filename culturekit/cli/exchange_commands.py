@@ -18,7 +18,7 @@ from culturekit.core.foreign_text import JOINERS, printable
 from culturekit.core.registry import needing
 
 if TYPE_CHECKING:
-    from culturekit.kg.exchange.graph_query import Answer
+    from culturekit.kg.exchange.graph_files import Answer
     from culturekit.kg.live_entity import LiveEntity
 
 
@@ -79,8 +79,7 @@ def import_command(
     It reads triples, GraphML or node-link JSON of networkx.
     """
     with needing("kg", "culturekit kg import"):
-        from culturekit.kg.exchange.graph_files import form_of
-        from culturekit.kg.exchange.graph_stages import import_graph_stage
+        from culturekit.kg.exchange.graph_files import form_of, import_graph_stage
 
     run_one(import_graph_stage(file, form or form_of(file)), out, also=also, wait=wait, as_json=as_json)
 
@@ -104,8 +103,7 @@ def query(
     A file is one of triples; nothing leaves this machine.
     """
     with needing("kg", "culturekit kg query"):
-        from culturekit.kg.exchange.graph_files import neighbourhood, rdf_graph, read_triples
-        from culturekit.kg.exchange.graph_query import ask_graph
+        from culturekit.kg.exchange.graph_files import ask_graph, neighbourhood, rdf_graph, read_triples
 
     if (file is None) == (graph is None) or (graph is None) != (around is None):
         raise UsageError("nothing to ask, or two things", expected="--graph and --around, or --file")

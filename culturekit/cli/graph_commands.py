@@ -153,14 +153,14 @@ def diff(
     Leave with 1 when there are differences.
     """
     if out is not None:
-        from culturekit.kg.exchange.graph_stages import compare_stage
+        from culturekit.kg.inspection.graph_stats import compare_stage
 
         run = run_one(compare_stage(before, after), out, also=also, wait=wait, as_json=as_json)
         leave_if_different(run.manifest.counts["differences"])
         return
     if also is not None or wait:
         raise UsageError("--also and --wait are about a folder", expected="--out as well")
-    from culturekit.kg.inspection.compare import compare, diff_totals
+    from culturekit.kg.inspection.graph_stats import compare, diff_totals
 
     rows = compare(before, after)
     totals = {"differences": rows.height, **diff_totals(rows)}

@@ -66,10 +66,10 @@ index = group(
     "index",
     {
         "build": "index.folder.index_stages:BUILD",
-        "embed": "index.embedding.embed_stage:EMBED",
-        "map": "index.matching.matching_stages:MAP",
-        "diagnose": "index.matching.matching_stages:DIAGNOSE",
-        "shuffle": "index.matching.matching_stages:SHUFFLE",
+        "embed": "index.embedding.embed_table:EMBED",
+        "map": "index.matching.mapping:MAP",
+        "diagnose": "index.matching.mapping:DIAGNOSE",
+        "shuffle": "index.matching.mapping:SHUFFLE",
         "append": "index.folder.index_stages:APPEND",
         "remove": "index.folder.index_stages:REMOVE",
         "compact": "index.folder.index_stages:COMPACT",
@@ -112,6 +112,6 @@ prompts = group(
 )
 questions = group(
     "questions",
-    {"build": "builders.judging.judge_stages:BUILD", "ask": "builders.judging.judge_stages:ASK"},
+    {"build": "builders.judging.question_graph:BUILD", "ask": "builders.judging.question_graph:ASK"},
     help="Yes/no questions about what a prompt asks for, and answers.",
 )

@@ -7,8 +7,7 @@ import typer
 
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
-from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.kg.dump.ingest_stage import ingest_stage
+from culturekit.kg.dump.ingest import IngestOptions, ingest_stage
 
 
 def ingest(

@@ -10,7 +10,7 @@ import typer
 from culturekit.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from culturekit.index.weights.weight_conversion import ConvertedWeights
+    from culturekit.index.weights import ConvertedWeights
 
 
 weights_app = typer.Typer(no_args_is_help=True, help="Model weights as files that hold nothing but numbers.")
@@ -38,7 +38,7 @@ def convert(
 
     Nothing in the pickle is run.
     """
-    from culturekit.index.weights.weight_conversion import convert_weights, known_kind
+    from culturekit.index.weights import convert_weights, known_kind
 
     converted = convert_weights(file, sha256=sha256, out=out, kind=known_kind(kind))
     print(json.dumps({**asdict(converted), "path": str(converted.path)}) if as_json else lines_about(converted))

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from culturekit.core.atomic import decoding, whole_file
 from culturekit.core.errors import IntegrityError
+
+Array: TypeAlias = NDArray[np.float64]
+Counts: TypeAlias = NDArray[np.int64]
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:

@@ -60,8 +60,8 @@ POINTS = (
         "culturekit.index.raters.quality:QualityScorer", ("quality scorer",),
     ),
     Point(
-        "measure", "culturekit.index.spread.picture_spread:PAIR_MEASURES", "make(spec) of how far pictures are apart",
-        "culturekit.index.spread.picture_spread:PairMeasure", ("measure of pairs",),
+        "measure", "culturekit.index.raters.picture_spread:PAIR_MEASURES", "make(spec) of how far pictures are apart",
+        "culturekit.index.raters.picture_spread:PairMeasure", ("measure of pairs",),
     ),
     Point(
         "popularity", "culturekit.builders.popularity:SOURCES", "make(spec) of how well known artifacts are",

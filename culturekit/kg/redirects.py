@@ -59,9 +59,9 @@ def load_successors(path: Path) -> Mapping[int, int]:
     problems = []
     for qid, target in last.items():
         if target in stated:
-            place = source.place(("successors", qid))
+            position = source.place(("successors", qid))
             message = "no last successor: the chain comes back to itself"
-            problems.append(Problem(message, place.where, place.line, f"successors.{qid}"))
+            problems.append(Problem(message, position.where, position.line, f"successors.{qid}"))
     if problems:
         raise ConfigError(problems)
     return {int(qid[1:]): int(target[1:]) for qid, target in last.items()}

@@ -70,8 +70,8 @@ class _Named:
 
     def finding(self, severity: _Severity, kind: str, message: str) -> Finding:
         """Say something about it."""
-        place = self.source.place(self.path)
-        return Finding(severity, kind, Problem(message, place.where, place.line, dotted(self.path)), self.qid)
+        position = self.source.place(self.path)
+        return Finding(severity, kind, Problem(message, position.where, position.line, dotted(self.path)), self.qid)
 
 
 def _named_in(source: YamlSource) -> list[_Named]:

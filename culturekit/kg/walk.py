@@ -178,9 +178,9 @@ class RootBits:
 def _root_bits(searches: Sequence[Search]) -> Iterator[RootBits]:
     """Share all roots of all searches among as few passes as can be, in narrow masks where there are few."""
     everything = [
-        (number, place, root, hops)
+        (number, index, root, hops)
         for number, search in enumerate(searches)
-        for place, (root, hops) in enumerate(zip(search.roots, search.hops, strict=True))
+        for index, (root, hops) in enumerate(zip(search.roots, search.hops, strict=True))
     ]
     for begin in range(0, len(everything), 64):
         part = everything[begin : begin + 64]
@@ -310,7 +310,7 @@ class _Walker:
         Each root is seen by itself, except where roots are nodes like any other.
         """
         bits = self.bits
-        start = bits.at_roots([bits.dtype(1 << place) for place in range(len(bits.roots))])
+        start = bits.at_roots([bits.dtype(1 << index) for index in range(len(bits.roots))])
         self.seen[start.nodes] |= start.bits & self.special
         walked, found = [start], [_gather([], bits.dtype)]
         for hop in range(1, max(bits.hops) + 1):

@@ -12,8 +12,7 @@ from culturekit.core.errors import BudgetReached
 from culturekit.core.stage_command import Typed
 from culturekit.core.work import Work
 from culturekit.llm.client import PATIENCE, Client, FreeClient, Request
-from culturekit.llm.reply_watch import ReplyWatch
-from culturekit.llm.rows import Answered
+from culturekit.llm.rows import Answered, ReplyWatch
 
 if TYPE_CHECKING:
     from culturekit.llm.engine import AskOptions

@@ -302,10 +302,10 @@ class BatchRunner(Asker):
     def _look(self, places: Sequence[int]) -> Iterator[Question]:
         """Take rows as far as the journal goes; those that have not ended are composed."""
         questions = []
-        for place in places:
-            request = self.requests[place]
-            self.keys[place] = self.keys[place] or self._key(request)
-            questions.append(Question(place, Row(request), NOTHING, self.keys[place]))
+        for index in places:
+            request = self.requests[index]
+            self.keys[index] = self.keys[index] or self._key(request)
+            questions.append(Question(index, Row(request), NOTHING, self.keys[index]))
         found = self.journal.found(list({question.key: None for question in questions}), run=self.run)
         for question in questions:
             entries: Sequence[Entry] = found.get(question.key, ())
@@ -356,7 +356,7 @@ class BatchRunner(Asker):
         What is under way in a job is not asked; the job's number goes into `awaited`.
         """
         watch, repairs, given = self.options.watch, 0, set[bytes]()
-        places = [place for place, ended in enumerate(self.ended) if not ended]
+        places = [index for index, ended in enumerate(self.ended) if not ended]
         for start in range(0, len(places), _AT_ONCE):
             asks = []
             for question in self._look(places[start : start + _AT_ONCE]):

@@ -243,8 +243,8 @@ class RequestKind:
             return False
         if len(before) <= len(self.head):
             return len(before) >= LEAST_SHARED and self.head.startswith(before)
-        place = before.rfind(self.tail[:_PROBE])
-        return before.startswith(self.head) and place >= 0 and self.tail.startswith(before[place:])
+        start = before.rfind(self.tail[:_PROBE])
+        return before.startswith(self.head) and start >= 0 and self.tail.startswith(before[start:])
 
 
 def _estimate_total(estimates: _Floats, pilot: _Pilot) -> _Total:

@@ -507,8 +507,8 @@ class Dispatch:
         if self.ending is not None:
             return Later()
         while self.waiting and self.waiting[0][0] <= now:
-            _, place, question = heapq.heappop(self.waiting)
-            heapq.heappush(self.ready, (place, question))
+            _, number, question = heapq.heappop(self.waiting)
+            heapq.heappush(self.ready, (number, question))
         due = self.due(now)
         if due > now:
             return Later(min(due, gives_up))

@@ -48,8 +48,7 @@ from culturekit.llm.price_update import check_listed
 from culturekit.llm.prices import check_alive
 from culturekit.llm.probing import probe_once
 from culturekit.llm.purse import Purse, check_price
-from culturekit.llm.reply_watch import ReplyWatch
-from culturekit.llm.rows import Answered, Question, Row, failed, heard, reading_of
+from culturekit.llm.rows import Answered, Question, ReplyWatch, Row, failed, heard, reading_of
 from culturekit.llm.usage import Budget, dollars, estimate, fully_counted
 
 

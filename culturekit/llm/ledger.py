@@ -43,10 +43,10 @@ def journals_below(folders: Sequence[Path]) -> list[JournalPlace]:
             if not partial.exists():
                 raise UsageError("there is no such folder", where=str(folder))
         for path in _files_below(folder):
-            place = _place_of(path, folder)
+            journal = _place_of(path, folder)
             stage = _stage_folder(path)
             if stage not in found or found[stage].finished:
-                found[stage] = place
+                found[stage] = journal
     if not found:
         raise UsageError(
             "no journal of replies lies below",
@@ -54,7 +54,7 @@ def journals_below(folders: Sequence[Path]) -> list[JournalPlace]:
             expected=f"a folder {JOURNAL} with {FILE}, which a stage that asks a paid model writes",
             hint="Name the folder of a run, or the --out of a stage.",
         )
-    return sorted(found.values(), key=lambda place: (place.stage, place.path))
+    return sorted(found.values(), key=lambda journal: (journal.stage, journal.path))
 
 
 def _files_below(folder: Path) -> list[Path]:
@@ -247,7 +247,7 @@ def journal_for(final: Path) -> Path | None:
     """Find the journal that the next run of a stage folder would go on with; None where nothing was bought yet."""
     partial = final.with_name(f".{final.name}.partial")
     places = (partial / "out" / JOURNAL, partial / JOURNAL, final / JOURNAL)
-    return next((place / FILE for place in places if (place / FILE).is_file()), None)
+    return next((folder / FILE for folder in places if (folder / FILE).is_file()), None)
 
 
 def spent_elsewhere(stages: Iterable[Path]) -> float:
@@ -398,17 +398,17 @@ class Ledger:
 
 def read_ledger(places: Sequence[JournalPlace]) -> Ledger:
     """Sum journals, by stage, model, mode and outcome; a run may be writing to them meanwhile."""
-    lines = tuple(line for place in places for line in _lines_of(place))
+    lines = tuple(line for journal in places for line in _lines_of(journal))
     sums = {name: sum(getattr(line, name) for line in lines) for name in _SUMMED}
     total, unsure = (
         LedgerLine("total", "", "", "", **sums),
-        [unsure for place in places for unsure in _unsure_runs(place.path)],
+        [unsure for journal in places for unsure in _unsure_runs(journal.path)],
     )
     billed = total.perhaps_billed + sum(each.requests for each in unsure)
     picodollars = sum(each.picodollars for each in unsure)
     return Ledger(lines, replace(total, perhaps_billed=billed, picodollars_unsure=picodollars))
 
 
-def _lines_of(place: JournalPlace) -> list[LedgerLine]:
+def _lines_of(journal: JournalPlace) -> list[LedgerLine]:
     """Sum one journal."""
-    return [LedgerLine(place.stage, *(*row[:8], paid(*row[8:10]), *row[10:])) for row in _rows(place.path, SUMS)]
+    return [LedgerLine(journal.stage, *(*row[:8], paid(*row[8:10]), *row[10:])) for row in _rows(journal.path, SUMS)]

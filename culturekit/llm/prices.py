@@ -197,7 +197,7 @@ def price_of(model: str, *, provider: str = "") -> Price | None:
     name, known = model.removeprefix("models/"), _known(tuple(map(_as_it_is, _price_files())))
     providers = (provider,) if provider else ("openai", "google")
     places = [(one, word) for word in (name, SNAPSHOT.sub("", name)) for one in providers]
-    return next((known[place] for place in places if place in known), None)
+    return next((known[key] for key in places if key in known), None)
 
 
 def today() -> date:

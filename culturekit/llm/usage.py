@@ -191,10 +191,10 @@ class Counts:
 
     def take(self, name: str, *, within: str = "") -> int | None:
         """Return a count; None where it is absent, null, or no count."""
-        place = self.stated.get(within) if within else self.stated
-        value = record(place).get(name)
-        if within and place is not None and not isinstance(place, dict):
-            self.doubtful(f"{within} is {seen(place)}")
+        counts = self.stated.get(within) if within else self.stated
+        value = record(counts).get(name)
+        if within and counts is not None and not isinstance(counts, dict):
+            self.doubtful(f"{within} is {seen(counts)}")
         elif type(value) is int and 0 <= value <= MOST_TOKENS:
             return value
         elif value is not None:

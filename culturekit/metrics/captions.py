@@ -78,14 +78,21 @@ def alignment_c3(
     Raises:
         UsageError: vectors are not finite, have no direction, or differ in width where they share a space.
     """
-    said, asked, seen = unit_vectors("target", target), unit_vectors("source", source), unit_vectors("objects", objects)
+    target_vectors, asked, seen = (
+        unit_vectors("target", target),
+        unit_vectors("source", source),
+        unit_vectors("objects", objects),
+    )
     pictured, spoken = unit_vectors("image", image), unit_vectors("image_target", image_target)
     if pictured is not None and len(pictured) > 1:
         raise argument_error("image", "a single vector", f"{len(pictured)} vectors")
-    for space in ({"target": said, "source": asked, "objects": seen}, {"image": pictured, "image_target": spoken}):
+    texts = {"target": target_vectors, "source": asked, "objects": seen}
+    for space in (texts, {"image": pictured, "image_target": spoken}):
         check_widths(**{name: rows.shape[1] for name, rows in space.items() if rows is not None})
     return C3Alignment(
-        text=mean_of_maxima(asked, said), image=mean_of_maxima(pictured, spoken), object=mean_of_maxima(seen, said)
+        text=mean_of_maxima(asked, target_vectors),
+        image=mean_of_maxima(pictured, spoken),
+        object=mean_of_maxima(seen, target_vectors),
     )
 
 

@@ -77,11 +77,11 @@ def dsg_score(
     check_choice("denominator", denominator, ("all", "valid"))
     check_questions(parents)
     given = answer_rows(answers, questions=len(parents))
-    place = {question: number for number, question in enumerate(parents)}
+    number_of = {question: number for number, question in enumerate(parents)}
     valid = np.ones(given.shape, np.bool_)
     for question, above in parents.items():
         for parent in above:
-            valid[:, place[question]] &= given[:, place[parent]] != 0
+            valid[:, number_of[question]] &= given[:, number_of[parent]] != 0
     answered = np.asarray(np.isfinite(given).all(axis=1))
     scores = np.where(answered[:, None], np.where(valid, given, 0.0), np.nan)
     counted = valid.sum(axis=1) if denominator == "valid" else np.full(len(given), len(parents))

@@ -32,10 +32,7 @@ from culturekit.kg.countries import countries, use_countries_beside
 from culturekit.release import (
     check_characters,
     check_items,
-    check_names,
     check_places,
-    check_prompts,
-    check_repeats,
     check_templates,
 )
 from culturekit.release.findings import (
@@ -59,15 +56,15 @@ CHECKS: tuple[Check, ...] = (
     check_places.CONCEPTS_NAMED,
     check_items.IDENTIFIERS,
     check_items.STATEMENTS,
-    check_prompts.NEGATIVE_PROMPTS,
-    check_names.NAMES_USABLE,
-    check_names.NAME_CONCEPTS,
+    check_templates.NEGATIVE_PROMPTS,
+    check_characters.NAMES_USABLE,
+    check_characters.NAME_CONCEPTS,
     check_items.ITEM_COUNTRIES,
     check_templates.TEMPLATES_FIT,
-    check_repeats.REPEATED_ROWS,
-    check_names.TWO_CONCEPTS,
-    check_prompts.PROMPT_LENGTHS,
-    check_repeats.NEAR_DUPLICATES,
+    check_items.REPEATED_ROWS,
+    check_characters.TWO_CONCEPTS,
+    check_templates.PROMPT_LENGTHS,
+    check_items.NEAR_DUPLICATES,
     check_places.BALANCE,
 )
 
@@ -294,7 +291,7 @@ def byte_letters() -> Mapping[int, str]:
     """Name each byte by a printable letter, as the vocabulary does."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in plain]
-    return {byte: chr(byte) for byte in plain} | {byte: chr(256 + place) for place, byte in enumerate(others)}
+    return {byte: chr(byte) for byte in plain} | {byte: chr(256 + index) for index, byte in enumerate(others)}
 
 
 def pieces(word: str, ranks: Mapping[tuple[str, str], int]) -> int:
@@ -314,14 +311,14 @@ def pieces(word: str, ranks: Mapping[tuple[str, str], int]) -> int:
 def joined(parts: list[str], pair: tuple[str, str]) -> list[str]:
     """Join every occurrence of a pair."""
     result: list[str] = []
-    place = 0
-    while place < len(parts):
-        if tuple(parts[place : place + 2]) == pair:
-            result.append(parts[place] + parts[place + 1])
-            place += 2
+    index = 0
+    while index < len(parts):
+        if tuple(parts[index : index + 2]) == pair:
+            result.append(parts[index] + parts[index + 1])
+            index += 2
         else:
-            result.append(parts[place])
-            place += 1
+            result.append(parts[index])
+            index += 1
     return result
 
 
@@ -422,9 +419,9 @@ def near_pairs(folder: Path) -> dict[tuple[str, str], float]:
 
 def mean_vectors(vectors: NDArray[np.float32], ids: list[str]) -> dict[str, NDArray[np.float32]]:
     """Give each artifact the mean of its vectors, at unit length; vectors are float32 (n, dim)."""
-    names, place = np.unique(np.array(ids, dtype=object).astype(str), return_inverse=True)
+    names, index = np.unique(np.array(ids, dtype=object).astype(str), return_inverse=True)
     sums = np.zeros((len(names), vectors.shape[1]), np.float32)
-    np.add.at(sums, place, vectors)
+    np.add.at(sums, index, vectors)
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     units = sums / np.where(lengths > 0, lengths, 1)
     return {str(name): unit for name, unit in zip(names, units, strict=True)}

@@ -46,13 +46,13 @@ _MOST_SPLITS = 100
 
 def write_splits(name: str, parquet: Path, folder: Path) -> list[Path]:
     """Write one table below `FOLDER/data/NAME`, a file for each concept where every row has one."""
-    place = folder / DATA / name
-    place.mkdir(parents=True)
+    target = folder / DATA / name
+    target.mkdir(parents=True)
     lazy = pl.scan_parquet(parquet, glob=False)
     written = []
     for split, concept in _splits_of(name, lazy).items():
         rows = lazy if concept is None else lazy.filter(pl.col(_COLUMN) == concept)
-        written.append(place / f"{split}.parquet")
+        written.append(target / f"{split}.parquet")
         save_parquet(rows.collect(), written[-1])
     return written
 
@@ -119,8 +119,8 @@ def tables_in(folder: Path, hashes: Hashes = NOT_KNOWN) -> tuple[CardTable, ...]
     Raises:
         pl.exceptions.PolarsError: a file is no readable table.
     """
-    place = folder / DATA
-    names = sorted(path.name for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
+    data = folder / DATA
+    names = sorted(path.name for path in data.iterdir() if path.is_dir()) if data.is_dir() else []
     return tuple(_table_in(folder, name, hashes) for name in names)
 
 
@@ -398,11 +398,11 @@ MANIFESTS = "manifests"
 
 def carry_manifests(release: Path, folder: Path) -> None:
     """Copy the manifest of a release, and of every stage behind it that is still where its run found it."""
-    place = folder / MANIFESTS
-    place.mkdir()
+    target = folder / MANIFESTS
+    target.mkdir()
     for number, stage in enumerate(_chain(release), start=1):
         manifest = manifest_of(stage)
-        copy = place / f"{number:02}-{manifest.stage}"
+        copy = target / f"{number:02}-{manifest.stage}"
         copy.mkdir()
         copy_file(stage / MANIFEST, copy / MANIFEST)
 
@@ -436,10 +436,10 @@ def carried_manifests(folder: Path) -> tuple[Manifest, ...]:
     Raises:
         IntegrityError: one cannot be read, or there is none.
     """
-    place = folder / MANIFESTS
-    paths = sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
+    source = folder / MANIFESTS
+    paths = sorted(path for path in source.iterdir() if path.is_dir()) if source.is_dir() else []
     if not paths:
-        raise IntegrityError("the card carries no manifest", where=str(place), hint="Build the card again.")
+        raise IntegrityError("the card carries no manifest", where=str(source), hint="Build the card again.")
     return tuple(manifest for manifest in map(read_manifest, paths) if manifest is not None)
 
 

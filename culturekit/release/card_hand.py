@@ -72,10 +72,10 @@ _ASKED = {
 }
 
 
-def _shaped(text: str | None, shape: re.Pattern[str], told: str) -> str | None:
+def _shaped(text: str | None, shape: re.Pattern[str], expected: str) -> str | None:
     """Accept a text of a shape, or one that is still marked or empty."""
     if not _is_empty(text) and not shape.match(text or ""):
-        raise ValueError(f"{told}, found {text!r}")
+        raise ValueError(f"{expected}, found {text!r}")
     return text
 
 

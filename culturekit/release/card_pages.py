@@ -64,8 +64,8 @@ def _glance(facts: Facts) -> str:
     rows = []
     for one in facts.tables:
         distinct = facts.counts[one.name].distinct
-        told = ", ".join(f"{count:,} {escaped(name)}" for name, count in sorted(distinct.items()))
-        rows.append((code(one.name), f"{one.rows:,}", str(len(one.files)), told))
+        listed = ", ".join(f"{count:,} {escaped(name)}" for name, count in sorted(distinct.items()))
+        rows.append((code(one.name), f"{one.rows:,}", str(len(one.files)), listed))
     return table(("Table", "Rows", "Splits", "Distinct values"), rows)
 
 
@@ -122,8 +122,8 @@ def _titled(name: str, column: str, counts: Mapping[str, int]) -> str:
 
 def hops(facts: Facts) -> str:
     """Count rows by their distance from a root class."""
-    told = [(one.name, facts.counts[one.name].hops) for one in facts.tables if facts.counts[one.name].hops]
-    parts = [_titled(name, "hop", counts) for name, counts in told]
+    hops_of = [(one.name, facts.counts[one.name].hops) for one in facts.tables if facts.counts[one.name].hops]
+    parts = [_titled(name, "hop", counts) for name, counts in hops_of]
     note = (
         "A hop is one statement between an artifact and the root class that it was reached from. "
         f"Rows without a path, shown as {escaped(NOTHING)}, were proposed by a model and not found by a walk."
@@ -139,10 +139,10 @@ def _dump(facts: Facts) -> str:
 
 def _models(facts: Facts) -> str:
     """Name who judged, and the wording by hash."""
-    told = [(escaped(stage), code(s.name), code(s.value)) for stage, s in facts.settings]
+    settings = [(escaped(stage), code(s.name), code(s.value)) for stage, s in facts.settings]
     read = [(escaped(stage), code(s.role), code(s.name), code(s.sha256)) for stage, s in facts.sources]
     return (
-        f"{table(('Stage', 'Option', 'Value'), told)}\n\nFiles that the stages read, wordings among them:\n\n"
+        f"{table(('Stage', 'Option', 'Value'), settings)}\n\nFiles that the stages read, wordings among them:\n\n"
         f"{table(('Stage', 'Role', 'File', 'SHA-256'), read)}"
     )
 

@@ -1,15 +1,28 @@
 """What stands in id, statement cells, and items whose countries are not the one of the row."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
+from culturekit.builders.country_names import folded, without_accents
 from culturekit.builders.space.public_cube import slug
 from culturekit.core.artifact_ids import has_no_item
 from culturekit.core.counting import counted
 from culturekit.kg.concepts import COUNTRY_PROPERTIES
 from culturekit.kg.countries import by_qid, countries
 from culturekit.release.findings import Change, Check, Code, Finding, Knowledge, Turn, quoted
-from culturekit.release.sheet import EMPTY, QID, Row, Sheet, fold, items_of, parts_of, written
+from culturekit.release.sheet import (
+    EMPTY,
+    QID,
+    Row,
+    Sheet,
+    fold,
+    item_of,
+    items_of,
+    parts_of,
+    same_artifact,
+    tidy,
+    written,
+)
 
 NO_ITEM = "LLM"
 
@@ -41,21 +54,21 @@ def find_identifiers(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
 def look_at_public_id(sheet: Sheet, row: Row) -> Iterator[Finding]:
     """Look at `id` in the public layout."""
     stated, name = sheet.text(row, "id"), sheet.text(row, "name")
-    said = stated.strip()
+    stripped = stated.strip()
     slipped = row.text(SLIPPED).strip()
     moved = slipped if QID.fullmatch(slipped) else NO_ITEM
     cells: dict[str, str | None] = {"id": moved}
     if QID.fullmatch(slipped) or slipped == NO_ITEM:
         cells[SLIPPED] = "nan"
-    if QID.fullmatch(said):
+    if QID.fullmatch(stripped):
         return
-    if said == NO_ITEM:
+    if stripped == NO_ITEM:
         yield without_qid(row, name, "id", stated)
         return
-    if said and fold(said) == fold(name):
+    if stripped and fold(stripped) == fold(name):
         beside = f"; its QID stands in {SLIPPED}: {slipped}" if moved != NO_ITEM else ""
         code, message = IS_NAME, f"{quoted(stated)} is the name, no identifier{beside}"
-    elif said:
+    elif stripped:
         code, message, cells = ID_UNKNOWN, f"{quoted(stated)} is neither a QID nor LLM", {"id": NO_ITEM}
     elif moved != NO_ITEM:
         code, message = DISPLACED, f"the QID of {quoted(name)} stands in {SLIPPED}: {slipped}"
@@ -65,7 +78,7 @@ def look_at_public_id(sheet: Sheet, row: Row) -> Iterator[Finding]:
         message,
         row=row.number,
         field="id",
-        value=stated if said else slipped or stated,
+        value=stated if stripped else slipped or stated,
         suggestion=f"write {quoted(str(cells['id']))}",
         changes=(Change(row.number, cells),),
     )
@@ -74,25 +87,25 @@ def look_at_public_id(sheet: Sheet, row: Row) -> Iterator[Finding]:
 def look_at_our_ids(sheet: Sheet, row: Row) -> Iterator[Finding]:
     """Look at the identifiers of our own tables."""
     stated, name = sheet.text(row, "id"), sheet.text(row, "name")
-    own = QID.fullmatch(stated) or has_no_item(stated)
+    known = QID.fullmatch(stated) or has_no_item(stated)
     if sheet.layout.name == "prompts":
-        if stated and not own:
+        if stated and not known:
             changes = (Change(row.number, {"artifact_id": None}),)
             yield not_an_id(row, "artifact_id", stated, "leave it empty, or name the artifact", changes)
         return
     qid = row.text("qid")
     wanted = stated if QID.fullmatch(stated) else ""
-    if not own or qid != wanted:
-        right = stated if QID.fullmatch(stated) else qid if QID.fullmatch(qid) and not own else ""
+    if not known or qid != wanted:
+        right = stated if QID.fullmatch(stated) else qid if QID.fullmatch(qid) and not known else ""
         cells = {
-            "artifact_id": right or (stated if own else f"{NO_ITEM}:{slug(name)}"),
+            "artifact_id": right or (stated if known else f"{NO_ITEM}:{slug(name)}"),
             "qid": right or None,
             "source": "wikidata" if right else "llm",
         }
         yield not_an_id(
             row,
             "artifact_id",
-            stated if not own else qid,
+            stated if not known else qid,
             f"write {quoted(str(cells['artifact_id']))}",
             (Change(row.number, cells),),
         )
@@ -159,8 +172,8 @@ def broken(sheet: Sheet, column: str) -> Iterator[Finding]:
 
 def slipped(identifier: str) -> bool:
     """Tell whether `id` holds something else, so that a bare value beside it may be the identifier."""
-    said = identifier.strip()
-    return said != "LLM" and not said.startswith("Q")
+    stripped = identifier.strip()
+    return stripped != "LLM" and not stripped.startswith("Q")
 
 
 def empties(sheet: Sheet, column: str) -> Iterator[Finding]:
@@ -168,9 +181,11 @@ def empties(sheet: Sheet, column: str) -> Iterator[Finding]:
     empty = [row for row in sheet.rows if parts_of(row.text(column)) is None]
     ways = Counter(row.text(column) for row in empty)
     if len(ways) > 1:
-        told = ", ".join(f"{NAMES.get(way, 'blank')} ({counted(count, 'rows')})" for way, count in sorted(ways.items()))
+        listed = ", ".join(
+            f"{NAMES.get(way, 'blank')} ({counted(count, 'rows')})" for way, count in sorted(ways.items())
+        )
         yield EMPTIES.finding(
-            f"nothing known is written in {len(ways)} ways: {told}",
+            f"nothing known is written in {len(ways)} ways: {listed}",
             row=None,
             field=column,
             value=", ".join(NAMES.get(way, "blank") for way in sorted(ways)),
@@ -203,17 +218,17 @@ def find_item_countries(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]
         country, item = sheet.country(row), sheet.text(row, "id").strip()
         if country is None:
             continue
-        own = stated_in(row)
-        said = [("the row's P495 and P17", own)] if own else []
-        said += [
+        stated = stated_in(row)
+        sources = [("the row's P495 and P17", stated)] if stated else []
+        sources += [
             (source.name, sorted(source.countries_of_item[item]))
             for source in knowledge.sources
             if source.countries_of_item.get(item)
         ]
-        against = [(where, isos) for where, isos in said if country.iso not in isos]
+        against = [(where, isos) for where, isos in sources if country.iso not in isos]
         if against:
             yield disagreement(sheet, row, item, country.name, against)
-        elif not said and item.startswith("Q"):
+        elif not sources and item.startswith("Q"):
             open_places.setdefault(item, {}).setdefault(country.iso, row.number)
     for item, places in open_places.items():
         if len(places) > 1:
@@ -237,11 +252,195 @@ def disagreement(
     sheet: Sheet, row: Row, item: str, country: str, against: Sequence[tuple[str, Sequence[str]]]
 ) -> Finding:
     """Say who says otherwise."""
-    told = "; ".join(f"{where}: {', '.join(countries()[iso].name for iso in isos)}" for where, isos in against)
+    listed = "; ".join(f"{where}: {', '.join(countries()[iso].name for iso in isos)}" for where, isos in against)
     return DISAGREES.set_aside(
-        f"{quoted(item)} stands in {country}; {told}", row=row.number, field=sheet.column("country"), value=item,
+        f"{quoted(item)} stands in {country}; {listed}", row=row.number, field=sheet.column("country"), value=item,
         suggestion="look up which of the two is wrong",
     )  # fmt: skip
 
 
 ITEM_COUNTRIES = Check(Turn.ROW, (DISAGREES, ELSEWHERE), find_item_countries)
+
+
+# Rows that say what another row says: the same prompt, artifact or name, or nearly the same.
+
+
+DROPPED = "rows after the first are set aside"
+PROMPT = Code("duplicate-prompt", "error", "a prompt is given more than once", DROPPED)
+ARTIFACT = Code("duplicate-artifact", "error", "an artifact stands more than once in a country and concept", DROPPED)
+FOLDED = Code(
+    "duplicate-folded",
+    "warning",
+    "a name, or a prompt, differs from another only in case, width or white space, and no two QIDs tell them apart; "
+    "accents count, for they can tell two dishes apart",
+    DROPPED,
+)
+SAME_NAME = Code("same-name", "note", "one name in one country and concept, in small letters, with two QIDs", "nothing")
+
+
+def find_repeated_rows(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Find repeated rows; each row is named once, for the closest likeness."""
+    reported: set[int] = set()
+    if sheet.has("prompt"):
+        yield from repeated(sheet, "prompt", prompt_key(sheet, tidy), PROMPT, reported)
+    if sheet.has("name"):
+        yield from repeated(sheet, "id", artifact_key(sheet), ARTIFACT, reported)
+        yield from alike(sheet, "name", name_key(sheet), reported)
+    else:
+        yield from alike(sheet, "prompt", prompt_key(sheet, fold), reported)
+
+
+def prompt_key(sheet: Sheet, form: Callable[[str], str]) -> Callable[[Row], Hashable]:
+    """Tell prompts apart by their words in some form, language and negative prompt."""
+
+    def key(row: Row) -> Hashable:
+        text = form(sheet.text(row, "prompt"))
+        return (text, row.cells.get("language"), sheet.text(row, "negative")) if text else None
+
+    return key
+
+
+def artifact_key(sheet: Sheet) -> Callable[[Row], Hashable]:
+    """Tell artifacts apart by item, country and concept; those without an item go by name."""
+
+    def key(row: Row) -> Hashable:
+        item, country = item_of(sheet, row), sheet.country(row)
+        identifier = item or (sheet.text(row, "id") if sheet.layout.name == "cspace" else "")
+        return (identifier, country.iso, sheet.concept(row)) if identifier and country else None
+
+    return key
+
+
+def name_key(sheet: Sheet) -> Callable[[Row], Hashable]:
+    """Tell names apart within a country and concept."""
+
+    def key(row: Row) -> Hashable:
+        name, country = fold(sheet.text(row, "name")), sheet.country(row)
+        return (name, country.iso, sheet.concept(row)) if name and country else None
+
+    return key
+
+
+def repeated(
+    sheet: Sheet, part: str, key: Callable[[Row], Hashable], code: Code, reported: set[int]
+) -> Iterator[Finding]:
+    """Find rows whose key stood before."""
+    first: dict[Hashable, Row] = {}
+    for row in sheet.rows:
+        found = key(row)
+        if found is None or row.number in reported:
+            continue
+        before = first.setdefault(found, row)
+        if before is not row:
+            reported.add(row.number)
+            yield repetition(sheet, part, code, row, before)
+
+
+def alike(sheet: Sheet, part: str, key: Callable[[Row], Hashable], reported: set[int]) -> Iterator[Finding]:
+    """Find rows of one folded name: duplicates, unless two QIDs tell them apart."""
+    groups: dict[Hashable, list[Row]] = {}
+    for row in sheet.rows:
+        found = key(row)
+        if found is None or row.number in reported:
+            continue
+        group = groups.setdefault(found, [])
+        if group:
+            same = next((before for before in group if same_artifact(sheet, before, row)), None)
+            yield repetition(sheet, part, SAME_NAME if same is None else FOLDED, row, same or group[0])
+            if same is not None:
+                reported.add(row.number)
+                continue
+        group.append(row)
+
+
+def repetition(sheet: Sheet, part: str, code: Code, row: Row, before: Row) -> Finding:
+    """Say which row stood before."""
+    column = sheet.column(part)  # type: ignore[arg-type] # callers name parts
+    value, other = row.text(column), before.text(column)
+    also = "" if value == other else f" as {quoted(other)}"
+    return code.finding(
+        f"{quoted(value)} is in row {before.number} already{also}",
+        row=row.number,
+        field=column,
+        value=value,
+        suggestion="look whether both are one" if code is SAME_NAME else f"keep row {before.number} only",
+        changes=() if code is SAME_NAME else (Change(row.number),),
+    )
+
+
+REPEATED_ROWS = Check(Turn.FILE, (PROMPT, ARTIFACT, FOLDED, SAME_NAME), find_repeated_rows)
+
+
+NEAR_NAME = Code(
+    "near-name",
+    "note",
+    "two names of a country and concept are equal but for accents and marks, or but for a letter or two",
+    "nothing",
+)
+NEAR_VECTORS = Code(
+    "near-vectors", "note", "two artifacts of a country and concept have nearly one vector (needs --index)", "nothing"
+)
+SHORTEST = 6
+"""Letters that a name must have before one that differs in a letter is worth a look."""
+
+
+def find_near_duplicates(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Find pairs; each row is named once, with the first row it is near to."""
+    if not sheet.has("name"):
+        return
+    cells: dict[tuple[str, str], list[Row]] = {}
+    for row in sheet.rows:
+        country, concept = sheet.country(row), sheet.concept(row)
+        if country is not None and concept is not None:
+            cells.setdefault((country.iso, concept), []).append(row)
+    for rows in cells.values():
+        yield from near_names(sheet, rows)
+        if knowledge.near_artifacts:
+            yield from near_vectors(sheet, rows, knowledge)
+
+
+def near_names(sheet: Sheet, rows: list[Row]) -> Iterator[Finding]:
+    """Find names that share a form with one letter less: they differ in a letter, or in two neighbours."""
+    known: dict[str, Row] = {}
+    for row in rows:
+        name = sheet.text(row, "name")
+        bare = without_accents(folded(name))
+        forms = [bare, *shortened(bare)]
+        near = next((other for form in forms if (other := known.get(form)) is not None), None)
+        if near is not None and fold(sheet.text(near, "name")) != fold(name):
+            yield NEAR_NAME.finding(
+                f"{quoted(name)} is nearly {quoted(sheet.text(near, 'name'))} of row {near.number}",
+                row=row.number,
+                field=sheet.column("name"),
+                value=name,
+                suggestion="look whether both are one",
+            )
+        for form in forms:
+            known.setdefault(form, row)
+
+
+def shortened(name: str) -> list[str]:
+    """Give a name with each of its letters left out in turn; a digit tells two names apart and stays."""
+    if not SHORTEST <= len(name) <= 100:
+        return []
+    return [name[:index] + name[index + 1 :] for index in range(len(name)) if not name[index].isdigit()]
+
+
+def near_vectors(sheet: Sheet, rows: list[Row], knowledge: Knowledge) -> Iterator[Finding]:
+    """Find rows whose artifacts have nearly one vector."""
+    known = {sheet.text(row, "id").strip(): row for row in rows}
+    for (one, other), cosine in sorted(knowledge.near_artifacts.items()):
+        if one in known and other in known:
+            first, later = sorted((known[one], known[other]), key=lambda row: row.number)
+            name = sheet.text(later, "name")
+            yield NEAR_VECTORS.finding(
+                f"{quoted(name)} looks like {quoted(sheet.text(first, 'name'))} of row {first.number}, cosine "
+                f"{cosine:.3f}",
+                row=later.number,
+                field=sheet.column("name"),
+                value=name,
+                suggestion="look whether both are one",
+            )
+
+
+NEAR_DUPLICATES = Check(Turn.FILE, (NEAR_NAME, NEAR_VECTORS), find_near_duplicates)

@@ -121,9 +121,9 @@ def find_concepts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     names |= {fold(known): known for row in sheet.rows if (known := sheet.concept(row)) and known == fold(known)}
     for row in sheet.rows:
         stated = sheet.text(row, "concept").strip()
-        own = names.get(fold(stated))
-        if own is not None and stated != own:
-            yield about_concept(CONCEPT_SPELLING, sheet, row, f"{quoted(stated)} is {own}", own)
+        spelled = names.get(fold(stated))
+        if spelled is not None and stated != spelled:
+            yield about_concept(CONCEPT_SPELLING, sheet, row, f"{quoted(stated)} is {spelled}", spelled)
         elif sheet.concept(row) is None:
             yield about_concept(CONCEPT_UNKNOWN, sheet, row, f"{quoted(stated)} is no concept", None)
     yield from mixed(sheet)
@@ -143,12 +143,12 @@ def mixed(sheet: Sheet) -> Iterator[Finding]:
     column = sheet.column("concept")
     counts = Counter(sheet.text(row, "concept").strip() for row in sheet.rows)
     for concept in sorted(set(CONCEPTS.values())):
-        names = sorted(name for name, own in CONCEPTS.items() if own == concept and counts[name])
+        names = sorted(name for name, concept_name in CONCEPTS.items() if concept_name == concept and counts[name])
         if len(names) > 1:
-            told = ", ".join(f"{name} ({counted(counts[name], 'rows')})" for name in names)
+            listed = ", ".join(f"{name} ({counted(counts[name], 'rows')})" for name in names)
             others = [row for row in sheet.rows if sheet.text(row, "concept").strip() in set(names) - {concept}]
             yield CONCEPT_MIXED.finding(
-                f"{concept} go by several names: {told}",
+                f"{concept} go by several names: {listed}",
                 row=None,
                 field=column,
                 value=", ".join(names),
@@ -176,19 +176,19 @@ def find_imbalance(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
         for row in sheet.rows
         if (country := sheet.country(row)) is not None and (concept := sheet.concept(row)) is not None
     )
-    places = sorted({place for _, place in counts})
-    if len(places) < MANY:
+    names = sorted({name for _, name in counts})
+    if len(names) < MANY:
         return
     for concept in sorted({concept for concept, _ in counts}):
-        middle = median(counts[concept, place] for place in places)
-        for place in places:
-            own = counts[concept, place]
-            if own == 0 or not middle / MANY <= own <= middle * MANY:
+        middle = median(counts[concept, name] for name in names)
+        for name in names:
+            count = counts[concept, name]
+            if count == 0 or not middle / MANY <= count <= middle * MANY:
                 yield IMBALANCE.finding(
-                    f"{place} × {concept}: {counted(own, 'rows')}, where countries have {middle:,g} in the middle",
+                    f"{name} × {concept}: {counted(count, 'rows')}, where countries have {middle:,g} in the middle",
                     row=None,
                     field=sheet.column("country"),
-                    value=f"{place} × {concept}",
+                    value=f"{name} × {concept}",
                     suggestion="look for more rows, or say in the card why there are so many",
                 )
 

@@ -155,13 +155,13 @@ def _optional(hand: Hand) -> dict[str, Any]:
 def _cited(hand: Hand) -> str:
     """Say how to cite a release that has no citation of its own."""
     fields = hand.fields
-    said = (", ".join(fields.creators), fields.title or fields.name, fields.version, fields.published)
-    return ". ".join(text for text in said if text)
+    parts = (", ".join(fields.creators), fields.title or fields.name, fields.version, fields.published)
+    return ". ".join(text for text in parts if text)
 
 
 def _responsible(hand: Hand, facts: Facts) -> dict[str, Any]:
     """Say in the words of the RAI vocabulary what the hand-written sections say."""
-    said = {name: text for name, text in hand.sections.items() if text}
+    sections = {name: text for name, text in hand.sections.items() if text}
     dropped = [f"{drop.stage}: {drop.reason} ({drop.count:,})" for drop in facts.drops]
     tools = sorted({f"{stage}, {setting.name}: {setting.value}" for stage, setting in facts.settings})
     dumps = ", ".join(f"{dump.name} (SHA-256 {dump.sha256})" for dump in facts.dumps)
@@ -175,20 +175,20 @@ def _responsible(hand: Hand, facts: Facts) -> dict[str, Any]:
         "rai:machineAnnotationTools": tools,
         "rai:annotatorDemographics": _demographics(hand),
         "rai:dataAnnotationAnalysis": [orjson.dumps(row).decode() for row in facts.agreement],
-        "rai:dataUseCases": [text for text in (said.get("Intended uses"), said.get("Unsuitable uses")) if text],
-        "rai:dataBiases": [text for text in (said.get("Known biases"),) if text],
-        "rai:dataLimitations": [text for text in (said.get("Limitations"), waiting) if text],
-        "rai:dataSocialImpact": said.get("Social impact", ""),
-        "rai:personalSensitiveInformation": [text for text in (said.get("Sensitive content"),) if text],
-        "rai:dataReleaseMaintenancePlan": said.get("Maintenance", ""),
+        "rai:dataUseCases": [text for text in (sections.get("Intended uses"), sections.get("Unsuitable uses")) if text],
+        "rai:dataBiases": [text for text in (sections.get("Known biases"),) if text],
+        "rai:dataLimitations": [text for text in (sections.get("Limitations"), waiting) if text],
+        "rai:dataSocialImpact": sections.get("Social impact", ""),
+        "rai:personalSensitiveInformation": [text for text in (sections.get("Sensitive content"),) if text],
+        "rai:dataReleaseMaintenancePlan": sections.get("Maintenance", ""),
     }
 
 
 def _demographics(hand: Hand) -> list[str]:
     """Say who judged, and for what pay."""
     people = hand.fields.annotators
-    told = (hand.sections.get("Annotators and pay"), people.who, f"Pay: {people.pay}" if people.pay else None)
-    return [text for text in told if text]
+    parts = (hand.sections.get("Annotators and pay"), people.who, f"Pay: {people.pay}" if people.pay else None)
+    return [text for text in parts if text]
 
 
 def _file_object(file: FileFacts) -> dict[str, Any]:

@@ -135,23 +135,23 @@ def slips_of(text: str, name: str, country: Country, concept: str) -> Iterator[S
 
     `name` is the row's as it stands: where it ends in a space that the prompt lacks, the template may have lacked it.
     """
-    bare, said = tidy(name), tidy(text)
-    own = list(frames_of(concept))
-    for frame in own:
-        if frame.text(bare, country) == said:
+    bare, text_said = tidy(name), tidy(text)
+    released = list(frames_of(concept))
+    for frame in released:
+        if frame.text(bare, country) == text_said:
             yield from fits(frame, text, name, bare)
             return
-    for frame in own:
+    for frame in released:
         expected = frame.text(bare, country)
-        if squeeze(expected) == squeeze(said):
-            kind: SlipKind = "space-missing" if len(said.split()) < len(expected.split()) else "space-extra"
-            yield Slip(kind, *difference(said, expected), frame, expected)
+        if squeeze(expected) == squeeze(text_said):
+            kind: SlipKind = "space-missing" if len(text_said.split()) < len(expected.split()) else "space-extra"
+            yield Slip(kind, *difference(text_said, expected), frame, expected)
             return
         shorter = without_noun(bare, frame)
-        if shorter is not None and frame.text(shorter, country) == said:
-            yield Slip("noun-in-name", bare, shorter, frame, said)
+        if shorter is not None and frame.text(shorter, country) == text_said:
+            yield Slip("noun-in-name", bare, shorter, frame, text_said)
             return
-    yield from departures(said, bare, country, own)
+    yield from departures(text_said, bare, country, released)
 
 
 def fits(frame: Frame, text: str, name: str, bare: str) -> Iterator[Slip]:
@@ -172,9 +172,9 @@ def without_noun(name: str, frame: Frame) -> str | None:
     return name[: -len(noun)].strip() or None
 
 
-def departures(said: str, name: str, country: Country, own: list[Frame]) -> Iterator[Slip]:
+def departures(text: str, name: str, country: Country, released: list[Frame]) -> Iterator[Slip]:
     """Say how a prompt departs that is not merely spaced otherwise."""
-    read = [(frame, slots) for frame in own if (slots := frame.read(said))]
+    read = [(frame, slots) for frame in released if (slots := frame.read(text))]
     if read:
         frame, slots = max(
             read, key=lambda pair: (pair[1].place == pair[0].place(country), fold(pair[1].name) == fold(name))
@@ -185,36 +185,36 @@ def departures(said: str, name: str, country: Country, own: list[Frame]) -> Iter
         if slots.name != name:
             yield Slip("name", slots.name, name, frame, wanted)
         return
-    other = next((frame for frame in frames() if frame not in own and frame.read(said)), None)
-    nearest = nearest_frame(said, name, country, own)
+    other = next((frame for frame in frames() if frame not in released and frame.read(text)), None)
+    nearest = nearest_frame(text, name, country, released)
     rebuilt = None if nearest is None else nearest.text(name, country)
     if other is not None:
-        yield Slip("other-concept", other.key, " or ".join(dict.fromkeys(f.key for f in own)), other, rebuilt)
+        yield Slip("other-concept", other.key, " or ".join(dict.fromkeys(f.key for f in released)), other, rebuilt)
     elif nearest is None or rebuilt is None:
-        yield Slip("none", said, "", None, None)
+        yield Slip("none", text, "", None, None)
     else:
-        found, wanted = difference(said, rebuilt)
-        place = place_among(found, wanted, nearest, country)
-        if place is None:
+        found, wanted = difference(text, rebuilt)
+        slip = place_among(found, wanted, nearest, country)
+        if slip is None:
             yield Slip("none", found, wanted, nearest, rebuilt)
         else:
-            yield Slip("place", place, nearest.place(country), nearest, rebuilt)
+            yield Slip("place", slip, nearest.place(country), nearest, rebuilt)
 
 
-def nearest_frame(said: str, name: str, country: Country, own: Iterable[Frame]) -> Frame | None:
+def nearest_frame(text: str, name: str, country: Country, candidates: Iterable[Frame]) -> Frame | None:
     """Find the template that a text was most likely meant to follow; the only one of a concept is always meant."""
-    released = [frame for frame in own if frame.set_name == "released"]
+    released = [frame for frame in candidates if frame.set_name == "released"]
     if len(released) == 1:
         return released[0]
-    if len(said) > LONGEST_READ:
+    if len(text) > LONGEST_READ:
         return None
-    words = bare_words(said)
+    words = bare_words(text)
 
     def likeness(frame: Frame) -> tuple[bool, float]:
         own_words = frame.key_words & (set(words) - set(bare_words(name)))
         return bool(own_words), SequenceMatcher(None, words, bare_words(frame.text(name, country)), False).ratio()
 
-    rated = [(likeness(frame), -place, frame) for place, frame in enumerate(released)]
+    rated = [(likeness(frame), -index, frame) for index, frame in enumerate(released)]
     best = max(rated, default=None, key=lambda each: each[:2])
     return best[2] if best is not None and best[0][1] >= LEAST_ALIKE else None
 
@@ -224,11 +224,11 @@ def bare_words(text: str) -> list[str]:
     return fold(text).replace(",", " ").replace(".", " ").split()
 
 
-def difference(said: str, wanted: str) -> tuple[str, str]:
+def difference(text: str, wanted: str) -> tuple[str, str]:
     """Give the words in which two texts differ."""
-    found, expected = said.split(), wanted.split()
+    found, expected = text.split(), wanted.split()
     if len(found) > LONGEST_READ:
-        return said, wanted
+        return text, wanted
     blocks = SequenceMatcher(None, found, expected, False).get_opcodes()
     changed = [each for each in blocks if each[0] != "equal"]
     return (
@@ -362,9 +362,9 @@ def parents_of(tables: GraphTables, numbers: set[int], *, levels: int) -> dict[i
         if not frontier:
             break
         parents |= {number: set() for number in frontier}
-        for said in tables.stated(sorted(frontier), EDGE_PROPERTIES, mask):
-            if said.counts and said.value is not None:
-                parents[said.number].add(said.value)
+        for statement in tables.stated(sorted(frontier), EDGE_PROPERTIES, mask):
+            if statement.counts and statement.value is not None:
+                parents[statement.number].add(statement.value)
         frontier = {parent for number in frontier for parent in parents[number]} - parents.keys()
     return parents
 
@@ -390,9 +390,9 @@ def countries_of(tables: GraphTables, items: set[int]) -> dict[str, set[str]]:
     """Look up the countries that items state, as ISO codes; countries that are not known say nothing."""
     known = by_qid()
     found: dict[str, set[str]] = {}
-    for said in tables.stated(sorted(items), COUNTRY_PROPERTIES, mask_of(COUNTRY_PROPERTIES, COUNTRY_PROPERTIES)):
-        if said.counts and (country := known.get(f"Q{said.value}")) is not None:
-            found.setdefault(f"Q{said.number}", set()).add(country.iso)
+    for statement in tables.stated(sorted(items), COUNTRY_PROPERTIES, mask_of(COUNTRY_PROPERTIES, COUNTRY_PROPERTIES)):
+        if statement.counts and (country := known.get(f"Q{statement.value}")) is not None:
+            found.setdefault(f"Q{statement.number}", set()).add(country.iso)
     return found
 
 

@@ -389,7 +389,8 @@ def about_order(models: Sequence[ModelLine], apart: Collection[tuple[str, str]])
     among = "" if len(corrected) == len(models) else f" of these {len(corrected)} models"
     mapped = {line.model: line.mapped.value for line in models}
     if len(corrected) < 2 or any(mapped.get(more, 1.0) < mapped.get(less, 0.0) for more, less in apart):
-        return turned
+        more = [f"Corrected, {counted(len(turned) - 2, 'more pairs')} surely stand the other way round than mapped."]
+        return turned[:2] + more * (len(turned) > 2)
     places = [
         {line.model: place for place, line in enumerate(sorted(corrected, key=by, reverse=True), start=1)}
         for by in (lambda line: line.mapped.value, lambda line: line.corrected.value if line.corrected else 0.0)

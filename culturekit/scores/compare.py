@@ -20,7 +20,7 @@ from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.generation.comparability import Traits, differ_in
-from culturekit.index.matching.mapped_alike import check_mapped_alike
+from culturekit.index.matching.comparison import check_mapped_alike
 from culturekit.metrics.arguments import check_count
 from culturekit.metrics.statistics import comparisons
 from culturekit.metrics.statistics.comparisons import Comparison, compare_over_countries, corrected

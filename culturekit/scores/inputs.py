@@ -19,7 +19,7 @@ from culturekit.core.inputs import Files, Numbered
 from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import IMAGES, MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
 from culturekit.core.tables import read_table
-from culturekit.index.matching.mapped_alike import check_mapped_alike
+from culturekit.index.matching.comparison import check_mapped_alike
 
 if TYPE_CHECKING:
     from culturekit.index.encoder import Vectors

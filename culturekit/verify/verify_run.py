@@ -42,8 +42,8 @@ from culturekit.core.stage_command import AskingCommand, StageCommand
 from culturekit.core.work import Engine, Progress, Quiet, Work
 from culturekit.core.yaml_source import as_json
 from culturekit.index.encoder import ENCODERS
+from culturekit.index.raters.picture_spread import PAIR_MEASURES
 from culturekit.index.raters.quality import SCORERS
-from culturekit.index.spread.picture_spread import PAIR_MEASURES
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.llm.journal import go_on_as, last_run
 from culturekit.people.stages import import_stage

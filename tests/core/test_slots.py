@@ -5,7 +5,7 @@ import pytest
 
 from culturekit.core.errors import UsageError
 from culturekit.core.table import check_slots
-from culturekit.index.spread.picture_spread import repeat_batches
+from culturekit.index.raters.picture_spread import repeat_batches
 from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import score_qvs
 from tests.metrics.corrected.audits_by_hand import matches_of

@@ -16,8 +16,7 @@ from culturekit.core.schemas import CANDIDATES
 from culturekit.core.tables import write_table
 from tests.builders.completion_world import BRAZIL, DISH, JAPAN, dish, world
 from tests.builders.judging.test_image_judge import png, table
-from tests.builders.judging.test_question_answers import questions
-from tests.builders.judging.test_question_graph import prompts
+from tests.builders.judging.test_question_graph import prompts, questions
 from tests.builders.spaces import candidates
 from tests.faults.killing import Kills, kill_asking
 from tests.llm.server import Fault, Rule, RunningServer, Script

@@ -23,8 +23,7 @@ import zstandard
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import IntegrityError
 from culturekit.kg.dump import read_dump
-from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.kg.dump.ingest_stage import ingest_stage
+from culturekit.kg.dump.ingest import IngestOptions, ingest_stage
 from tests.conftest import stage_here
 
 Pack = Callable[[bytes], bytes]

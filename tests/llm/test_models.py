@@ -10,7 +10,7 @@ from culturekit.llm.client import Request
 from culturekit.llm.clients.client_options import GoogleOptions, OpenAIOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.google_client import settings_of as google_settings
-from culturekit.llm.clients.openai_wire import settings_of as openai_settings
+from culturekit.llm.clients.openai_client import settings_of as openai_settings
 from culturekit.llm.endpoints import OPENAI
 from culturekit.llm.models import Role, habits_of, known_models, model_for, published_models
 from culturekit.llm.prices import end_of, price_list, prices_in, shut_among

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.llm.clients import google_client, openai_wire
+from culturekit.llm.clients import google_client, openai_client
 from culturekit.llm.clients import google_client as google_lines
 from culturekit.llm.clients import openai_client as openai_batches
-from culturekit.llm.clients.openai_wire import any_completion, plain_completion
+from culturekit.llm.clients.openai_client import any_completion, plain_completion
 from culturekit.llm.replies import plain_object, read_json
 from culturekit.llm.untrusted import PLAIN, cleaned, is_plain, plainly_written, written
 
@@ -107,15 +107,15 @@ def test_a_key_that_stands_twice_around_the_answer_is_refused_as_within_it(place
     counts = {"prompt_tokens": 90, "completion_tokens": 12}
     choice = {"index": 0, "message": {"content": "{}"}, "finish_reason": "stop"}
     raw = msgspec.json.encode({"odd": ":", "choices": [choice], "usage": counts, "model": "m"})
-    assert openai_wire.read_completion(raw).stop == "end"
-    reply = openai_wire.read_completion(raw.replace(place, instead, 1))
+    assert openai_client.read_completion(raw).stop == "end"
+    reply = openai_client.read_completion(raw.replace(place, instead, 1))
     assert (reply.stop, reply.detail, reply.text) == ("unreadable", "a key stands twice in it", "")
 
 
 def test_other_protocols_refuse_a_key_that_stands_twice_too() -> None:
     output = [{"type": "message", "content": [{"type": "output_text", "text": "{}"}]}]
     for read, body, key in (
-        (openai_wire.read_response, {"status": "completed", "output": output}, b'"status":'),
+        (openai_client.read_response, {"status": "completed", "output": output}, b'"status":'),
         (google_client.read, {"candidates": [{"content": {"parts": [{"text": "{}"}]}}]}, b'"candidates":'),
     ):
         raw = msgspec.json.encode(body)

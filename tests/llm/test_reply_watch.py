@@ -13,8 +13,7 @@ from culturekit.core.errors import UnusableReplies
 from culturekit.core.work import Work
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Failure, Reply, Request
-from culturekit.llm.reply_watch import LOOKED_AT, ReplyWatch
-from culturekit.llm.rows import OUTCOMES, Answered, Row, failed, heard
+from culturekit.llm.rows import LOOKED_AT, OUTCOMES, Answered, ReplyWatch, Row, failed, heard
 from tests.builders.paid_judge import PaidJudge
 from tests.llm.fake_client import Verdict
 from tests.llm.questions import question

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from culturekit.core.array_types import Array, Counts
+from culturekit.core.arrays import Array, Counts
 
 FEW = 25  # Images a cell on average up to which they are drawn one by one
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.core.array_types import Array, Counts
+from culturekit.core.arrays import Array, Counts
 from tests.oracles.audited_cells import Audit
 from tests.oracles.corrected_imputations import Chain
 

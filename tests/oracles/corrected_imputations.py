@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.core.array_types import Array, Counts
+from culturekit.core.arrays import Array, Counts
 from tests.oracles.audited_cells import Audit, Cells
 from tests.oracles.gamma_functions import digamma, lgamma, trigamma
 

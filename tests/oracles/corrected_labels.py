@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.core.array_types import Array
-from culturekit.core.array_types import Counts as Whole
+from culturekit.core.arrays import Array
+from culturekit.core.arrays import Counts as Whole
 from tests.oracles.audited_cells import Audit
 from tests.oracles.averages import RatedAnswer
 from tests.oracles.batch_chances import mean_diversity

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from culturekit.core.array_types import Array
+from culturekit.core.arrays import Array
 
 HALF_LOG_TURN = 0.5 * float(np.log(2 * np.pi))
 

@@ -7,10 +7,15 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import UsageError
+from culturekit.core.schemas import IMAGES
+from culturekit.core.tables import write_table
 from culturekit.people.stages import ExportFiles
 from culturekit.people.tasks import Quotas
 from tests.people.projects import Answers, answer_all, export, form_tasks, image_row, key_of, write_images
 from tests.people.serving import desk_of, entry
+from tests.people.test_audit_scheme import IMAGES as AUDITED
+from tests.people.test_audit_scheme import matches, space
+from tests.people.test_gold_items import GOLD, known_pictures
 
 KNOWN = [f"k{n}" for n in range(6)]
 ITEMS = [f"i{n}" for n in range(8)]
@@ -94,3 +99,22 @@ def test_a_gold_item_without_a_right_answer_and_too_few_are_refused(tmp_path: Pa
     known.with_columns(obj=pl.lit(None, pl.String)).write_csv(tmp_path / "known.csv")
     with pytest.raises(UsageError, match="item 'k0': nobody knows what is right"):
         export(tmp_path / "b", files, "inclusion_task2", trial=1, gold=0)
+
+
+def test_an_audit_has_a_trial_too(tmp_path: Path) -> None:
+    """Of fourteen known pictures four are a trial; who says that nothing shows a culture has too few right."""
+    images = write_images(tmp_path / "images", [image_row(image, "m", "p") for image in AUDITED])
+    table = pl.read_parquet(images).with_columns(concept=pl.lit("cuisine"))
+    images.unlink()
+    files = ExportFiles(
+        [write_table(tmp_path / "images", IMAGES, table)], cspace=space(tmp_path / "space", 20),
+        matches=[matches(tmp_path / "matches")], gold=known_pictures(tmp_path / "gold", dict.fromkeys(GOLD, "Q0JP")),
+    )  # fmt: skip
+    export(tmp_path / "project", files, "audit", quotas=Quotas(2), checks=0, repeats=0, trial=4, gold=10)
+
+    def answer(data: dict[str, Any], person: int | str) -> Answers:
+        return {"shows": "country", "country": "JP"} if person == "ana" else {"shows": "none"}
+
+    taken = answer_all(tmp_path, ["ana", "bo"], answer)
+    assert taken.manifest.notes["flagged"] == {"trial-failed": 60}
+    assert set(pl.read_parquet(tmp_path / "rated/audits.parquet")["annotator"]) == {"ana"}

@@ -12,8 +12,8 @@ from culturekit.core.schemas import CSPACE, DROPS, KEPT
 from culturekit.core.stage import Stage
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
+from culturekit.release.card_build import card_stage
 from culturekit.release.card_hand import FIELDS_FILE, SECTIONS, TEXT_FILE
-from culturekit.release.card_stage import card_stage
 from tests.conftest import stage_here
 
 REPOSITORY = Path(__file__).resolve().parents[2]

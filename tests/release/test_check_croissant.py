@@ -8,10 +8,9 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.release.card_check import json_findings
+from culturekit.release.card_build import card_stage, json_findings
 from culturekit.release.card_facts import facts_of
 from culturekit.release.card_hand import read_hand
-from culturekit.release.card_stage import card_stage
 from culturekit.release.croissant import CROISSANT, croissant_of
 from tests.effort import SHARED_FIXTURE, examples
 

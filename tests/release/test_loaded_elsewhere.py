@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.release.test_corruptions import ACCEPTED_BY_OTHERS
+from tests.release.test_build import ACCEPTED_BY_OTHERS
 
 pytestmark = [pytest.mark.external, pytest.mark.slow]
 

@@ -18,7 +18,7 @@ from culturekit.core.tables import read_table
 from culturekit.index.encoder import ENCODERS, EncoderIdentity, TooLong, Vectors
 from culturekit.index.matching.comparison import MappingInputs, MappingOptions
 from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions
-from culturekit.index.matching.matching_stages import (
+from culturekit.index.matching.mapping import (
     DiagnosisReads,
     ShuffleReads,
     diagnosis_stage,

@@ -73,7 +73,7 @@ def test_scores_of_careless_people_alone_are_refused(family: str) -> None:
 
 def test_a_flag_that_does_no_harm_is_taken_away_so_that_answers_count_from_there_on() -> None:
     kept, counts = careful(answers(careless=True), FLAGS[:1])
-    assert counts == {f"flagged {FLAGS[1]}": ITEMS, f"flagged {FLAGS[2]}": 0}
+    assert {why: count for why, count in counts.items() if count} == {f"flagged {FLAGS[1]}": ITEMS}
     left_out: Counter[str] = Counter()
     assert careful_answers(kept, left_out).height == kept.height == 4 * ITEMS
     assert left_out[CARELESS] == 0

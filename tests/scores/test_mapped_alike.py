@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from culturekit.core.errors import UsageError
-from culturekit.index.matching.mapped_alike import check_mapped_alike, check_mapped_through
+from culturekit.index.matching.comparison import check_mapped_alike, check_mapped_through
 from tests.verify.forging import read_json, write_json
 
 Manifest = dict[str, Any]

@@ -21,8 +21,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept, Root
-from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.kg.dump.ingest_stage import ingest_stage
+from culturekit.kg.dump.ingest import IngestOptions, ingest_stage
 from culturekit.kg.exchange.extract_stage import extract_stage
 from culturekit.kg.store import GraphTables
 from culturekit.llm.client import Client

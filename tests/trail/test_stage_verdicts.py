@@ -17,8 +17,7 @@ from culturekit.cli.app import app
 from culturekit.core.errors import UsageError
 from culturekit.core.stage import Stage
 from culturekit.kg.concepts import load_concept
-from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.kg.dump.ingest_stage import ingest_stage
+from culturekit.kg.dump.ingest import IngestOptions, ingest_stage
 from culturekit.kg.exchange.extract_stage import extract_stage
 from culturekit.trail.evidence import EvidenceTables, verdict_lines
 from tests.builders import completing_model

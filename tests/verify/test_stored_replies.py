@@ -15,27 +15,31 @@ import pytest
 from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
 from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
-from culturekit.builders.judging.geo_tag import TagOptions, TagReads
-from culturekit.builders.judging.image_judge import ImageQuestion, WeighOptions, WeighReads
-from culturekit.builders.judging.judge_stages import (
-    GraphReads,
+from culturekit.builders.judging.geo_tag import TagOptions, TagReads, tag_stage
+from culturekit.builders.judging.image_judge import (
+    ImageQuestion,
     JudgeOptions,
     JudgeReads,
-    answers_stage,
-    graphs_stage,
+    WeighOptions,
+    WeighReads,
     judge_stage,
-    tag_stage,
     vqascore_stage,
 )
-from culturekit.builders.judging.question_graph import AnswerOptions, AnswerReads, GraphOptions
+from culturekit.builders.judging.question_graph import (
+    AnswerOptions,
+    AnswerReads,
+    GraphOptions,
+    GraphReads,
+    answers_stage,
+    graphs_stage,
+)
 from culturekit.core.stage import Stage
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.builders import completing_model
 from tests.builders.judging.test_image_judge import png, table
-from tests.builders.judging.test_question_answers import questions
-from tests.builders.judging.test_question_graph import prompts
+from tests.builders.judging.test_question_graph import prompts, questions
 from tests.conftest import stage_here
 from tests.faults.asking_kills import collection, dishes
 from tests.faults.seeing_model import sees

@@ -32,7 +32,7 @@ from culturekit.core.stage_command import AskingCommand, Seed, StageCommand, Typ
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import USUAL, TextColumns, chosen, opened, texts_of
-from culturekit.index.models.object_detector import DETECTORS, OwlDetector
+from culturekit.index.models.transformers_encoder import DETECTORS, OwlDetector
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request

@@ -17,9 +17,9 @@ from culturekit.builders.completing.completion import (
     prepare,
     try_cells,
 )
+from culturekit.builders.completing.completion_lookup import ItemNames
 from culturekit.builders.completing.completion_names import CompletionLimits, cells_of, wordings
 from culturekit.builders.completing.completion_rounds import CellState
-from culturekit.builders.completing.item_facts import ItemNames
 from culturekit.core.digests import digest_bytes
 from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import DROPS

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables
+from culturekit.builders.completing.completion_lookup import LONGEST_CLASS, ItemNames, KnownItem, KnownTables
 from culturekit.builders.completing.completion_names import (
     LONGEST_WHAT,
     MOST_CHARACTERS,
@@ -41,7 +41,6 @@ from culturekit.builders.completing.completion_rounds import (
     ProposalRow,
     Round,
 )
-from culturekit.builders.completing.item_facts import LONGEST_CLASS, ItemNames
 from culturekit.builders.filtering.cspace_filter import MOST_LISTED
 from culturekit.core.errors import UnusableReplies
 from culturekit.core.schemas import CANDIDATES, COMPLETED, KEPT, PROPOSALS, ROUNDS
@@ -57,8 +56,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.ledger import read_spending
-from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
-from culturekit.llm.rows import Answered
+from culturekit.llm.rows import Answered, RepliesSeen, ReplyWatch
 
 # The tables of a completion: the collection as it is now, every proposal, every round, and what was left out.
 
@@ -238,19 +236,19 @@ def prepare(
 
 def minted_before(kept: TableSlices) -> set[str]:
     """List the ids that an earlier completion gave: they are taken."""
-    own = pl.col("qid").str.starts_with(SLUG)
-    return {qid for frame in kept.slices(("qid",)) for qid in frame.filter(own)["qid"]}
+    minted = pl.col("qid").str.starts_with(SLUG)
+    return {qid for frame in kept.slices(("qid",)) for qid in frame.filter(minted)["qid"]}
 
 
 def classes_of(kept: TableSlices, concepts: Sequence[Concept]) -> dict[str, set[str]]:
     """List the classes that the artifacts of each concept are instances of, and its roots."""
     classes = {concept.concept: {root.qid for root in concept.roots} for concept in concepts}
     for frame in kept.slices(("concept", "p31")):
-        for concept, own in (
+        for concept, found in (
             frame.explode("p31").drop_nulls().group_by("concept").agg(pl.col("p31").unique()).iter_rows()
         ):
             if concept in classes:
-                classes[concept].update(own)
+                classes[concept].update(found)
     return classes
 
 
@@ -300,8 +298,14 @@ def write_all(work: Work, completion: CompletionRounds, tables: KnownTables, cli
 def gained_countries(additions: Additions, *, model: str) -> pl.DataFrame:
     """List the kept artifacts that gained countries."""
     rows = [
-        (*key, [row.cell.country.qids[0] for row in own.values()], first(own).round, model, list(own))
-        for key, own in additions.rows.items()
+        (
+            *key,
+            [row.cell.country.qids[0] for row in rows_by_country.values()],
+            first(rows_by_country).round,
+            model,
+            list(rows_by_country),
+        )
+        for key, rows_by_country in additions.rows.items()
         if additions.items[key].standing == "kept"
     ]
     return pl.DataFrame(rows, schema=GAINS, orient="row")
@@ -309,24 +313,26 @@ def gained_countries(additions: Additions, *, model: str) -> pl.DataFrame:
 
 def new_rows(additions: Additions, tables: KnownTables, *, model: str) -> pl.DataFrame:
     """Write the artifacts that were added; what the graph or a walk says of them comes along."""
-    made = [
-        completed_row(base_row(additions.items[key], own, tables), own, additions.items[key], model)
-        for key, own in additions.rows.items()
+    rows = [
+        completed_row(
+            base_row(additions.items[key], rows_by_country, tables), rows_by_country, additions.items[key], model
+        )
+        for key, rows_by_country in additions.rows.items()
         if additions.items[key].standing != "kept"
     ]
-    return pl.DataFrame(made, schema={**COMPLETED.schema, "valueless": LIST}, orient="row")
+    return pl.DataFrame(rows, schema={**COMPLETED.schema, "valueless": LIST}, orient="row")
 
 
-def first(own: Added) -> ProposalRow:
+def first(rows_by_country: Added) -> ProposalRow:
     """Give the first proposal of an artifact that still stands."""
-    return min(own.values(), key=lambda row: row.round)
+    return min(rows_by_country.values(), key=lambda row: row.round)
 
 
-def base_row(item: KnownItem, own: Added, tables: KnownTables) -> Mapping[str, Any]:
+def base_row(item: KnownItem, rows_by_country: Added, tables: KnownTables) -> Mapping[str, Any]:
     """Find the row that an artifact has or would have among the candidates."""
     if item.qid.startswith(SLUG):
         return proposed_row(item)
-    root = first(own).cell.root_of(first(own).proposal.kind)
+    root = first(rows_by_country).cell.root_of(first(rows_by_country).proposal.kind)
     candidates = None
     if tables.candidates is not None:
         scan = pl.scan_parquet(tables.candidates.path).filter(pl.col("qid") == item.qid)
@@ -335,7 +341,7 @@ def base_row(item: KnownItem, own: Added, tables: KnownTables) -> Mapping[str, A
         if same.height:
             return same.row(0, named=True)
     if tables.graph is not None:
-        return graph_row(item, own, tables, root)
+        return graph_row(item, rows_by_country, tables, root)
     if candidates is None or candidates.is_empty():
         scan = pl.scan_parquet(tables.kept.path).filter(pl.col("qid") == item.qid)
         candidates = scan.select(tables.kept.table.columns.keys()).collect()
@@ -349,9 +355,9 @@ def proposed_row(item: KnownItem) -> dict[str, Any]:
     return {**blank, "qid": item.qid, "label": item.label, "concept": item.concept, "hop": 0, "sitelinks": 0}
 
 
-def graph_row(item: KnownItem, own: Added, tables: KnownTables, root: str) -> Mapping[str, Any]:
+def graph_row(item: KnownItem, rows_by_country: Added, tables: KnownTables, root: str) -> Mapping[str, Any]:
     """Write the row of an item that the graph knows and no walk found."""
-    concept = first(own).cell.concept
+    concept = first(rows_by_country).cell.concept
     found = pl.DataFrame(
         {
             "number": [int(item.qid[1:])], "hop": [0], "roots": [[root]], "path": [[]],
@@ -367,11 +373,11 @@ def graph_row(item: KnownItem, own: Added, tables: KnownTables, root: str) -> Ma
     return candidate_rows(concept, found, GraphTables(tables.graph)).row(0, named=True)
 
 
-def completed_row(base: Mapping[str, Any], own: Added, item: KnownItem, model: str) -> dict[str, Any]:
+def completed_row(base: Mapping[str, Any], rows_by_country: Added, item: KnownItem, model: str) -> dict[str, Any]:
     """Add to a row what the completion says: countries, who proposed it and when."""
     stated = {by_qid()[qid].iso for qid in base["country_qids"] if qid in by_qid()}
-    gained = {iso: row.cell.country.qids[0] for iso, row in own.items() if iso not in stated}
-    proposal, of_llm = first(own), item.qid.startswith(SLUG)
+    gained = {iso: row.cell.country.qids[0] for iso, row in rows_by_country.items() if iso not in stated}
+    proposal, of_llm = first(rows_by_country), item.qid.startswith(SLUG)
     row = {
         **base,
         "country_qids": [*base["country_qids"], *gained.values()],
@@ -385,7 +391,7 @@ def completed_row(base: Mapping[str, Any], own: Added, item: KnownItem, model: s
         "valueless": base.get("valueless") or [],
     }
     if of_llm:
-        aliases = [name for one in own.values() for name in one.aliases]
+        aliases = [name for one in rows_by_country.values() for name in one.aliases]
         root = proposal.cell.root_of(proposal.proposal.kind)
         row |= {"description": proposal.proposal.what or None, "aliases": list(dict.fromkeys(aliases)), "roots": [root]}
     return row
@@ -508,7 +514,7 @@ class CompletionPlan:
     def left(self) -> Left:
         """What is left to ask at most."""
         parts = self.proposals.left, self.checks.left
-        requests, tokens = (sum(part[place] or 0 for part in parts) for place in (0, 1))
+        requests, tokens = (sum(part[index] or 0 for part in parts) for index in (0, 1))
         return Left(int(requests), int(tokens), added(self.proposals.usd, self.checks.usd))
 
     @property
@@ -572,7 +578,7 @@ def asked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
             shown = Shown(
                 number,
                 [*planned.there(state, name), *[name] * (earlier - last)],
-                {str(place + 1): name for place in range(last)},
+                {str(index + 1): name for index in range(last)},
                 [name] * others,
                 [name] * others,
             )

@@ -104,9 +104,9 @@ HARMLESS = ("look-alikes",)
 BEGINS_A_FORMULA = ("=", "+", "-", "@")
 
 
-def stripped_name(said: str) -> str:
+def stripped_name(text: str) -> str:
     """Give a name in its composed form, without white space around it and without one pair of quotation marks."""
-    name = " ".join(unicodedata.normalize("NFC", said).split(" ")).strip()
+    name = " ".join(unicodedata.normalize("NFC", text).split(" ")).strip()
     if len(name) > 2 and QUOTES.get(name[0]) == name[-1]:
         name = name[1:-1].strip()
     return name
@@ -205,11 +205,11 @@ def names_there(kept: TableSlices, cells: Sequence[Cell], *, most: int) -> Mappi
     """Name, for each cell, the artifacts that are there: the best known first, no more than `most`."""
     concepts = {cell.concept.concept: cell.concept for cell in cells}
     best: dict[str, list[tuple[int, int, str]]] = {cell.id: [] for cell in cells}
-    for place, row in enumerate(row for frame in kept.slices(LOOKED_AT) for row in frame.iter_rows(named=True)):
+    for number, row in enumerate(row for frame in kept.slices(LOOKED_AT) for row in frame.iter_rows(named=True)):
         concept = concepts.get(row["concept"])
         if concept is None or not row["label"]:
             continue
-        entry = (row["sitelinks"], -place, row["label"])
+        entry = (row["sitelinks"], -number, row["label"])
         for iso in concept.codes_of(row["country_qids"]):
             names = best.get(f"{concept.concept}/{iso}")
             if names is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables, Standing
+from culturekit.builders.completing.completion_lookup import ItemNames, KnownItem, KnownTables, Standing
 from culturekit.builders.completing.completion_names import (
     PROPOSE,
     VERIFY,
@@ -25,7 +25,6 @@ from culturekit.builders.completing.completion_names import (
     stripped_name,
     verification_request,
 )
-from culturekit.builders.completing.item_facts import ItemNames
 from culturekit.builders.country_names import folded, loose_key_of
 from culturekit.core.choices import ANSWERED
 from culturekit.llm.client import Request
@@ -77,24 +76,30 @@ class Additions:
     def also(self, keys: Iterable[str], found: Sequence[KnownItem]) -> list[KnownItem]:
         """Put what was added by now into what the tables say of some names."""
         as_added = [self.current(item) for item in found]
-        own = {key for name in keys for key in self.called.get(name, ()) if key in self.rows}
-        new = [self.current(self.items[key]) for key in sorted(own)]
+        keys_of_names = {key for name in keys for key in self.called.get(name, ()) if key in self.rows}
+        new = [self.current(self.items[key]) for key in sorted(keys_of_names)]
         listed = {(item.concept, item.qid) for item in as_added}
         return as_added + [item for item in new if (item.concept, item.qid) not in listed]
 
     def current(self, item: KnownItem) -> KnownItem:
         """Give an item of the tables as it stands now."""
-        own = self.rows.get((item.concept or "", item.qid))
-        if not own:
+        added = self.rows.get((item.concept or "", item.qid))
+        if not added:
             return item
-        gained = [row.cell.country.qids[0] for row in own.values()]
+        gained = [row.cell.country.qids[0] for row in added.values()]
         return replace(item, standing="kept", country_qids=tuple(dict.fromkeys([*item.country_qids, *gained])))
 
     def namesake(self, name: str, concept: str) -> KnownItem | None:
         """Find an artifact of no graph that was added under the same name."""
         key = folded(name)
-        ids = sorted(own for own in self.called.get(loose_key_of(name), ()) if own in self.rows and own[0] == concept)
-        named = [self.items[own] for own in ids if key in self.items[own].names and self.items[own].qid in self.minted]
+        ids = sorted(
+            key_of for key_of in self.called.get(loose_key_of(name), ()) if key_of in self.rows and key_of[0] == concept
+        )
+        named = [
+            self.items[key_of]
+            for key_of in ids
+            if key in self.items[key_of].names and self.items[key_of].qid in self.minted
+        ]
         return self.current(named[0]) if named else None
 
     def add(self, row: ProposalRow, item: KnownItem | None) -> None:
@@ -113,16 +118,16 @@ class Additions:
         own_standing: Standing = item.standing if item.concept == concept else "in the graph"
         self.items.setdefault(key, replace(item, concept=concept, standing=own_standing))
         for name in set(map(loose_key_of, item.names)):
-            own = self.called.setdefault(name, [])
-            if key not in own:
-                own.append(key)
+            known = self.called.setdefault(name, [])
+            if key not in known:
+                known.append(key)
 
     def take_back(self, row: ProposalRow, round_number: int) -> None:
         """Remove what the proposer says was wrong; an artifact without any country of its own is gone."""
         key = (row.cell.concept.concept, row.artifact_id or "")
-        own = self.rows.get(key, {})
-        own.pop(row.cell.country.iso, None)
-        if not own:
+        added = self.rows.get(key, {})
+        added.pop(row.cell.country.iso, None)
+        if not added:
             self.rows.pop(key, None)
         row.end("taken back", "taken back by the proposer", f"in round {round_number}")
 
@@ -243,8 +248,8 @@ class CellState:
 
 def usable_aliases(proposal: Proposal, languages: Sequence[str]) -> tuple[str, ...]:
     """Give the other names of a proposal that are names."""
-    said = [stripped_name(name) for name in proposal.other_names]
-    usable = [name for name in said if proposal_problem(name, languages=languages) is None]
+    stripped = [stripped_name(name) for name in proposal.other_names]
+    usable = [name for name in stripped if proposal_problem(name, languages=languages) is None]
     return tuple(name for name in dict.fromkeys(usable) if name != stripped_name(proposal.name))
 
 
@@ -353,18 +358,18 @@ class CompletionRounds:
     def settle(self, row: ProposalRow, answered: Answered) -> None:
         """Add what two answers of yes allow; everything else is left out with its reason."""
         self.outcomes.append(answered.outcome)
-        said = answered.value
-        if not isinstance(said, VerificationReply):
+        reply = answered.value
+        if not isinstance(reply, VerificationReply):
             row.set_aside = True
             row.end("left out", f"not verified: {answered.outcome}", answered.detail)
-        elif said.instance == "no":
+        elif reply.instance == "no":
             row.end("refused", "verified: not of the concept")
-        elif said.belongs == "no":
+        elif reply.belongs == "no":
             row.end("refused", "verified: not of the country")
-        elif "unsure" in {said.instance, said.belongs}:
+        elif "unsure" in {reply.instance, reply.belongs}:
             row.end("refused", "verified: not sure")
         else:
-            self.add(row, same=said.item == "same")
+            self.add(row, same=reply.item == "same")
 
     def add(self, row: ProposalRow, *, same: bool) -> None:
         """Add a verified proposal, unless it came in meanwhile."""
@@ -416,8 +421,8 @@ def reconcile(
 
 def once(called: Sequence[KnownItem], concept: str) -> list[KnownItem]:
     """Leave each item once: as a candidate of the concept where it is one."""
-    own = {item.qid: item for item in sorted(called, key=lambda item: (item.concept == concept, item.concept or ""))}
-    return [own[qid] for qid in sorted(own)]
+    by_qid = {item.qid: item for item in sorted(called, key=lambda item: (item.concept == concept, item.concept or ""))}
+    return [by_qid[qid] for qid in sorted(by_qid)]
 
 
 def equal(key: str) -> Callable[[KnownItem], bool]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 
 from culturekit.builders.country_names import folded
-from culturekit.builders.filtering.country_verdicts import REFUSED, WAITING, code_of, country_name, parted, words_of
+from culturekit.builders.filtering.cspace_filter import REFUSED, WAITING, code_of, country_name, parted, words_of
 from culturekit.builders.prompting.quotas import Mistakes, decided_rows
 from culturekit.builders.space.space_files import SheetRow, sheet_bytes
 from culturekit.core.choices import VerdictWord
@@ -267,15 +267,15 @@ def settled(row: Mapping[str, Any], about: Mapping[str, list[CandidateDecision]]
     words = words_of(row) or {"": row["verdict"]}
     open_countries = set()
     for country, several in about.items():
-        said = {one.decision for one in several}
-        words[country] = "review" if len(said) > 1 else "keep" if said == {"accept"} else "remove"
-        if len(said) > 1:
+        decisions = {one.decision for one in several}
+        words[country] = "review" if len(decisions) > 1 else "keep" if decisions == {"accept"} else "remove"
+        if len(decisions) > 1:
             open_countries.add(country)
     stated = [*row["country_qids"], *(row.get(WAITING) or ()), *(row.get(REFUSED) or ())]
     if set(words) == {""}:
-        verdict, own, waits, refused = words[""], stated, list[str](), list[str]()
+        verdict, kept, waits, refused = words[""], stated, list[str](), list[str]()
     else:
-        verdict, own, waits, refused = parted(stated, words)
+        verdict, kept, waits, refused = parted(stated, words)
     every = [one for several in about.values() for one in several]
     agreed = [one for country, several in about.items() if country not in open_countries for one in several]
     because = because_of(about, open_countries)
@@ -283,7 +283,7 @@ def settled(row: Mapping[str, Any], about: Mapping[str, list[CandidateDecision]]
     when = max((one.decided_on for one in agreed), default=None)
     comment = listed(one.comment for one in agreed if one.comment) if agreed else None
     return Settled(
-        (*key, verdict, because, who, when, comment, own, waits, refused),
+        (*key, verdict, because, who, when, comment, kept, waits, refused),
         decision_rows(row, every, about, counts=not open_countries),
     )
 
@@ -313,13 +313,13 @@ def decision_rows(
     """Write what each person decided about a candidate."""
     rows = []
     for reviewer in sorted({one.reviewer for one in every}):
-        own = {country: one for country, several in about.items() for one in several if one.reviewer == reviewer}
-        last = max(own.values(), key=lambda one: one.decided_on)
-        word = "accept" if any(one.decision == "accept" for one in own.values()) else "reject"
-        comment = listed(one.comment for one in own.values() if one.comment) or None
-        told = [f"{country} {one.decision}" for country, one in own.items() if country]
+        by_country = {country: one for country, several in about.items() for one in several if one.reviewer == reviewer}
+        last = max(by_country.values(), key=lambda one: one.decided_on)
+        word = "accept" if any(one.decision == "accept" for one in by_country.values()) else "reject"
+        comment = listed(one.comment for one in by_country.values() if one.comment) or None
+        stated = [f"{country} {one.decision}" for country, one in by_country.items() if country]
         rows.append((row["concept"], row["qid"], reviewer, last.decided_on, word, comment, row["reason"], last.file,
-                     counts, told))  # fmt: skip
+                     counts, stated))  # fmt: skip
     schema = {**DECISIONS.schema, "by_country": pl.List(pl.String())}
     return pl.DataFrame(rows, schema=schema, orient="row")
 

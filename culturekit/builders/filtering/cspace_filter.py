@@ -16,7 +16,6 @@ import msgspec
 import polars as pl
 
 from culturekit.builders import asked_rows as wordings
-from culturekit.builders.filtering.country_verdicts import REFUSED, WAITING, best_word, parted
 from culturekit.core.choices import ANSWERED, VerdictWord
 from culturekit.core.counting import counted
 from culturekit.core.errors import UnusableReplies
@@ -25,13 +24,63 @@ from culturekit.core.stage import Left
 from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, write_drops, write_frames
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import countries
+from culturekit.kg.countries import by_qid, countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.ledger import read_spending
-from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
-from culturekit.llm.rows import Answered
+from culturekit.llm.rows import Answered, RepliesSeen, ReplyWatch
+
+BEST_FIRST: tuple[VerdictWord, ...] = ("keep", "review", "remove")
+
+WAITING, REFUSED = "waiting_qids", "refused_qids"
+BESIDE: tuple[tuple[str, VerdictWord], ...] = ((WAITING, "review"), (REFUSED, "remove"))
+
+
+def best_word(words: Iterable[VerdictWord]) -> VerdictWord:
+    """Give the verdict on a candidate: kept where it is kept for one country, removed where for none is it open."""
+    given = set(words)
+    return next(word for word in BEST_FIRST if word in given)
+
+
+def country_key(qid: str) -> str:
+    """Name the country of an item by its code; an item that no file of countries knows stands for itself."""
+    known = by_qid().get(qid)
+    return qid if known is None else known.iso
+
+
+def country_name(key: str) -> str:
+    """Say what a country is called."""
+    return countries()[key].name if key in countries() else key
+
+
+def code_of(text: str) -> str:
+    """Read a country from its name, its code or its item."""
+    named = {known.name.casefold(): iso for iso, known in countries().items()}
+    return named.get(text.casefold(), country_key(text))
+
+
+def words_of(row: Mapping[str, Any]) -> dict[str, VerdictWord]:
+    """Read the verdict on each country of a row, in the order in which the row states them."""
+    words: dict[str, VerdictWord] = {country_key(qid): row["verdict"] for qid in row["country_qids"]}
+    for name, word in BESIDE:
+        for qid in row.get(name) or ():
+            words.setdefault(country_key(qid), word)
+    return words
+
+
+def parted(
+    stated: Sequence[str], words: Mapping[str, VerdictWord]
+) -> tuple[VerdictWord, list[str], list[str], list[str]]:
+    """Give the verdict of a row, and its items of countries by column; what was not asked about is left out."""
+    verdict = best_word(words.values())
+    found: dict[VerdictWord, list[str]] = {word: [] for word in BEST_FIRST}
+    for qid in dict.fromkeys(stated):
+        if (key := country_key(qid)) in words:
+            found[words[key]].append(qid)
+    kept = found.pop(verdict)
+    return verdict, kept, found.get("review", []) if verdict == "keep" else [], found.get("remove", [])
+
 
 # Reasons, visible in a name alone, why a candidate cannot be an artifact.
 
@@ -210,19 +259,19 @@ class CandidateVerdicts:
         for row in rows:
             concept = self.concepts.get(row["concept"])
             verdict = rule_verdict(row, concept)
-            place = len(self.all)
+            index = len(self.all)
             self.all.append(verdict and self.shared(verdict))
             if verdict is None and concept is not None:
                 codes = concept.codes_of(row["country_qids"])
-                self.open.extend((place, iso, iso == codes[-1]) for iso in codes)
+                self.open.extend((index, iso, iso == codes[-1]) for iso in codes)
                 yield from self.questions.about(row, concept)
 
     def settle(self, answered: Answered) -> bool:
         """Take the answer to the first question that is still open; tell whether its candidate is settled with it."""
-        place, iso, is_last = self.open.popleft()
+        index, iso, is_last = self.open.popleft()
         self.begun[iso] = verdict_of(answered, model=self.model)
         if is_last:
-            self.all[place] = self.shared(combined(self.begun))
+            self.all[index] = self.shared(combined(self.begun))
             self.begun = {}
         return is_last
 
@@ -232,24 +281,24 @@ class CandidateVerdicts:
 
     def columns(self, start: int, stop: int) -> list[pl.Series]:
         """Give the verdicts of some candidates, all settled, as columns."""
-        own = [verdict for verdict in self.all[start:stop] if verdict is not None]
+        verdicts = [verdict for verdict in self.all[start:stop] if verdict is not None]
         return [
-            pl.Series("verdict", [verdict.verdict for verdict in own], dtype=pl.String),
-            pl.Series("reason", [verdict.reason for verdict in own], dtype=pl.String),
-            pl.Series("detail", [verdict.detail or None for verdict in own], dtype=pl.String),
+            pl.Series("verdict", [verdict.verdict for verdict in verdicts], dtype=pl.String),
+            pl.Series("reason", [verdict.reason for verdict in verdicts], dtype=pl.String),
+            pl.Series("detail", [verdict.detail or None for verdict in verdicts], dtype=pl.String),
         ]
 
     def country_columns(self, start: int, stated: Sequence[Sequence[str]]) -> list[pl.Series]:
         """Give the countries that each verdict is about, those that wait beside them, and those that were refused."""
-        own: list[list[list[str]]] = [[], [], []]
-        for place, qids in enumerate(stated, start):
-            verdict = self.all[place]
+        columns: list[list[list[str]]] = [[], [], []]
+        for index, qids in enumerate(stated, start):
+            verdict = self.all[index]
             words = dict(verdict.by_country) if verdict is not None else {}
             _, *parts = parted(qids, words) if words else ("", list(qids), [], [])
-            for column, part in zip(own, parts, strict=True):
+            for column, part in zip(columns, parts, strict=True):
                 column.append(part)
         names = ("country_qids", WAITING, REFUSED)
-        return [pl.Series(name, rows, dtype=pl.List(pl.String)) for name, rows in zip(names, own, strict=True)]
+        return [pl.Series(name, rows, dtype=pl.List(pl.String)) for name, rows in zip(names, columns, strict=True)]
 
     def outcomes(self) -> dict[str, int]:
         """Count how asking ended."""
@@ -287,12 +336,12 @@ def draw_pilot(rows: Iterable[Mapping[str, Any]], size: int) -> frozenset[tuple[
     for row in rows:
         concept, qid = row["concept"], row["qid"]
         counts[concept] = counts.get(concept, 0) + 1
-        place = int.from_bytes(blake2b(f"{concept} {qid}".encode(), digest_size=8).digest(), "big")
+        lot = int.from_bytes(blake2b(f"{concept} {qid}".encode(), digest_size=8).digest(), "big")
         smallest = drawn.setdefault(concept, [])
         if len(smallest) < size:
-            heapq.heappush(smallest, (-place, qid))
-        elif -place > smallest[0][0]:
-            heapq.heapreplace(smallest, (-place, qid))
+            heapq.heappush(smallest, (-lot, qid))
+        elif -lot > smallest[0][0]:
+            heapq.heapreplace(smallest, (-lot, qid))
     wanted = shares(counts, size)
     return frozenset(
         (concept, qid) for concept, smallest in drawn.items() for _, qid in heapq.nlargest(wanted[concept], smallest)
@@ -408,12 +457,12 @@ def ask_pilot(
                 work.progress.advance(1)
     except UnusableReplies as error:
         stopped = str(error)
-    said = [(verdict.verdict, row) for verdict, row in zip(verdicts.all, rows, strict=False) if usable(verdict)]
+    judged = [(verdict.verdict, row) for verdict, row in zip(verdicts.all, rows, strict=False) if usable(verdict)]
     return PilotOutcome(
         watch.rows,
         verdicts.outcomes(),
-        dict(sorted(Counter(verdict for verdict, _ in said).items())),
-        [(verdict, row["label"], row["concept"]) for verdict, row in said[:SAMPLED]],
+        dict(sorted(Counter(verdict for verdict, _ in judged).items())),
+        [(verdict, row["label"], row["concept"]) for verdict, row in judged[:SAMPLED]],
         watch.seen(stopped=stopped),
     )
 

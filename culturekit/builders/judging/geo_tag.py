@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,9 +11,13 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import wording
+from culturekit.builders.asked_rows import wording, wording_digest
+from culturekit.builders.asking import (
+    AskPlan,
+    asking_images,
+)
 from culturekit.builders.completing.completion_lookup import KnownArtifact, KnownArtifacts, Reconciling
-from culturekit.builders.country_names import country_code, folded
+from culturekit.builders.country_names import NAMES, country_code, folded
 from culturekit.builders.shown_images import (
     EVERY_IMAGE,
     AskedImages,
@@ -25,13 +29,17 @@ from culturekit.builders.shown_images import (
     judged,
     sample_note,
 )
+from culturekit.core.layouts import space_table
+from culturekit.core.package_data import shipped
 from culturekit.core.schemas import IMAGES, MATCHES
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.kg.countries import countries
+from culturekit.kg.countries import WORLD, countries, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.models import quoted
 from culturekit.llm.rows import Answered
 
 TASK = "image.geo-tag"
@@ -213,8 +221,8 @@ def shown_of(image: Mapping[str, Any], named: NamedArtifact, space: KnownArtifac
     if space is not None:
         found, how = space.find(named.name, country=code, concept=image.get("concept"))
     if found is not None:
-        place, continent = found.country(image.get("country"), code)
-        return Shown(found.artifact_id, found.name, place, found.countries, continent, named.sure / 100, how)
+        home, continent = found.country(image.get("country"), code)
+        return Shown(found.artifact_id, found.name, home, found.countries, continent, named.sure / 100, how)
     known = countries().get(code or "")
     continent_said = None if known is None else known.continent
     return Shown(None, named.name, code, (code,) if code else (), continent_said, named.sure / 100, how)
@@ -227,13 +235,13 @@ def tag_rows(image: Mapping[str, Any], shown: Sequence[Shown], *, abstained: boo
     `country_margin` over the surest one named that is at home in none of the match's countries; what is not named
     counts as 0.
     """
-    own = {name: image.get(name) for name in OF_THE_IMAGE}
+    image_cells = {name: image.get(name) for name in OF_THE_IMAGE}
     blank: dict[str, Any] = {"artifact_id": None, "artifact": None, "country": None, "countries": [], "continent": None}
     if not shown:
         none = {"rank": 1, "score": 0.0, "margin": 0.0, "country_margin": 0.0, "abstained": True, "method": METHOD}
-        return [own | blank | none]
+        return [image_cells | blank | none]
     return [
-        own
+        image_cells
         | {
             "rank": rank,
             "artifact_id": one.artifact_id,
@@ -254,3 +262,49 @@ def tag_rows(image: Mapping[str, Any], shown: Sequence[Shown], *, abstained: boo
 def elsewhere(other: Shown, one: Shown) -> bool:
     """Tell whether an artifact is known to be at home in none of the countries of another."""
     return bool(other.countries) and not set(other.countries) & set(one.countries)
+
+
+class TagPlan(AskPlan):
+    """What tagging takes; as data, images and those that cannot be shown have names of their own, too."""
+
+    __slots__ = ()
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        return {**AskPlan.as_data(self), "images": self.units, "unreadable": self.left_out}
+
+
+def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Ask a vision model which artifact each image shows.
+
+    It is the alternative to `index map`.
+    """
+    sample = options.sample
+
+    def run(work: Work, client: Client | FreeClient) -> Outcome:
+        cspace = None if given.cspace is None else space_table(given.cspace, work.scratch)
+        return tag_images(work, TagReads(given.images, cspace), client, sample, llm)
+
+    drawn_by = {"sample": asdict(sample)} if sample.images else {}
+    return asking_images(
+        "tag",
+        2,
+        given,
+        options.judge,
+        images=lambda: drawn(image_rows(given.images), sample),
+        asked=lambda model, _: TaggedImages(ShownImages(given.images.parent, STAGE), model, None),
+        options={"task": TASK, "wording": wording_digest("geo_tag"), **drawn_by},
+        llm=llm,
+        name="tag",
+        packages=("babel", "msgspec", "pillow", "polars", "pycountry"),
+        run=run,
+        inputs={"country-names": shipped(NAMES), "world": shipped(WORLD), **country_files()},
+        made=TagPlan,
+    )
+
+
+TAG = AskingCommand(
+    tag_stage,
+    f"--images images/images.parquet --llm {quoted('vision')} --cspace cspace/cspace.parquet --out tags --budget 20",
+    again="Tag",
+)

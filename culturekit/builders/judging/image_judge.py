@@ -5,7 +5,7 @@ The latter is VQAScore. There is one row per image and question, whatever came o
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,7 +14,12 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import wording
+from culturekit.builders.asked_rows import wording, wording_digest
+from culturekit.builders.asking import (
+    asking_images,
+    usual_picture,
+)
+from culturekit.builders.captions.caption_files import USUAL_CAPTION
 from culturekit.builders.shown_images import (
     ID_LETTERS,
     AskedImages,
@@ -22,21 +27,26 @@ from culturekit.builders.shown_images import (
     PerPrompt,
     ShownImages,
     Verdict,
+    WhoLooks,
+    prompted_images,
 )
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import roles_of
+from culturekit.core.layouts import prompts_table
 from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.schemas import IMAGES, JUDGMENTS, PROMPTS, QUALITY
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand, Typed
+from culturekit.core.stage_command import AskingCommand, StageCommand, Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, load_model, read_yaml
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Answers, Image, Request
+from culturekit.llm.models import quoted
 from culturekit.llm.rows import Answered, TokenListing, WeighedToken
 from culturekit.metrics.questions import Share, vqa_score
 
@@ -103,16 +113,16 @@ def check_questions(questions: Sequence[ImageQuestion]) -> None:
         raise UsageError("no question is asked", expected="at least one question about the images")
     seen = set()
     for question in questions:
-        place = f"question {question.task}/{question.item}/{question.dimension or '-'}"
+        where = f"question {question.task}/{question.item}/{question.dimension or '-'}"
         if bool(question.answers) == (question.between is not None):
-            raise UsageError("a question allows either some answers or a range of numbers", where=place)
+            raise UsageError("a question allows either some answers or a range of numbers", where=where)
         if len(set(question.answers)) != len(question.answers):
-            raise UsageError("an answer is allowed twice", where=place)
+            raise UsageError("an answer is allowed twice", where=where)
         if question.between is not None and not question.between[0] < question.between[1]:
-            raise UsageError("a range goes from the smaller to the larger number", where=place)
+            raise UsageError("a range goes from the smaller to the larger number", where=where)
         key = (question.prompt_id, question.task, question.item, question.dimension)
         if key in seen or ((None, *key[1:]) in seen):
-            raise UsageError("this question is asked twice of the same images", where=place)
+            raise UsageError("this question is asked twice of the same images", where=where)
         seen.add(key)
 
 
@@ -202,8 +212,8 @@ def probability_of_yes(tokens: Sequence[WeighedToken], *, of: Share) -> float | 
     Tokens that say yes add up, whatever their case; of the whole vocabulary a word that is not listed has no share.
     """
     words = [token.token.strip(AROUND).casefold() for token in tokens]
-    yes = [place for place, word in enumerate(words) if word == YES]
-    no = [place for place, word in enumerate(words) if word == NO]
+    yes = [index for index, word in enumerate(words) if word == YES]
+    no = [index for index, word in enumerate(words) if word == NO]
     if not yes and not no:
         return None
     row = [min(token.logprob, 0.0) for token in tokens] + [-float("inf")] * 2
@@ -234,8 +244,8 @@ class JudgedImages(AskedImages[ImageQuestion]):
 
     def questions(self, row: dict[str, Any]) -> Sequence[ImageQuestion]:
         """List what is asked about the images of a prompt."""
-        own = [] if row["prompt_id"] is None else self.of_prompt.get(row["prompt_id"], [])
-        return [*self.of_prompt.get(None, []), *own]
+        of_this = [] if row["prompt_id"] is None else self.of_prompt.get(row["prompt_id"], [])
+        return [*self.of_prompt.get(None, []), *of_this]
 
     def request(self, picture: Image, row: dict[str, Any], question: ImageQuestion) -> Request:
         """Ask a question."""
@@ -287,8 +297,8 @@ def texts_of(given: WeighReads) -> dict[str, str]:
     if given.prompts is None:
         known = images.select("image_id", text="prompt_sent")
     else:
-        own = read_table(given.prompts, PROMPTS).select("prompt_id", "text")
-        known = images.join(own, on="prompt_id", how="inner").select("image_id", "text")
+        texts = read_table(given.prompts, PROMPTS).select("prompt_id", "text")
+        known = images.join(texts, on="prompt_id", how="inner").select("image_id", "text")
     return {image: text for image, text in known.drop_nulls().iter_rows() if text.strip()}
 
 
@@ -458,8 +468,8 @@ def ranked(placed: pl.DataFrame, options: ChooseOptions) -> pl.DataFrame:
     table = table.sort("about", "score", "image_id", descending=[False, True, False], nulls_last=True)
     again = pl.col("gone").is_null() & (pl.int_range(pl.len()).over("gone", "about", "sha256") > 0)
     table = table.with_columns(gone=pl.when(again).then(pl.lit(TWICE)).otherwise("gone"))
-    place = pl.col("gone").is_null().cast(pl.Int64).cum_sum().over("about")
-    table = table.with_columns(place=place)
+    rank = pl.col("gone").is_null().cast(pl.Int64).cum_sum().over("about")
+    table = table.with_columns(place=rank)
     beyond = pl.when(pl.col("gone").is_null() & (pl.col("place") > options.keep))
     return table.with_columns(gone=beyond.then(pl.lit(f"not among the best {options.keep}")).otherwise("gone"))
 
@@ -480,3 +490,93 @@ def copied(root: Path, path: str, sha256: str, out: Path) -> None:
 def file_of() -> pl.Expr:
     """Say where a copied picture lies."""
     return pl.concat_str(pl.lit("files/"), pl.col("sha256").str.head(NAME_LETTERS), pl.col("path").str.extract(SUFFIX))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReads:
+    """Images to be judged."""
+
+    images: ImagesToShow
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """What is asked about images, and who answers."""
+
+    questions: Annotated[
+        Sequence[ImageQuestion],
+        Field(
+            description="YAML file, `questions:`, each with task, item, question, and answers: [...] or between: "
+            "[LOW, HIGH]; dimension and prompt_id where wanted. Or a form: `c3_images`. Repeatable."
+        ),
+        Typed(gather=load_questions),
+    ]
+    judge: WhoLooks
+
+    def __post_init__(self) -> None:
+        """Refuse questions that cannot be answered."""
+        check_questions(self.questions)
+
+
+def judge_stage(given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Ask a vision model questions of your own about each image.
+
+    `score agreement` holds its answers against people.
+    """
+    asked = [asdict(question) for question in options.questions]
+    questions = [{name: part for name, part in one.items() if name != "described" or part} for one in asked]
+    return asking_images(
+        "judge",
+        2,
+        given,
+        options.judge,
+        images=lambda: prompted_images(given.images, None),
+        asked=lambda model, _: JudgedImages(ShownImages(given.images.parent, "judge"), model, options.questions),
+        options={"wording": wording_digest("image_judge"), "questions": questions},
+        llm=llm,
+        name="judgments",
+    )
+
+
+JUDGE = AskingCommand(
+    judge_stage,
+    f"--images images/images.parquet --questions questions.yaml --llm {quoted('vision')} --out judged --budget 20",
+)
+
+
+def vqascore_stage(given: WeighReads, options: WeighOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Ask of each image whether it shows its prompt (VQAScore).
+
+    The score is the probability of yes.
+    """
+    usual = partial(vqa_request, text=USUAL_CAPTION, instructions=wording("vqascore"))
+
+    def asked(model: str, folder: Path) -> AskedImages[str]:
+        prompts = None if given.prompts is None else prompts_table(given.prompts, folder)
+        return weighed_images(replace(given, prompts=prompts), model, options.of)
+
+    return asking_images(
+        "vqascore",
+        1,
+        given,
+        options.judge,
+        images=lambda: prompted_images(given.images, options.per_prompt),
+        asked=asked,
+        options={
+            "task": REQUEST,
+            "wording": vqa_digest(),
+            "of": options.of,
+            "per_prompt": options.per_prompt,
+        },
+        llm=llm,
+        name="vqascore",
+        packages=("msgspec", "numpy", "pillow", "polars"),
+        usual=lambda: [usual(usual_picture())],
+    )
+
+
+VQASCORE = AskingCommand(
+    vqascore_stage,
+    f"--images images/images.parquet --prompts prompts/prompts.parquet --llm {quoted('weighing')} --out vqascore "
+    "--budget 20",
+)

@@ -1,4 +1,4 @@
-"""Can a server of one's own weigh yes against no? One small picture and one small question tell, before a run does."""
+"""Whether a server of one's own can weigh yes against no: one small picture and one small question tell."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from culturekit.builders.judging.image_judge import probability_of_yes, vqa_requ
 from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.llm.client import Client, Failure, FreeClient, KeyHolder, Outgoing, Reply
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.clients.images import image_of
+from culturekit.llm.clients.image_slots import image_of
 from culturekit.llm.models import model_for
 from culturekit.llm.prices import check_alive
 from culturekit.llm.probing import SECONDS, probe_request, probe_warning

@@ -16,7 +16,14 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import unanswered, wording
+from culturekit.builders.asked_rows import unanswered, wording, wording_digest
+from culturekit.builders.asking import (
+    AskPlan,
+    asking_images,
+    asking_stage,
+    plan_to_ask,
+    scratch,
+)
 from culturekit.builders.shown_images import (
     ID_LETTERS,
     AskedImages,
@@ -25,17 +32,22 @@ from culturekit.builders.shown_images import (
     ShownImages,
     Verdict,
     WhoLooks,
+    prompted_images,
 )
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import roles_of
+from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
-from culturekit.llm.reply_watch import ReplyWatch
-from culturekit.llm.rows import Answered
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.models import quoted
+from culturekit.llm.rows import Answered, ReplyWatch
 from culturekit.llm.untrusted import strip_hidden
 
 # A vision model answers the questions of each image's prompt: one row per image and question, whatever came of it.
@@ -90,7 +102,7 @@ def questions_by_prompt(path: Path) -> Questions:
     found: dict[str, list[tuple[str, str]]] = {}
     for prompt, question, text in table.select("prompt_id", "question_id", "text").iter_rows():
         found.setdefault(prompt, []).append((question, text))
-    return {prompt: tuple(own) for prompt, own in found.items()}
+    return {prompt: tuple(listed) for prompt, listed in found.items()}
 
 
 @dataclass
@@ -251,9 +263,9 @@ def ask_for_graphs(
     graphs = [ended(row["prompt_id"], client.model, NO_TEXT) for row in prompts.filter(~has_text()).to_dicts()]
     with closing(answers(client, graph_requests(asked), work=work, llm=llm, watch=watch)) as answered:
         for prompt_id, answer in zip(asked["prompt_id"], answered, strict=True):
-            own = question_rows(prompt_id, answer)
-            questions += own
-            graphs.append(graph_row(prompt_id, client.model, answer, own))
+            rows = question_rows(prompt_id, answer)
+            questions += rows
+            graphs.append(graph_row(prompt_id, client.model, answer, rows))
             work.progress.advance(1)
     write_table(work.out, QUESTIONS, pl.DataFrame(questions, schema={**QUESTIONS.schema, **FACT}))
     write_table(work.out, QUESTION_GRAPHS, pl.DataFrame(graphs, schema=QUESTION_GRAPHS.schema))
@@ -279,15 +291,15 @@ def has_text() -> pl.Expr:
 def prompts_of_kinds(path: Path, kinds: Sequence[str]) -> pl.DataFrame:
     """List prompts by their ids, those of some kinds only where kinds are named."""
     prompts = read_table(path, PROMPTS).sort("prompt_id")
-    own = prompts.filter(pl.col("kind").is_in(list(kinds))) if kinds else prompts
-    if own.is_empty():
+    chosen = prompts.filter(pl.col("kind").is_in(list(kinds))) if kinds else prompts
+    if chosen.is_empty():
         raise UsageError(
             "there are no prompts of these kinds" if kinds else "there are no prompts to ask about",
             where=str(path),
             expected=", ".join(sorted(set(prompts["kind"]))),
             found=", ".join(kinds) or "no rows",
         )
-    return own
+    return chosen
 
 
 def graph_requests(prompts: pl.DataFrame) -> Iterator[Request]:
@@ -333,3 +345,70 @@ def ended(prompt_id: str, writer: str, outcome: str) -> dict[str, Any]:
     """Write a prompt that has no questions."""
     about = {"prompt_id": prompt_id, "writer": writer, "outcome": outcome}
     return about | {"questions": 0, "depth": 0, "detail": None, "raw": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReads:
+    """Prompts that questions are written about."""
+
+    prompts: Annotated[Path, Field(description="Prompts table, or a file in the public layout.")]
+
+
+def graphs_stage(given: GraphReads, options: GraphOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Turn each prompt into a graph of yes/no questions (DSG).
+
+    A reply that is no such graph is set aside.
+    """
+    client, kinds = CLIENTS.make(options.writer), options.kinds
+
+    def plan(out: Path, _: object) -> AskPlan:
+        with scratch() as folder:
+            table = prompts_of_kinds(prompts_table(given.prompts, folder), kinds)
+        requests = list(graph_requests(table))
+        return plan_to_ask(client, "prompts", requests, out, llm, left_out=table.height - len(requests))
+
+    stage = Stage(
+        "questions",
+        "questions",
+        2,
+        lambda work: ask_for_graphs(work, prompts_table(given.prompts, work.scratch), client, kinds, llm),
+        roles_of(given),
+        {
+            "task": TASK,
+            "wording": wording_digest("question_graph"),
+            "kinds": sorted(kinds),
+        },
+        packages=("msgspec", "polars"),
+    )
+    return asking_stage(stage, options.writer, client, unit="prompts", plan=plan, go_on=llm.go_on)
+
+
+BUILD = AskingCommand(
+    graphs_stage, f"--prompts prompts/prompts.parquet --llm {quoted('text-small')} --out questions --budget 5"
+)
+
+
+def answers_stage(given: AnswerReads, options: AnswerOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Ask a vision model the questions of each image's prompt.
+
+    `score questions` makes DSG of the answers.
+    """
+    wording_of_answers = wording_digest("question_answer")
+    return asking_images(
+        "answers",
+        2,
+        given,
+        options.judge,
+        images=lambda: prompted_images(given.images, options.per_prompt),
+        asked=lambda model, _: answered_images(given, model),
+        options={"task": REQUEST, "wording": wording_of_answers, "per_prompt": options.per_prompt},
+        llm=llm,
+        name="answers",
+    )
+
+
+ASK = AskingCommand(
+    answers_stage,
+    f"--images images/images.parquet --questions questions/questions.parquet --llm {quoted('vision')} --out answers "
+    "--budget 20",
+)

@@ -78,17 +78,17 @@ def answers_of(
         seed: of everything that is drawn; an answer does not depend on which others are given.
         again: whether the person has judged the picture before.
     """
-    own = person_draws(person, item, "again" if again else "first", seed=seed)
+    draws = person_draws(person, item, "again" if again else "first", seed=seed)
     if is_careless(person, how, seed=seed):
-        return careless_answers(own)
+        return careless_answers(draws)
     belongs = at_home(shown, home, how, person_draws(person, item, "belongs", seed=seed))
     lenience = person_draws(person, seed=seed).normal(0, LENIENCE)
     looks = person_draws(item, "looks", seed=seed).normal(0, LOOKS)
     answers = {"belongs": belongs}
     if belongs != "no":
-        answers["faithfulness"] = step(DESERVED[nearness(shown, asked)] + lenience + own.normal(0, how.scatter))
+        answers["faithfulness"] = step(DESERVED[nearness(shown, asked)] + lenience + draws.normal(0, how.scatter))
     real = NOTHING_REAL if shown.artifact_id is None else REAL
-    answers["realism"] = step(real + looks + lenience + own.normal(0, how.scatter))
+    answers["realism"] = step(real + looks + lenience + draws.normal(0, how.scatter))
     return answers
 
 

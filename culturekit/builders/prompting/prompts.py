@@ -229,14 +229,14 @@ def with_counts(
 def unmet(quotas: Quotas, table: pl.DataFrame) -> list[str]:
     """Say which quotas could not be met, the number found beside the number asked for."""
     short = table.filter(pl.col("drawn") < pl.col("quota")).sort(*GROUP)
-    said = [f"{concept} in {country}: {drawn} of {quota}" for concept, country, quota, _, drawn in short.iter_rows()]
+    lines = [f"{concept} in {country}: {drawn} of {quota}" for concept, country, quota, _, drawn in short.iter_rows()]
     concepts, places = set(table["concept"]), set(table["country"])
     for (concept, country), quota in quotas.table.items():
         if quota and concept is not None and country is None and concept not in concepts:
-            said.append(f"{concept}: none in the space, {quota} asked for in each country")
+            lines.append(f"{concept}: none in the space, {quota} asked for in each country")
         if quota and concept is None and country is not None and country not in places:
-            said.append(f"{country}: nothing in the space, {quota} asked for of each concept")
-    return said
+            lines.append(f"{country}: nothing in the space, {quota} asked for of each concept")
+    return lines
 
 
 def without_public(space: pl.DataFrame, public: pl.DataFrame) -> tuple[pl.DataFrame, list[Mapping[str, Any]]]:
@@ -357,19 +357,19 @@ def build_prompts(
     for kind in options.kinds:
         if kind == "cube":
             selection, decisions = selected(space, quotas, options, wordings[0], seed=seed, groups=groups)
-            made = [artifact_prompt(row, w) for w in wordings for row in selection.taken.iter_rows(named=True)]
+            prompts = [artifact_prompt(row, w) for w in wordings for row in selection.taken.iter_rows(named=True)]
             drops += selection.drops
             counts |= write_selection(work, selection, decisions, options, wordings[0])
             notes |= notes_of(quotas, selection, options)
             if options.public_layout:
-                counts |= write_layout(work, cspace_path, selection, options, made)
+                counts |= write_layout(work, cspace_path, selection, options, prompts)
             if is_public_cube(cspace_path) and is_whole(options):
-                counts |= write_differences(work, cspace_path, made)
+                counts |= write_differences(work, cspace_path, prompts)
         else:
             write = underspecified_prompts if kind == "underspecified" else within_country_prompts
-            made = [row for w in wordings for row in write(space, w)]
-        rows += [row for row in made if "prompt_id" in row]
-        drops += [row for row in made if "prompt_id" not in row]
+            prompts = [row for w in wordings for row in write(space, w)]
+        rows += [row for row in prompts if "prompt_id" in row]
+        drops += [row for row in prompts if "prompt_id" not in row]
         work.progress.advance(1)
     reasons = dict(Counter(drop["reason"] for drop in drops))
     if not rows:
@@ -469,14 +469,14 @@ def selected(
 
 def with_template(space: pl.DataFrame, wording: Wording) -> tuple[pl.DataFrame, Rows]:
     """Leave out what would get no prompt, and of artifacts with the same prompt all but the best known."""
-    made = [artifact_prompt(row, wording) for row in space.iter_rows(named=True)]
-    texts = space.with_columns(text=pl.Series([row.get("text") for row in made], dtype=pl.String))
+    prompts = [artifact_prompt(row, wording) for row in space.iter_rows(named=True)]
+    texts = space.with_columns(text=pl.Series([row.get("text") for row in prompts], dtype=pl.String))
     ordered = texts.sort(pl.col("popularity").fill_null(-1.0), "artifact_id", descending=[True, False])
     first = ordered.drop_nulls("text").unique(["concept", "country", "text"], keep="first", maintain_order=True)
     doubles = ordered.drop_nulls("text").join(
         first.select("concept", "country", "text", chosen="artifact_id"), on=["concept", "country", "text"]
     )
-    drops: Rows = [row for row in made if "prompt_id" not in row]
+    drops: Rows = [row for row in prompts if "prompt_id" not in row]
     drops += [
         drop_of(row, "same prompt as a better known artifact", row["chosen"])
         for row in doubles.iter_rows(named=True)
@@ -508,7 +508,7 @@ def notes_of(quotas: Quotas | None, selection: Selection, options: PromptOptions
     if quotas is None:
         return {}
     short = unmet(quotas, selection.quotas)
-    shown = [f"quota not met: {said}" for said in short[:20]]
+    shown = [f"quota not met: {line}" for line in short[:20]]
     if len(short) > len(shown):
         shown.append(f"and {len(short) - len(shown)} more quotas not met: quotas.parquet has them all")
     return {"below_limit" if options.per is not None else "findings": shown} if shown else {}

@@ -94,8 +94,8 @@ def public_layout(space: pl.DataFrame, kept: pl.DataFrame) -> Iterator[dict[str,
     wording = Wording("released")
     for part in space.iter_slices(ROWS_AT_ONCE):
         rows = list(part.iter_rows(named=True))
-        made = (artifact_prompt(row, wording) for row in rows)
-        texts = {key_of(row): row["text"] for row in made if "text" in row}
+        prompts = (artifact_prompt(row, wording) for row in rows)
+        texts = {key_of(row): row["text"] for row in prompts if "text" in row}
         known = kept.join(part, left_on=["concept", "qid"], right_on=["concept", "artifact_id"], how="semi")
         yield from public_rows(rows, texts, statements_of(known))
 
@@ -169,8 +169,8 @@ def release(
     space = space.with_columns(popularity=ratings.values).drop(list(RATED_BY))
     drops = pl.concat([without_country(homeless), not_kept(held.join(homeless, on=["concept", "qid"], how="anti"))])
     write_table(work.out, CSPACE, space)
-    if own := own_countries(space["country"].unique()):
-        write_atomically(work.out / CARRIED, countries_text(own).encode())
+    if added := own_countries(space["country"].unique()):
+        write_atomically(work.out / CARRIED, countries_text(added).encode())
     reasons = write_drops(work.out, drops)
     counts = {"cspace": space.height, "artifacts": space["artifact_id"].n_unique(), "drops": drops.height}
     counts |= write_release_files(work.out, space, kept, formats)

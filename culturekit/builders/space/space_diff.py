@@ -6,7 +6,7 @@ from typing import Self
 import polars as pl
 
 from culturekit.builders.country_names import folded
-from culturekit.kg.inspection.compare import text_of
+from culturekit.kg.inspection.graph_stats import text_of
 
 KEY = ("concept", "country", "artifact_id")
 PAIRED = {name: f"{name}_after" for name in KEY}
@@ -84,12 +84,12 @@ def space_changes(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     went, nothing is paired by guess: they are added and removed.
     """
     pairs = Pairs.pair_rows(before, after)
-    told = [
+    lines = [
         part_rows(pairs.both, name, change)
         for change, names in (("renamed", RENAMED), ("reclassified", RECLASSIFIED))
         for name in names
     ]
-    rows = pl.concat([alone(pairs.added, "added"), alone(pairs.removed, "removed"), *told])
+    rows = pl.concat([alone(pairs.added, "added"), alone(pairs.removed, "removed"), *lines])
     return rows.sort(*KEY, *PAIRED.values(), "part", nulls_last=False)
 
 

@@ -228,8 +228,8 @@ def import_foreign(work: Work, path: Path, concept: str) -> Outcome:
     write_table(work.out, CSPACE, found.space)
     reasons = write_drops(work.out, found.drops)
     used = found.space["country"].unique().sort()
-    own = own_countries(used)
-    (work.out / CARRIED).write_text(countries_text(own) if own else "countries: []\n", encoding="utf-8")
+    added = own_countries(used)
+    (work.out / CARRIED).write_text(countries_text(added) if added else "countries: []\n", encoding="utf-8")
     counts = {
         CSPACE.name: found.space.height, DROPS.name: len(found.left), "rows": len(found.rows), "countries": len(used),
     }  # fmt: skip
@@ -265,16 +265,16 @@ def read_list(path: Path, concept: str = "") -> Listed:
 def artifacts_in(row: Row, concept: str) -> Iterator[dict[str, Any] | Left]:
     """Give an artifact for each country of a row, and what cannot be read."""
     name, stated, about = row.text("name"), row.text("id"), row.text("concept") or row.text("domain") or concept
-    said = {"name": name, "concept": about, "country": row.text("country")}
-    lacking = [column for column, value in said.items() if not value]
+    cells = {"name": name, "concept": about, "country": row.text("country")}
+    lacking = [column for column, value in cells.items() if not value]
     if lacking:
         yield Left(row, f"no {lacking[0]}", "; ".join(map(str, row.cells.values())))
         return
-    for place in countries_in(said["country"]):
-        if place.problem:
-            yield Left(row, place.problem, f"{name}: {place.text}", place.text)
+    for named in countries_in(cells["country"]):
+        if named.problem:
+            yield Left(row, named.problem, f"{name}: {named.text}", named.text)
             continue
-        country, qid = whole_world()[place.iso], item_of(stated)
+        country, qid = whole_world()[named.iso], item_of(stated)
         artifact_id = qid or id_of("" if stated.casefold() == NOTHING else stated, name)
         yield {
             **space_row(artifact_id, qid, country, source=LIST),
@@ -412,7 +412,7 @@ def prompt_of(row: SheetRow) -> dict[str, Any] | str:
         return f"there is no {'concept' if text else 'prompt'}"
     stated = row.cells.get("country", "")
     places = countries_in(stated) if stated else []
-    if len(places) > 1 or any(place.problem for place in places):
+    if len(places) > 1 or any(one.problem for one in places):
         problem = places[0].problem if len(places) == 1 else "several countries"
         return f"{problem} {stated!r}: expected the name, code or item of one"
     concept, country = CONCEPTS.get(concept, concept), places[0].iso if places else None
@@ -456,10 +456,10 @@ def concept_of(text: str, concepts: Collection[str]) -> str | None:
     """Tell which concept of a space a sentence is about, by its words; None where none or several may be meant."""
     if len(concepts) == 1:
         return next(iter(concepts))
-    said = text.casefold()
-    whole = [one for one in concepts if any(said == known.casefold() for known in spoken_of(one))]
-    named = whole or [one for one in concepts if re.search(rf"\b{re.escape(one)}\b", said)]
-    named = named or [one for one in concepts if any(word in said for word in words_about(one))]
+    folded_text = text.casefold()
+    whole = [one for one in concepts if any(folded_text == known.casefold() for known in spoken_of(one))]
+    named = whole or [one for one in concepts if re.search(rf"\b{re.escape(one)}\b", folded_text)]
+    named = named or [one for one in concepts if any(word in folded_text for word in words_about(one))]
     return named[0] if len(named) == 1 else None
 
 

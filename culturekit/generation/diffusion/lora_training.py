@@ -27,7 +27,7 @@ from culturekit.core.work import Outcome, Work
 from culturekit.generation.diffusion.diffusers_backend import kept_threads
 from culturekit.generation.diffusion.diffusers_calls import TextReaders, loaded, quiet
 from culturekit.generation.diffusion.diffusers_folder import Options, PipelineFolder
-from culturekit.generation.diffusion.training import ADAPTER, DENOISER, TUNED, TrainingPair, TuningOptions, shown_square
+from culturekit.generation.diffusion.training import DENOISER, TUNED, TrainingPair, TuningOptions, shown_square
 
 _TOLD, _STEP = "told.json", "step.txt"
 _LONGEST_GRADIENT = 1.0
@@ -191,13 +191,9 @@ class LoraTraining:
         if self.options.learns == "full":
             self.unet.save_pretrained(out / DENOISER, safe_serialization=True)
             return
-        halves = {"lora_A.default": "lora.down", "lora_B.default": "lora.up"}
-        named = {
-            f"unet.{name.replace(half, halves[half])}": one.data.cpu()
-            for name, one in self.learned.items() for half in halves if half in name
-        }  # fmt: skip
-        content = importlib.import_module("safetensors.torch").save(named, metadata={"format": "pt"})
-        write_atomically(out / ADAPTER, content)
+        peft, convert = importlib.import_module("peft"), importlib.import_module("diffusers.utils.state_dict_utils")
+        layers = convert.convert_state_dict_to_diffusers(peft.get_peft_model_state_dict(self.unet))
+        self.pipeline.save_lora_weights(out, unet_lora_layers=layers)
 
 
 def train(work: Work, folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> Outcome:

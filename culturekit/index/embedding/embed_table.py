@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,8 +15,10 @@ from culturekit.core.arrays import save_rows
 from culturekit.core.atomic import decoding
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import IMAGES
+from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.spreadsheet_cells import read_csv_texts
-from culturekit.core.stage_command import Typed
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand, Typed
 from culturekit.core.tables import read_table, write_drops
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
@@ -199,11 +202,11 @@ def embed_table(work: Work, source: EmbedSource, encoder: str, give: str = "text
         if source.images is None
         else _embed_images_of(work, source.images, encoder)
     )
-    made = ENCODERS.kept(encoder)
-    identity = made.identity.as_options()
-    if give != "text" and getattr(made, "tokens_apart", False):  # in another space than texts
+    loaded = ENCODERS.kept(encoder)
+    identity = loaded.identity.as_options()
+    if give != "text" and getattr(loaded, "tokens_apart", False):  # in another space than texts
         identity["preprocessing"] = f"{identity['preprocessing']}; single tokens"
-    notes = {"encoder": encoder, "identity": identity, "caveat": made.caveat, **done.notes}
+    notes = {"encoder": encoder, "identity": identity, "caveat": loaded.caveat, **done.notes}
     return Outcome({**done.counts, "drops": sum(done.drops.values())}, done.drops, notes)
 
 
@@ -248,3 +251,36 @@ def _embed_texts_of(work: Work, source: EmbedSource, encoder: str, give: str) ->
 def _drop_rows(left_out: Sequence[tuple[str, str, str | None]]) -> list[tuple[str | None, ...]]:
     """Say what has no vector, and why."""
     return [(key, None, _STAGE, reason, detail) for key, reason, detail in left_out]
+
+
+# The stage that embeds images or texts.
+
+
+def embed_stage(source: EmbedSource, options: EmbedOptions) -> Stage:
+    """Embed images or texts into a folder of vectors.
+
+    Scores and `index map` take it.
+    """
+    encoder = options.encoder
+    if options.give != "text" and source.images is not None:
+        raise UsageError("pictures have no tokens here", expected="--texts beside --give", found="--images")
+    given = {} if options.give == "text" else {"give": options.give}
+    return Stage(
+        "vectors",
+        "embed",
+        1,
+        lambda work: embed_table(work, source, encoder, options.give),
+        source.inputs,
+        {**source.options, "encoder": encoder, **given, **spec_state(ENCODERS, encoder)},
+        packages=("numpy", "pillow", "polars"),
+        before=partial(check_ready, ENCODERS, encoder),
+    )
+
+
+EMBED = StageCommand(
+    embed_stage,
+    "--images images/images.parquet --encoder embedded --out vectors",
+    workers=True,
+    engine=True,
+    also=False,
+)

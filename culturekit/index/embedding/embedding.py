@@ -17,8 +17,8 @@ from culturekit.core.arrays import save_array, save_rows
 from culturekit.core.atomic import explained_outside
 from culturekit.core.defaults import PICTURES_PER_SHARD
 from culturekit.core.digests import digest, digest_bytes
+from culturekit.core.engines import settle_heaps
 from culturekit.core.errors import CultureKitError, IntegrityError
-from culturekit.core.heaps import settle_heaps
 from culturekit.core.pictures.picture_files import (
     ABSENT,
     CHANGED,
@@ -276,7 +276,7 @@ def _save_shard(shard: _PictureShard, batches: Sequence[_Arrays], unreadable: Se
     """Keep what came of a shard, and seal it."""
     written = []
     if unreadable:
-        rows = [(place, none.reason, none.detail) for place, none in unreadable]
+        rows = [(index, none.reason, none.detail) for index, none in unreadable]
         written.append(shard.part("unreadable.parquet"))
         save_parquet(pl.DataFrame(rows, schema=_UNREADABLE_IN_SHARD, orient="row"), written[0])
     full = [arrays for arrays in batches if arrays]
@@ -295,10 +295,10 @@ def _embed_shard(shard: _PictureShard) -> int:
     encoder, gate = encoder_of(shard.encoder), OneOfMany(shard.folder / "heavy.lock")
     ready: list[Prepared] = []
     unreadable: list[tuple[int, NoPicture]] = []
-    for place, picture in enumerate(shard.pictures):
+    for index, picture in enumerate(shard.pictures):
         found = _prepared(picture, shard.root, encoder, gate)
         if isinstance(found, NoPicture):
-            unreadable.append((place, found))
+            unreadable.append((index, found))
         else:
             ready.append(found)
     _save_shard(shard, [_encoded(encoder, batch) for batch in cut(ready, encoder.batch_size)], unreadable)
@@ -344,13 +344,13 @@ def embed(
     Raises:
         IntegrityError: a file is missing, outside `root`, or not the one that its row describes.
     """
-    made = encoder_of(encoder)
+    loaded = encoder_of(encoder)
     paths = images.group_by("sha256", maintain_order=True).agg(pl.col("path").unique(maintain_order=True))
     pictures = [_PictureFile(sha256, tuple(names)) for sha256, names in paths.select("sha256", "path").iter_rows()]
-    exactly = [made.identity.as_options(), made.batch_size, [[one.sha256, *one.paths] for one in pictures]]
+    exactly = [loaded.identity.as_options(), loaded.batch_size, [[one.sha256, *one.paths] for one in pictures]]
     folder = scratch / f"pictures-{digest(exactly)[:16]}"
     folder.mkdir(exist_ok=True)
-    size = at_once(made)
+    size = at_once(loaded)
     size *= -(-PICTURES_PER_SHARD // size)
     runs = enumerate(cut(pictures, size))
     shards = [_PictureShard(encoder, root, tuple(run), folder, number) for number, run in runs]
@@ -360,10 +360,10 @@ def embed(
     if before:
         progress.tell(f"{before:,} were done before")
     for count in (
-        engine.map(_embed_shard, todo) if weightless(made) else _embed_in_threads(todo, workers=engine.workers)
+        engine.map(_embed_shard, todo) if weightless(loaded) else _embed_in_threads(todo, workers=engine.workers)
     ):
         progress.advance(count)
-    return gathered(images, pictures, shards, folder, dim=made.identity.dim)
+    return gathered(images, pictures, shards, folder, dim=loaded.identity.dim)
 
 
 def gathered(
@@ -373,8 +373,8 @@ def gathered(
     failures = {picture.sha256: found for picture, found in _failed(shards)}
     kept = images.filter(~pl.col("sha256").is_in(list(failures)))
     readable = [picture.sha256 for picture in pictures if picture.sha256 not in failures]
-    place = {sha256: number for number, sha256 in enumerate(readable)}
-    order = np.array([place[sha256] for sha256 in kept["sha256"]], np.int64)
+    row_of = {sha256: number for number, sha256 in enumerate(readable)}
+    order = np.array([row_of[sha256] for sha256 in kept["sha256"]], np.int64)
     first = next((path for shard in shards if (path := shard.part("probabilities.npy")).exists()), None)
     widths = {"vectors": dim} | ({} if first is None else {"probabilities": _opened(first).shape[1]})
     arrays = {
@@ -390,8 +390,8 @@ def _failed(shards: Sequence[_PictureShard]) -> Iterator[tuple[_PictureFile, tup
     for shard in shards:
         path = shard.part("unreadable.parquet")
         if path.exists():
-            for place, reason, detail in pl.read_parquet(path).iter_rows():
-                yield shard.pictures[place], (reason, detail)
+            for index, reason, detail in pl.read_parquet(path).iter_rows():
+                yield shard.pictures[index], (reason, detail)
 
 
 def _opened(path: Path) -> NDArray[Any]:
@@ -473,14 +473,14 @@ def batches(
     found = _ahead(pool, read, pictures, count=full + 2 * workers)
     for shard in shards:
         batch = _Batch(shard)
-        for place in range(len(shard.pictures)):
+        for index in range(len(shard.pictures)):
             one = next(found)
             batch.seen += 1
             if isinstance(one, NoPicture):
-                batch.unreadable.append((place, one))
+                batch.unreadable.append((index, one))
             else:
                 batch.ready.append(one)
-            if len(batch.ready) == full and place + 1 < len(shard.pictures):
+            if len(batch.ready) == full and index + 1 < len(shard.pictures):
                 yield batch
                 batch = _Batch(shard)
         batch.last = True

@@ -91,26 +91,26 @@ def embed_texts(
     Returns:
         float32 (n, dim), unit norm, and which texts are longer than the encoder reads, by their place.
     """
-    empty = [place for place, text in enumerate(texts) if not text.strip()]
+    empty = [row_of for row_of, text in enumerate(texts) if not text.strip()]
     if empty:
         raise UsageError("an empty text has no vector", found=f"{len(empty)} empty texts, the first in row {empty[0]}")
-    made = text_encoder_of(encoder)
+    loaded = text_encoder_of(encoder)
     different = list(dict.fromkeys(texts))
-    folder = scratch / f"texts-{digest([made.identity.as_options(), different])[:16]}"
+    folder = scratch / f"texts-{digest([loaded.identity.as_options(), different])[:16]}"
     folder.mkdir(exist_ok=True)
     progress.begin(len(different), "texts")
     with encoding_pool(1) as (pool, _):
         parts = []
         for start in range(0, len(different), TEXTS_PER_SHARD):
             run = different[start : start + TEXTS_PER_SHARD]
-            parts.append(pool.submit(_text_part, made, run, folder / f"{start:09d}.npy").result())
+            parts.append(pool.submit(_text_part, loaded, run, folder / f"{start:09d}.npy").result())
             progress.advance(len(run))
-        long = pool.submit(made.too_long, different).result()
-    whole, shape = folder / "vectors.npy", (len(different), made.identity.dim)
+        long = pool.submit(loaded.too_long, different).result()
+    whole, shape = folder / "vectors.npy", (len(different), loaded.identity.dim)
     save_rows(whole, (np.load(part, allow_pickle=False) for part in parts), shape=shape, dtype=np.float32)
     vectors: Vectors = np.load(whole, mmap_mode="r", allow_pickle=False)
-    place = {text: number for number, text in enumerate(different)}
-    order = [place[text] for text in texts]
+    row_of = {text: number for number, text in enumerate(different)}
+    order = [row_of[text] for text in texts]
     cut = {each.place: each for each in long}
     too_long = [
         TooLong(number, cut[where].tokens, cut[where].most) for number, where in enumerate(order) if where in cut

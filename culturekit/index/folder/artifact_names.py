@@ -64,17 +64,17 @@ def artifact_names(
     space = read_table(cspace_path, CSPACE).sort("artifact_id", "country", "concept")
     names = {artifact: [name] for artifact, name in space.unique("artifact_id", keep="first", maintain_order=True)
              .select("artifact_id", "name").iter_rows()}  # fmt: skip
-    said: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     if "aliases" in space.columns:
-        said += [(artifact, alias) for artifact, own in space.select("artifact_id", "aliases").iter_rows()
-                 for alias in own or ()]  # fmt: skip
+        pairs += [(artifact, alias) for artifact, also_called in space.select("artifact_id", "aliases").iter_rows()
+                 for alias in also_called or ()]  # fmt: skip
     if aliases is not None:
-        said += _alias_rows(aliases)
-    strangers = sum(artifact not in names for artifact, _ in said)
+        pairs += _alias_rows(aliases)
+    strangers = sum(artifact not in names for artifact, _ in pairs)
     if candidates is not None:
         listed = read_table(candidates, CANDIDATES).select("qid", "aliases").iter_rows()
-        said += [(qid, alias) for qid, own in listed for alias in own]
-    for artifact, more in _by_artifact(said).items():
+        pairs += [(qid, alias) for qid, also_called in listed for alias in also_called]
+    for artifact, more in _by_artifact(pairs).items():
         if artifact in names:
             names[artifact] += more
     return names, strangers
@@ -93,13 +93,13 @@ def _alias_rows(path: Path) -> list[tuple[str, str]]:
             table.select("artifact_id", "alias").drop_nulls().iter_rows()]  # fmt: skip
 
 
-def _by_artifact(said: Iterable[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
+def _by_artifact(pairs: Iterable[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
     """Gather aliases by artifact, in alphabetical order."""
     gathered: dict[str, set[str]] = defaultdict(set)
-    for artifact, alias in said:
+    for artifact, alias in pairs:
         if alias.strip():
             gathered[artifact].add(alias)
-    return {artifact: sorted(own) for artifact, own in gathered.items()}
+    return {artifact: sorted(names) for artifact, names in gathered.items()}
 
 
 def country_names(cspace_path: Path) -> dict[str, list[str]]:
@@ -202,14 +202,14 @@ class TextTemplates(StrictModel):
     def texts(self, names: Sequence[str], concepts: Sequence[str], countries: Sequence[str]) -> list[str]:
         """Put an artifact into words, each text once; without countries none is named."""
         plain = [*self.generic, *(text for concept in concepts for text in self.concepts.get(concept, ()))]
-        said = [template.format(name=name) for name in names for template in plain]
+        texts = [template.format(name=name) for name in names for template in plain]
         placed = [
             template.format(name=name, country=country)
             for name in names
             for country in countries
             for template in self.country
         ]
-        return list(dict.fromkeys([*said, *placed]))
+        return list(dict.fromkeys([*texts, *placed]))
 
 
 def text_templates(path: Path | None = None) -> TextTemplates:
@@ -261,16 +261,16 @@ def text_vectors(
         templates.texts(checked(artifact_id, names[artifact_id]), concepts, countries.get(artifact_id, ()))
         for artifact_id, concepts in artifacts.select("artifact_id", "concepts").iter_rows()
     ]
-    different = list(dict.fromkeys(text for own in texts for text in own))
+    different = list(dict.fromkeys(text for some in texts for text in some))
     each, long = embed_texts(different, encoder, work.scratch, progress=work.progress)
-    place = {text: number for number, text in enumerate(different)}
-    vectors = np.stack([middle(each[[place[text] for text in own]]) for own in texts])
+    row_of = {text: number for number, text in enumerate(different)}
+    vectors = np.stack([middle(each[[row_of[text] for text in some]]) for some in texts])
     cut = [different[one.place] for one in long]
     notes: dict[str, Any] = {"texts": len(different), "texts_too_long": len(cut)}
     if cut:
         notes["samples_too_long"] = cut[:_SAMPLES]
         notes["context"] = long[0].most
-    rows = artifacts.select("artifact_id", source=pl.Series([own[0] for own in texts], dtype=pl.String))
+    rows = artifacts.select("artifact_id", source=pl.Series([some[0] for some in texts], dtype=pl.String))
     return _TextVectors(rows, vectors, notes)
 
 

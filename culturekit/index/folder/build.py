@@ -223,7 +223,7 @@ def _add_texts(work: Work, files: IndexFiles, options: IndexOptions, artifacts: 
     answer = text_vectors(work, artifacts, names, templates, options.encoder, countries=places)
     found.add("text", answer.rows, answer.vectors)
     found.notes |= {**answer.notes, "templates": templates.model_dump(mode="json")}
-    found.counts["names"] = sum(len(own) for own in names.values())
+    found.counts["names"] = sum(len(some) for some in names.values())
     if strangers:
         found.notes["aliases_of_no_artifact"] = strangers
 
@@ -482,8 +482,8 @@ def _graves_of(index: OpenIndex, removed: list[str]) -> pl.DataFrame:
     graves = [read_graves(index.folder)]
     for number, name in enumerate(part_names(index.notes)):
         ids = read_table(index.folder / ids_name(name), VECTOR_IDS)
-        own = ids.filter(pl.col("id").is_in(removed)).select(pl.lit(number, pl.UInt32).alias("part"), "row")
-        graves.append(own)
+        buried = ids.filter(pl.col("id").is_in(removed)).select(pl.lit(number, pl.UInt32).alias("part"), "row")
+        graves.append(buried)
     return pl.concat(graves).unique().sort("part", "row")
 
 

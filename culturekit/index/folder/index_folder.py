@@ -147,9 +147,9 @@ def _rows_of_parts(parts: Sequence[Vectors], rows: NDArray[np.int64]) -> Vectors
     starts = np.cumsum([0, *(len(part) for part in parts)])
     together = np.empty((len(rows), parts[0].shape[1]), np.float32)
     for number, part in enumerate(parts):
-        own = np.flatnonzero((rows >= starts[number]) & (rows < starts[number + 1]))
-        for start in range(0, len(own), _ROWS_AT_ONCE):
-            some = own[start : start + _ROWS_AT_ONCE]
+        chosen = np.flatnonzero((rows >= starts[number]) & (rows < starts[number + 1]))
+        for start in range(0, len(chosen), _ROWS_AT_ONCE):
+            some = chosen[start : start + _ROWS_AT_ONCE]
             together[some] = part[rows[some] - starts[number]]
     return together
 
@@ -294,10 +294,10 @@ def _open_part(folder: Path, name: str, artifacts: pl.DataFrame) -> tuple[pl.Dat
 def _channels_of(rows: pl.DataFrame, vectors: Vectors) -> Iterator[tuple[str, _Channel]]:
     """Part an index by channel; rows of a channel stand together."""
     owners, start = rows["owner"].to_numpy().astype(np.int64), 0
-    for (name,), own in rows.group_by("channel", maintain_order=True):
-        stop = start + own.height
-        slices = _slices_of(own).select("concept", "country", "start", "stop")
-        yield str(name), _Channel(vectors[start:stop], owners[start:stop], slices, own["source"])
+    for (name,), group in rows.group_by("channel", maintain_order=True):
+        stop = start + group.height
+        slices = _slices_of(group).select("concept", "country", "start", "stop")
+        yield str(name), _Channel(vectors[start:stop], owners[start:stop], slices, group["source"])
         start = stop
 
 

@@ -1,11 +1,12 @@
 """An index opened for mapping: its scopes, its searcher, and the matches of a batch of images in a place."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.core.choices import Aggregate, ChannelName
-from culturekit.core.errors import UsageError
+from culturekit.core.digests import Manifest, read_manifest
+from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.lineage import recorded
+from culturekit.core.schemas import MATCHES
 from culturekit.core.stage_command import Typed
 from culturekit.core.unchanged import state_of
 from culturekit.index.encoder import Vectors
@@ -330,8 +334,8 @@ class Comparer:
             return matched
         neighbours = self.how.adjustment.neighbours
         near = self.ranked(self.scope(place), place, queries, count=neighbours).scores[:, :neighbours]
-        own = np.where(np.isfinite(near), near, np.nan).astype(np.float64)
-        scores = matched.scores - np.nanmean(own, axis=1, keepdims=True)
+        found_scores = np.where(np.isfinite(near), near, np.nan).astype(np.float64)
+        scores = matched.scores - np.nanmean(found_scores, axis=1, keepdims=True)
         return replace(matched, scores=scores.astype(np.float32))
 
     def adjusted(self, scope: Scope) -> Scope:
@@ -379,13 +383,13 @@ def ranked_by_search(
 ) -> Ranking:
     """Rank at least `count` artifacts of each query; more rows are asked for where the first show too few."""
     runs, channel = runs_of(scope), scope.channels[0]
-    place = places_by_row(scope)
+    place_of = places_by_row(scope)
     todo, width = np.arange(len(queries)), 2 * min(count, scope.size) + 16
     parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]] = []
     whole = np.zeros(len(queries), np.bool_)
     while len(todo) and runs is not None and width <= MOST_ROWS:
         found = finder.best(queries[todo], k=min(width, len(channel.rows)), slices=runs)
-        row, column, first = _first_of_each(found.rows, place, None if left_out is None else left_out[todo])
+        row, column, first = _first_of_each(found.rows, place_of, None if left_out is None else left_out[todo])
         ended = (found.rows < 0).any(axis=1) | (width >= len(channel.rows))
         done = (np.bincount(row, minlength=len(todo)) >= count) | ended
         kept = done[row]
@@ -404,10 +408,10 @@ def ranked_by_search(
 
 
 def _first_of_each(
-    rows: NDArray[np.int64], place: NDArray[np.int64], left_out: NDArray[np.int64] | None
+    rows: NDArray[np.int64], place_of: NDArray[np.int64], left_out: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Find where each artifact is met first: query, column and place; rows stand best first."""
-    places = np.where(rows >= 0, place[rows], -1)
+    places = np.where(rows >= 0, place_of[rows], -1)
     if left_out is not None:
         places[rows == left_out[:, np.newaxis]] = -1
     order = np.argsort(places, axis=1, kind="stable")
@@ -416,3 +420,62 @@ def _first_of_each(
     new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
     row, at = np.nonzero(new)
     return row, order[row, at], ordered[row, at]
+
+
+# Matches that are compared come from one index and one mapping rule, as the manifests behind tables tell.
+
+
+MAP = "map"
+"""The kind of the stage that maps images to the artifacts of an index."""
+
+DEPTH = "k"
+"""How many neighbours are kept: the nearest stays the same."""
+
+
+def check_mapped_alike(tables: Sequence[Path]) -> None:
+    """Refuse tables of matches, or of scores of them, that were mapped through different indexes or by other rules.
+
+    What no manifest tells, as of tables that somebody merged, is not known.
+    """
+    known: Mapping[str, Any] = {}
+    for path in tables:
+        for mapped in maps_behind(path):
+            settings = {**mapped.options, "index": mapped.inputs["index"].sha256[:12], DEPTH: None}
+            known = known or settings
+            apart = [name for name in sorted({*known, *settings}) if known.get(name) != settings.get(name)]
+            if apart:
+                raise UsageError(
+                    "models are compared that were mapped in different ways", where=", ".join(map(str, tables)),
+                    expected=", ".join(f"{name} {known.get(name)}" for name in apart),
+                    found=", ".join(f"{name} {settings.get(name)}" for name in apart),
+                    hint="Map the images of all models with one index and the same options.",
+                )  # fmt: skip
+
+
+def check_mapped_through(index: Path, tables: Sequence[Path]) -> None:
+    """Refuse tables of matches that were mapped through another index than one that is looked at."""
+    wanted = read_manifest(index)
+    for path in tables:
+        for through in [mapped.inputs["index"].sha256 for mapped in maps_behind(path)]:
+            if wanted is not None and through != wanted.sha256:
+                raise UsageError(
+                    "these images were mapped through another index", where=str(path),
+                    expected=f"index {wanted.sha256[:12]} ({index})", found=f"index {through[:12]}",
+                    hint="Map them through this one, or name the index they were mapped through.",
+                )  # fmt: skip
+
+
+def maps_behind(table: Path) -> Iterator[Manifest]:
+    """Give the stages that mapped what a table is, or was made of, where they are still there as they were."""
+    manifest = read_manifest(table.parent)
+    if manifest is None or table.name not in manifest.outputs:
+        return
+    if manifest.stage == MAP:
+        yield manifest
+    file = f"{MATCHES.name}.parquet"
+    for role, record in manifest.inputs.items():
+        if record.stage == MAP and record.name == file:
+            with suppress(IntegrityError):  # where it lay is no longer known
+                mapping = read_manifest(recorded(table.parent, role).parent)
+                if mapping is not None and file in mapping.outputs and mapping.outputs[file].sha256 == record.sha256:
+                    yield mapping

@@ -105,13 +105,13 @@ def ceiling_matches(
     concepts = artifacts.select(shown="artifact_id", concept="concepts").explode("concept")
     placed = held_out.join(concepts, on="shown").sort("concept", "shown", "score", "artifact_id")
     rows: list[pl.DataFrame] = []
-    for (concept,), own in placed.group_by("concept", maintain_order=True):
+    for (concept,), group in placed.group_by("concept", maintain_order=True):
         rng = np.random.default_rng([seed, int(digest(["ceiling", str(concept)])[:16], 16)])
-        of_artifact = own.with_row_index("row").group_by("shown", maintain_order=True).agg("row")["row"].to_list()
+        of_artifact = group.with_row_index("row").group_by("shown", maintain_order=True).agg("row")["row"].to_list()
         for repeat in range(repeats):
             chosen = _dealt(len(of_artifact), size, rng)
             picked = [int(rng.choice(of_artifact[artifact])) for artifact in chosen]
-            batch = own[picked].with_columns(
+            batch = group[picked].with_columns(
                 repeat=pl.lit(repeat, pl.UInt16), slot=pl.int_range(len(picked)).cast(pl.UInt8)
             )
             rows.append(batch)
@@ -219,9 +219,9 @@ def neighbour_skew(matches: pl.DataFrame, artifacts: int) -> dict[str, float]:
     counts = matches.drop_nulls("artifact_id").group_by("model", "artifact_id").len().sort("model", "artifact_id")
     return {
         model: round(
-            _skewness(np.pad(own["len"].to_numpy().astype(np.float64), (0, max(artifacts - own.height, 0)))), 4
+            _skewness(np.pad(group["len"].to_numpy().astype(np.float64), (0, max(artifacts - group.height, 0)))), 4
         )
-        for (model,), own in counts.group_by("model", maintain_order=True)
+        for (model,), group in counts.group_by("model", maintain_order=True)
     }
 
 

@@ -1,20 +1,27 @@
 """Images to their nearest artifacts, with the margins that say how clear each case is."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
 from culturekit.core.arrays import save_array
+from culturekit.core.declared import check_options, kept
 from culturekit.core.defaults import BLOCKS_PER_SHARD
 from culturekit.core.digests import Manifest, digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.schemas import DROPS, IMAGES, MATCHES, PROMPTS
+from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.layouts import prompts_table, space_table
+from culturekit.core.schemas import CSPACE, DROPS, IMAGES, MATCHES, PROMPTS
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand
 from culturekit.core.stage_folder import run_shards
-from culturekit.core.tables import merge_parts, read_table, save_parquet, write_drops, write_frames
+from culturekit.core.tables import merge_parts, read_table, save_parquet, write_drops, write_frames, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import encoder_of, load_vectors, save_vectors
@@ -39,10 +46,12 @@ from culturekit.index.matching.comparison import (
     artifacts_within,
     check_any_concept,
     check_known,
+    check_mapped_through,
     places_of,
     weights_for,
     without_concept,
 )
+from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions, diagnose, shuffle_pictures
 from culturekit.index.matching.mapping_shards import HubShard, MatchShard, find_hubs, match_shard, ranges
 from culturekit.index.search.search import searcher
 
@@ -107,11 +116,11 @@ def embedded(work: Work, images: pl.DataFrame, root: Path, encoder: str, *, name
     """Embed images; `name` keeps their shards apart from those of others."""
     scratch = work.scratch / name
     scratch.mkdir(exist_ok=True)
-    made = embed(images, root, encoder, scratch, engine=work.engine, progress=work.progress)
-    unread = made.unreadable.select("image_id", why="reason", what="detail")
+    vectors = embed(images, root, encoder, scratch, engine=work.engine, progress=work.progress)
+    unread = vectors.unreadable.select("image_id", why="reason", what="detail")
     lost = images.join(unread, on="image_id", how="inner", maintain_order="left")
     drops = _dropped(lost, reason=pl.col("why"), detail=pl.col("what"))
-    return _Seen(made.kept.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64)), made.vectors, drops)
+    return _Seen(vectors.kept.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64)), vectors.vectors, drops)
 
 
 def _vectors_from(folder: Path, images: pl.DataFrame, images_path: Path, index: OpenIndex) -> _Seen:
@@ -184,17 +193,22 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
     found, known = _calibrated(work, given, opened, options)
     shards = _match_shards(work, seen, opened.comparison, k=options.k, threshold=found.threshold if found else -np.inf)
     run_shards(work, shards, match_shard, size=lambda shard: shard.stop - shard.start, unit="matches")
-    told = _MatchCounts()
-    write_frames(work.out, MATCHES, told.listening(shards))
+    tally = _MatchCounts()
+    write_frames(work.out, MATCHES, tally.listening(shards))
     reasons = write_drops(work.out, pl.concat([drops, homeless, seen.drops]))
-    notes = {**opened.index.notes, "similarity": told.similarity(), "channels": dict(opened.comparison.weights)}
+    notes = {**opened.index.notes, "similarity": tally.similarity(), "channels": dict(opened.comparison.weights)}
     if bank:
         notes["adjustment"] = bank
     if found is not None and known is not None and options.max_error is not None:
         calibration_table(work.out, found, options.max_error)
-        accepted = told.images - told.abstained
-        notes["abstention"] = described(found, known, options.max_error, images=told.images, accepted=accepted)
-    counts = {"matches": told.rows, "images": told.images, "abstained": told.abstained, "drops": sum(reasons.values())}
+        accepted = tally.images - tally.abstained
+        notes["abstention"] = described(found, known, options.max_error, images=tally.images, accepted=accepted)
+    counts = {
+        "matches": tally.rows,
+        "images": tally.images,
+        "abstained": tally.abstained,
+        "drops": sum(reasons.values()),
+    }
     if given.vectors is None:
         counts["ids"] = seen.images.height
     return Outcome(counts, reasons, notes)
@@ -406,3 +420,144 @@ def _check_balanced(bank: pl.DataFrame, artifacts: pl.DataFrame, *, where: str) 
         "per_artifact": {"fewest": by_artifact[0], "most": by_artifact[1]},
         "per_country": {"fewest": by_country[0], "most": by_country[1]},
     }
+
+
+# The stages that map images to the artifacts of an index, and say how far the mapping can be right.
+
+
+# The stages of the instrument: what images truly show, what they are mapped to, floors, and a diagnosis.
+
+
+def truth_stage(images: Path, cspace: Path) -> Stage:
+    """Write down what simulated images really show."""
+    inputs = {"images": images, "cspace": cspace}
+    return Stage(
+        "truth",
+        "truth",
+        1,
+        lambda work: true_matches(work, images, space_table(cspace, work.scratch)),
+        inputs,
+        packages=("polars",),
+    )
+
+
+def true_matches(work: Work, images_path: Path, cspace_path: Path) -> Outcome:
+    """Write the truth as a mapping that never errs; a culture-free image has a row without an artifact."""
+    images = read_table(images_path, IMAGES).filter(pl.col("status") == "ok")
+    if "truth_artifact_id" not in images.columns:
+        raise UsageError("these images do not come with the truth", where=str(images_path), expected="simulated images")
+    work.progress.begin(images.height, "images")
+    shown = read_table(cspace_path, CSPACE).unique(["artifact_id", "country"], maintain_order=True)
+    everywhere = shown.group_by("artifact_id").agg(countries=pl.col("country").sort())
+    rows = images.join(
+        shown.select("artifact_id", "country", "continent", artifact="name"),
+        left_on=["truth_artifact_id", "truth_country"],
+        right_on=["artifact_id", "country"],
+        how="left",
+    ).join(everywhere, left_on="truth_artifact_id", right_on="artifact_id", how="left")
+    matches = rows.select(
+        "image_id", "model", "prompt_id", "concept", "repeat", "slot", "artifact", "continent",
+        rank=pl.lit(1, pl.UInt16),
+        artifact_id="truth_artifact_id",
+        country="truth_country",
+        countries=pl.col("countries").fill_null([]),
+        score=pl.lit(1.0, pl.Float32),
+        margin=pl.lit(1.0, pl.Float32),
+        country_margin=pl.lit(1.0, pl.Float32),
+        abstained=pl.col("truth_artifact_id").is_null(),
+        method=pl.lit("truth"),
+    ).select(list(MATCHES.columns))  # fmt: skip
+    write_table(work.out, MATCHES, matches)
+    work.progress.advance(images.height)
+    return Outcome({"matches": matches.height, "culture_free": int(matches["abstained"].sum())})
+
+
+@dataclass(frozen=True, slots=True)
+class ShuffleReads:
+    """What is shuffled."""
+
+    images: Annotated[Path, Field(description="Images table.")]
+
+
+def shuffle_stage(given: ShuffleReads, options: ShuffleOptions) -> Stage:
+    """Cut images into tiles and shuffle them.
+
+    What such pictures score is the floor of a score.
+    """
+    return Stage(
+        "shuffled",
+        "shuffle",
+        1,
+        lambda work: shuffle_pictures(work, given.images, options),
+        roles_of(given),
+        kept(options, but=("seed",)),
+        {"shuffle": options.seed},
+        packages=("numpy", "pillow", "polars"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisReads:
+    """The instrument, and what was mapped with it."""
+
+    index: Annotated[Path, Field(description="Folder that `index build` wrote.")]
+    matches: Annotated[
+        Numbered, Field(description="Table that `index map` wrote, whose hubs are listed; may be repeated.")
+    ] = Numbered()
+
+
+def diagnosis_stage(given: DiagnosisReads, options: DiagnosisOptions) -> Stage:
+    """Hold references out, and say how far the encoder is right.
+
+    Precision and recall by country, the ceiling of a score, and the hubs of a mapping.
+    """
+
+    def run(work: Work) -> Outcome:
+        check_mapped_through(given.index, given.matches.places)
+        return diagnose(work, given.index, given.matches.places, options)
+
+    return Stage(
+        "diagnosis",
+        "diagnose",
+        1,
+        run,
+        roles_of(given),
+        kept(options, but=("seed",)),
+        {"ceiling": options.seed},
+        packages=("numpy", "polars"),
+    )
+
+
+SHUFFLE = StageCommand(shuffle_stage, "--images images/images.parquet --out shuffled", workers=True, engine=True)
+DIAGNOSE = StageCommand(
+    diagnosis_stage,
+    "--index index --matches matches/matches.parquet --out diagnosis",
+    workers=True,
+    engine=True,
+)
+
+
+def map_stage(given: MappingInputs, options: MappingOptions) -> Stage:
+    """Map every image to its nearest artifacts, with margins."""
+    check_options(options)
+    check_options(given.adjustment)
+    if given.calibration is not None and options.max_error is None:
+        raise UsageError("images to calibrate on serve a stated error", expected="--max-error beside --calibration")
+
+    def run(work: Work) -> Outcome:
+        prompts = None if given.prompts is None else prompts_table(given.prompts, work.scratch)
+        return map_images(work, replace(given, prompts=prompts), options)
+
+    adjustment = {} if given.adjustment.name is None else {"adjustment": asdict(given.adjustment)}
+    return Stage(
+        "matches",
+        "map",
+        2,
+        run,
+        roles_of(given),
+        {**kept(options), **adjustment},
+        packages=("numpy", "pillow", "polars"),
+    )
+
+
+MAP = StageCommand(map_stage, "--index index --images images/images.parquet --out matches", workers=True, engine=True)

@@ -92,7 +92,7 @@ def try_shard(shard: TrialShard) -> int:
     """Match a run of pictures that show known artifacts; write the nearest artifact of each, its score and margin."""
     compared = comparer(shard.comparison)
     shown = pl.scan_parquet(shard.shown).slice(shard.start, shard.stop - shard.start).collect()
-    own = None if shard.vectors is not None else shown["row"].to_numpy().astype(np.int64)
+    kept_rows = None if shard.vectors is not None else shown["row"].to_numpy().astype(np.int64)
     vectors: Vectors = (
         compared.channels["image"].vectors
         if shard.vectors is None
@@ -101,7 +101,7 @@ def try_shard(shard: TrialShard) -> int:
     nearest, (scores, margins) = np.zeros(shown.height, np.int64), np.zeros((2, shown.height), np.float32)
     for place, rows in _in_places(shown):
         queries = vectors[shown["row"].to_numpy()[rows]]
-        found = compared.rank(place, queries, count=2, left_out=None if own is None else own[rows])
+        found = compared.rank(place, queries, count=2, left_out=None if kept_rows is None else kept_rows[rows])
         nearest[rows], scores[rows] = found.artifacts[:, 0], found.scores[:, 0]
         margins[rows] = leads(found, 1, lowest=compared.adjusted(compared.scope(place)).lowest)[:, 0]
     tried = {"artifact": shown["artifact"], "nearest": nearest, "score": scores, "margin": margins}
@@ -162,8 +162,8 @@ def _match_table(
     """
     row, rank = np.nonzero(matched.artifacts >= 0)
     number = matched.artifacts[row, rank]
-    place = _chosen_places(artifacts, images["country"].gather(row), number, countries)
-    shown = artifacts[number].with_columns(place=pl.Series(place, dtype=pl.Int64))
+    chosen = _chosen_places(artifacts, images["country"].gather(row), number, countries)
+    shown = artifacts[number].with_columns(place=pl.Series(chosen, dtype=pl.Int64))
     kept = matched.margins[:, 0] >= np.float32(threshold)
     columns = images.select("image_id", "model", "prompt_id", "concept", "repeat", "slot")[row].hstack(
         shown.select(

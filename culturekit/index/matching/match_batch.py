@@ -137,9 +137,9 @@ def _in_reading_order(owners: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 def _scope_channel(
     channel: ChannelVectors, rows: NDArray[np.int64], places: NDArray[np.int64], *, size: int, weight: float
 ) -> _ScopeChannel:
-    place = places[channel.owners[rows]]
-    ordered = rows[np.argsort(place, kind="stable")]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=size))]).astype(np.int64)
+    place_of = places[channel.owners[rows]]
+    ordered = rows[np.argsort(place_of, kind="stable")]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(place_of, minlength=size))]).astype(np.int64)
     longest = 0.0
     for begin in range(0, len(ordered), _NORMS_AT_ONCE):
         part = channel.vectors[ordered[begin : begin + _NORMS_AT_ONCE]]
@@ -321,20 +321,20 @@ def ranked_by_blocks(
     count = min(count, scope.size)
     score = partial(_exact_scores, scope, queries)
     candidates = Candidates(count, _slack_of(scope, queries), score, order=scope.artifacts)
-    own = np.full(len(queries), -1)
+    nearest = np.full(len(queries), -1)
     if left_out is not None:
-        own = np.where(left_out >= 0, places_by_row(scope)[left_out], -1)
+        nearest = np.where(left_out >= 0, places_by_row(scope)[left_out], -1)
     for begin, end in scope.blocks():
         scores = near_scores(scope, queries, begin, end)
-        inside = np.flatnonzero((own >= begin) & (own < end))
-        scores[own[inside] - begin, inside] = NOTHING
+        inside = np.flatnonzero((nearest >= begin) & (nearest < end))
+        scores[nearest[inside] - begin, inside] = NOTHING
         candidates.offer(scores, begin, group=group_for(len(scores), count))
     found = candidates.finish()
     which, column = np.nonzero(found.rows >= 0)
     places, exact = found.rows[which, column], found.scores[which, column]
-    held = np.flatnonzero(own >= 0)
-    scored = _exact_scores(scope, queries, held, own[held], left_out=left_out)
-    which, places = np.concatenate([which, held]), np.concatenate([places, own[held]])
+    held = np.flatnonzero(nearest >= 0)
+    scored = _exact_scores(scope, queries, held, nearest[held], left_out=left_out)
+    which, places = np.concatenate([which, held]), np.concatenate([places, nearest[held]])
     whole = np.bincount(which, minlength=len(queries)) == scope.size
     exact = np.concatenate([exact, scored])
     there = exact != NOTHING
@@ -344,9 +344,9 @@ def ranked_by_blocks(
 def places_by_row(scope: Scope) -> NDArray[np.int64]:
     """Give the place of the artifact that each row of the first channel belongs to; -1 for one of no artifact here."""
     channel = scope.channels[0]
-    place = np.full(len(channel.vectors), -1, np.int64)
-    place[channel.rows] = np.repeat(np.arange(scope.size), np.diff(channel.starts))
-    return place
+    place_of = np.full(len(channel.vectors), -1, np.int64)
+    place_of[channel.rows] = np.repeat(np.arange(scope.size), np.diff(channel.starts))
+    return place_of
 
 
 def ranking_of(
@@ -389,7 +389,9 @@ def country_sets(countries: pl.Series | Sequence[Sequence[str]]) -> _CountrySets
     sets = rows.replace_strict(names, pl.Series(range(len(names)), dtype=pl.Int64)).to_numpy().astype(np.int64)
     members = [set(filter(None, name.split(","))) for name in names]
     codes = sorted({code for codes in members for code in codes})
-    bits = np.array([[code in own for code in codes] for own in members], np.bool_).reshape(len(members), len(codes))
+    bits = np.array([[code in member for code in codes] for member in members], np.bool_).reshape(
+        len(members), len(codes)
+    )
     width = max(1, -(-len(codes) // 64)) * 64
     packed = np.packbits(np.pad(bits, ((0, 0), (0, width - len(codes)))), axis=1)
     return _CountrySets(sets, packed.view(np.uint64))
@@ -416,12 +418,12 @@ def _nearest_abroad(ranking: Ranking, countries: _CountrySets, k: int) -> NDArra
     found = np.full((len(ranking.artifacts), k), _UNKNOWN)
     kept = ranking.artifacts[:, :k]
     row, column = np.nonzero(kept >= 0)
-    for place in range(ranking.artifacts.shape[1]):
+    for step in range(ranking.artifacts.shape[1]):
         if not len(row):
             break
-        other = ranking.artifacts[row, place]
+        other = ranking.artifacts[row, step]
         abroad = (other >= 0) & countries.foreign(other, kept[row, column])
-        found[row[abroad], column[abroad]] = ranking.scores[row[abroad], place]
+        found[row[abroad], column[abroad]] = ranking.scores[row[abroad], step]
         row, column = row[~abroad & (other >= 0)], column[~abroad & (other >= 0)]
     nothing = np.isnan(found) & ranking.whole[:, np.newaxis]
     found[nothing] = NOTHING
@@ -450,12 +452,12 @@ def _best_abroad(
                 scores = near_scores(scope, queries[asked], begin, end) if scores is None else scores
                 part = scores[places][:, row[pairs]]
                 best[pairs] = np.maximum(best[pairs], part.max(axis=0))
-                place, hit = np.nonzero(part >= best[pairs] - 2 * slack[pairs])
-                kept.append((pairs[hit], places[place] + begin, part[place, hit]))
+                column, hit = np.nonzero(part >= best[pairs] - 2 * slack[pairs])
+                kept.append((pairs[hit], places[column] + begin, part[column, hit]))
     exact = np.full(len(which), NOTHING)
-    for pair, place, near in kept:
+    for pair, column, near in kept:
         close = near >= (best - 2 * slack)[pair]
-        np.maximum.at(exact, pair[close], _exact_scores(scope, queries, which[pair[close]], place[close]))
+        np.maximum.at(exact, pair[close], _exact_scores(scope, queries, which[pair[close]], column[close]))
     return exact
 
 

@@ -16,7 +16,7 @@ from culturekit.core.registry import Spec
 from culturekit.core.torch_places import chosen_device
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, usual_batch
-from culturekit.index.weights.known_weights import known_weights, loaded_tensors
+from culturekit.index.weights import known_weights, loaded_tensors
 
 # InceptionV3 as a function of its weights: the one that published FIDs were measured with, and torchvision's.
 

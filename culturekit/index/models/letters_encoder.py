@@ -38,8 +38,8 @@ class LettersEncoder:
         vectors = np.zeros((len(texts), _DIMENSIONS), np.float32)
         for vector, text in zip(vectors, texts, strict=True):
             for feature, weight in _features(_folded(text)):
-                place = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
-                vector[place % _DIMENSIONS] += weight if place & 0x8000_0000 else -weight
+                bucket = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
+                vector[bucket % _DIMENSIONS] += weight if bucket & 0x8000_0000 else -weight
             length = np.sqrt((vector * vector).sum())
             if length:
                 vector /= length

@@ -390,7 +390,7 @@ class OpenClipEncoder:
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
         """List the texts whose tokens, begin and end included, are more than the model reads."""
         counts = [self.count_tokens(text) for text in texts]
-        return [TooLong(place, count, self.context) for place, count in enumerate(counts) if count > self.context]
+        return [TooLong(index, count, self.context) for index, count in enumerate(counts) if count > self.context]
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a whole text."""

@@ -15,7 +15,7 @@ from culturekit.index.embedding.embedding_encoders import unit
 from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, token_vectors, usual_batch
 from culturekit.index.models.transformers_encoder import Tokens, quietly
-from culturekit.index.weights.weights_identity import PICKLES, ModelFolder, find_model, no_weights
+from culturekit.index.weights import PICKLES, ModelFolder, find_model, no_weights
 
 _OWN = "sentence_transformers."
 _TOP = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")
@@ -93,10 +93,10 @@ def _modules_of(folder: Path) -> list[Path]:
                 expected=f"{_OWN}...",
             )
     places = [(folder / str(part.get("path", ""))).resolve() for part in listed]
-    outside = [place for place in places if not place.is_relative_to(folder.resolve())]
+    outside = [path for path in places if not path.is_relative_to(folder.resolve())]
     if outside:
         raise IntegrityError("a part of the model lies outside its folder", where=str(folder), found=str(outside[0]))
-    return [folder / place.relative_to(folder.resolve()) for place in places]
+    return [folder / path.relative_to(folder.resolve()) for path in places]
 
 
 def _files_of(folder: Path) -> list[Path]:
@@ -105,11 +105,11 @@ def _files_of(folder: Path) -> list[Path]:
     first, *others = _modules_of(folder)
     files.update(ModelFolder(first, "").files())
     files.update(first / name for name in _TOP if (first / name).is_file())
-    for place in others:
-        weights = place / "model.safetensors"
-        if not weights.is_file() and any(found for pattern in PICKLES for found in place.glob(pattern)):
-            raise no_weights(place)
-        files.update(path for path in (weights, place / "config.json") if path.is_file())
+    for module in others:
+        weights = module / "model.safetensors"
+        if not weights.is_file() and any(found for pattern in PICKLES for found in module.glob(pattern)):
+            raise no_weights(module)
+        files.update(path for path in (weights, module / "config.json") if path.is_file())
     return sorted(files)
 
 

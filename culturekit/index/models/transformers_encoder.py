@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from culturekit.core.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.core.model_files import check_safetensors, read_json
-from culturekit.core.registry import Spec
-from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package
+from culturekit.core.registry import Entry, Registry, Spec
+from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package, same_bits
 from culturekit.index.embedding.embedding_encoders import unit
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, TooLong, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, token_vectors, usual_batch
 from culturekit.index.models.transformers_pictures import PatchPlan, PicturePlan, patch_plan, picture_plan, shape_of
-from culturekit.index.weights.weights_identity import ModelFolder, find_model, weight_files
+from culturekit.index.weights import ModelFolder, find_model, weight_files
 from culturekit.version import install_line
 
 # Texts as a model's own tokenizer writes them, in groups of one length each.
@@ -82,16 +82,16 @@ class Tokens:
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
         """List the texts that are longer than what is read."""
         counted = enumerate(self.counts(texts))
-        return [TooLong(place, tokens, self.most) for place, tokens in counted if tokens > self.most]
+        return [TooLong(index, tokens, self.most) for index, tokens in counted if tokens > self.most]
 
     def groups(self, texts: Sequence[str]) -> Iterator[_LengthGroup]:
         """Write texts as tokens, shortest first."""
         lengths = [self.filled(count) for count in self.counts(texts)]
         for length in sorted(set(lengths)):
-            places = tuple(place for place, filled in enumerate(lengths) if filled == length)
+            places = tuple(index for index, filled in enumerate(lengths) if filled == length)
             with self.turn:
                 written = self.tokenizer(
-                    [self.rewrite(texts[place]) for place in places],
+                    [self.rewrite(texts[index]) for index in places],
                     padding="max_length",
                     truncation=True,
                     max_length=length,
@@ -159,12 +159,12 @@ _FAMILIES: Mapping[str, Family] = {
 
 def _picture_settings(folder: ModelFolder) -> tuple[dict[str, Any], Path]:
     """Read what a folder says of its pictures, and in which file."""
-    own, shared = folder.path / "preprocessor_config.json", folder.path / "processor_config.json"
-    if not own.is_file() and shared.is_file():
+    separate, shared = folder.path / "preprocessor_config.json", folder.path / "processor_config.json"
+    if not separate.is_file() and shared.is_file():
         settings = read_json(shared).get("image_processor")
         if isinstance(settings, dict):
             return settings, shared
-    return read_json(own), own
+    return read_json(separate), separate
 
 
 @contextmanager
@@ -321,8 +321,8 @@ class _TransformersImageEncoder:
     def forward(self, pictures: Sequence[Prepared]) -> Any:  # noqa: ANN401 - a tensor
         """Run the model over one batch."""
         network, inputs = self.loaded.network, self.inputs(pictures)
-        told = network.get_image_features(**inputs) if self.loaded.family.texts else network(**inputs)
-        return _pooled(told)
+        answer = network.get_image_features(**inputs) if self.loaded.family.texts else network(**inputs)
+        return _pooled(answer)
 
     def inputs(self, pictures: Sequence[Prepared]) -> Mapping[str, Any]:
         """Bring a batch to the device, and its bytes to the numbers that the model reads."""
@@ -395,9 +395,9 @@ class _TransformersEncoder(_TransformersImageEncoder):
         return _pooled(self.loaded.network.get_text_features(**dict(zip(self.tokens.names, columns, strict=True))))
 
 
-def _pooled(told: Any) -> Any:  # noqa: ANN401 - tensors
+def _pooled(answer: Any) -> Any:  # noqa: ANN401 - tensors
     """Take one vector per picture or text from what a model says."""
-    return getattr(told, "pooler_output", told)
+    return getattr(answer, "pooler_output", answer)
 
 
 def make(spec: Spec) -> ImageEncoder:
@@ -423,9 +423,9 @@ def make(spec: Spec) -> ImageEncoder:
                          expected="DINOv2 or DINOv3")  # fmt: skip
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
-    settings, place = _picture_settings(folder)
+    settings, file = _picture_settings(folder)
     read = patch_plan if family.patches else picture_plan
-    plan = read(settings, processor=family.processor, where=str(place))
+    plan = read(settings, processor=family.processor, where=str(file))
     tokenizer, rewrite = load_tokenizer(folder) if family.texts else (None, str)
     network = load_model(folder, family, device=device, dtype=dtype)
     loaded = _LoadedModel(folder, family, network, plan, device, dtype, usual_batch(options, device))
@@ -461,3 +461,74 @@ def _check_size(loaded: _LoadedModel) -> None:
             found=f"{given} pixels, as the preprocessor's file says",
             hint=f"The folder must hold one model ({known}) with its own preprocessor_config.json.",
         )
+
+
+# Open-vocabulary detectors of transformers (OWL-ViT, OWLv2): how probable it is that a picture shows what is named.
+
+
+_DETECTABLE = {
+    "owlvit": Family("OwlViTForObjectDetection", "OwlViTImageProcessorPil"),
+    "owlv2": Family("Owlv2ForObjectDetection", "Owlv2ImageProcessorPil"),
+}
+_ASKED = "a photo of {}"  # how these models were taught to be asked
+
+
+class OwlDetector:
+    """Compares every place of a picture with every label."""
+
+    def __init__(self, folder: ModelFolder, kind: str, network: Any, *, device: Any, dtype: Any) -> None:  # noqa: ANN401
+        """Take a model on its device."""
+        transformers = needed_package("transformers", kind="detector owl", extra="embed")
+        with quietly():
+            self.processor = getattr(transformers, _DETECTABLE[kind].processor).from_pretrained(
+                folder.path, local_files_only=True
+            )
+        self.tokenizer, self.rewrite = load_tokenizer(folder)
+        self.torch = needed_package("torch", kind="detector owl", extra="embed")
+        self.network, self.device, self.dtype = network, device, dtype
+        self.name = f"{kind} {folder.digest()[:12]}"
+
+    def probabilities(self, picture: NDArray[np.uint8], labels: Sequence[str]) -> NDArray[np.float64]:
+        """Give, for each label, the probability of the place that is most like it."""
+        asked = [self.rewrite(_ASKED.format(label)) for label in labels]
+        most = self.network.config.text_config.max_position_embeddings
+        tokens = self.tokenizer(asked, padding="max_length", max_length=most)
+        long = [label for label, ids in zip(labels, tokens["input_ids"], strict=True) if len(ids) > most]
+        if long:
+            raise UsageError("a label is too long for the detector", expected=f"{most} tokens", found=long[0])
+        words = {name: self.torch.as_tensor(part, device=self.device) for name, part in tokens.items()}
+        pixels = self.processor(images=picture, return_tensors="pt")["pixel_values"].to(self.device, self.dtype)
+        with same_bits():
+            found = self.network(pixel_values=pixels, **words)
+            best: NDArray[np.float64] = found.logits[0].amax(dim=0).double().sigmoid().cpu().numpy()
+        return best
+
+
+def make_detector(spec: Spec) -> OwlDetector:
+    """Make the detector of a folder or a hub id."""
+    options = spec.read(TorchOptions)
+    needed_package("transformers", kind="detector owl", extra="embed")
+    folder = find_model(spec.target, revision=options.revision, kind=spec.name)
+    kind = str(read_json(folder.path / "config.json").get("model_type", "no model_type"))
+    if kind not in _DETECTABLE:
+        expected = f"model_type {' or '.join(_DETECTABLE)}"
+        raise UsageError("this is no detector that is read", where=str(folder.path), expected=expected, found=kind)
+    device = chosen_device(options.device)
+    dtype = chosen_dtype(options.dtype, device)
+    network = load_model(folder, _DETECTABLE[kind], device=device, dtype=dtype)
+    return OwlDetector(folder, kind, network, device=device, dtype=dtype)
+
+
+DETECTORS: Registry[OwlDetector] = Registry(
+    "object detector",
+    [
+        Entry(
+            "owl",
+            "culturekit.index.models.transformers_encoder:make_detector",
+            "OWL-ViT or OWLv2 from a folder or the hub",
+            options="culturekit.index.models.torch_device:TorchOptions",
+            extra="embed",
+            packages=("torch", "transformers"),
+        )
+    ],
+)

@@ -141,15 +141,15 @@ def _shown(size: _Size) -> str:
     return f"{size[1]}x{size[0]}"
 
 
-def picture_plan(told: Mapping[str, Any], *, processor: str, where: str) -> PicturePlan:
+def picture_plan(stated: Mapping[str, Any], *, processor: str, where: str) -> PicturePlan:
     """Read the settings of an image processor.
 
     Args:
-        told: what preprocessor_config.json says.
+        stated: what preprocessor_config.json says.
         processor: the image processor that a model usually has, for what the file leaves out.
         where: the file, for messages.
     """
-    settings = _usual(told, processor) | {name: value for name, value in told.items() if value is not None}
+    settings = _usual(stated, processor) | {name: value for name, value in stated.items() if value is not None}
     odd = [name for name in _CHANGING if settings.get(name)]
     if odd:
         raise _unusable(where, f"{odd[0]}: true")
@@ -162,9 +162,9 @@ def picture_plan(told: Mapping[str, Any], *, processor: str, where: str) -> Pict
     return PicturePlan(exact, shortest, crop, _filter_of(settings, where), _normalisation_of(settings, where))
 
 
-def _usual(told: Mapping[str, Any], processor: str) -> dict[str, Any]:
+def _usual(settings: Mapping[str, Any], processor: str) -> dict[str, Any]:
     """Give what a processor does where its file does not say."""
-    named = str(told.get("image_processor_type") or told.get("feature_extractor_type") or processor)
+    named = str(settings.get("image_processor_type") or settings.get("feature_extractor_type") or processor)
     return dict(_USUAL.get(named.removesuffix("Fast").removesuffix("Pil"), _USUAL[processor]))
 
 
@@ -272,9 +272,9 @@ def shape_of(prepared: NDArray[np.uint8]) -> NDArray[np.int64]:
     return prepared[0, :8].view("<u4").astype(np.int64)
 
 
-def patch_plan(told: Mapping[str, Any], *, processor: str, where: str) -> PatchPlan:
+def patch_plan(stated: Mapping[str, Any], *, processor: str, where: str) -> PatchPlan:
     """Read the settings of an image processor that cuts pictures into patches."""
-    settings = _usual(told, processor) | {name: value for name, value in told.items() if value is not None}
+    settings = _usual(stated, processor) | {name: value for name, value in stated.items() if value is not None}
     return PatchPlan(
         patch=_positive(settings["patch_size"], where, least=2),
         most=_positive(settings["max_num_patches"], where),

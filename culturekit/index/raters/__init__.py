@@ -1,1 +1,1 @@
-"""Who scores the quality of a picture."""
+"""Scorers of single pictures, and measures of how unlike pictures are."""

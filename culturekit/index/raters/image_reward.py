@@ -16,8 +16,7 @@ from culturekit.index.models.torch_device import Batches, TorchOptions, on_devic
 from culturekit.index.models.transformers_encoder import load_tokenizer
 from culturekit.index.models.transformers_pictures import PicturePlan, picture_plan
 from culturekit.index.raters.quality import QualityScorer
-from culturekit.index.weights.known_weights import Kind, known_weights, loaded_tensors
-from culturekit.index.weights.weights_identity import find_model
+from culturekit.index.weights import Kind, find_model, known_weights, loaded_tensors
 
 LONGEST = 35  # tokens of a prompt that are read
 MEAN, DEVIATION = 0.16717362830052426, 1.0333394966054072  # of rewards, as published with the weights

@@ -67,8 +67,8 @@ class _CosineQuality:
         if not pictures:
             return np.empty(0, np.float64)
         different = list(dict.fromkeys(prompts))
-        place = {text: row for row, text in enumerate(different)}
-        texts = self.encoder.encode_texts(different)[[place[text] for text in prompts]]
+        row_of = {text: row for row, text in enumerate(different)}
+        texts = self.encoder.encode_texts(different)[[row_of[text] for text in prompts]]
         seen = self.encoder.encode_prepared(pictures)
         cosines: _Values = np.einsum("nd,nd->n", seen.astype(np.float64), texts.astype(np.float64))
         return (cosines.clip(min=0) if self.floor else cosines) * self.factor

@@ -7,28 +7,35 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from types import MappingProxyType
+from typing import Annotated, Any, Protocol, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from PIL import Image
 from pydantic import Field
 
 from culturekit.core.atomic import explained_outside
+from culturekit.core.declared import kept
 from culturekit.core.defaults import PICTURES_PER_SHARD
 from culturekit.core.digests import digest
 from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.inputs import roles_of
+from culturekit.core.layouts import prompts_table
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.plugins import Contract, hold
-from culturekit.core.registry import Entry, Registry
+from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.schemas import IMAGES, PROMPTS
 from culturekit.core.schemas import QUALITY as QUALITY_TABLE
-from culturekit.core.stage_command import Typed
+from culturekit.core.spec_state import check_ready, spec_state
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import StageCommand, Typed
 from culturekit.core.stage_folder import run_shards, seal
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import try_picture
-from culturekit.index.encoder import Prepared
+from culturekit.index.encoder import ENCODERS, Prepared
 
 
 class QualityScorer(Protocol):
@@ -92,7 +99,7 @@ SCORERS: Registry[QualityScorer] = Registry(
     [
         Entry(
             "embedded",
-            "culturekit.index.raters.embedded_quality:make",
+            "culturekit.index.raters.quality:make",
             "clarity: sharp edges, contrast, little noise; without weights",
         ),
         Entry(
@@ -161,18 +168,20 @@ class QualityShard:
 
 def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: Path | None = None) -> Outcome:
     """Write the quality of every image that has a picture and, where the scorer needs one, a prompt."""
-    made = SCORERS.kept(scorer)
+    loaded = SCORERS.kept(scorer)
     images = _with_prompts(read_table(images_path, IMAGES), prompts_path).sort("image_id")
     ready = images.filter(pl.col("status") == "ok")
-    asked = ready.filter(pl.col("prompt").is_not_null()) if made.needs_prompts else ready
-    if made.needs_prompts and asked.is_empty() and not ready.is_empty():
+    asked = ready.filter(pl.col("prompt").is_not_null()) if loaded.needs_prompts else ready
+    if loaded.needs_prompts and asked.is_empty() and not ready.is_empty():
         raise UsageError(
-            f"{made.name} compares pictures with their prompts, and no image has one",
+            f"{loaded.name} compares pictures with their prompts, and no image has one",
             where=str(images_path),
             expected="a column prompt_sent, or --prompts with the table the images were made from",
         )
-    if prompts_path is not None and not made.needs_prompts and not work.in_run:
-        raise UsageError(f"{made.name} looks at pictures alone", expected="no --prompts, or a scorer such as clipscore")
+    if prompts_path is not None and not loaded.needs_prompts and not work.in_run:
+        raise UsageError(
+            f"{loaded.name} looks at pictures alone", expected="no --prompts, or a scorer such as clipscore"
+        )
     rows = scored(work, asked, images_path.parent, scorer)
     absent = pl.concat([
         images.filter(pl.col("status") != "ok").select("image_id", reason=pl.lit(_NOT_MADE), detail="status"),
@@ -188,7 +197,12 @@ def score_pictures(work: Work, images_path: Path, scorer: str, *, prompts_path: 
     if rows["reason"].null_count() == 0 and not work.in_run:
         raise NothingScored.because("no image can be scored", left_out, where=str(images_path))
     write_table(work.out, QUALITY_TABLE, rows.filter(pl.col("reason").is_null()).select(list(QUALITY_TABLE.schema)))
-    notes = {"scorer": scorer, "caveat": made.caveat, "parameters": dict(made.parameters), **_cut_prompts(made, asked)}
+    notes = {
+        "scorer": scorer,
+        "caveat": loaded.caveat,
+        "parameters": dict(loaded.parameters),
+        **_cut_prompts(loaded, asked),
+    }
     counts = {"quality": rows["reason"].null_count()}
     return Outcome(counts | ({"drops": absent.height} if absent.height else {}), left_out, notes)
 
@@ -280,3 +294,140 @@ def _prepared_picture(root: Path, path: str, sha256: str, scorer: QualityScorer)
     """Read one picture and make it small at once, or say why it cannot be read."""
     picture = try_picture(root, path, sha256=sha256)
     return picture if isinstance(picture, NoPicture) else scorer.prepare(picture)
+
+
+# A quality score without weights: how sharp a picture's edges are, and how far they rise above its noise.
+
+
+_Values: TypeAlias = NDArray[np.float64]
+LARGEST, SMALLEST = 256, 16  # pictures are brought within these sizes first, in pixels along a side
+_REACH = 4  # pixels between the two points whose difference is the full height of an edge
+_EDGE_PART = 0.15  # the part of a picture that counts as near its edges: where it changes most within REACH pixels
+_NOISE_COST = 10.0  # how many times as high as the noise an edge must be to keep half its clarity
+_FAINT = 0.1  # the height of an edge, of the range from black to white, that halves the clarity for lack of contrast
+
+
+class _EmbeddedQuality:
+    """Measures clarity: sharp, high edges score high; blur, noise and lack of contrast score low."""
+
+    name = "embedded"
+    caveat = (
+        "The embedded quality score measures clarity only: sharp edges, good contrast, little noise. It says "
+        "nothing of beauty, of faithfulness to a prompt, or of what people prefer."
+    )
+
+    needs_prompts = False
+    batch_size = 16
+    parameters: Mapping[str, Any] = MappingProxyType({"name": "embedded", "weights": "none", "revision": "1"})
+
+    def prepare(self, picture: NDArray[np.uint8]) -> NDArray[np.float32]:
+        return _lightness(picture)
+
+    def score_prepared(self, pictures: Sequence[NDArray[np.float32]], prompts: Sequence[str] = ()) -> _Values:
+        """Score lightnesses, one after the other; prompts do not matter."""
+        return np.array([_clarity(light) for light in pictures], np.float64)
+
+    def score(self, pictures: Sequence[NDArray[np.uint8]], prompts: Sequence[str] = ()) -> _Values:
+        return self.score_prepared([self.prepare(picture) for picture in pictures])
+
+
+def _lightness(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Give the lightness of a picture, 0 to 1, within the sizes that are looked at."""
+    height, width, _ = picture.shape
+    scale = min(1.0, LARGEST / max(height, width))
+    size = max(SMALLEST, round(width * scale)), max(SMALLEST, round(height * scale))
+    if size != (width, height):
+        picture = np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.HAMMING))
+    light: NDArray[np.float32] = picture.sum(axis=2, dtype=np.float32)
+    light /= 765
+    return light
+
+
+def _clarity(light: NDArray[np.float32]) -> float:
+    """Score lightness (height, width) between 0 and 1.
+
+    Three shares are multiplied: of an edge's height, what lies between neighbouring pixels (1 when it is
+    sharp, 0 for an even ramp); and how far that height rises above the noise, and above faintness.
+    """
+    height = _highest(_changes(light, _REACH), part=_EDGE_PART)
+    step = _highest(_changes(light, 1), part=_EDGE_PART / _REACH)  # a sharp edge is as rarely crossed as that
+    if height == 0:
+        return 0.0
+    ramp = 1 / _REACH
+    sharpness = min(max((step / height - ramp) / (1 - ramp), 0.0), 1.0)
+    return sharpness * height / (height + _NOISE_COST * noise(light)) * height / (height + _FAINT)
+
+
+def _changes(light: NDArray[np.float32], reach: int) -> NDArray[np.float32]:
+    """Find how much lightness changes at each pixel over some pixels to the left or above, whichever is more."""
+    change = np.zeros_like(light)
+    change[:, reach:] = np.abs(light[:, reach:] - light[:, :-reach])
+    np.maximum(change[reach:], np.abs(light[reach:] - light[:-reach]), out=change[reach:])
+    return change
+
+
+def _highest(values: NDArray[np.float32], *, part: float) -> float:
+    rank = int(values.size * (1 - part))
+    return float(np.partition(values.ravel(), rank)[rank])
+
+
+def noise(light: NDArray[np.float32]) -> float:
+    """Estimate the standard deviation of the noise between pixels, from where a picture is smooth.
+
+    The differences leave out what is flat, sloped or a straight level or upright edge; 6 is their norm.
+    Their median is that of the smooth parts as long as these are more than half of a picture; 1.4826
+    turns the median of a normal variable's size into its standard deviation.
+    """
+    down = light[:-2] - 2 * light[1:-1] + light[2:]
+    both = down[:, :-2] - 2 * down[:, 1:-1] + down[:, 2:]
+    return 1.4826 / 6 * float(np.median(np.abs(both)))
+
+
+def make(spec: Spec) -> QualityScorer:
+    """Make the scorer; it takes no options."""
+    spec.refuse_options()
+    return _EmbeddedQuality()
+
+
+@dataclass(frozen=True, slots=True)
+class QualityReads:
+    """Images, and what they were asked for by, where a scorer needs it."""
+
+    images: Annotated[Path, Field(description="Images table.")]
+    prompts: Annotated[
+        Path | None,
+        Field(description="Prompts the images were asked for by. [what the images table says was sent]"),
+    ] = None
+
+
+def quality_stage(given: QualityReads, options: QualityOptions) -> Stage:
+    """Score the quality of every image.
+
+    What cannot be scored is listed with its reason.
+    """
+    scorer = options.scorer
+    SCORERS.check(scorer)
+
+    def run(work: Work) -> Outcome:
+        prompts = None if given.prompts is None else prompts_table(given.prompts, work.scratch)
+        return score_pictures(work, given.images, scorer, prompts_path=prompts)
+
+    return Stage(
+        "quality",
+        "quality",
+        2,
+        run,
+        roles_of(given),
+        {**kept(options), **spec_state(SCORERS, scorer, targets=ENCODERS)},
+        packages=("numpy", "pillow", "polars"),
+        before=partial(check_ready, SCORERS, scorer),
+    )
+
+
+QUALITY = StageCommand(
+    quality_stage,
+    "--images images/images.parquet --scorer clipscore:transformers:clip --prompts prompts/prompts.parquet "
+    "--out quality",
+    workers=True,
+    engine=True,
+)

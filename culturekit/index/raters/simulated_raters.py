@@ -53,12 +53,12 @@ def _labels_of(
     true: _Labels = (image["artifact_id"], image["country"], image["continent"])
     for number in range(how.raters):
         annotator = f"{_POOL}-{number + 1}"
-        said = true
+        label = true
         numbers = _draws(image["image_id"], annotator, seed)
         if numbers.random() >= how.accuracy:
-            others: list[_Labels] = [place for place in places if place[0] != true[0]]
-            said = others[int(numbers.integers(len(others)))] if others else (None, None, None)
-        artifact, country, continent = said
+            others: list[_Labels] = [labels for labels in places if labels[0] != true[0]]
+            label = others[int(numbers.integers(len(others)))] if others else (None, None, None)
+        artifact, country, continent = label
         yield {
             "image_id": image["image_id"],
             "pool": _POOL,

@@ -148,8 +148,8 @@ class Candidates:
             near *= (scale.groups[groups] * scale.queries[owners])[:, None]
             near += (scale.offsets[owners] + error[groups, owners])[:, None]
         at = np.flatnonzero((near >= floor[owners, None]) & (near > -np.inf))
-        hit, place = np.divmod(at, group)
-        places = groups[hit] * group + place
+        hit, column = np.divmod(at, group)
+        places = groups[hit] * group + column
         inside = places < len(products)
         hit, places, reaches = hit[inside], places[inside], near.ravel()[at[inside]]
         self.take(owners[hit], places + rows if isinstance(rows, int) else rows[places], reaches)
@@ -241,10 +241,10 @@ def _scores_once(queries: Vectors, vectors: Vectors, owners: Rows, rows: Rows) -
     """Score pairs; where there are many, vectors that are equal are scored once."""
     if len(rows) < _MANY * len(queries):
         return exact_scores(queries, vectors, owners=owners, rows=rows)
-    different, place = np.unique(rows, return_inverse=True)
+    different, inverse = np.unique(rows, return_inverse=True)
     seen: dict[bytes, int] = {}
     equal = [seen.setdefault(np.asarray(vector).tobytes(), n) for n, vector in enumerate(vectors[different])]
-    first = different[np.array(equal)][place]
+    first = different[np.array(equal)][inverse]
     pairs, back = np.unique(np.stack([owners, first]), axis=1, return_inverse=True)
     return exact_scores(queries, vectors, owners=pairs[0], rows=pairs[1])[back]
 

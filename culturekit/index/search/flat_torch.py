@@ -114,14 +114,14 @@ def as_bytes(vectors: Vectors) -> _ByteVectors:
         by_reach = np.argsort(reach, kind="stable")
         rows[start:stop] += by_reach - np.arange(stop - start)
         some, firsts = some[by_reach], np.arange(0, stop - start, GROUP)
-        own = np.maximum(np.maximum.reduceat(reach[by_reach], firsts), np.float32(1e-30)) / np.float32(_MOST)
-        each = np.repeat(own, GROUP)[: stop - start, None]
+        scale = np.maximum(np.maximum.reduceat(reach[by_reach], firsts), np.float32(1e-30)) / np.float32(_MOST)
+        each = np.repeat(scale, GROUP)[: stop - start, None]
         whole = np.clip(np.rint(some / each), -_MOST, _MOST)
         numbers[start:stop] = whole
         whole *= each
         longest = max(longest, _largest_norm(whole))
-        groups = slice(start // GROUP, start // GROUP + len(own))
-        scales[groups] = own
+        groups = slice(start // GROUP, start // GROUP + len(scale))
+        scales[groups] = scale
         lost[groups] = np.maximum.reduceat(_norms_of(np.subtract(some, whole, out=some)), firsts)
     return _ByteVectors(numbers, rows, scales, lost, mean, longest, spread)
 
@@ -282,10 +282,10 @@ def _scanned(
     floor = best[:, -1] - 2 * error
     owners, groups = torch.nonzero(most >= floor[:, None], as_tuple=True)
     near = grouped[owners, groups].float()
-    hit, place = torch.nonzero(near >= floor[owners, None], as_tuple=True)
-    rows = block.numbers[groups[hit] * group + place]
+    hit, column = torch.nonzero(near >= floor[owners, None], as_tuple=True)
+    rows = block.numbers[groups[hit] * group + column]
     inside = rows >= 0
-    return best, (owners[hit][inside], rows[inside], near[hit, place][inside])
+    return best, (owners[hit][inside], rows[inside], near[hit, column][inside])
 
 
 def _folded(queries: torch.Tensor, vectors: torch.Tensor, owners: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
@@ -393,10 +393,10 @@ def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> Searcher:
     if device == "cpu":
         return _ByteSearcher(vectors, order=order)
     try:
-        place = torch.device(device)
+        target = torch.device(device)
     except RuntimeError as error:
         raise UsageError("there is no such device", where=str(spec), found=str(error).partition("\n")[0]) from error
-    if place.type != "cuda" or not torch.cuda.is_available():
-        found = "no GPU that torch can use" if place.type == "cuda" else device
+    if target.type != "cuda" or not torch.cuda.is_available():
+        found = "no GPU that torch can use" if target.type == "cuda" else device
         raise UsageError("torch cannot search there", where=str(spec), expected="cpu, cuda or cuda:N", found=found)
-    return GpuSearcher(vectors, order=order, device=place)
+    return GpuSearcher(vectors, order=order, device=target)

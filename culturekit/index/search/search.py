@@ -240,8 +240,8 @@ def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> Searcher:
         except (ImportError, OSError):  # absent, or its libraries do not load: NumPy finds the same
             pass
     make = importlib.import_module(f"culturekit.index.search.flat_{name}").make
-    made: Searcher = make(Spec(name, "", {}), vectors=vectors, order=order)
-    return made
+    loaded: Searcher = make(Spec(name, "", {}), vectors=vectors, order=order)
+    return loaded
 
 
 def searcher(vectors: Vectors, *, engine: _SearchEngine = "auto", order: Order | None = None) -> Searcher:

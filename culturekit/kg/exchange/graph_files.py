@@ -10,23 +10,32 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import networkx
 import numpy as np
 import polars as pl
-from rdflib import RDFS, Graph, Literal, Namespace, URIRef
+from rdflib import RDFS, Graph, Namespace, URIRef, term
 from rdflib.namespace import NamespaceManager
+from rdflib.plugins.sparql import prepareQuery
+from rdflib.plugins.sparql.evaluate import evalQuery
+from rdflib.plugins.sparql.operators import _CUSTOM_FUNCTIONS as FUNCTIONS
+from rdflib.plugins.sparql.parserutils import CompValue
+from rdflib.plugins.sparql.sparql import Query
+from rdflib.term import Node
 
 from culturekit.core.choices import TRIPLE_SUFFIXES, GraphDirection, GraphFormat
 from culturekit.core.errors import UsageError
 from culturekit.core.foreign_text import without_halves
 from culturekit.core.schemas import ITEMS, STATEMENTS
+from culturekit.core.stage import Stage
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import EDGE_PROPERTIES, is_truthy, mask_of
 from culturekit.kg.countries import QID, number_of_item
-from culturekit.kg.dump.build_store import NO_DUMP, store_rows
+from culturekit.kg.dump.ingest import NO_DUMP, store_rows
 from culturekit.kg.store import GraphTables, among, load_graph
 
 _Read = TypeVar("_Read")
@@ -260,7 +269,7 @@ def rdf_graph(graph: _Items) -> Graph:
     triples = new_graph()
     for qid, known in graph.nodes(data=True):
         if "label" in known:
-            triples.add((ENTITY[qid], RDFS.label, Literal(known["label"], lang=known.get("label_language"))))
+            triples.add((ENTITY[qid], RDFS.label, term.Literal(known["label"], lang=known.get("label_language"))))
     # In the order of statements: rdflib writes the values of JSON-LD as they were added.
     edges = sorted(
         (int(subject[1:]), stated["property"], _position_in(key), subject, value)
@@ -313,7 +322,7 @@ def _from_rdf(triples: Graph) -> tuple[_Items, int]:
     others = 0
     for subject, predicate, value in triples:
         number, target, name = _number_in(subject), _number_in(value), str(predicate).removeprefix(DIRECT)
-        if number is not None and predicate == RDFS.label and isinstance(value, Literal):
+        if number is not None and predicate == RDFS.label and isinstance(value, term.Literal):
             code = value.language or ""
             order = _LANGUAGES.index(code) if code in _LANGUAGES else len(_LANGUAGES)
             labels.setdefault(number, []).append((order, code, without_halves(value)))
@@ -367,3 +376,104 @@ def import_graph(work: Work, path: Path, form: GraphFormat) -> Outcome:
     statements = pl.DataFrame(stated, schema=STATEMENTS.schema, orient="row")
     counts = store_rows(work.out, pl.DataFrame(items, schema=ITEMS.schema), statements)
     return Outcome(counts, {"not-about-items": others} if others else {})
+
+
+# SPARQL over a neighbourhood, answered by rdflib on this machine: nothing is asked or fetched elsewhere.
+
+
+QueryKind: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query finds.
+
+    Attributes:
+        kind: the form of the query.
+        columns: the variables of SELECT; subject, predicate, object of CONSTRUCT and DESCRIBE; none for ASK.
+        rows: a text or None per column.
+        more: whether there were more rows than wanted.
+        yes: the answer to ASK.
+    """
+
+    kind: QueryKind
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    more: bool = False
+    yes: bool | None = None
+
+
+def ask_graph(graph: Graph, query: str, *, most: int) -> Answer:
+    """Answer a query with the first `most` rows; `wd:`, `wdt:`, `rdfs:` and those of a file need no PREFIX."""
+    prepared = _checked(graph, query)
+    try:
+        found = evalQuery(graph, prepared)  # a Result of rdflib leaves out the rows in which nothing is bound
+        kind: QueryKind = found["type_"]
+        if kind == "ASK":
+            return Answer(kind, (), (), yes=bool(found["askAnswer"]))
+        columns = tuple(map(str, found["vars_"])) if kind == "SELECT" else ("subject", "predicate", "object")
+        rows = list(islice(_rows_of(found), most + 1))
+    except RecursionError as error:
+        raise UsageError("the query is nested too deeply") from error
+    except Exception as error:  # rdflib has errors of every kind for what a query does wrong while it runs
+        raise UsageError("the query failed", found=f"{type(error).__name__} {error}"[:300]) from error
+    texts = tuple(tuple(None if term is None else _text_of(graph, term) for term in row) for row in rows[:most])
+    return Answer(kind, columns, texts, len(rows) > most)
+
+
+def _rows_of(found: Mapping[str, Any]) -> Iterator[tuple[Node | None, ...]]:
+    """Keep the order of SELECT; triples have none, and come by value."""
+    if found["type_"] == "SELECT":
+        return (tuple(bound.get(name) for name in found["vars_"]) for bound in found["bindings"])
+    return iter(sorted(found["graph"], key=lambda row: tuple(map(str, row))))
+
+
+def _checked(graph: Graph, query: str) -> Query:
+    """Parse a query, and refuse what would leave this machine: SERVICE, FROM; updates such as LOAD are no queries."""
+    try:
+        prepared = prepareQuery(query, initNs={**dict(graph.namespaces()), **PREFIXES})
+    except RecursionError as error:
+        raise UsageError("the query is nested too deeply") from error
+    except Exception as error:  # a parser of its own, and of rdflib several more
+        raise UsageError(
+            "not a SPARQL query", expected="SELECT, ASK, CONSTRUCT or DESCRIBE",
+            found=" ".join(str(error).split())[:300], hint="wd:, wdt: and rdfs: are known; other prefixes need PREFIX.",
+        ) from error  # fmt: skip
+    parts = list(_parts_in(prepared.algebra))
+    for name in ("ServiceGraphPattern", "DatasetClause"):
+        if name in {part.name for part in parts}:
+            raise UsageError(
+                "the query asks for something elsewhere, and nothing is fetched",
+                expected="neither SERVICE nor FROM", found="SERVICE" if name.startswith("Service") else "FROM",
+            )  # fmt: skip
+    unknown = {str(part.iri) for part in parts if part.name == "Function"} - {str(iri) for iri in FUNCTIONS}
+    if unknown:  # rdflib would leave what they give unbound
+        raise UsageError(
+            "the query calls a function that is not known here", found=", ".join(sorted(unknown))[:300],
+            expected="the functions of SPARQL 1.1, or a cast: " + ", ".join(sorted(map(str, FUNCTIONS))),
+        )  # fmt: skip
+    return prepared
+
+
+def _parts_in(part: object) -> Iterator[CompValue]:
+    """List all operations in a query, at any depth."""
+    if isinstance(part, CompValue):
+        yield part
+        for each in vars(part).values():  # rdflib sets the translated group of EXISTS as an attribute
+            yield from _parts_in(each)
+    inner = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple | set) else ()
+    for each in inner:
+        yield from _parts_in(each)
+
+
+def _text_of(graph: Graph, term: Node) -> str:
+    """Write a term as people know it: `wd:Q42`, or a literal's text."""
+    return without_halves(term.n3(graph.namespace_manager) if isinstance(term, URIRef) else str(term))
+
+
+def import_graph_stage(path: Path, form: GraphFormat) -> Stage:
+    """Read a graph in one of the formats that `kg export` writes."""
+    return Stage(
+        "graph", "import-graph", 1, lambda work: import_graph(work, path, form), {"dump-0": path}, {"format": form},
+        packages=("networkx", "polars", "rdflib"),
+    )  # fmt: skip

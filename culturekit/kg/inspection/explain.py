@@ -318,8 +318,8 @@ class _Question:
             shown = tuple(StepStatement(s.property, s.rank, s.qualified, s.ended, s.counts) for s in stated)
             on_way = number in artifacts and number != last
             cut = None if before is None else self._what_cuts(number, stated, artifact=on_way)
-            place = facts[number].place if number in facts else None
-            return PathStep(f"Q{number}", labels[number], shown, place, cut)
+            position = facts[number].place if number in facts else None
+            return PathStep(f"Q{number}", labels[number], shown, position, cut)
 
         written = []
         for path in paths:

@@ -172,10 +172,10 @@ def _weighed_texts(
     found = []
     for chosen_text, tokens in chosen.items():
         total = 0.0
-        for place, token in enumerate(tokens):
-            if tokens[:place] not in after:
-                after[tokens[:place]] = _next_token(torch, model, inputs, tokens[:place])
-            total += float(after[tokens[:place]][token])
+        for index, token in enumerate(tokens):
+            if tokens[:index] not in after:
+                after[tokens[:index]] = _next_token(torch, model, inputs, tokens[:index])
+            total += float(after[tokens[:index]][token])
         found.append(WeighedToken(chosen_text, min(total, 0.0)))
     return found
 

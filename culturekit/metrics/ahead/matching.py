@@ -107,17 +107,17 @@ def reference_counts(n_ref: Mapping[str, int]) -> dict[str, int]:
 
 def matrix(name: str, array: ArrayLike | None, references: int) -> NDArray[np.float64]:
     """Read the similarities of one dimension, float64 (n_pred, references)."""
-    place = f"similarities[{name!r}]"
+    where = f"similarities[{name!r}]"
     try:
         numbers = np.asarray([] if array is None else array, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise argument_error(place, "an array of numbers, (n_pred, n_ref)", array) from error
+        raise argument_error(where, "an array of numbers, (n_pred, n_ref)", array) from error
     if numbers.shape[0:1] == (0,):
         return np.empty((0, references))
     if numbers.ndim != 2 or numbers.shape[1] != references:
-        raise argument_error(place, f"of shape (n_pred, {references}), as n_ref says", f"shape {numbers.shape}")
+        raise argument_error(where, f"of shape (n_pred, {references}), as n_ref says", f"shape {numbers.shape}")
     if not np.isfinite(numbers).all():
-        raise argument_error(place, "finite", float(numbers[~np.isfinite(numbers)][0]))
+        raise argument_error(where, "finite", float(numbers[~np.isfinite(numbers)][0]))
     return numbers
 
 

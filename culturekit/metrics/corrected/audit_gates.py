@@ -79,14 +79,14 @@ def check_response(nearest: pl.DataFrame, answers: pl.DataFrame, sample: pl.Data
             found=f"{outside.len()} of {answered.len()} outside the sample",
             hint=HINT,
         )
-    told = drawn.with_columns(answered=pl.col("image_id").is_in(answered.implode()))
+    marked = drawn.with_columns(answered=pl.col("image_id").is_in(answered.implode()))
     for column, name in (("prompt_id", "prompt"), ("stratum", "mapped label")):
-        parts = told.group_by(column).agg(drawn=pl.len(), share=pl.col("answered").mean()).sort("share", column)
+        parts = marked.group_by(column).agg(drawn=pl.len(), share=pl.col("answered").mean()).sort("share", column)
         much = (pl.col("drawn") >= MATTERS * drawn.height) | (pl.col("share") == 0)
         matter = parts.filter(pl.col("drawn") >= FEWEST_DRAWN, much)
         low = matter.filter(pl.col("share") < FEWEST_ANSWERED)
-        if low.height or told["answered"].sum() < FEWEST_ANSWERED * drawn.height:
-            share = low["share"][0] if low.height else told["answered"].sum() / drawn.height
+        if low.height or marked["answered"].sum() < FEWEST_ANSWERED * drawn.height:
+            share = low["share"][0] if low.height else marked["answered"].sum() / drawn.height
             raise UsageError(
                 "too few of the drawn images were answered",
                 where=f"{name} {low[column][0]!r}" if low.height else "the whole sample",
@@ -122,16 +122,16 @@ def check_design(
 
 def check_even_draw(nearest: pl.DataFrame, answered: pl.Series, *, label: str = LABEL) -> None:
     """Refuse an audit that met prompts, mapped labels or clear cases far less evenly than a random draw would."""
-    told = nearest.with_columns(answered=pl.col("image_id").is_in(answered.implode()))
+    marked = nearest.with_columns(answered=pl.col("image_id").is_in(answered.implode()))
     rng = np.random.default_rng(0)  # of the yardstick alone: the same audit is always judged alike
     for column, name in (("prompt_id", "prompts"), ("country", label)):
-        parts = told.group_by(column).agg(images=pl.len(), met=pl.col("answered").sum()).sort(column)
+        parts = marked.group_by(column).agg(images=pl.len(), met=pl.col("answered").sum()).sort(column)
         if uneven(parts["images"].to_numpy().astype(np.int64), parts["met"].to_numpy().astype(np.int64), rng):
             least = parts.with_columns(rate=pl.col("met") / pl.col("images")).sort("rate", column)
             raise not_even(name, f"{least[column][0]!r}: {least['met'][0]} of {least['images'][0]} images")
-    if "score" not in told.columns:
+    if "score" not in marked.columns:
         return
-    away = distance(told["score"].to_numpy().astype(np.float64), told["answered"].to_numpy())
+    away = distance(marked["score"].to_numpy().astype(np.float64), marked["answered"].to_numpy())
     if abs(away) > FARTHEST:
         which = "more" if away > 0 else "less"
         raise not_even("clear and unclear images", f"images that are {which} like their matches than the others")
@@ -165,8 +165,8 @@ def distance(scores: NDArray[np.float64], answered: NDArray[np.bool_]) -> float:
     n, audited = len(scores), int(answered.sum())
     if not 0 < audited < n:
         return 0.0
-    _, place, times = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(times) - (times - 1) / 2)[place]
+    _, group, times = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(times) - (times - 1) / 2)[group]
     spread = float(ranks.std(ddof=1))
     if spread == 0:
         return 0.0
@@ -193,9 +193,9 @@ def in_places(answers: pl.DataFrame, nearest: pl.DataFrame) -> pl.DataFrame:
     return answers
 
 
-def said_adrift(said: pl.DataFrame) -> Mapping[str, float]:
+def said_adrift(answers: pl.DataFrame) -> Mapping[str, float]:
     """Give the share of images of which an answer does not say the country, or the continent, of what it names."""
-    named, images = said.filter(~pl.col("none_of_these")), said["image_id"].n_unique()
+    named, images = answers.filter(~pl.col("none_of_these")), answers["image_id"].n_unique()
     return {level: named.filter(pl.col(level).is_null())["image_id"].n_unique() / images for level in WIDER}
 
 
@@ -272,11 +272,11 @@ def audited_answers(
     Raises:
         UsageError: the audit cannot carry a correction of this kernel.
     """
-    own = in_places(one_pool(audit, pool), nearest)
-    told = told_apart(own)
-    refuse_contradictions(own.join(nearest.select("image_id"), on="image_id", how="semi"), nearest)
-    anchored = anchoring_seen(told)
-    found = told.join(nearest.select("image_id"), on="image_id", how="semi")
+    in_pool = in_places(one_pool(audit, pool), nearest)
+    answers = told_apart(in_pool)
+    refuse_contradictions(in_pool.join(nearest.select("image_id"), on="image_id", how="semi"), nearest)
+    anchored = anchoring_seen(answers)
+    found = answers.join(nearest.select("image_id"), on="image_id", how="semi")
     if found.is_empty():
         raise UsageError("no audited image is among the matches", expected="audits of images of this model")
     placed = placed_answers(found, weights)
@@ -287,7 +287,7 @@ def audited_answers(
             "too few images were audited", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(audited.len())
         )
     check_agreement(placed)
-    gold = gold_answers(told, placed["annotator"], closest_level(weights)[1])
+    gold = gold_answers(answers, placed["annotator"], closest_level(weights)[1])
     check_design(nearest, found, sample, design)
     return TakenAnswers(placed, gold)
 
@@ -338,8 +338,8 @@ def compared_halves(audit: pl.DataFrame) -> list[NDArray[np.float64]] | None:
     """
     if not {"offered_first", "as_mapped"} <= set(audit.columns):
         return None
-    told = audit.drop_nulls(["offered_first", "as_mapped"])
-    each = told.group_by("image_id", "offered_first").agg(pl.col("as_mapped").cast(pl.Float64).mean())
+    shown = audit.drop_nulls(["offered_first", "as_mapped"])
+    each = shown.group_by("image_id", "offered_first").agg(pl.col("as_mapped").cast(pl.Float64).mean())
     halves = [each.filter(offered_first=first)["as_mapped"].to_numpy() for first in (False, True)]
     return None if min(map(len, halves)) < FEWEST_COMPARED else halves
 
@@ -359,15 +359,21 @@ def gold_of(audit: pl.DataFrame, column: str) -> pl.DataFrame:
 
 def answers_about(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None) -> pl.DataFrame:
     """Take the answers of a pool about some images."""
-    own = audit.join(images.select("image_id"), on="image_id", how="semi")
-    return own if pool is None else own.filter(pool=pool)
+    about_images = audit.join(images.select("image_id"), on="image_id", how="semi")
+    return about_images if pool is None else about_images.filter(pool=pool)
 
 
-def gold_answers(told: pl.DataFrame, raters: pl.Series, column: str) -> pl.DataFrame:
+def gold_answers(answers: pl.DataFrame, raters: pl.Series, column: str) -> pl.DataFrame:
     """Count what raters answered to gold items at a level, and how often that was right: annotator, asked, right."""
-    own = labelled(gold_of(told, column), column).filter(pl.col("annotator").is_in(raters.unique().implode()))
-    known = pl.col(f"known_{column}").fill_null(NOTHING) if own.height else pl.lit(NOTHING)
-    rates = own.group_by("annotator").agg(asked=pl.len(), right=(pl.col("label") == known).sum()).sort("annotator")
+    labelled_gold = labelled(gold_of(answers, column), column).filter(
+        pl.col("annotator").is_in(raters.unique().implode())
+    )
+    known = pl.col(f"known_{column}").fill_null(NOTHING) if labelled_gold.height else pl.lit(NOTHING)
+    rates = (
+        labelled_gold.group_by("annotator")
+        .agg(asked=pl.len(), right=(pl.col("label") == known).sum())
+        .sort("annotator")
+    )
     asked, right = int(rates["asked"].sum()), int(rates["right"].sum())
     if asked >= FEWEST_GOLD and right < LOWEST_AGREEMENT * asked:
         raise UsageError(
@@ -403,8 +409,8 @@ def told_apart(answers: pl.DataFrame) -> pl.DataFrame:
     unknown = means.filter(means.is_not_null() & ~means.is_in(NONE_MEANS))
     if unknown.len():
         raise UsageError("audits have an unknown none_means", expected=", ".join(NONE_MEANS), found=repr(unknown[0]))
-    told = answers.with_columns(none_means=means if len(means) == answers.height else pl.lit(None, pl.String))
-    return told.with_columns(pl.col("none_of_these") & pl.col("none_means").fill_null(NO_CULTURE).eq(NO_CULTURE))
+    marked = answers.with_columns(none_means=means if len(means) == answers.height else pl.lit(None, pl.String))
+    return marked.with_columns(pl.col("none_of_these") & pl.col("none_means").fill_null(NO_CULTURE).eq(NO_CULTURE))
 
 
 def one_pool(audit: pl.DataFrame, pool: str | None) -> pl.DataFrame:
@@ -499,14 +505,14 @@ def marks_of(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None, design
     That is a design that is not known, raters of whom hardly an answer can be held against another's or a gold item, or
     forms of which nobody knows what they listed first.
     """
-    told = told_apart(audit if pool is None else audit.filter(pool=pool))
-    answers = told.join(images.select("image_id"), on="image_id", how="semi")
-    kept = unanchored(answers) if anchoring_seen(told) else answers
-    gold = labelled(gold_of(told, column), column).group_by("annotator").len("asked")
+    marked = told_apart(audit if pool is None else audit.filter(pool=pool))
+    answers = marked.join(images.select("image_id"), on="image_id", how="semi")
+    kept = unanchored(answers) if anchoring_seen(marked) else answers
+    gold = labelled(gold_of(marked, column), column).group_by("annotator").len("asked")
     undivided = (answers["none_of_these"] & answers["none_means"].is_null()).any()
     return (
         [ANCHORED] * (kept.height < answers.height)
-        + [UNSEEN_LISTS] * lists_unseen(kept, told)
+        + [UNSEEN_LISTS] * lists_unseen(kept, marked)
         + [ONE_RATER] * rest_on_one(labelled(kept, column), gold)
         + [DESIGN_UNKNOWN] * (design == "unknown")
         + [NONE_UNDIVIDED] * undivided
@@ -558,20 +564,20 @@ def answers_if(supposed: Supposed, answers: pl.DataFrame, weights: Weights) -> p
     None where all images are placed.
     """
     column = closest_level(weights)[1]
-    told = told_apart(answers).with_columns(placed=pl.col("none_of_these") | pl.col(column).is_not_null())
-    untold, placed = told.filter(~pl.col("placed").any().over("image_id")), told.filter("placed")
+    marked = told_apart(answers).with_columns(placed=pl.col("none_of_these") | pl.col(column).is_not_null())
+    untold, placed = marked.filter(~pl.col("placed").any().over("image_id")), marked.filter("placed")
     if untold.is_empty() or placed.is_empty():
         return None
     if supposed == "if_alike":
         levels = ("none_of_these", *LABELS[LABELS.index(column) :])
         most = placed.group_by(levels).len().sort("len", *levels, descending=[True] + [False] * len(levels)).row(0)
         labels = dict.fromkeys(LABELS) | dict(zip(levels, most, strict=False))
-        named = untold.with_columns(pl.lit(said, told.schema[level]).alias(level) for level, said in labels.items())
+        named = untold.with_columns(pl.lit(label, marked.schema[level]).alias(level) for level, label in labels.items())
     else:
         known = {level: pl.col(level).max().over("image_id") for level in LABELS}
         known["continent"] = pl.coalesce(known["continent"], lone_continent(known["country"]))
         number = pl.col("image_id").rank("dense") % MOST_LABELS
-        own = pl.format("(cannot tell {}) {}", number, known["continent"].fill_null(""))
-        apart = (known[level].fill_null(own).alias(level) for level in LABELS)
+        unclear = pl.format("(cannot tell {}) {}", number, known["continent"].fill_null(""))
+        apart = (known[level].fill_null(unclear).alias(level) for level in LABELS)
         named = untold.with_columns(*apart, none_of_these=pl.lit(value=False))
     return pl.concat([placed, named]).with_columns(none_means=pl.lit(None, pl.String)).drop("placed")

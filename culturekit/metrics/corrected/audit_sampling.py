@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.core.array_types import Array
+from culturekit.core.arrays import Array
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS
@@ -177,8 +177,8 @@ class Concept:
             found = Findings(
                 codes[asked, 0], codes[asked, 1], np.eye(len(self.parents))[shown[asked]], self.right, self.doubt
             )
-            told = parted(self.mapped, found, self.parents, self.none, rng=rng)
-            answer = rectified(self.mapped, found, told, self.diversity, confidence=confidence, rng=rng)
+            parts = parted(self.mapped, found, self.parents, self.none, rng=rng)
+            answer = rectified(self.mapped, found, parts, self.diversity, confidence=confidence, rng=rng)
             squares.append(((answer.high - answer.low) ** 2, (answer.sure_high - answer.sure_low) ** 2))
         every, sure = np.sqrt(np.mean(squares, axis=0))
         return float(every), float(sure)

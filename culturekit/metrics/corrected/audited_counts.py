@@ -257,9 +257,9 @@ def audited_counts(
     labels = tuple(sorted(parents))
     number = pl.Enum(labels)
     images, instruments = numbered_images(nearest, labels, column), None
-    said = taken.said.select("image_id", "annotator", label=pl.col("label").cast(number).to_physical())
-    model = modelled_answers(said, taken.gold, labels=len(labels))
-    seen = images.join(said, on="image_id", how="semi", maintain_order="left")
+    answered = taken.said.select("image_id", "annotator", label=pl.col("label").cast(number).to_physical())
+    model = modelled_answers(answered, taken.gold, labels=len(labels))
+    seen = images.join(answered, on="image_id", how="semi", maintain_order="left")
     shown, codes = model.shares.round(TOLD), len(labels)
     if others is not None:
         images, instruments = with_second(images, numbered_images(others, labels, column))
@@ -337,12 +337,12 @@ def label_column(weights: Weights) -> str:
     return "country" if weights[1] > 0 else "continent"
 
 
-def continents_of(nearest: pl.DataFrame, said: pl.DataFrame, column: str) -> dict[str, str]:
+def continents_of(nearest: pl.DataFrame, answers: pl.DataFrame, column: str) -> dict[str, str]:
     """Give the continent of every label that was mapped or found; a country lies in one continent.
 
     One that nobody knows is a continent of its own: a country without is not where pictures of nothing are.
     """
-    places = [nearest, said.filter(~pl.col("none_of_these"))]
+    places = [nearest, answers.filter(~pl.col("none_of_these"))]
     pairs = pl.concat([table.select(label=column, continent="continent") for table in places]).unique()
     pairs = pairs.drop_nulls("label").select("label", pl.coalesce("continent", lone_continent(pl.col("label"))))
     return {**dict(pairs.sort("label").iter_rows()), NONE: NONE}
@@ -391,7 +391,7 @@ def wilson(share: float, trials: int, confidence: float) -> tuple[float, float]:
 
 
 def audited_share(
-    said: Sequence[Values],
+    answered: Sequence[Values],
     seen: Sequence[Values],
     everywhere: Sequence[float],
     sizes: Sequence[int],
@@ -404,7 +404,7 @@ def audited_share(
     people alone. An audit without a single error could have missed one: one error more is in the interval.
 
     Args:
-        said: for each part float64 (n_seen,): 1 where people said so.
+        answered: for each part float64 (n_seen,): 1 where people said so.
         seen: for each part float64 (n_seen,): 1 where the same images are mapped so.
         everywhere: the share of all images of each part that are mapped so.
         sizes: how many images each part has.
@@ -413,11 +413,11 @@ def audited_share(
     from scipy.special import ndtri
 
     weights = [size / sum(sizes) for size in sizes]
-    y, p = np.concatenate(said), np.concatenate(seen)
+    y, p = np.concatenate(answered), np.concatenate(seen)
     spread = float(p.var())
     trust = float(np.clip(np.cov(y, p, ddof=0)[0, 1] / spread, 0.0, 1.0)) if spread > 0 else 0.0
     value, variance, one = 0.0, 0.0, 0.0
-    for weight, answers, mapped, share in zip(weights, said, seen, everywhere, strict=True):
+    for weight, answers, mapped, share in zip(weights, answered, seen, everywhere, strict=True):
         rest = answers - trust * mapped
         value += weight * (float(rest.mean()) + trust * share)
         variance += weight**2 * float(rest.var(ddof=1)) / len(rest)

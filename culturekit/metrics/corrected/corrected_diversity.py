@@ -139,8 +139,8 @@ def _errors_of(slopes: NDArray[np.float64], means: Sequence[PairMean]) -> tuple[
         for slope, mean in zip(slopes, means, strict=True)
     )
     erring = sum(slope * mean.erring for slope, mean in zip(slopes, means, strict=True))
-    own = max(drawn, missed)
-    return math.hypot(own, erring) / len(means), own / len(means)
+    larger = max(drawn, missed)
+    return math.hypot(larger, erring) / len(means), larger / len(means)
 
 
 def _limits_of(value: float, error: float, freedom: int, confidence: float) -> tuple[float, float]:
@@ -159,8 +159,8 @@ def _limits_of(value: float, error: float, freedom: int, confidence: float) -> t
 def _modelled(taken: TakenAnswers) -> RaterModel:
     """Say how often the answer that most people give is right."""
     labels = taken.said["label"].rank("dense").cast(pl.Int64) - 1
-    said = taken.said.select("image_id", "annotator", label=labels)
-    return modelled_answers(said, taken.gold, labels=labels.n_unique())
+    answers = taken.said.select("image_id", "annotator", label=labels)
+    return modelled_answers(answers, taken.gold, labels=labels.n_unique())
 
 
 def _one_answer(audit: pl.DataFrame) -> pl.DataFrame:
@@ -175,11 +175,11 @@ def _one_answer(audit: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _numbered_levels(nearest: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
+def _numbered_levels(nearest: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
     """Number what images are mapped to and found to show on each level; nothing is found where nobody looked."""
     mapped = [pl.col(column).fill_null(NONE).alias(level) for level, column in _COLUMNS]
     both = nearest.select("image_id", "prompt_id", *mapped).join(
-        said.select("image_id", *(pl.col(level).alias(f"{level}_found") for level in LEVELS)),
+        answers.select("image_id", *(pl.col(level).alias(f"{level}_found") for level in LEVELS)),
         on="image_id",
         how="left",
         maintain_order="left",
@@ -271,8 +271,8 @@ def means_of_images(labels: NDArray[np.int64], weights: Weights) -> NDArray[np.f
         for second, other in zip(labels, weights, strict=True):
             if weight * other > 0:
                 both = first * (second.max() + 1) + second
-                _, place, times = np.unique(both, return_inverse=True, return_counts=True)
-                total += weight * other * (times - 1.0)[place]
+                _, group, times = np.unique(both, return_inverse=True, return_counts=True)
+                total += weight * other * (times - 1.0)[group]
     return np.asarray(total / (labels.shape[1] - 1))
 
 
@@ -397,11 +397,11 @@ class CorrectedImages:
                 self.artifacts = found_artifacts(self.matches, self.audit, weights=options.weights, **self.asked)
             _refuse_adrift(self.artifacts.adrift, options.weights)
             return _pair_diversity(self.artifacts, weights=options.weights, size=size, confidence=confidence)
-        counts, told = self.imputed(options.weights)
+        counts, imputed = self.imputed(options.weights)
         _refuse_adrift(counts.adrift, options.weights)
         _refuse_lone_images(counts)
         diversity, rng = mean_of_labels(counts.parents, options), self.rng(str(options.weights))
-        return rectified(counts.mapped, counts.found, told, diversity, confidence=confidence, rng=rng)
+        return rectified(counts.mapped, counts.found, imputed, diversity, confidence=confidence, rng=rng)
 
     def imputed(self, weights: Weights) -> tuple[AuditedCounts, Parted]:
         """Count and impute the labels that a kernel looks at, once."""
@@ -511,8 +511,8 @@ def correct_counts(
     counts: AuditedCounts, diversity: ExpectedDiversity, *, confidence: float = CONFIDENCE, rng: np.random.Generator
 ) -> RatedInterval:
     """Correct by the audit: what images show is imputed by prompt, and put right where the audit contradicts it."""
-    told = _parted_counts(counts, rng)
-    return rectified(counts.mapped, counts.found, told, diversity, confidence=confidence, rng=rng)
+    parts = _parted_counts(counts, rng)
+    return rectified(counts.mapped, counts.found, parts, diversity, confidence=confidence, rng=rng)
 
 
 def _parted_counts(counts: AuditedCounts, rng: np.random.Generator) -> Parted:

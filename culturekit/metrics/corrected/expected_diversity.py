@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.core.array_types import Array
+from culturekit.core.arrays import Array
 from culturekit.metrics.diversity.label_spectra import effective_number
 
 NEAR = 100_000

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.core.array_types import Array, Counts
+from culturekit.core.arrays import Array, Counts
 
 # The draws that imputed shares and mappings are made of, for several chains: the first axis of arrays.
 

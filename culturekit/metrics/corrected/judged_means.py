@@ -67,25 +67,25 @@ def marked_items(
     Raises:
         UsageError: the answers cannot put the judge right.
     """
-    own = answers.join(items.select("image_id"), on="image_id", how="semi")
-    said = own.group_by("image_id").agg(people=pl.col("value").sort().mean())
-    if said.height < FEWEST_AUDITED:
+    about_items = answers.join(items.select("image_id"), on="image_id", how="semi")
+    by_item = about_items.group_by("image_id").agg(people=pl.col("value").sort().mean())
+    if by_item.height < FEWEST_AUDITED:
         raise UsageError(
-            "people marked too few items", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(said.height)
+            "people marked too few items", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(by_item.height)
         )
-    refuse_disagreement(*agreeing_pairs(own, step, span))
-    refuse_one_sided(said["people"])
-    told = items.join(said, on="image_id", how="left", maintain_order="left")
+    refuse_disagreement(*agreeing_pairs(about_items, step, span))
+    refuse_one_sided(by_item["people"])
+    marked = items.join(by_item, on="image_id", how="left", maintain_order="left")
     chances = None if sample is None else chances_of(items, sample)
     if sample is None or chances is None or chances["chance"].n_unique() == 1:
-        check_design(items.drop("value"), own, sample, design, label=LABEL)
+        check_design(items.drop("value"), about_items, sample, design, label=LABEL)
         if design == "drawn":
-            refuse_favoured(told)
+            refuse_favoured(marked)
     else:
-        check_response(items, own, sample)
+        check_response(items, about_items, sample)
     if chances is None:
-        return told.with_columns(chance=pl.when(pl.col("people").is_not_null()).then(1.0))
-    return told.join(chances, on="image_id", how="left", maintain_order="left")
+        return marked.with_columns(chance=pl.when(pl.col("people").is_not_null()).then(1.0))
+    return marked.join(chances, on="image_id", how="left", maintain_order="left")
 
 
 def marks_of_answers(answers: pl.DataFrame, design: Design) -> list[str]:
@@ -111,22 +111,22 @@ def agreeing_pairs(answers: pl.DataFrame, step: float | None = None, span: float
     return int(((pairs["value"] - pairs["value_b"]).abs() <= step * (1 + 1e-9)).sum()), pairs.height
 
 
-def refuse_one_sided(said: pl.Series) -> None:
+def refuse_one_sided(values: pl.Series) -> None:
     """Refuse answers that are nearly all the same: how often another would come is then not known."""
-    _, counts = np.unique(said.to_numpy(), return_counts=True)
-    otherwise = len(said) - int(counts.max())
+    _, counts = np.unique(values.to_numpy(), return_counts=True)
+    otherwise = len(values) - int(counts.max())
     if otherwise < FEWEST_OTHERWISE:
         raise UsageError(
             "people say the same of nearly all items",
             expected=f"at least {FEWEST_OTHERWISE} of which they say something else",
-            found=f"{otherwise} of {len(said)}",
+            found=f"{otherwise} of {len(values)}",
             hint="Ask about more items.",
         )
 
 
-def refuse_favoured(told: pl.DataFrame) -> None:
+def refuse_favoured(marked: pl.DataFrame) -> None:
     """Refuse answers about items that the judge rates far higher, or lower, than the others."""
-    away = distance(told["value"].to_numpy().astype(np.float64), told["people"].is_not_null().to_numpy())
+    away = distance(marked["value"].to_numpy().astype(np.float64), marked["people"].is_not_null().to_numpy())
     if abs(away) > FARTHEST:
         raise not_even(
             "what the judge says", f"items that it rates {'higher' if away > 0 else 'lower'} than the others"
@@ -216,15 +216,19 @@ def judged_mean(
         (0.58, 0.75, 30)
     """
     check_confidence(confidence)
-    said = finite_vector("judged", judged)
+    values = finite_vector("judged", judged)
     answers = np.asarray(people, dtype=np.float64)
     asked = ~np.isnan(answers)
-    if answers.shape != said.shape or not asked.any() or np.isinf(answers).any():
-        raise argument_error("people", f"one number for each of {len(said)} units, NaN where nobody was asked", people)
-    units = Units(said, answers, *denominators(per, len(said), asked), asked, positive("weights", weights, len(said)))
+    if answers.shape != values.shape or not asked.any() or np.isinf(answers).any():
+        raise argument_error(
+            "people", f"one number for each of {len(values)} units, NaN where nobody was asked", people
+        )
+    units = Units(
+        values, answers, *denominators(per, len(values), asked), asked, positive("weights", weights, len(values))
+    )
     drawn = np.where(asked, units.weights, 0.0)
-    drawn[asked] /= positive("chances", chances, len(said), where=asked)[asked]
-    cluster = np.arange(len(said)) if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
+    drawn[asked] /= positive("chances", chances, len(values), where=asked)[asked]
+    cluster = np.arange(len(values)) if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
     limits = Limits(cluster, "these" if clusters is None else "population", confidence)
     return estimate(units, drawn / drawn.sum(), parts_of(cluster, asked, folds), limits)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.core.array_types import Array, Counts
+from culturekit.core.arrays import Array, Counts
 from culturekit.core.errors import UsageError
 from culturekit.metrics.corrected.audited_counts import RatedInterval
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
@@ -96,16 +96,16 @@ def bends(
         for prompt in enough
         if ((part == chain) & (found.prompt == prompt)).sum() > 1
     ]
-    told = np.zeros(chains)
+    slope = np.zeros(chains)
     if not seen:
-        return told, 0.0
+        return slope, 0.0
     steps = _values_of(diversity, [one.steps() for one in seen])
     drawn, alone = (
         _values_of(diversity.of_images, each) for each in ([one.drawn for one in seen], [one.alone for one in seen])
     )
     for one, *values in zip(seen, steps, drawn, alone, strict=True):
-        told[one.chain] += one.told(*values) / len(enough)
-    return told, sum(one.trust for one in seen) / len(enough) / chains
+        slope[one.chain] += one.told(*values) / len(enough)
+    return slope, sum(one.trust for one in seen) / len(enough) / chains
 
 
 def _values_of(diversity: Callable[[NDArray[Any]], Array], rows: Sequence[NDArray[Any]]) -> list[Array]:
@@ -118,14 +118,14 @@ def _bend_of(
 ) -> Bend:
     """Say what images of a prompt show beyond what was imputed, and draw the labels of all one by one."""
     cells = imputed.prompt == prompt
-    chances, place = imputed.chances[chain, cells], np.searchsorted(imputed.mapped[cells], found.mapped)
+    chances, column = imputed.chances[chain, cells], np.searchsorted(imputed.mapped[cells], found.mapped)
     held, known = ((found.prompt == prompt) & which for which in (part == chain, part != chain))
-    hidden = mapped[imputed.mapped[cells]] - np.bincount(place[known], minlength=len(chances))
+    hidden = mapped[imputed.mapped[cells]] - np.bincount(column[known], minlength=len(chances))
     odds = np.vstack([chances, found.shown[known]])
     odds /= odds.sum(axis=1, keepdims=True)
     images = np.append(hidden, np.ones(known.sum(), np.int64))
     alone = rng.multinomial(images, odds, size=(_TIMES, len(odds))).sum(axis=1)
-    left_out = chances[place[held]]
+    left_out = chances[column[held]]
     shares = (1 - _INSIDE) * (images @ odds) / images.sum() + _INSIDE * left_out.mean(axis=0)
     beyond = found.shown[held] - left_out
     return Bend(chain, hidden.sum() / images.sum(), shares, beyond, imputed.counts[chain, :, prompt], alone)
@@ -187,7 +187,7 @@ def parted(
 def rectified(
     mapped: Counts,
     found: Findings,
-    told: Parted,
+    parts: Parted,
     diversity: ExpectedDiversity,
     *,
     confidence: float,
@@ -198,7 +198,7 @@ def rectified(
     Args:
         mapped: int64, (n_prompts, n_codes): images by prompt and what they are mapped to.
         found: the audited ones among them.
-        told: what was imputed.
+        parts: what was imputed.
         diversity: the mean diversity of batches, as a function of shares or of images.
         confidence: how often the limits are to hold the truth.
         rng: draws.
@@ -208,15 +208,15 @@ def rectified(
     """
     if not (mapped.sum(axis=1) >= diversity.size).any():
         raise UsageError("no prompt has as many images as a batch", expected=f"{diversity.size} images of some prompt")
-    imputed = told.imputed
+    imputed = parts.imputed
     counts = _some_counts(imputed.counts, diversity.size)
     draws = _drawn_values(counts, diversity)
     images = _images_scatter(mapped, imputed.drawn, diversity, rng)
     slopes = slopes_of(diversity, imputed.shares, mapped)
-    shift, rest, alone, erring = _shift_of(mapped, found, told, slopes)
+    shift, rest, alone, erring = _shift_of(mapped, found, parts, slopes)
     left = images, beyond(draws, counts, slopes.mean(axis=0))
-    new = _unmet(mapped, told.part, slopes) * max(-math.log(2 * (1 - confidence)), 0.0) / len(told.part)
-    bent, trust = bends(mapped, found, imputed, told.part, diversity, rng=rng)
+    new = _unmet(mapped, parts.part, slopes) * max(-math.log(2 * (1 - confidence)), 0.0) / len(parts.part)
+    bent, trust = bends(mapped, found, imputed, parts.part, diversity, rng=rng)
     overshot = (1 - trust) * max(shift, 0.0)  # where no pairs tell the bend, the lower limit allows for it
     value, bending = float(draws.mean()) + shift + float(bent.mean()), float(bent.std(ddof=1)) / len(bent) ** 0.5
     spread = float((draws - draws.mean(axis=1, keepdims=True)).std())
@@ -329,7 +329,7 @@ def bend_along(diversity: ExpectedDiversity, shares: Array, mapped: Counts, slop
     return float(((first - 2 * second + third) / step**2).mean()) / moved**2
 
 
-def _shift_of(mapped: Counts, found: Findings, told: Parted, slopes: Array) -> tuple[float, float, float, float]:
+def _shift_of(mapped: Counts, found: Findings, parts: Parted, slopes: Array) -> tuple[float, float, float, float]:
     """Give by how much the imputed diversity is too low to first order, and the variance of that for these images.
 
     The third is the variance that labels alone have, which are held against no imputation; the last what raters' errors
@@ -338,7 +338,7 @@ def _shift_of(mapped: Counts, found: Findings, told: Parted, slopes: Array) -> t
     images that the imputation did not see. The slopes come from the imputation that did not see the image: what is
     seen is more frequent there, and the slope of what is frequent is low.
     """
-    imputed, part = told.imputed, told.part
+    imputed, part = parts.imputed, parts.part
     total, n = int(mapped.sum()), len(part)
     here = slopes[part, found.prompt]
     y = here[np.arange(n), found.shown.argmax(axis=1)]

@@ -54,8 +54,8 @@ class Signatures:
 
     def alike(self, level: int) -> NDArray[np.bool_]:
         """Tell which items of a pattern have equal labels, bool (n_patterns, size, size)."""
-        place = self.places[level]
-        return np.asarray((place[:, :, None] == place[:, None, :]) & (place < self.size)[:, :, None])
+        columns = self.places[level]
+        return np.asarray((columns[:, :, None] == columns[:, None, :]) & (columns < self.size)[:, :, None])
 
 
 def signatures_of(codes: Mapping[int, Codes], rows: NDArray[np.int64], present: NDArray[np.bool_]) -> Signatures:
@@ -77,7 +77,7 @@ def signatures_of(codes: Mapping[int, Codes], rows: NDArray[np.int64], present: 
     found = patterns(columns, rows[firsts], present[firsts])
     return Signatures(
         numbers,
-        {level: place.T for level, place in zip(codes, found, strict=True)},
+        {level: codes_at.T for level, codes_at in zip(codes, found, strict=True)},
         present[firsts].sum(axis=1),
     )
 
@@ -97,18 +97,18 @@ def patterns(columns: Sequence[Codes], rows: NDArray[np.int64], present: NDArray
     key.sort(axis=0)
     ordered: list[np.ndarray] = []
     for number in reversed(range(len(columns))):
-        place = ((key >> (2 * number * bits)) & (2**bits - 1)).astype(np.uint8)
-        again = alike(place)[0] if ordered else runs(place)
-        ordered.append(again if present.all() else np.where(place == len(where), place, again))
+        positions = ((key >> (2 * number * bits)) & (2**bits - 1)).astype(np.uint8)
+        again = alike(positions)[0] if ordered else runs(positions)
+        ordered.append(again if present.all() else np.where(positions == len(where), positions, again))
     return ordered
 
 
 def runs(places: Places) -> Places:
     """Do what `alike` does where equal places stand next to each other, as those of the coarsest level do."""
     firsts = np.zeros_like(places)
-    for place in range(1, len(places)):
-        same = (places[place] == places[place - 1]).view(np.uint8)
-        np.maximum(firsts[place - 1], (np.uint8(1) - same) * np.uint8(place), out=firsts[place])
+    for index in range(1, len(places)):
+        same = (places[index] == places[index - 1]).view(np.uint8)
+        np.maximum(firsts[index - 1], (np.uint8(1) - same) * np.uint8(index), out=firsts[index])
     return firsts
 
 
@@ -119,14 +119,14 @@ def alike(labels: NDArray[Any]) -> tuple[Places, Places]:
     """
     places = np.empty(labels.shape, np.uint8)
     sizes = np.ones(labels.shape, np.uint8)
-    for place in range(len(labels)):
-        places[place] = place
-        for earlier in range(place):
-            same = (labels[place] == labels[earlier]).view(np.uint8)
-            sizes[place] += same
+    for index in range(len(labels)):
+        places[index] = index
+        for earlier in range(index):
+            same = (labels[index] == labels[earlier]).view(np.uint8)
+            sizes[index] += same
             sizes[earlier] += same
             # Where they are the same, 1 - 1 | earlier is earlier; elsewhere 0 - 1 wraps to 255.
-            np.minimum(places[place], (same - np.uint8(1)) | np.uint8(earlier), out=places[place])
+            np.minimum(places[index], (same - np.uint8(1)) | np.uint8(earlier), out=places[index])
     return places, sizes
 
 
@@ -237,8 +237,8 @@ def cut_batches(runs: NDArray[Any], size: int, partial: Partial) -> Batches:
     number = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
     starts = np.repeat(begins, parts) + number * size
     left = np.repeat(lengths, parts) - number * size
-    place = np.arange(size)
-    return Batches(np.minimum(starts[:, None] + place, len(runs) - 1), place < left[:, None])
+    positions = np.arange(size)
+    return Batches(np.minimum(starts[:, None] + positions, len(runs) - 1), positions < left[:, None])
 
 
 def scorer_of_batches(codes: Mapping[int, Codes], batches: Batches) -> BatchScorer:

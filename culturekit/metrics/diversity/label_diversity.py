@@ -90,16 +90,16 @@ def bounds_of_codes(codes: NDArray[np.int64], unknown: int, *, weights: Weights,
     if unknown == 0:
         return float(most), float(most)
     shown = np.unique(codes, axis=0, return_index=True)[1]
-    return min(repeated(kernel, int(place), unknown, q=q) for place in shown), float(most)
+    return min(repeated(kernel, int(index), unknown, q=q) for index in shown), float(most)
 
 
-def repeated(kernel: NDArray[np.float64], place: int, times: int, *, q: float) -> float:
+def repeated(kernel: NDArray[np.float64], index: int, times: int, *, q: float) -> float:
     """Score a kernel (n, n) with one of its items there so many times more.
 
     Items that are alike are one of greater weight: its row and column grow with the root of how many there are.
     """
     scale = np.ones(len(kernel))
-    scale[place] = np.sqrt(1 + times)
+    scale[index] = np.sqrt(1 + times)
     eigenvalues = np.linalg.eigvalsh(kernel * np.outer(scale, scale)) / (len(kernel) + times)
     return float(effective_number(eigenvalues, q=q))
 
@@ -332,9 +332,11 @@ def share_limits(images: "pl.DataFrame", *, confidence: float = CONFIDENCE) -> "
     share = pl.col("shown") / n
     spread = pl.col("squares") - 2 * share * pl.col("products") + share**2 * float((sizes["size"] ** 2).sum())
     variance = batches / (batches - 1) * spread / n**2
-    own = share * (1 - share)
-    worth = pl.when((variance > 0) & (own > 0)).then(own / variance).otherwise(float(batches)).clip(upper_bound=n)
+    binomial = share * (1 - share)
+    worth = (
+        pl.when((variance > 0) & (binomial > 0)).then(binomial / variance).otherwise(float(batches)).clip(upper_bound=n)
+    )
     t = float(stdtrit(batches - 1, (1 + confidence) / 2)) ** 2
     centre = (share + t / (2 * worth)) / (1 + t / worth)
-    half = (t * (own / worth + t / (4 * worth**2))).sqrt() / (1 + t / worth)
+    half = (t * (binomial / worth + t / (4 * worth**2))).sqrt() / (1 + t / worth)
     return sums.select("label", low=(centre - half).clip(lower_bound=0.0), high=(centre + half).clip(upper_bound=1.0))

@@ -69,15 +69,15 @@ def deflate(classes: LabelClasses, weights: tuple[float, ...]) -> Deflated:
     key = combined([*labels.T, classes.counts])
     _, firsts, times = np.unique(key, return_index=True, return_counts=True)
     labels, share = labels[firsts], classes.counts[firsts] / classes.items
-    own = (labels == NONE) @ np.array(weights)
+    weight = (labels == NONE) @ np.array(weights)
     alone = (labels == NONE).all(axis=1)
     repeated = np.where(alone, times, times - 1)
     return Deflated(
         mass=(share * times)[~alone],
-        diagonal=(own * share)[~alone],
+        diagonal=(weight * share)[~alone],
         labels=labels[~alone],
         weights=weights,
-        known=(own * share)[repeated > 0],
+        known=(weight * share)[repeated > 0],
         times=repeated[repeated > 0],
     )
 
@@ -155,9 +155,9 @@ def nests(kernel: Deflated) -> bool:
         return True
     outer, inner = coarse
     shared = inner != NONE
-    place = np.empty(int(inner.max(initial=0)) + 1, np.int64)
-    place[inner[shared]] = outer[shared]
-    return bool((place[inner[shared]] == outer[shared]).all())
+    index = np.empty(int(inner.max(initial=0)) + 1, np.int64)
+    index[inner[shared]] = outer[shared]
+    return bool((index[inner[shared]] == outer[shared]).all())
 
 
 class NestedKernel:
@@ -334,8 +334,8 @@ def _outer_products(rows: Any) -> Any:  # noqa: ANN401 - sparse matrices of scip
     left = np.repeat(np.arange(rows.nnz), length[row])
     first = np.cumsum(length[row]) - length[row]
     right = rows.indptr[row[left]] + np.arange(len(left)) - first[left]
-    place = rows.indices[left].astype(np.int64) * c + rows.indices[right]
-    return sparse.csr_array((rows.data[left] * rows.data[right], (place, row[left])), (c * c, n))
+    cell = rows.indices[left].astype(np.int64) * c + rows.indices[right]
+    return sparse.csr_array((rows.data[left] * rows.data[right], (cell, row[left])), (c * c, n))
 
 
 def most(kernel: Deflated) -> float:

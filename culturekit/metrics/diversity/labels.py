@@ -154,14 +154,14 @@ def code_series(column: "pl.Series", *, name: str, normalize: bool) -> tuple[Cod
     if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return code_list(column.to_list(), name=name, normalize=normalize)
     # A category space of its own: the numbers begin at 0, and nothing is kept when the column is gone.
-    own = column.cast(pl.String).cast(pl.Categorical(pl.Categories.random()))
-    texts = own.unique().drop_nulls()
+    categories = column.cast(pl.String).cast(pl.Categorical(pl.Categories.random()))
+    texts = categories.unique().drop_nulls()
     numbers, count = code_names(set(texts.cast(pl.String)), normalize=normalize)
     if not numbers:
         return np.full(len(column), -1, np.int64), 0
     table = np.zeros(len(numbers) + 1, np.int64)
     table[texts.to_physical().to_numpy()] = [numbers[text] for text in texts.cast(pl.String)]
-    coded = table[own.to_physical().fill_null(0).to_numpy()]
+    coded = table[categories.to_physical().fill_null(0).to_numpy()]
     coded[column.is_null().to_numpy()] = -1
     return coded, count
 

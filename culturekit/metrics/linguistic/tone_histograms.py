@@ -231,19 +231,21 @@ def corrected_tones(
     from scipy.special import stdtrit
 
     check_confidence(confidence)
-    said, named, many = checked_arrays(judged, people, answers)
+    judged_shares, named, many = checked_arrays(judged, people, answers)
     asked = ~np.isnan(named).any(axis=1)
-    y, f, n = named[asked], said[asked], int(asked.sum())
+    y, f, n = named[asked], judged_shares[asked], int(asked.sum())
     trust = trust_in(y, f)
-    told = y + trust * (said.mean(axis=0) - f)
-    skin = float(told.mean(axis=0).sum())
-    shares = told.mean(axis=0) / skin
-    rows = shares + (told - shares * told.sum(axis=1, keepdims=True)) / skin
-    unseen = 1 - n / len(said)
+    corrected = y + trust * (judged_shares.mean(axis=0) - f)
+    skin = float(corrected.mean(axis=0).sum())
+    shares = corrected.mean(axis=0) / skin
+    rows = shares + (corrected - shares * corrected.sum(axis=1, keepdims=True)) / skin
+    unseen = 1 - n / len(judged_shares)
     one = np.where((np.abs(y - f) > 0).sum(axis=0) < FEWEST_ERRORS, 1 / n**2, 0.0)
     errors = people_errors(y, many[asked], alone=(1 - confidence) / 2)
     variance = (rows.var(axis=0, ddof=1) / n + one) * unseen + errors.scatter / skin**2
-    limits = Limits(float(stdtrit(n - 1, (1 + confidence) / 2)), n / unseen if unseen > 0 else np.inf, len(said))
+    limits = Limits(
+        float(stdtrit(n - 1, (1 + confidence) / 2)), n / unseen if unseen > 0 else np.inf, len(judged_shares)
+    )
     each = zip(np.clip(shares, 0, 1), variance, errors.added / skin, errors.lost / skin, errors.met, strict=True)
     freed = shares + (errors.lost - errors.added) / skin
     std, mad = (spread_limits(rows, kind, limits, unseen, freed) for kind in ("std", "mad"))
@@ -252,19 +254,19 @@ def corrected_tones(
 
 def checked_arrays(judged: ArrayLike, people: ArrayLike, answers: ArrayLike | None) -> tuple[Values, Values, Values]:
     """Read what a rule found, what people named, and how many they were; refuse what puts nothing right."""
-    said, named = np.asarray(judged, np.float64), np.asarray(people, np.float64)
-    if said.ndim != 2 or named.shape != said.shape or not np.isfinite(said).all():
-        raise argument_error("judged and people", "numbers, (n, tones) both", f"{said.shape} and {named.shape}")
+    judged_array, named = np.asarray(judged, np.float64), np.asarray(people, np.float64)
+    if judged_array.ndim != 2 or named.shape != judged_array.shape or not np.isfinite(judged_array).all():
+        raise argument_error("judged and people", "numbers, (n, tones) both", f"{judged_array.shape} and {named.shape}")
     asked = ~np.isnan(named).any(axis=1)
-    many = np.ones(len(said)) if answers is None else np.asarray(answers, np.float64)
+    many = np.ones(len(judged_array)) if answers is None else np.asarray(answers, np.float64)
     if many.shape != asked.shape or not (many[asked] >= 1).all():
-        raise argument_error("answers", f"a number of at least 1 for each of {len(said)} pictures", many.shape)
+        raise argument_error("answers", f"a number of at least 1 for each of {len(judged_array)} pictures", many.shape)
     seen = int((named[asked].sum(axis=1) > 0).sum())
     if seen < FEWEST:
         raise UsageError(
             "people saw skin in too few pictures to put tones right", expected=f"{FEWEST}, better 150", found=str(seen)
         )
-    return said, named, many
+    return judged_array, named, many
 
 
 @dataclass(frozen=True, slots=True)

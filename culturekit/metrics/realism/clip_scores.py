@@ -46,9 +46,9 @@ def clip_score(image_vectors: ArrayLike, text_vectors: ArrayLike, *, scale: floa
         raise argument_error("scale", "a number above 0", scale)
     cosines = []
     for start, block in blocks(images):
-        own = unit("image_vectors", block, start)
+        vectors = unit("image_vectors", block, start)
         other = unit("text_vectors", texts[start : start + len(block)], start)
-        cosines.append(np.einsum("nd,nd->n", own, other))
+        cosines.append(np.einsum("nd,nd->n", vectors, other))
     return np.asarray(np.clip(np.concatenate(cosines), 0, 1) * scale)
 
 
@@ -85,21 +85,21 @@ class YesBucket:
     answers: int
 
 
-def nearest_own(image_vectors: ArrayLike, text_vectors: ArrayLike, own: NDArray[np.integer]) -> NDArray[np.bool_]:
+def nearest_own(image_vectors: ArrayLike, text_vectors: ArrayLike, index: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Tell of each image whether its own text, by its row, is nearer than all others; where two are as near, it is not.
 
     Args:
         image_vectors: float, (n, dim).
         text_vectors: float, (texts, dim), of any length.
-        own: int, (n,): the row of each image's own text.
+        index: int, (n,): the row of each image's own text.
     """
     images, texts = feature_rows("image_vectors", image_vectors), feature_rows("text_vectors", text_vectors)
     check_same_width(("image_vectors", images), ("text_vectors", texts))
     every = np.asarray(texts, np.float64)
     cosines = np.asarray(images, np.float64) @ (every / np.linalg.norm(every, axis=1, keepdims=True)).T
-    rows = np.arange(len(own))
-    mine = cosines[rows, own]
-    cosines[rows, own] = -np.inf
+    rows = np.arange(len(index))
+    mine = cosines[rows, index]
+    cosines[rows, index] = -np.inf
     return np.asarray(mine > cosines.max(axis=1))
 
 

@@ -146,15 +146,15 @@ def rough_squares(
     left: Cloud, rows: slice, right: Cloud, columns: slice, out: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """Give |x - y|² of the scaled points of a block, float32 (rows, columns), off by at most `block_bound`."""
-    own, other = left.scaled[rows], right.scaled[columns]
-    turned = np.empty_like(own)
-    dim = own.shape[1] - 4
-    np.multiply(own[:, :dim], np.float32(-2), out=turned[:, :dim])
+    near, other = left.scaled[rows], right.scaled[columns]
+    turned = np.empty_like(near)
+    dim = near.shape[1] - 4
+    np.multiply(near[:, :dim], np.float32(-2), out=turned[:, :dim])
     turned[:, dim : dim + 2] = 1
-    turned[:, dim + 2 :] = own[:, dim : dim + 2]
-    place = out[: len(own) * len(other)].reshape(len(own), len(other))
-    np.matmul(turned, other.T, out=place)
-    return place
+    turned[:, dim + 2 :] = near[:, dim : dim + 2]
+    squares = out[: len(near) * len(other)].reshape(len(near), len(other))
+    np.matmul(turned, other.T, out=squares)
+    return squares
 
 
 def block_bound(dim: int, left: Floats, right: Floats | float) -> Floats:
@@ -324,10 +324,10 @@ def improve(
     turned: bool,
 ) -> None:
     """Let a block of pairs improve the nearest neighbours of its rows, or, `turned`, of its columns."""
-    own, seen = (other, part) if turned else (part, other)
+    rows_part, seen = (other, part) if turned else (part, other)
     dim = cloud.points.shape[1]
-    reach = limits[own] + block_bound(dim, cloud.norms[own], cloud.norms[seen].max())
-    highest = just_above(np.where(limits[own] > 0, reach, -np.inf))
+    reach = limits[rows_part] + block_bound(dim, cloud.norms[rows_part], cloud.norms[seen].max())
+    highest = just_above(np.where(limits[rows_part] > 0, reach, -np.inf))
     hits = np.flatnonzero(rough <= (highest if turned else highest[:, None]))
     squares = rough.ravel()[hits]
     rows, columns = (side.astype(np.int64) for side in np.divmod(hits, rough.shape[1]))
@@ -366,9 +366,9 @@ def keep_nearest(best: Floats, points: Numbers, squares: Floats) -> None:
     starts = np.flatnonzero(np.diff(points, prepend=-1))
     sizes = np.diff(starts, append=len(points))
     rank = np.arange(len(points)) - np.repeat(starts, sizes)
-    place, kept = np.repeat(np.arange(len(starts)), sizes), rank < k
+    group, kept = np.repeat(np.arange(len(starts)), sizes), rank < k
     table = np.full((len(starts), k), np.inf)
-    table[place[kept], rank[kept]] = squares[kept]
+    table[group[kept], rank[kept]] = squares[kept]
     names = points[starts]
     best[names] = np.partition(np.concatenate([best[names], table], axis=1), k - 1, axis=1)[:, :k]
 

@@ -314,7 +314,7 @@ def pairs_inside(
 def inside_rows(
     rough: NDArray[np.float32],
     balls: Cloud,
-    own: slice,
+    part: slice,
     points: Cloud,
     seen: slice,
     squared: Floats,
@@ -323,8 +323,8 @@ def inside_rows(
 ) -> Iterator[tuple[Numbers, Numbers]]:
     """Give the pairs (ball, point) of a block in which the point lies in the ball; `turned`, balls are columns."""
     dim = balls.points.shape[1]
-    limits = squared[own] * balls.scale**2
-    reach = limits + block_bound(dim, balls.norms[own], points.norms[seen].max())
+    limits = squared[part] * balls.scale**2
+    reach = limits + block_bound(dim, balls.norms[part], points.norms[seen].max())
     highest = just_above(np.where(limits > 0, reach, -np.inf))
     hits = np.flatnonzero(rough <= (highest if turned else highest[:, None]))
     for start in range(0, len(hits), PAIRS):
@@ -332,7 +332,7 @@ def inside_rows(
         rows, columns = (side.astype(np.int64) for side in np.divmod(some, rough.shape[1]))
         ball, point = (columns, rows) if turned else (rows, columns)
         room = limits[ball] - rough.ravel()[some]
-        ball, point = ball + own.start, point + seen.start
+        ball, point = ball + part.start, point + seen.start
         bound = block_bound(dim, balls.norms[ball], points.norms[point])
         inside, unsure = room > bound, np.flatnonzero(np.abs(room) <= bound)
         exact = exact_squares(balls.points, ball[unsure], points.points, point[unsure])

@@ -125,8 +125,8 @@ def kernel_distance_interval(
     check_same_width(("a", first), ("b", second))
     sums = kernel_sums(first, second)
     parts = [
-        left_out_values(rows, clusters, own, other)
-        for rows, clusters, own, other in (
+        left_out_values(rows, clusters, same, other)
+        for rows, clusters, same, other in (
             (first, codes("a_clusters", a_clusters, len(first)), *sums),
             (second, codes("b_clusters", b_clusters, len(second)), *sums[::-1]),
         )
@@ -157,9 +157,9 @@ def kernel(x: Features, y: Features) -> Floats:
 
 def kernel_sums(a: Features, b: Features) -> tuple[KernelSums, KernelSums]:
     """Sum the kernel over all pairs, item by item, in blocks."""
-    own = [np.zeros(len(a)), np.zeros(len(b))]
+    sums = [np.zeros(len(a)), np.zeros(len(b))]
     across = [np.zeros(len(a)), np.zeros(len(b))]
-    for rows, totals in zip((a, b), own, strict=True):
+    for rows, totals in zip((a, b), sums, strict=True):
         for start in range(0, len(rows), BLOCK):
             part = slice(start, start + BLOCK)
             values = kernel(rows[part], rows[part])
@@ -176,7 +176,7 @@ def kernel_sums(a: Features, b: Features) -> tuple[KernelSums, KernelSums]:
             values = kernel(a[part], b[other])
             across[0][part] += values.sum(axis=1)
             across[1][other] += values.sum(axis=0)
-    return KernelSums(own[0], across[0]), KernelSums(own[1], across[1])
+    return KernelSums(sums[0], across[0]), KernelSums(sums[1], across[1])
 
 
 def squared_mmd(a: KernelSums, b: KernelSums) -> float:
@@ -185,15 +185,15 @@ def squared_mmd(a: KernelSums, b: KernelSums) -> float:
     return float(a.own.sum() / (n * (n - 1)) + b.own.sum() / (m * (m - 1)) - 2 * a.across.sum() / (n * m))
 
 
-def left_out_values(rows: Features, clusters: Numbers, own: KernelSums, other: KernelSums) -> Floats:
+def left_out_values(rows: Features, clusters: Numbers, sums: KernelSums, other: KernelSums) -> Floats:
     """Give the distance without each cluster of one set in turn, float64 (clusters,); few items left give none."""
-    n, m = len(own.own), len(other.own)
+    n, m = len(sums.own), len(other.own)
     sizes = np.bincount(clusters)
     left = n - sizes
     if left.min() < 2:
         return np.empty(0)
-    without = own.own.sum() - 2 * np.bincount(clusters, own.own) + within(rows, clusters, sizes)
-    across = own.across.sum() - np.bincount(clusters, own.across)
+    without = sums.own.sum() - 2 * np.bincount(clusters, sums.own) + within(rows, clusters, sizes)
+    across = sums.across.sum() - np.bincount(clusters, sums.across)
     return np.asarray(without / (left * (left - 1)) + other.own.sum() / (m * (m - 1)) - 2 * across / (left * m))
 
 

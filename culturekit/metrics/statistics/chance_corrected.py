@@ -406,14 +406,14 @@ def kappas(a: Codes, b: Codes, batch: Codes, *, left_out: bool) -> NDArray[np.fl
     size: NDArray[np.float64] = np.bincount(batch).astype(np.float64)
     equal: NDArray[np.float64] = np.bincount(batch, weights=a == b, minlength=number).astype(np.float64)
     cells = np.unique(np.concatenate([batch * labels + a, batch * labels + b]))
-    place, label = cells // labels, cells % labels
+    item, label = cells // labels, cells % labels
     of_a = counts(cells, batch * labels + a)
     of_b = counts(cells, batch * labels + b)
-    chance: NDArray[np.float64] = np.bincount(place, weights=of_a * of_b, minlength=number).astype(np.float64)
+    chance: NDArray[np.float64] = np.bincount(item, weights=of_a * of_b, minlength=number).astype(np.float64)
     if left_out:
         all_a = np.bincount(a, minlength=labels).astype(np.float64)
         all_b = np.bincount(b, minlength=labels).astype(np.float64)
-        crossed = np.bincount(place, weights=of_a * all_b[label] + of_b * all_a[label], minlength=number)
+        crossed = np.bincount(item, weights=of_a * all_b[label] + of_b * all_a[label], minlength=number)
         chance = float(all_a @ all_b) - crossed + chance
         size, equal = len(a) - size, float((a == b).sum()) - equal
     expected = chance / size**2

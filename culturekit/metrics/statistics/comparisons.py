@@ -420,7 +420,7 @@ def compare_models(
     if not pairs:
         raise UsageError("values must be of at least two models", found=", ".join(map(str, sides)) or "none")
     rows = []
-    for (a, b), own in zip(pairs, rng.spawn(len(pairs)), strict=True):
+    for (a, b), stream in zip(pairs, rng.spawn(len(pairs)), strict=True):
         answer = compare(
             sides[a]["value"].to_numpy(),
             sides[b]["value"].to_numpy(),
@@ -429,7 +429,7 @@ def compare_models(
             target=target,
             confidence=confidence,
             resamples=resamples,
-            rng=own,
+            rng=stream,
         )
         rows.append({"a": a, "b": b, **as_row(answer)})
     p = corrected([row["p"] for row in rows], correction=correction)

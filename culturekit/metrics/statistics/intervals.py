@@ -91,8 +91,8 @@ def finite_rows(name: str, values: ArrayLike) -> NDArray[np.float64]:
     if rows.ndim not in (1, 2) or rows.size == 0:
         raise argument_error(name, "at least one row of numbers, (n,) or (n, d)", f"shape {rows.shape}")
     if not np.isfinite(rows).all():
-        place = np.argwhere(~np.isfinite(rows))[0]
-        raise argument_error(f"{name}[{', '.join(map(str, place))}]", "finite", float(rows[tuple(place)]))
+        first = np.argwhere(~np.isfinite(rows))[0]
+        raise argument_error(f"{name}[{', '.join(map(str, first))}]", "finite", float(rows[tuple(first)]))
     return rows
 
 
@@ -179,10 +179,10 @@ def by_prompt(numbers: NDArray[np.float64], prompts: ArrayLike, repeats: ArrayLi
     prompt, repeat = prompt[order], repeat[order]
     same = np.flatnonzero((np.diff(prompt) == 0) & (np.diff(repeat) == 0))
     if len(same):
-        place = int(order[same[0]])
+        first = int(order[same[0]])
         raise UsageError(
             "values must be one number per prompt and repeat",
-            found=f"several for prompt {np.asarray(prompts)[place]}, repeat {np.asarray(repeats)[place]}",
+            found=f"several for prompt {np.asarray(prompts)[first]}, repeat {np.asarray(repeats)[first]}",
             hint="Average them first.",
         )
     return np.split(numbers[order], np.flatnonzero(np.diff(prompt)) + 1)

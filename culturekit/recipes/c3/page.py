@@ -163,15 +163,6 @@ def learnt(run: RunFolders) -> Section | None:
     backend = made[tuned[0]].options["backend"]
     before = next(name for name in run.models if name not in tuned and made[name].options.get("backend") == backend)
     trained = {name: run.found(folders.FINETUNED, name) or run.manifest(folders.FINETUNED, before) for name in tuned}
-    alone, corrected = _scores_of(run, roles.FAITHFULNESS), _scores_of(run, folders.JUDGED, "labels")
-    aligned = pl.concat([run.needed(folders.ALIGNED, SCORES, model) for model in (before, *tuned)])
-    nowhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group"))
-    scored = tuple(
-        (Cell(name), looked_up(alone, model=name, metric=METRIC, **nowhere),
-         looked_up(corrected, model=name, metric=METRIC, labels="corrected", **nowhere),
-         *(looked_up(aligned, model=name, metric=metric, **nowhere) for metric in ALIGNMENTS))
-        for name in (before, *tuned)
-    )  # fmt: skip
     compared = _scores_of(run, folders.COMPARED, "of.criterion", "p_corrected")
     rated = [] if compared is None else [name for name in IMAGE_CRITERIA if name in set(compared["of.criterion"])]
     differences = tuple(
@@ -185,15 +176,14 @@ def learnt(run: RunFolders) -> Section | None:
         for name, training in trained.items()
     )  # fmt: skip
     told = next(iter(trained.values())).options
-    how = (f"Every weight of the denoiser was trained, as in the paper, in batches of {told['batch']}"
-           if told.get("learns") == "full" else f"An adapter (LoRA, rank {told['rank']}) was trained, in batches of "
-           f"{told['batch']}; the paper trains every weight, in one pass with batches of 2 on 8 GPUs")  # fmt: skip
+    what = "Every weight of the denoiser" if told.get("learns") == "full" else f"An adapter (LoRA, rank {told['rank']})"
+    how = (f"{what} was trained, in batches of {told['batch']} on {told.get('processes', 1)} device(s); in the paper "
+           "every weight, in one pass with batches of 2 on 8 GPUs.")  # fmt: skip
+    after = tuned[0] if len(tuned) == 1 else f"{len(tuned)} models"
     return Section(
-        "finetune", f"{before} before, {', '.join(tuned)} after the fine-tune",
-        f"The same captions, with the same seeds. {how}.",
-        (Grid("Scores before and after", ("model", "VQAScore as judged", "corrected by people", *ALIGNMENTS.values()),
-              scored),
-         Grid("Differences, caption by caption, with 95 % intervals",
+        "finetune", f"{before} before, {after} after the fine-tune",
+        f"The same captions, with the same seeds; the scores stand above. {how}",
+        (Grid("Differences, caption by caption, with 95 % intervals",
               ("models", "VQAScore", "p, corrected", *map(_spaced, rated)), differences),
          Grid("What was learnt: the loss is that on pairs of the training, with the same noise",
               ("model", "pairs", "steps", "numbers learned", "loss before", "loss after"), learning)),

@@ -30,8 +30,7 @@ from culturekit.builders.captions.pairs import (
     export_pairs_stage,
     select_stage,
 )
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
-from culturekit.builders.judging.judge_stages import vqascore_stage
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqascore_stage
 from culturekit.builders.judging.scene_judge import DescribeOptions, ExtractReads, extract_stage
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.space.space_stages import table_stage
@@ -52,8 +51,7 @@ from culturekit.generation.diffusion.training import TAKEN, TuningOptions
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.simulated.scenes.scenes_backend import world
 from culturekit.generation.stages.generate_stage import generate_stage
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns, embed_stage
 from culturekit.kg.concepts import CountryCode
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS

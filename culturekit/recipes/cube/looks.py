@@ -7,16 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
-from culturekit.builders.judging.judge_stages import (
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqascore_stage
+from culturekit.builders.judging.question_graph import (
+    AnswerOptions,
+    AnswerReads,
+    GraphOptions,
     GraphReads,
-    QualityReads,
     answers_stage,
     graphs_stage,
-    quality_stage,
-    vqascore_stage,
 )
-from culturekit.builders.judging.question_graph import AnswerOptions, AnswerReads, GraphOptions
 from culturekit.core import roles
 from culturekit.core.inputs import Numbered
 from culturekit.core.registry import parse_spec
@@ -24,9 +23,8 @@ from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import image_folder, stage_of
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
-from culturekit.index.raters.quality import QualityOptions
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
+from culturekit.index.raters.quality import QualityOptions, QualityReads, quality_stage
 from culturekit.llm.answers import LlmOptions
 from culturekit.recipes.cube.nested_keys import INCEPTION, Faithfulness, Realism, features_of, lpips_of
 from culturekit.recipes.planning import Prompts, asks

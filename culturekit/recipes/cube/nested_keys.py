@@ -17,8 +17,8 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexOptions
 from culturekit.index.matching.diagnosis import DiagnosisOptions
+from culturekit.index.raters.picture_spread import PAIR_MEASURES
 from culturekit.index.raters.simulated_raters import SimulatedRaters
-from culturekit.index.spread.picture_spread import PAIR_MEASURES
 from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.scores.diversity import Correction
 from culturekit.scores.faithfulness import QuestionOptions

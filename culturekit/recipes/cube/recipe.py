@@ -10,8 +10,7 @@ import numpy as np
 from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
 from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
-from culturekit.builders.judging.geo_tag import TagOptions, TagReads
-from culturekit.builders.judging.judge_stages import QualityReads, quality_stage, tag_stage
+from culturekit.builders.judging.geo_tag import TagOptions, TagReads, tag_stage
 from culturekit.builders.prompting.prompts import wordings_of
 from culturekit.builders.prompting.prompts_stage import named_artifacts_stage, prompts_stage
 from culturekit.builders.shown_images import ImageSample
@@ -39,7 +38,7 @@ from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.folder.index_stages import index_stage
 from culturekit.index.matching.comparison import MappingInputs
 from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions
-from culturekit.index.matching.matching_stages import (
+from culturekit.index.matching.mapping import (
     DiagnosisReads,
     ShuffleReads,
     diagnosis_stage,
@@ -47,10 +46,10 @@ from culturekit.index.matching.matching_stages import (
     shuffle_stage,
     truth_stage,
 )
-from culturekit.index.raters.quality import QualityOptions
+from culturekit.index.raters.quality import QualityOptions, QualityReads, quality_stage
 from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.kg.concepts import Concept, load_concept
-from culturekit.kg.dump.ingest_stage import ingest_stage
+from culturekit.kg.dump.ingest import ingest_stage
 from culturekit.kg.exchange.extract_stage import extract_stage
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.corrected.audit_sampling import audit_sample
@@ -75,7 +74,7 @@ from culturekit.recipes.cube.nested_keys import SECOND_TAGS, Audit, References
 from culturekit.recipes.cube.served_audit import with_answers
 from culturekit.recipes.parts import bought, imported_answers, model_images
 from culturekit.recipes.planning import asks, works
-from culturekit.release.card_stage import card_stage
+from culturekit.release.card_build import card_stage
 from culturekit.report.headline import headline_lines
 from culturekit.report.report_stage import report_stage
 from culturekit.report.run_folders import RunFolders

@@ -30,8 +30,14 @@ from culturekit.builders.descriptors.refining import (
     refine_stage,
     stereotypes_stage,
 )
-from culturekit.builders.judging.image_judge import ChooseOptions, ChooseReads, WeighOptions, WeighReads, choose_stage
-from culturekit.builders.judging.judge_stages import QualityReads, quality_stage, vqascore_stage
+from culturekit.builders.judging.image_judge import (
+    ChooseOptions,
+    ChooseReads,
+    WeighOptions,
+    WeighReads,
+    choose_stage,
+    vqascore_stage,
+)
 from culturekit.builders.judging.scene_judge import LIKERT as SCALES
 from culturekit.builders.judging.scene_judge import (
     MOST_STEREOTYPES,
@@ -69,9 +75,8 @@ from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.backend import BACKENDS
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
-from culturekit.index.raters.quality import SCORERS, QualityOptions
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
+from culturekit.index.raters.quality import SCORERS, QualityOptions, QualityReads, quality_stage
 from culturekit.kg.countries import countries, country_files
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.prices import shut_among

@@ -25,8 +25,7 @@ from culturekit.core.run import Run
 from culturekit.core.schemas import TASK2
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns, embed_stage
 from culturekit.metrics.inclusion.task2_files import check_layout
 from culturekit.metrics.inclusion.triplet_distances import COMBOS, Kind, images_needed
 from culturekit.metrics.realism.clip_scores import PRESENCE_THRESHOLDS

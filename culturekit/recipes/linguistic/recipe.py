@@ -9,7 +9,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.judging.judge_stages import QualityReads, quality_stage
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.space.space_stages import table_stage
 from culturekit.config.checks import existing_table, unique_names
@@ -26,9 +25,8 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
-from culturekit.index.raters.quality import QualityOptions
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
+from culturekit.index.raters.quality import QualityOptions, QualityReads, quality_stage
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.linguistic.picture_tones import Detector
 from culturekit.people.export import ExportOptions

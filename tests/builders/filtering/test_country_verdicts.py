@@ -16,8 +16,7 @@ from culturekit.builders.filtering.candidate_review import (
     read_candidate_sheet,
     review_candidates,
 )
-from culturekit.builders.filtering.country_verdicts import parted, words_of
-from culturekit.builders.filtering.cspace_filter import filter_candidates
+from culturekit.builders.filtering.cspace_filter import filter_candidates, parted, words_of
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.space.cspace import release
 from culturekit.core.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT, REMOVED

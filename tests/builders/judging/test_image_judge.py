@@ -12,8 +12,7 @@ import pytest
 from PIL import Image as Pictures
 
 from culturekit.builders.asked_rows import wording
-from culturekit.builders.judging.image_judge import ImageQuestion, image_request, load_questions
-from culturekit.builders.judging.judge_stages import JudgeOptions
+from culturekit.builders.judging.image_judge import ImageQuestion, JudgeOptions, image_request, load_questions
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import DROPS, IMAGES, JUDGMENTS

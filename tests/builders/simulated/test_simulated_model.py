@@ -12,7 +12,7 @@ from culturekit.core.errors import UsageError
 from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, Scene, draw_scene, scene_of, world
 from culturekit.llm.client import FreeClient, Image, Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.clients.images import image_of
+from culturekit.llm.clients.image_slots import image_of
 from culturekit.llm.engine import ask_free
 from culturekit.llm.rows import TokenListing
 from tests.generation.simulated.scenes.scene_worlds import knowledge

@@ -1,13 +1,27 @@
+import csv
+import json
 from pathlib import Path
 
+import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from culturekit.builders.space.space_files import read_prompts, read_space
+from culturekit.builders.prompting.prompts import artifact_prompts
+from culturekit.builders.space.space_files import (
+    import_prompts,
+    import_space,
+    read_prompts,
+    read_sheet_rows,
+    read_space,
+    sheet_bytes,
+)
 from culturekit.config.checks import existing_prompts, existing_space
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.layouts import space_table
-from culturekit.core.schemas import CSPACE
+from culturekit.core.schemas import CSPACE, PROMPTS
 from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 
 TYPED = """name,concept,country
 Jollof rice, cuisine,Nigeria
@@ -90,3 +104,110 @@ def test_another_file_is_refused(tmp_path: Path, text: str, words: str) -> None:
 def test_prompts_are_not_typed_so(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="lacks the column prompt"):
         read_prompts(Path(existing_prompts(str(written(tmp_path, TYPED)))))
+
+
+ROWS = [
+    {
+        "id": "Q13276",
+        "name": "Jollof rice",
+        "country": "Nigeria",
+        "domain": "cuisine",
+        "prompt": "A photo of jollof rice",
+    },
+    {"id": "LLM", "name": "Kente", "country": "Ghana", "domain": "art", "prompt": "nan"},
+    {"id": "Q1", "name": "Sari", "country": "India", "domain": "art", "prompt": "A photo of a sari"},
+]
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Path:
+    """A file in the public CUBE layout, with a country that is not known."""
+    path = tmp_path / "cube.json"
+    path.write_text(json.dumps(ROWS), encoding="utf-8")
+    return path
+
+
+def test_a_space_is_taken_and_what_cannot_be_read_is_listed(public: Path, work: Work) -> None:
+    outcome = import_space(work, public)
+    assert read_table(work.out / "cspace.parquet", CSPACE)["artifact_id"].to_list() == ["Q1", "Q13276"]
+    assert outcome.drops == {"unknown country": 1}
+    assert "taken from cube.json as it was" in str(outcome.notes["caveat"])
+
+
+def test_a_space_without_a_single_artifact_is_refused(tmp_path: Path, work: Work) -> None:
+    path = tmp_path / "empty.json"
+    path.write_text(json.dumps([ROWS[1]]), encoding="utf-8")
+    with pytest.raises(UsageError, match="has no artifact"):
+        import_space(work, path)
+
+
+def test_prompts_that_the_space_knows_nothing_of_are_named(public: Path, work: Work) -> None:
+    import_space(work, public)
+    space = work.out / "cspace.parquet"
+    read_table(space, CSPACE).filter(pl.col("artifact_id") == "Q1").write_parquet(space)
+    outcome = import_prompts(work, public, space, ["cube"])
+    assert read_table(work.out / "prompts.parquet", PROMPTS).height == 2
+    assert outcome.notes["findings"] == [
+        "1 prompt is about concepts that the cultural space lacks: cuisine",
+        "1 prompt is about artifacts that the cultural space lacks: Q13276",
+    ]
+
+
+def test_prompts_of_other_kinds_than_the_images_are_refused(public: Path, work: Work) -> None:
+    import_space(work, public)
+    with pytest.raises(UsageError, match=r"images\.kinds asks for; expected underspecified, found cube"):
+        import_prompts(work, public, work.out / "cspace.parquet", ["underspecified"])
+
+
+def test_every_artifact_is_named_once_however_many_countries_it_has(public: Path, work: Work) -> None:
+    import_space(work, public)
+    space = read_table(work.out / "cspace.parquet", CSPACE)
+    twice = pl.concat([space, space.with_columns(country=pl.lit("NO"))])
+    prompts = artifact_prompts(twice)
+    assert prompts["prompt_id"].to_list() == ["Q1", "Q13276"]
+    assert PROMPTS.problems(prompts) == []
+
+
+cells = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20).filter(lambda text: text == text.strip())
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(cells.filter(bool), cells), max_size=6))
+def test_a_sheet_is_read_as_it_was_written_and_computes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
+) -> None:
+    path = tmp_path_factory.mktemp("sheet") / "s.csv"
+    path.write_bytes(sheet_bytes(("a", "b"), [{"a": a, "b": b} for a, b in rows]))
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        assert not any(cell.startswith(("=", "+", "-", "@", "＝")) for row in csv.reader(file) for cell in row)
+    found = read_sheet_rows(path, ("a", "b"))
+    assert [(row.cells["a"], row.cells["b"]) for row in found] == rows
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,2\n",
+        "\ufeffA;B\r\n1;2\r\n",
+        "a\tb\n1\t2",
+        "sep=;\r\na;b\r\n1;2\r\n",
+        '\n"a","b"\n\n 1 ,"2"\n,\n',
+        "b,a,note\n2,1\n",
+    ],
+)
+def test_what_spreadsheets_save_is_read(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    [row] = read_sheet_rows(path, ("a", "b"))
+    assert (row.cells["a"], row.cells["b"]) == ("1", "2")
+
+
+def test_rows_know_their_line_also_after_cells_of_several_lines(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text('a,b\n"one\ntwo",2\n\n3,4\n', encoding="utf-8")
+    assert [row.line for row in read_sheet_rows(path, ("a",))] == [2, 5]
+
+
+def test_a_folder_is_no_sheet(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a folder"):
+        read_sheet_rows(tmp_path, ("a",))

@@ -9,8 +9,7 @@ from typer.testing import CliRunner, Result
 from culturekit.cli.app import app
 from culturekit.core import stage as stage_module
 from culturekit.core.errors import CultureKitError, UsageError
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
 from culturekit.index.matching.comparison import weights_of
 from tests.conftest import stage_here
 from tests.index.picture_world import PictureWorld, made_world

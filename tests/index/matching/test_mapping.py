@@ -15,8 +15,8 @@ from culturekit.core.tables import read_table, write_table
 from culturekit.index.embedding.embed_table import EmbedSource, TextColumns
 from culturekit.index.folder.index_folder import open_index
 from culturekit.index.matching.comparison import MappingInputs, MappingOptions
+from culturekit.index.matching.mapping import map_stage
 from culturekit.index.matching.match_batch import ChannelVectors
-from culturekit.index.matching.matching_stages import map_stage
 from culturekit.index.search.search import searcher
 from tests.conftest import HeardProgress, stage_here
 from tests.index.matching.naive_matches import World, artifact_scores, naive_rows

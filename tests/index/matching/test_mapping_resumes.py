@@ -7,7 +7,7 @@ import pytest
 
 from culturekit.core.run import run_stage
 from culturekit.index.matching.comparison import MappingInputs, MappingOptions
-from culturekit.index.matching.matching_stages import map_stage
+from culturekit.index.matching.mapping import map_stage
 from tests.conftest import HeardProgress, Item, Result
 from tests.index.picture_world import made_world
 

@@ -14,7 +14,7 @@ from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.schemas import DROPS, OBJECTS
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
-from culturekit.index.models.object_detector import DETECTORS
+from culturekit.index.models.transformers_encoder import DETECTORS
 from tests.builders.judging.test_image_judge import table
 
 pytest.importorskip("torch")

@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
 from culturekit.core.errors import UsageError
-from culturekit.index.raters.embedded_quality import noise
-from culturekit.index.raters.quality import SCORERS
+from culturekit.index.raters.quality import SCORERS, noise
 from tests.generation.simulated.simulated_models import model, portraits, wide_space
 
 SCORER = SCORERS.make("embedded")

@@ -15,8 +15,8 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.registry import parse_spec
 from culturekit.core.run import run_stage
 from culturekit.core.torch_places import mend_torchvision
-from culturekit.index.spread.lpips_measure import LpipsMeasure, make
-from culturekit.index.weights.weight_conversion import convert_weights
+from culturekit.index.raters.picture_spread import LpipsMeasure, make
+from culturekit.index.weights import convert_weights
 from culturekit.scores.inputs import ImageTables, PairFolders
 from culturekit.scores.spread import SpreadOptions, pairs, spread
 from tests.conftest import HeardProgress

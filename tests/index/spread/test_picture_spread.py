@@ -15,7 +15,7 @@ from culturekit.core.digests import digest_file
 from culturekit.core.schemas import IMAGES, PAIR_DISTANCES
 from culturekit.core.tables import write_table
 from culturekit.core.work import Work
-from culturekit.index.spread.picture_spread import PAIR_MEASURES, measure_spread
+from culturekit.index.raters.picture_spread import PAIR_MEASURES, measure_spread
 from tests.scores.picture_tables import image_table
 
 

@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.core.model_files import read_header
-from culturekit.index.weights.known_weights import recognised
-from culturekit.index.weights.weight_conversion import ConvertedWeights, convert_weights, known_kind
+from culturekit.index.weights import ConvertedWeights, convert_weights, known_kind, recognised
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.core.model_files import check_safetensors
-from culturekit.index.weights.weights_identity import ModelFolder, find_model, weight_files
+from culturekit.index.weights import ModelFolder, find_model, weight_files
 
 
 def safetensors(values: bytes, **changed: Any) -> bytes:

@@ -155,8 +155,8 @@ def test_how_rows_are_shuffled_does_not_show(tmp_path: Path, monkeypatch: pytest
     path.write_bytes(b"\n".join(lines))
     ingested(tmp_path, path)
     expected = {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()}
-    monkeypatch.setattr("culturekit.kg.dump.build_store._ROWS_PER_RANGE", 40)
-    monkeypatch.setattr("culturekit.kg.dump.build_store._WAITING_BYTES", 5_000)
+    monkeypatch.setattr("culturekit.kg.dump.ingest._ROWS_PER_RANGE", 40)
+    monkeypatch.setattr("culturekit.kg.dump.ingest._WAITING_BYTES", 5_000)
     ingested(tmp_path, path)
     assert len(list((tmp_path / "scratch/shuffled-items").iterdir())) > 5
     assert {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()} == expected

@@ -1,27 +1,38 @@
 """Exports are read back, by the tools they are made for and by culturekit."""
 
 import json
+import socket
 from pathlib import Path
 
 import networkx
+import polars as pl
 import pytest
 import rdflib
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rdflib import Graph
 
 from culturekit.core.choices import GraphDirection, GraphFormat
 from culturekit.core.errors import UsageError
+from culturekit.core.schemas import ITEMS, STATEMENTS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
 from culturekit.kg.exchange.graph_files import (
     SUFFIXES,
+    ask_graph,
     form_of,
     from_networkx,
     graph_file,
+    import_graph,
     neighbourhood,
+    rdf_graph,
     read_graph_file,
     read_triples,
 )
+from culturekit.kg.inspection.explain import explain
+from tests.conftest import HeardProgress, HereEngine
 from tests.effort import examples
-from tests.kg.worlds import Said, make_graph
+from tests.kg.worlds import Said, concept_of, make_graph
 
 ENTITY, DIRECT = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
 NASTY = 'a "quote", a \\ backslash, <tag> & amp;\r\n\ttab \u0085 \u2028 \x7f 東京 🎎'
@@ -204,3 +215,193 @@ def test_a_hostile_or_broken_file_is_refused(tmp_path: Path, name: str, content:
     file.write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=problem):
         read_graph_file(file, form_of(file))
+
+
+# SPARQL is answered from what is here, and from nowhere else.
+
+
+@pytest.fixture
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
+    world = [Said(2, "P279", 1), Said(3, "P31", 2), Said(4, "P31", 2), Said(3, "P17", 17)]
+    found = rdf_graph(neighbourhood(make_graph(tmp_path / "w", world, items=[1]), "Q2", hops=1)[0])
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("a query reaches for the network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    monkeypatch.setattr(socket, "create_connection", refused)
+    return found
+
+
+def test_each_kind_of_query_is_answered(graph: Graph) -> None:
+    below = "?x wdt:P31/wdt:P279 wd:Q1; rdfs:label ?name OPTIONAL { ?x wdt:P17 ?at }"
+    select = ask_graph(graph, f"SELECT ?x ?name ?at {{ {below} }} ORDER BY ?x", most=5)
+    assert (select.kind, select.columns) == ("SELECT", ("x", "name", "at"))
+    assert select.rows == (("wd:Q3", "item 3", "wd:Q17"), ("wd:Q4", "item 4", None))
+    assert not select.more
+    assert ask_graph(graph, "ASK { wd:Q3 wdt:P31 wd:Q2 }", most=1).yes is True
+    assert ask_graph(graph, "ASK { wd:Q3 wdt:P31 wd:Q9 }", most=1).yes is False
+    triples = ask_graph(graph, "CONSTRUCT { ?b rdfs:seeAlso ?a } WHERE { ?a wdt:P31 ?b }", most=1)
+    assert (triples.columns, triples.more) == (("subject", "predicate", "object"), True)
+    assert triples.rows == (("wd:Q2", "rdfs:seeAlso", "wd:Q3"),)
+    assert len(ask_graph(graph, "DESCRIBE wd:Q3", most=9).rows) == 3
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }",
+        "SELECT * { ?s ?p ?o FILTER EXISTS { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } } }",
+        "SELECT * { { SELECT ?s { SERVICE SILENT ?u { ?s ?p ?o } } } VALUES ?u { <http://127.0.0.1:9/> } }",
+        "SELECT * { ?s ?p ?o BIND(EXISTS { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } } AS ?e) }",
+        "ASK { OPTIONAL { ?s ?p ?o MINUS { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } } } }",
+        "SELECT (MAX(IF(EXISTS { SERVICE <http://127.0.0.1:9/> {} }, 1, 2)) AS ?x) { ?s ?p ?o } GROUP BY ?s",
+        "ASK { ?s ?p ?o FILTER EXISTS { ?s ?p ?v FILTER EXISTS { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } } } }",
+        "SELECT * FROM <http://127.0.0.1:9/> { ?s ?p ?o }",
+        "CONSTRUCT { ?s ?p ?o } FROM NAMED <file:///etc/hostname> { GRAPH ?g { ?s ?p ?o } }",
+    ],
+)
+def test_nothing_is_asked_or_fetched_elsewhere(graph: Graph, query: str) -> None:
+    with pytest.raises(UsageError, match="something elsewhere"):
+        ask_graph(graph, query, most=5)
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("LOAD <http://127.0.0.1:9/>", "not a SPARQL query.*SELECT, ASK, CONSTRUCT or DESCRIBE"),
+        ("INSERT DATA { wd:Q1 wdt:P31 wd:Q2 }", "not a SPARQL query"),
+        ("SELECT ?x { ?x ", r"not a SPARQL query.*line:1"),
+        ("SELECT ?x { ?x foo:bar ?y }", "Unknown namespace prefix : foo.*other prefixes need PREFIX"),
+        ("ASK " + "{" * 5000, "not a SPARQL query|nested too deeply"),
+        ("", "not a SPARQL query"),
+    ],
+)
+def test_what_is_no_query_is_said(graph: Graph, query: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        ask_graph(graph, query, most=5)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT (<http://x/f>(?s) AS ?b) { ?s ?p ?o }",
+        "SELECT ?s { ?s ?p ?o FILTER(!EXISTS { ?s ?p ?v FILTER(<http://x/f>(?v)) }) }",
+        "PREFIX x: <http://x/> SELECT ?s { ?s ?p ?o } ORDER BY x:f(?s)",
+    ],
+)
+def test_a_function_that_nobody_knows_is_refused(graph: Graph, query: str) -> None:
+    with pytest.raises(UsageError, match=r"a function that is not known here.*found http://x/f"):
+        ask_graph(graph, query, most=5)
+
+
+def test_rows_in_which_nothing_is_bound_are_rows(graph: Graph) -> None:
+    found = ask_graph(graph, "SELECT (1/0 AS ?b) { ?s wdt:P31 wd:Q2 }", most=1)
+    assert (found.columns, found.rows, found.more) == (("b",), ((None,),), True)
+    cast = "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> SELECT (xsd:integer('7') AS ?b) {}"
+    assert ask_graph(graph, cast, most=1).rows == (("7",),)
+
+
+def test_a_file_is_answered_in_the_words_of_a_graph_and_without_halves_of_characters(tmp_path: Path) -> None:
+    file = tmp_path / "x.nt"
+    file.write_text('<http://www.wikidata.org/entity/Q2> <http://www.wikidata.org/prop/direct/P1> "a\\uD800b" .\n')
+    assert ask_graph(read_triples(file), "SELECT ?s ?p ?o { ?s ?p ?o }", most=1).rows == (
+        ("wd:Q2", "wdt:P1", "a\ufffdb"),
+    )
+
+
+# A graph of another tool becomes a store on which a walk finds what it found in the first.
+
+
+WORLD = [
+    Said(2, "P279", 1), Said(3, "P31", 2), Said(3, "P17", 17, "preferred"), Said(3, "P17", 30), Said(4, "P31", 2),
+    Said(5, "P31", 2, "deprecated"), Said(4, "P495", 30, ended=True),
+]  # fmt: skip
+
+
+def imported(file: Path, form: GraphFormat, folder: Path) -> Path:
+    out = folder / "imported"
+    out.mkdir()
+    outcome = import_graph(Work({}, out, folder, HereEngine(), HeardProgress()), file, form)
+    assert outcome.counts["items"] == read_table(out / "items.parquet", ITEMS).height
+    return out
+
+
+@pytest.mark.parametrize("form", list(SUFFIXES))
+def test_what_is_imported_is_explained_as_before(tmp_path: Path, form: GraphFormat) -> None:
+    graph = make_graph(tmp_path / "w", WORLD, items=[1])
+    around, _ = neighbourhood(graph, "Q2", hops=3)
+    (tmp_path / "file").write_bytes(graph_file(around, form))
+    copy = imported(tmp_path / "file", form, tmp_path)
+    for item in ("Q3", "Q4", "Q5"):
+        before, after = (explain(folder, item, concept_of({1: None})) for folder in (graph, copy))
+        assert (after.verdict, after.roots, after.open_paths) == (before.verdict, before.roots, before.open_paths)
+    if form in {"graphml", "node-link"}:
+        assert graph_file(neighbourhood(copy, "Q2", hops=3)[0], form) == (tmp_path / "file").read_bytes()
+        known = pl.col("value").is_not_null()
+        rows = [read_table(folder / "statements.parquet", STATEMENTS).filter(known) for folder in (graph, copy)]
+        assert rows[1].equals(rows[0].filter(pl.col("number") != 5)), "Q5 is not near by a statement that counts"
+
+
+def test_a_file_without_statements_is_refused(tmp_path: Path) -> None:
+    empty, _ = neighbourhood(make_graph(tmp_path / "w", WORLD, items=[1]), "Q1", hops=0)
+    assert len(empty) == 1
+    (tmp_path / "file").write_bytes(graph_file(empty, "graphml"))
+    with pytest.raises(UsageError, match="no statement about items"):
+        imported(tmp_path / "file", "graphml", tmp_path)
+
+
+def test_triples_about_other_things_are_counted(tmp_path: Path) -> None:
+    entity, direct = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
+    lines = (
+        f"<{entity}Q2> <{direct}P279> <{entity}Q1> .\n<{entity}Q2> <{direct}P18> <http://x/y.jpg> .\n"
+        f"<{entity}Q0> <{direct}P31> <{entity}Q1> .\n<{entity}Q99999999999> <{direct}P31> <{entity}Q1> .\n"
+    )
+    (tmp_path / "file").write_text(lines, encoding="utf-8")
+    out = tmp_path / "out"
+    out.mkdir()
+    outcome = import_graph(Work({}, out, tmp_path, HereEngine(), HeardProgress()), tmp_path / "file", "ntriples")
+    assert (outcome.counts["items"], dict(outcome.drops)) == (1, {"not-about-items": 3})
+
+
+def node_link(*keys: str, label: str = "three") -> bytes:
+    edges = [{"source": "Q3", "target": f"Q{n}", "key": key, "property": "P31"} for n, key in enumerate(keys, 5)]
+    nodes = [{"id": name} for name in {edge["target"] for edge in edges}]
+    data = {"directed": True, "multigraph": True, "graph": {}, "nodes": [{"id": "Q3", "label": label}, *nodes]}
+    return json.dumps({**data, "edges": edges}).encode()
+
+
+@pytest.mark.parametrize(
+    ("keys", "values"),
+    [
+        (("P31-99999",), [5]),
+        (("P31-65535", "P31-65535"), [5, 6]),
+        (("P31-2", "P31-1", "x"), [7, 6, 5]),
+    ],
+)
+def test_statements_stand_in_the_order_of_their_keys(tmp_path: Path, keys: tuple[str, ...], values: list[int]) -> None:
+    (tmp_path / "file").write_bytes(node_link(*keys))
+    stated = read_table(imported(tmp_path / "file", "node-link", tmp_path) / "statements.parquet", STATEMENTS)
+    assert stated["position"].to_list() == list(range(len(keys)))
+    assert stated["value"].to_list() == values
+
+
+def test_more_statements_than_positions_are_refused() -> None:
+    graph = networkx.MultiDiGraph()
+    graph.add_edges_from(("Q3", f"Q{number}", {"property": "P31"}) for number in range(10, 10 + 65_537))
+    with pytest.raises(UsageError, match="65,536 at most, found 65,537"):
+        from_networkx(graph)
+
+
+def test_halves_of_characters_in_labels_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "linked").write_bytes(node_link("P31-0", label="a\ud800b"))
+    entity, direct = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
+    (tmp_path / "triples").write_text(
+        f"<{entity}Q3> <{direct}P31> <{entity}Q5> .\n"
+        f'<{entity}Q3> <http://www.w3.org/2000/01/rdf-schema#label> "a\\uD800b" .\n'
+    )
+    for name, form in (("linked", "node-link"), ("triples", "ntriples")):
+        folder = tmp_path / form
+        folder.mkdir()
+        items = read_table(imported(tmp_path / name, form, folder) / "items.parquet", ITEMS)  # type: ignore[arg-type]
+        assert items.filter(qid="Q3")["label"].to_list() == ["a\ufffdb"], form

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.llm.client import Identity, Outgoing, Rate, Reply, Usage
-from culturekit.llm.clients import google_client, openai_wire
+from culturekit.llm.clients import google_client, openai_client
 from culturekit.llm.prices import picodollars_of
 from culturekit.llm.usage import MOST_TOKENS, Counts, fully_counted, stated_usage, too_few
 
@@ -21,7 +21,7 @@ SENT, CAME = 400, 12
 
 def chat(usage: object) -> Usage:
     choice = {"message": {"content": SAID}, "finish_reason": "stop"}
-    return counted(openai_wire.read_completion(json.dumps({"choices": [choice], "usage": usage}).encode()))
+    return counted(openai_client.read_completion(json.dumps({"choices": [choice], "usage": usage}).encode()))
 
 
 def responses(usage: object) -> Usage:
@@ -34,7 +34,7 @@ def responses(usage: object) -> Usage:
         }
     output = [{"type": "message", "content": [{"type": "output_text", "text": SAID}]}]
     return counted(
-        openai_wire.read_response(json.dumps({"status": "completed", "output": output, "usage": usage}).encode())
+        openai_client.read_response(json.dumps({"status": "completed", "output": output, "usage": usage}).encode())
     )
 
 
@@ -167,7 +167,7 @@ def test_counts_that_are_far_too_small_are_not_believed() -> None:
     essay = " ".join(f"word {number}" for number in range(1000))
     choice = {"message": {"content": essay}, "finish_reason": "stop"}
     counts = {"prompt_tokens": SENT, "completion_tokens": 1, "total_tokens": SENT + 1}
-    reply = openai_wire.read_completion(json.dumps({"choices": [choice], "usage": counts}).encode())
+    reply = openai_client.read_completion(json.dumps({"choices": [choice], "usage": counts}).encode())
     assert reply.usage.counted == "here"
     assert reply.usage.output_tokens > 1_000
     assert reply.usage.doubt == f"1 tokens for a reply of {len(essay)} characters"
@@ -175,7 +175,7 @@ def test_counts_that_are_far_too_small_are_not_believed() -> None:
 
 def test_no_more_is_counted_here_than_was_asked_for() -> None:
     choice = {"message": {"content": "a b " * 100_000}, "finish_reason": "stop"}
-    usage = counted(openai_wire.read_completion(json.dumps({"choices": [choice], "usage": None}).encode()))
+    usage = counted(openai_client.read_completion(json.dumps({"choices": [choice], "usage": None}).encode()))
     assert usage.output_tokens == ASKED.max_tokens
     assert not too_few(100, " " * 10_000_000)
 

@@ -1,18 +1,26 @@
 """Prices, budgets, and sums that are exact."""
 
+import json
+import logging
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from culturekit.core.errors import MissingDependency, UsageError
+from culturekit.core.errors import ConfigError, MissingDependency, UpstreamUnavailable, UsageError
+from culturekit.llm import prices
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.price_update import update_prices
 from culturekit.llm.prices import (
     PriceList,
+    check_alive,
+    configured_prices,
     cost_of,
+    image_sizes,
     known_prices,
     parse_price,
     picodollars_of,
@@ -162,3 +170,209 @@ def test_a_budget_counts_what_was_spent_before_and_to_the_last_fraction() -> Non
     for none in (float("nan"), float("inf"), -0.01):
         with pytest.raises(UsageError, match="amount of US dollars"):
             Budget(none)
+
+
+# Prices that can be renewed, and models that end: read from several files, held against a day that a test sets.
+
+
+OFFICIAL = "https://api.openai.com/v1"
+OURS = """
+openai:
+  source: https://example.org/prices
+  date: "2026-11-20"
+  models:
+    gpt-9: {input: 1, output: 4, shuts: "2027-03-01", instead: gpt-10}
+    gpt-4o: {input: 2, output: 9}
+"""
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(prices, "_warned", set())
+
+
+def on(monkeypatch: pytest.MonkeyPatch, day: str) -> None:
+    monkeypatch.setenv("CULTUREKIT_TODAY", day)
+
+
+def chat(model: str, base_url: str = OFFICIAL) -> Identity:
+    return Identity("openai", base_url, "/chat/completions", model)
+
+
+@pytest.mark.parametrize(
+    ("model", "day"),
+    [
+        ("gemini-3.1-flash-image-preview", "2026-06-25"),
+        ("gemini-3-pro-image-preview", "2026-06-25"),
+        ("gpt-image-1", "2026-10-23"),
+        ("gpt-image-1.5", "2026-12-01"),
+        ("gpt-4o-mini", "2027-01-14"),
+        ("gpt-5-nano", "2026-12-11"),
+        ("o3", "2026-12-11"),
+    ],
+)
+def test_the_shipped_list_knows_when_models_end(model: str, day: str) -> None:
+    found = price_of(model)
+    assert found is not None and found.shuts == day and found.instead
+
+
+def test_eight_text_models_of_openai_are_gone_since_october() -> None:
+    gone = {price.model for price in known_prices() if price.shuts == "2026-10-23"} - {"gpt-image-1"}
+    assert len(gone) == 8 and {"gpt-4", "o1", "gpt-4.1-nano"} < gone
+
+
+def test_a_model_is_refused_from_the_day_on_which_it_is_shut(monkeypatch: pytest.MonkeyPatch) -> None:
+    on(monkeypatch, "2026-10-22")
+    check_alive(chat("gpt-4"))
+    on(monkeypatch, "2026-10-23")
+    with pytest.raises(UsageError, match="gpt-4 was shut on 2026-10-23") as refused:
+        check_alive(chat("gpt-4"))
+    assert "gpt-5.6-sol" in str(refused.value) and "--go-on" in refused.value.hint
+    with pytest.raises(UsageError, match="was shut"):
+        check_alive(Identity("openai-images", OFFICIAL, "/images/generations", "gpt-image-1"))
+    with pytest.raises(UsageError, match="was shut"):
+        check_alive(chat("gpt-4-turbo-2024-04-09"))
+
+
+def test_who_goes_on_asks_a_model_that_is_shut_and_is_warned(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    on(monkeypatch, "2026-11-28")
+    check_alive(chat("gpt-4"), go_on=True)
+    assert "gpt-4 was shut on 2026-10-23" in caplog.text
+
+
+def test_a_server_of_ones_own_may_call_its_model_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    on(monkeypatch, "2026-11-28")
+    check_alive(chat("gpt-4", "http://127.0.0.1:8000/v1"))
+
+
+@pytest.mark.parametrize(("day", "warned"), [("2026-11-14", 0), ("2026-11-15", 1), ("2027-01-13", 1)])
+def test_sixty_days_before_there_is_one_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, day: str, warned: int
+) -> None:
+    on(monkeypatch, day)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            check_alive(chat("gpt-4o"))
+    assert caplog.text.count("gpt-4o is shut on 2027-01-14; gpt-6-luna takes its place") == warned
+
+
+def test_a_model_past_its_earliest_day_is_warned_of_and_asked(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    on(monkeypatch, "2026-11-28")
+    check_alive(Identity("google-images", "https://generativelanguage.googleapis.com", "", "gemini-2.5-flash-image"))
+    assert "may be shut: 2026-10-02 was the earliest day" in caplog.text
+
+
+def test_asking_a_model_that_is_shut_is_refused_before_its_key_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    on(monkeypatch, "2026-11-28")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(UsageError, match="o1 was shut on 2026-10-23"):
+        check_asking(CLIENTS.make("openai:o1"))
+
+
+def test_a_day_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    on(monkeypatch, "soon")
+    with pytest.raises(UsageError, match="CULTUREKIT_TODAY is no day"):
+        check_alive(chat("gpt-4"))
+
+
+def test_the_users_files_win_line_by_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before = price_of("gpt-4o-mini")
+    configured_prices().parent.mkdir(parents=True)
+    configured_prices().write_text(OURS)
+    ours, mine = price_of("gpt-4o"), price_of("gpt-9")
+    assert ours is not None and (ours.input, ours.source, ours.date) == (2, "https://example.org/prices", "2026-11-20")
+    assert mine is not None and (mine.shuts, mine.instead) == ("2027-03-01", "gpt-10")
+    assert price_of("gpt-4o-mini") == before
+    chosen = tmp_path / "chosen.yaml"
+    chosen.write_text(OURS.replace("{input: 2, output: 9}", "{input: 3, output: 9}"))
+    monkeypatch.setenv("CULTUREKIT_PRICES", str(chosen))
+    most = price_of("gpt-4o")
+    assert most is not None and most.input == 3
+
+
+def test_a_file_of_prices_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CULTUREKIT_PRICES", "nowhere.yaml")
+    with pytest.raises(UsageError, match=r"no such file of prices.*nowhere\.yaml"):
+        known_prices()
+
+
+def test_a_line_that_is_no_price_is_named(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(OURS.replace("2027-03-01", "2027-02-30"))
+    with pytest.raises(ConfigError, match="2027-02-30"):
+        update_prices(str(wrong))
+    assert not configured_prices().exists()
+
+
+def test_an_update_in_our_own_form_says_what_is_new(tmp_path: Path) -> None:
+    (tmp_path / "ours.yaml").write_text(OURS)
+    renewed = update_prices(str(tmp_path / "ours.yaml"))
+    assert renewed.new == ("gpt-9: 1 in, 4 out, shuts 2027-03-01",)
+    assert len(renewed.changed) == 1 and "input 2.5 -> 2.0" in renewed.changed[0]
+    again = update_prices(str(tmp_path / "ours.yaml"))
+    assert (again.new, again.changed, again.alike) == ((), (), 2)
+    assert "nothing to write" in "\n".join(again.lines())
+
+
+def entry(sent: float, came: float, provider: str = "openai", mode: str = "chat", **more: object) -> dict[str, object]:
+    costs = {"input_cost_per_token": sent / 1e6, "output_cost_per_token": came / 1e6}
+    return {"litellm_provider": provider, "mode": mode, **costs, **more}
+
+
+def test_the_list_of_litellm_is_read(tmp_path: Path) -> None:
+    source = tmp_path / "litellm.json"
+    listed = {
+        "gpt-4o": entry(2.5, 10, cache_read_input_token_cost=1.25e-6),
+        "gpt-8": entry(0.3, 7, deprecation_date="2028-01-01", source="https://example.org/gpt-8"),
+        "gemini/gemini-9-image": entry(
+            0.5, 3, "gemini", "image_generation", output_cost_per_image_token=6e-5, output_cost_per_image=0.0672
+        ),
+        "gpt-image-8": entry(5, 30, mode="image_generation"),
+        "xhigh/1024-x-1024/gpt-image-8": {"litellm_provider": "openai", "output_cost_per_image": 0.3},
+        "gpt-image-1-mini": entry(2, 8, mode="image_generation", cache_read_input_token_cost=2e-7),
+        "low/1024-x-1024/gpt-image-1-mini": {"litellm_provider": "openai", "output_cost_per_image": 0.9},
+        "low/99-x-99/gpt-image-1-mini": {"litellm_provider": "openai", "output_cost_per_image": 0.08},
+        "gemma-of-a-test": entry(0, 0, "gemini"),
+        "azure/gpt-8": entry(99, 99, "azure"),
+        "gemini-8-vertex": entry(1, 2, "vertex_ai-language-models", deprecation_date="2026-01-01"),
+        "text-embedding-9": entry(1, 0, mode="embedding"),
+        "sample_spec": {"litellm_provider": "one of"},
+    }
+    source.write_text(json.dumps(listed))
+    renewed = update_prices(str(source))
+    assert renewed.alike == 2 and renewed.left_out == 2
+    eight, picture, known = price_of("gpt-8"), price_of("gemini-9-image"), price_of("gpt-4o")
+    assert eight is not None and (eight.input, eight.output, eight.shuts) == (0.3, 7.0, "2028-01-01")
+    assert (eight.source, eight.date) == ("https://example.org/gpt-8", "2026-01-15")
+    assert picture is not None and picture.output == 60.0
+    assert image_sizes("gemini-9-image", provider="google") == {"standard": {"1K": 1120}}
+    assert image_sizes("gpt-image-8", provider="openai") == {"xhigh": {"1024x1024": 10_000}}
+    mini = image_sizes("gpt-image-1-mini", provider="openai")
+    assert (mini["low"]["1024x1024"], mini["low"]["99x99"], mini["high"]["1024x1024"]) == (625, 10_000, 4500)
+    assert price_of("gemma-of-a-test") is None, "0 is what nobody looked up"
+    vertex = price_of("gemini-8-vertex")
+    assert vertex is not None and vertex.shuts is None
+    assert known is not None and known.shuts == "2027-01-14"
+
+
+@pytest.mark.parametrize(
+    "content", ["{}", "[1, 2]", "openai: {models: {m: {input: 1}}}", '{"a": {"litellm_provider": "x"}}']
+)
+def test_what_is_no_list_of_prices_is_refused_and_nothing_is_written(tmp_path: Path, content: str) -> None:
+    (tmp_path / "wrong").write_text(content)
+    with pytest.raises(UsageError):
+        update_prices(str(tmp_path / "wrong"))
+    assert not configured_prices().exists()
+
+
+def test_a_source_that_is_not_there_is_told() -> None:
+    with pytest.raises(UsageError, match="no such list"):
+        update_prices("nowhere.json")
+    with pytest.raises(UpstreamUnavailable, match=r"127\.0\.0\.1:9"):
+        update_prices("http://127.0.0.1:9/prices.json")

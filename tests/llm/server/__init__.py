@@ -18,8 +18,8 @@ A server for a block, in a thread of this process:
 
 whose first line is its address; it outlives the clients it serves, and with `--state` itself.
 
-What is offered. Under `/openai/v1`: chat completions and responses (whole, and streamed), models, files, batches.
-Under `/google/v1beta`: generateContent, streamGenerateContent, countTokens, models, files with resumable uploads,
+What is offered. Under `/openai/v1`: chat completions and responses, models, files, batches.
+Under `/google/v1beta`: generateContent, countTokens, models, files with resumable uploads,
 batches (inline and from files). `GET /stats` gives everything in sum, `GET /stats/records?since=N` each request,
 `PUT /script` starts another script.
 

@@ -61,9 +61,6 @@ ROUTES = (
     _openai("POST", "/chat/completions", "chat", openai_endpoints.chat, sells=True),
     _google("POST", f"/models{_ID}:generateContent", "generate", google_endpoints.generate, sells=True),
     _openai("POST", "/responses", "responses", openai_endpoints.respond, sells=True),
-    _google(
-        "POST", f"/models{_ID}:streamGenerateContent", "generate.stream", google_endpoints.generate_stream, sells=True
-    ),
     _openai("POST", "/images/generations", "images", openai_image_making.make_image, sells=True),
     _openai("GET", "/models", "models.list", openai_endpoints.list_models),
     _openai("GET", r"/models/(?P<name>.+)", "models.get", openai_endpoints.retrieve_model),

@@ -1,10 +1,10 @@
-"""Gemini's endpoints that answer at once: generateContent, its stream, countTokens, models."""
+"""Gemini's endpoints that answer at once: generateContent, countTokens, models."""
 
 from typing import Any
 
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.exchange import Exchange, json_body
-from tests.llm.server.google_generate import counted_tokens, generate_chunks, generate_question, pick
+from tests.llm.server.google_generate import counted_tokens, generate_question, pick
 from tests.llm.server.google_image_making import writes_generated
 from tests.llm.server.google_requests import check_count, check_generate
 from tests.llm.server.selling import sell
@@ -14,17 +14,6 @@ from tests.llm.server.wire import Departing, json_departing
 
 def generate(exchange: Exchange) -> Departing:
     """POST /models/{name}:generateContent."""
-    return _generated(exchange, writes_generated(exchange.service.script))
-
-
-def generate_stream(exchange: Exchange) -> Departing:
-    """POST /models/{name}:streamGenerateContent; as server-sent events only."""
-    if exchange.arrived.query.get("alt") != "sse":
-        raise Refused("bad-request", "Streams are offered with alt=sse only.")
-    return _generated(exchange, generate_chunks)
-
-
-def _generated(exchange: Exchange, encode: Any) -> Departing:
     service, model = exchange.service, exchange.groups["name"]
     body = json_body(exchange)
     check_model(service, model)
@@ -33,7 +22,7 @@ def _generated(exchange: Exchange, encode: Any) -> Departing:
     if question.input_tokens > service.script.context:
         counts = f"({question.input_tokens}) exceeds the maximum number of tokens allowed ({service.script.context})."
         raise Refused("context-length", f"The input token count {counts}")
-    return sell(service, exchange.record, question, exchange.arrived.body, encode)
+    return sell(service, exchange.record, question, exchange.arrived.body, writes_generated(service.script))
 
 
 def check_model(service: Service, model: str) -> None:

@@ -1,4 +1,4 @@
-"""Gemini generateContent: read a request as a question, write an answer as a response or as a stream of them."""
+"""Gemini generateContent: read a request as a question, write an answer as a response."""
 
 import base64
 import hashlib
@@ -120,19 +120,3 @@ def _candidate(answer: Answer) -> dict[str, Any]:
         parts = [{"text": answer.text}] if answer.text else []
         candidate["content"] = {**({"parts": parts} if parts else {}), "role": "model"}
     return candidate
-
-
-def generate_chunks(question: Question, answer: Answer, *, piece: int = 16) -> list[bytes]:
-    """Write an answer as server-sent events, each a response with a piece of the text."""
-    whole = generate_response(question, answer)
-    candidates = whole.get("candidates")
-    if not candidates or "content" not in candidates[0]:
-        return [b"data: " + orjson.dumps(whole) + b"\r\n\r\n"]
-    texts = [answer.text[at : at + piece] for at in range(0, len(answer.text), piece)] or [""]
-    chunks = []
-    for place, text in enumerate(texts):
-        candidate: dict[str, Any] = {"content": {"parts": [{"text": text}], "role": "model"}, "index": 0}
-        if place == len(texts) - 1:
-            candidate["finishReason"] = candidates[0]["finishReason"]
-        chunks.append(b"data: " + orjson.dumps({**whole, "candidates": [candidate]}) + b"\r\n\r\n")
-    return chunks

@@ -29,7 +29,6 @@ class Question:
     input_tokens: int
     digest: str
     mode: Literal["online", "batch"] = "online"
-    stream: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

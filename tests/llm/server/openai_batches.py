@@ -82,8 +82,6 @@ def _question(body: dict[str, Any], endpoint: str) -> Question:
         return image_question(body, "batch")
     chats = endpoint == "/v1/chat/completions"
     (check_chat if chats else check_responses)(body)
-    if body.get("stream"):
-        raise Refused("bad-request", "Streaming is not supported in the Batch API.", param="stream")
     return chat_question(body, "batch") if chats else responses_question(body, "batch")
 
 
@@ -95,7 +93,7 @@ def output_lines(job: Job) -> bytes:
 def error_lines(job: Job) -> bytes:
     """Write the file of the lines that failed, and of those never reached where the plan tells of them."""
     failed = [_line_told(result) for result in job.results if result.status != 200]
-    if job.plan.rest_told and job.state in {"expired", "cancelled"}:
+    if job.state in {"expired", "cancelled"}:
         failed += [_undone_told(line, job.state) for line in job.undone]
     return _file(failed)
 

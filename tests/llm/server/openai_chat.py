@@ -1,4 +1,4 @@
-"""OpenAI chat completions: read a request as a question, write an answer as a completion or as a stream of chunks."""
+"""OpenAI chat completions: read a request as a question, write an answer as a completion."""
 
 import base64
 import binascii
@@ -72,11 +72,7 @@ def chat_question(body: Mapping[str, Any], mode: Any = "online") -> Question:
         input_tokens=tokens,
         digest=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         mode=mode,
-        stream=bool(body.get("stream")),
-        options={
-            "include_usage": bool((body.get("stream_options") or {}).get("include_usage")),
-            "top_logprobs": body.get("top_logprobs") or 0 if body.get("logprobs") else None,
-        },
+        options={"top_logprobs": body.get("top_logprobs") or 0 if body.get("logprobs") else None},
     )
 
 
@@ -157,26 +153,3 @@ def drawn_logprobs(question: Question) -> tuple[tuple[str, float], ...]:
     yes = 0.02 + 0.9 * int(question.digest[:8], 16) / 2**32
     listed = {"Yes": yes, "No": 0.95 - yes, "The": 0.03, "I": 0.02}
     return tuple((token, math.log(share)) for token, share in sorted(listed.items(), key=lambda item: -item[1]))
-
-
-def chat_chunks(question: Question, answer: Answer, *, piece: int = 16) -> list[bytes]:
-    """Write an answer as server-sent events: role, text in pieces, the end, the usage where asked for, DONE."""
-    whole = chat_completion(question, answer)
-    head = {key: whole[key] for key in ("id", "created", "model", "service_tier", "system_fingerprint")}
-    head = {**head, "object": "chat.completion.chunk"}
-    with_usage = question.options.get("include_usage")
-
-    def chunk(choices: list[Any], usage: Any = None) -> bytes:
-        value = {**head, "choices": choices, **({"usage": usage} if with_usage else {})}
-        return b"data: " + orjson.dumps(value) + b"\n\n"
-
-    def delta(change: dict[str, Any], finish: str | None = None) -> bytes:
-        return chunk([{"index": 0, "delta": change, "logprobs": None, "finish_reason": finish}])
-
-    key = "refusal" if answer.ending == "refusal" else "content"
-    chunks = [delta({"role": "assistant", "content": "" if key == "content" else None, "refusal": None})]
-    chunks += [delta({key: answer.text[at : at + piece]}) for at in range(0, len(answer.text), piece)]
-    chunks.append(delta({}, _FINISH.get(answer.ending, "stop")))
-    if with_usage:
-        chunks.append(chunk([], whole["usage"]))
-    return [*chunks, b"data: [DONE]\n\n"]

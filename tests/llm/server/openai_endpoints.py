@@ -3,10 +3,10 @@
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.exchange import Exchange, json_body
 from tests.llm.server.made_replies import Question
-from tests.llm.server.openai_chat import chat_chunks, chat_completion, chat_question
+from tests.llm.server.openai_chat import chat_completion, chat_question
 from tests.llm.server.openai_requests import check_chat
 from tests.llm.server.openai_response_requests import check_responses
-from tests.llm.server.openai_responses import response, response_events, responses_question
+from tests.llm.server.openai_responses import response, responses_question
 from tests.llm.server.selling import sell
 from tests.llm.server.service import Service
 from tests.llm.server.wire import Departing, json_departing
@@ -17,8 +17,7 @@ def chat(exchange: Exchange) -> Departing:
     body = json_body(exchange)
     check_chat(body, exchange.service.script.dialect)
     question = sellable(exchange.service, chat_question(body))
-    encode = chat_chunks if question.stream else chat_completion
-    return sell(exchange.service, exchange.record, question, exchange.arrived.body, encode)
+    return sell(exchange.service, exchange.record, question, exchange.arrived.body, chat_completion)
 
 
 def respond(exchange: Exchange) -> Departing:
@@ -26,8 +25,7 @@ def respond(exchange: Exchange) -> Departing:
     body = json_body(exchange)
     check_responses(body)
     question = sellable(exchange.service, responses_question(body))
-    encode = response_events if question.stream else response
-    return sell(exchange.service, exchange.record, question, exchange.arrived.body, encode)
+    return sell(exchange.service, exchange.record, question, exchange.arrived.body, response)
 
 
 def sellable(service: Service, question: Question) -> Question:

@@ -220,8 +220,6 @@ CHAT_FIELDS: dict[str, Shape] = {
     "service_tier": _TIER,
     "stop": maybe(_stop),
     "store": maybe(flag),
-    "stream": maybe(flag),
-    "stream_options": maybe(fields({"include_usage": flag, "include_obfuscation": flag})),
     "temperature": maybe(number(0, 2)),
     "top_logprobs": maybe(whole(0, 20)),
     "top_p": maybe(number(0, 1)),
@@ -281,8 +279,6 @@ def check_chat(body: Any, dialect: str = "openai") -> None:
         Refused: in the provider's words.
     """
     fitting(_CHATS[dialect], body)
-    if body.get("stream_options") is not None and not body.get("stream"):
-        raise Refused("bad-request", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
     if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
         raise Refused("bad-request", "'max_tokens' and 'max_completion_tokens' cannot both be set.")
     if body.get("top_logprobs") is not None and not body.get("logprobs"):

@@ -86,7 +86,6 @@ RESPONSE_FIELDS: dict[str, Shape] = {
     "safety_identifier": text(64),
     "service_tier": maybe(one_of("auto", "default", "flex", "scale", "priority")),
     "store": maybe(flag),
-    "stream": maybe(flag),
     "temperature": maybe(number(0, 2)),
     "text": fields({"format": _FORMAT, "verbosity": maybe(one_of("low", "medium", "high"))}),
     "top_logprobs": maybe(whole(0, 20)),

@@ -1,4 +1,4 @@
-"""OpenAI responses: read a request as a question, write an answer as a response or as a stream of events."""
+"""OpenAI responses: read a request as a question, write an answer as a response."""
 
 import hashlib
 from collections.abc import Mapping
@@ -46,7 +46,6 @@ def responses_question(body: Mapping[str, Any], mode: Any = "online") -> Questio
         input_tokens=tokens,
         digest=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         mode=mode,
-        stream=bool(body.get("stream")),
     )
 
 
@@ -97,40 +96,3 @@ def response(question: Question, answer: Answer) -> dict[str, Any]:
             "total_tokens": answer.input_tokens + answer.output_tokens,
         },
     }
-
-
-def response_events(question: Question, answer: Answer, *, piece: int = 16) -> list[bytes]:
-    """Write an answer as server-sent events, from `response.created` to `response.completed` or `.incomplete`."""
-    whole = response(question, answer)
-    unsaid = {**whole, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
-    events: list[dict[str, Any]] = [
-        {"type": "response.created", "response": unsaid},
-        {"type": "response.in_progress", "response": unsaid},
-    ]
-    for place, item in enumerate(whole["output"]):
-        events += _item_events(item, place, piece)
-    events.append({"type": f"response.{whole['status']}", "response": whole})
-    return [
-        f"event: {event['type']}\n".encode() + b"data: " + orjson.dumps({**event, "sequence_number": at}) + b"\n\n"
-        for at, event in enumerate(events)
-    ]
-
-
-def _item_events(item: Mapping[str, Any], place: int, piece: int) -> list[dict[str, Any]]:
-    part = item["content"][0]
-    key, stem = ("refusal", "refusal") if part["type"] == "refusal" else ("text", "output_text")
-    at = {"item_id": item["id"], "output_index": place, "content_index": 0}
-    extra: dict[str, Any] = {} if key == "refusal" else {"logprobs": []}
-    text = part[key]
-    added = {**item, "status": "in_progress", "content": []}
-    return [
-        {"type": "response.output_item.added", "output_index": place, "item": added},
-        {"type": "response.content_part.added", **at, "part": {**part, key: ""}},
-        *(
-            {"type": f"response.{stem}.delta", **at, "delta": text[start : start + piece], **extra}
-            for start in range(0, len(text), piece)
-        ),
-        {"type": f"response.{stem}.done", **at, key: text, **extra},
-        {"type": "response.content_part.done", **at, "part": part},
-        {"type": "response.output_item.done", "output_index": place, "item": item},
-    ]

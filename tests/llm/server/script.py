@@ -31,7 +31,7 @@ STATUS_FAULTS: dict[str, tuple[int, str]] = {
     "conflict": (409, "another request holds the resource"),
     "too-large": (413, "the request is too large"),
 }
-# Damage to the body around the answer; in a stream, to its first event, after which nothing comes.
+# Damage to the body around the answer.
 BODY_FAULTS = {
     "broken-json": "200, the JSON ends in the middle",
     "empty-body": "200, no body at all",

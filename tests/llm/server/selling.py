@@ -15,8 +15,8 @@ from tests.llm.server.service import Service
 from tests.llm.server.statistics import Record
 from tests.llm.server.wire import Departing
 
-# Writes an answer in a provider's protocol: one value, or the events of a stream.
-Encode = Callable[[Question, Answer], "dict[str, Any] | list[bytes]"]
+# Writes an answer in a provider's protocol.
+Encode = Callable[[Question, Answer], dict[str, Any]]
 _PAGE = b"<!doctype html><html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>"
 _DEEP = 100_000
 _JSON = ("content-type", "application/json")
@@ -69,22 +69,12 @@ def is_good(fault: Fault | None) -> bool:
 
 def _written(service: Service, question: Question, answer: Answer, fault: Fault | None, encode: Encode) -> Departing:
     whole = encode(question, answer)
-    if isinstance(whole, list):
-        departing = Departing(200, [("content-type", "text/event-stream")], pieces=whole)
-        if fault is not None and fault.kind in BODY_FAULTS:
-            departing.pieces = [b"data: " + _damaged_value(whole_of(whole), fault, question.provider).body + b"\n\n"]
-    elif fault is not None and fault.kind in BODY_FAULTS:
+    if fault is not None and fault.kind in BODY_FAULTS:
         departing = _damaged_value(whole, fault, question.provider)
     else:
         departing = Departing(200, [_JSON], encoded(whole))
     departing.delay = service.latency(question)
     return departing if fault is None else connection_fault(departing, fault)
-
-
-def whole_of(events: list[bytes]) -> dict[str, Any]:
-    """Take the first event of a stream for the whole, where the whole is to be damaged."""
-    first: dict[str, Any] = orjson.loads(events[0].split(b"data: ", 1)[1])
-    return first
 
 
 def connection_fault(departing: Departing, fault: Fault) -> Departing:

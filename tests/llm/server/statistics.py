@@ -147,7 +147,6 @@ class Statistics:
 
     def summary(self) -> dict[str, Any]:
         """Give everything in sum, as plain values."""
-        asked = sum(count for status, count in self.statuses.items() if status != "0")
         return {
             "broken": list(self.broken),
             "requests": len(self.records),
@@ -155,7 +154,6 @@ class Statistics:
             "statuses": dict(self.statuses),
             "faults": dict(self.faults),
             "fates": dict(self.fates),
-            "busy_share": self.statuses.get("429", 0) / asked if asked else 0.0,
             "in_flight": self.in_flight,
             "most_in_flight": self.most_in_flight,
             "rows": len({record.row for record in self.records if record.row}),

@@ -9,7 +9,7 @@ import pytest
 from google.genai import errors
 
 from tests.llm.server import Fault, Rule, Script, When, running_server
-from tests.llm.server.conversations import SCHEMA, ask_google, ask_openai, chat_body, google_client, openai_client
+from tests.llm.server.conversations import SCHEMA, ask_google, ask_openai, google_client, openai_client
 from tests.llm.server.script import CONNECTION_FAULTS, FAULT_KINDS, PLAIN_FAULTS, STATUS_FAULTS
 
 _TEXTS = {
@@ -288,42 +288,3 @@ def test_requests_that_ask_no_model_go_wrong_too() -> None:
     expected = {kind: _SEEN[kind][0] if kind in PLAIN_FAULTS else whole for kind in FAULT_KINDS}
     expected |= {"none": whole, "drip": whole, "error-in-200": "['error']"}
     assert found == expected
-
-
-def test_streams_go_wrong_too() -> None:
-    async def heard(kind: str) -> tuple[str, str, bool]:
-        with running_server(Script(rules=(Rule(Fault(kind)),))) as server:
-            async with openai_client(server) as client:
-                text, end = "", ""
-                try:
-                    stream = await client.chat.completions.create(**chat_body("Q1"), stream=True)
-                    async for chunk in stream:
-                        for choice in chunk.choices:
-                            text += choice.delta.content or choice.delta.refusal or ""
-                            end = choice.finish_reason or end
-                except openai.APIStatusError as error:
-                    end = str(error.status_code)
-                except openai.APIConnectionError:
-                    end = "connection"
-                except openai.APIError:
-                    end = "error inside"
-                except ValueError:
-                    end = "unreadable"
-                except Exception as error:  # httpx or httpx2, by the SDK's age
-                    end = "connection" if "Protocol" in type(error).__name__ else type(error).__name__
-            return end, text, server.stats()["online"]["replies"] == 1
-
-    async def talk() -> None:
-        whole = (await heard("none"))[1]
-        assert await heard("none") == ("stop", whole, True)
-        assert await heard("busy") == ("429", "", False)
-        assert await heard("truncated") == ("length", whole[: len(whole) // 2], True)
-        assert (await heard("refusal"))[0] == "stop"
-        assert await heard("broken-json") == ("unreadable", "", True)
-        assert await heard("error-in-200") == ("error inside", "", True)
-        cut = await heard("drop-inside")
-        assert (cut[0], cut[2]) == ("connection", True)
-        assert whole.startswith(cut[1])
-        assert len(cut[1]) < len(whole)
-
-    asyncio.run(talk())

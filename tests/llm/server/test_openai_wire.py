@@ -56,39 +56,16 @@ def test_a_chat_completion_is_typed_raw_and_billed() -> None:
     asyncio.run(talk())
 
 
-def test_a_stream_says_what_the_whole_says() -> None:
-    async def talk() -> None:
-        with running_server() as server:
-            async with openai_client(server) as client:
-                whole = await ask_openai(client, "Q7")
-                options: Any = {"include_usage": True}
-                stream = await client.chat.completions.create(**chat_body("Q7"), stream=True, stream_options=options)
-                chunks = [chunk async for chunk in stream]
-            text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
-            assert text == whole["choices"][0]["message"]["content"]
-            assert [choice.finish_reason for chunk in chunks for choice in chunk.choices][-1] == "stop"
-            assert chunks[-1].usage is not None
-            assert chunks[-1].usage.to_dict() == whole["usage"]
-
-    asyncio.run(talk())
-
-
-def test_responses_whole_and_streamed() -> None:
+def test_responses() -> None:
     async def talk() -> None:
         form: Any = {"format": {"type": "json_schema", "name": "verdict", "schema": SCHEMA, "strict": True}}
         asked: dict[str, Any] = {"model": "loopback-small", "input": user_text("Q3"), "text": form}
         with running_server() as server:
             async with openai_client(server) as client:
                 whole = await client.responses.create(**asked, instructions="Judge it.")
-                async with client.responses.stream(**asked, instructions="Judge it.") as stream:
-                    kinds = [event.type async for event in stream]
-                    streamed = await stream.get_final_response()
             assert json.loads(whole.output_text)["id"] == "Q3"
-            assert streamed.output_text == whole.output_text
-            assert kinds[0] == "response.created"
-            assert kinds[-1] == "response.completed"
             assert whole.usage is not None
-            assert server.stats()["online"]["input_tokens"] == 2 * whole.usage.input_tokens
+            assert server.stats()["online"]["input_tokens"] == whole.usage.input_tokens
 
     asyncio.run(talk())
 

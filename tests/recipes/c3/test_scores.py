@@ -14,8 +14,7 @@ from culturekit.core.errors import UsageError
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import SCORES, SELECTION, VALUES
 from culturekit.core.tables import read_table
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
 from culturekit.index.models.letters_encoder import LettersEncoder
 from culturekit.metrics import CATALOG, alignment_c3, interval
 from culturekit.recipes.c3.alignment import ROLES

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from culturekit.core.schemas import ANNOTATIONS, AUDIT_SAMPLE, DESCRIPTORS, JUDGMENTS, PROMPTS, SCORES
-from culturekit.index.embedding.embed_stage import embed_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
 from culturekit.recipes.cultivate.marks import marks_stage, scene_items_stage
 from tests.recipes.built import built, scores_row, stored
 
