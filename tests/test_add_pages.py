@@ -54,9 +54,9 @@ def test_the_metric_of_the_page_is_described_scored_and_verified(tmp_path: Path)
 
 
 def test_the_page_about_plugins_shows_the_package_as_it_is() -> None:
-    paths = [*sorted((EXAMPLES / "geodiv").rglob("*.py")), PLUGINS / "greys.py"]
+    paths = [*sorted((EXAMPLES / "evenness").rglob("*.py")), PLUGINS / "greys.py"]
     package = "".join(path.read_text(encoding="utf-8") for path in paths)
     for block in blocks(PLUGIN, "python"):
         assert block.strip() in package, block
     (project,) = blocks(PLUGIN, "toml")
-    assert project == (EXAMPLES / "geodiv/pyproject.toml").read_text(encoding="utf-8")
+    assert project == (EXAMPLES / "evenness/pyproject.toml").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from tests.outside_packages import EXAMPLES, forget, install
 from tests.verify.forging import change_table, read_json, reseal
 
 SMALL = Path(__file__).parent / "fixtures/small.yaml"
-METRICS = {"geodiv": ["geodiv_entropy"], "cure": ["cure_gain", "cure_told"]}
+METRICS = {"cure": ["cure_gain", "cure_told"], "evenness": ["evenness_entropy"]}
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_an_example_is_short(name: str) -> None:
 def test_they_are_listed_and_described() -> None:
     listed = json.loads(culturekit("plugins", "--json").stdout)
     assert [(one["kind"], one["name"], one["version"], one["problem"]) for one in listed] == [
-        (kind, name, "1.0", "") for kind, name in [("metric", "cure"), ("metric", "geodiv")]
+        (kind, name, "1.0", "") for kind, name in [("metric", "cure"), ("metric", "evenness")]
     ]
     assert {metric for names in METRICS.values() for metric in names} <= set(
         json.loads(culturekit("metrics", "list", "--json").stdout)
@@ -72,13 +72,13 @@ def scored(folder: Path, *words: str | Path) -> pl.DataFrame:
 @pytest.mark.usefixtures("installed")
 def test_entropy_by_hand(tmp_path: Path) -> None:
     table = matches(tmp_path / "m", {"p": [["BR"], ["IN"], ["BR"], ["BR"]], "q": [["FR"], ["IN"], ["FR"], []]})
-    (row,) = scored(tmp_path / "out", "geodiv", "--matches", table).to_dicts()
+    (row,) = scored(tmp_path / "out", "evenness", "--matches", table).to_dicts()
     assert row["value"] == pytest.approx((math.log(2) / math.log(3) / 2 + math.log(2) / math.log(3) / 2) / 2)
     assert (row["n"], json.loads(row["params"])) == (7, {"labels": 3, "level": "country"})
     manifest = read_json(tmp_path / "out/manifest.json")
     assert manifest["options"]["metric_plugin"] == {"version": "1.0"}
     assert manifest["drops"] == {"images that show nothing for sure": 1}
-    one = scored(tmp_path / "one", "geodiv", "--matches", table, "--level", "continent")
+    one = scored(tmp_path / "one", "evenness", "--matches", table, "--level", "continent")
     assert one["value"].to_list() == [0.0]
 
 
@@ -122,7 +122,7 @@ def test_a_recipe_scores_reports_and_verifies_them(tmp_path: Path, run_copy: Pat
     assert kinds in text
     text = text.replace(kinds, more)
     recipe.write_text(
-        f"{text}scores: {{size: 2}}\nmetrics:\n  geodiv: {{level: continent}}\n  cure: {{}}\n", encoding="utf-8"
+        f"{text}scores: {{size: 2}}\nmetrics:\n  evenness: {{level: continent}}\n  cure: {{}}\n", encoding="utf-8"
     )
     answer = culturekit("run", recipe, "--workdir", run_copy)
     assert answer.returncode == 0, answer.stderr
@@ -130,7 +130,7 @@ def test_a_recipe_scores_reports_and_verifies_them(tmp_path: Path, run_copy: Pat
     verdicts = json.loads(culturekit("verify", run_copy, "--json").stdout)
     assert verdicts["exit_code"] == 0, "\n".join(f"{x}" for x in verdicts["findings"])
     for title, folder, count in (
-        ("Evenness of what the images of a prompt show", "metric-geodiv", 3),
+        ("Evenness of what the images of a prompt show", "metric-evenness", 3),
         ("What naming a country adds", "metric-cure", 6),
     ):
         assert title in page

@@ -82,7 +82,7 @@ def test_a_changed_file_is_not_reused_in_silence(folder: Path) -> None:
 
 
 def test_what_runs_and_tools_leave_beside_the_code_is_none_of_it(folder: Path) -> None:
-    shutil.copy(EXAMPLES / "geodiv/geodiv/__init__.py", folder / "own")
+    shutil.copy(EXAMPLES / "evenness/evenness/__init__.py", folder / "own")
     first = digest_in(folder / "own/flags.py", "own.flags")
     for name in ("runs/recipe/manifest.json", ".cache/old.py", "__pycache__/flags.py", "notes.txt"):
         (folder / "own" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -122,10 +122,10 @@ def name_of(spec: str) -> str:
 
 
 def test_other_commands_are_told_of_it(folder: Path) -> None:
-    package = f"{EXAMPLES}/geodiv/geodiv"
+    package = f"{EXAMPLES}/evenness/evenness"
     Path("own/recipe.yaml").write_text(
-        f"plugins:\n  metric.geodiv: {package}/family.py:geodiv\n  check.score-geodiv: "
-        f"{package}/check.py:check_geodiv\n  encoder.greys: own/nothing.py:make\n",
+        f"plugins:\n  metric.evenness: {package}/family.py:evenness\n  check.score-evenness: "
+        f"{package}/check.py:check_evenness\n  encoder.greys: own/nothing.py:make\n",
         encoding="utf-8",
     )
     missing = culturekit("--plugins", "own/recipe.yaml", "plugins")
@@ -133,12 +133,12 @@ def test_other_commands_are_told_of_it(folder: Path) -> None:
     assert "plugins: own/nothing.py: there is no such file" in missing.stderr
     shutil.copy(PLUGINS / "greys.py", folder / "own/nothing.py")
     listed = culturekit("--plugins", "own/recipe.yaml", "plugins").stdout
-    assert f"metric   geodiv  {package}/family.py" in listed
+    assert f"metric   evenness  {package}/family.py" in listed
     kinds = {line.split()[1] for line in listed.splitlines() if line.strip()}
     assert kinds == {"metric", "encoder"}, "a kind of earlier versions is passed over"
-    assert culturekit("--plugins", "own/recipe.yaml", "score", "geodiv", "--help").returncode == 0
-    assert culturekit("score", "geodiv", "--help").returncode == 2
-    assert culturekit("--plugins", "own/recipe.yaml", "metrics", "show", "geodiv_entropy").returncode == 0
+    assert culturekit("--plugins", "own/recipe.yaml", "score", "evenness", "--help").returncode == 0
+    assert culturekit("score", "evenness", "--help").returncode == 2
+    assert culturekit("--plugins", "own/recipe.yaml", "metrics", "show", "evenness_entropy").returncode == 0
 
 
 OWN_KIND = """
@@ -208,8 +208,8 @@ def test_what_is_wrong_is_said_with_its_line(stated: str, said: str, folder: Pat
 
 
 def test_a_package_may_be_named_by_its_module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(EXAMPLES / "geodiv")
-    use_plugins({"metric.geodiv": "geodiv.family:geodiv"})
-    assert "geodiv_entropy" in all_metrics()
+    monkeypatch.syspath_prepend(EXAMPLES / "evenness")
+    use_plugins({"metric.evenness": "evenness.family:evenness"})
+    assert "evenness_entropy" in all_metrics()
     use_plugins({})
-    assert "geodiv_entropy" not in all_metrics()
+    assert "evenness_entropy" not in all_metrics()

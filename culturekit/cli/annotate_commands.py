@@ -44,6 +44,9 @@ def import_command(
     pool: Annotated[
         str | None, typer.Option(help="Name of the pool of people in audits. [the region of each annotator]")
     ] = None,
+    distinct: Annotated[
+        bool, typer.Option("--distinct", help="People whose answers are nearly the same are several; else one counts.")
+    ] = False,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -54,7 +57,34 @@ def import_command(
     """
     from culturekit.people.stages import import_stage
 
-    run_one(import_stage(project, exports, pool=pool), out, also=also, wait=wait, as_json=as_json)
+    run_one(import_stage(project, exports, pool=pool, distinct=distinct), out, also=also, wait=wait, as_json=as_json)
+
+
+@annotate_app.command(epilog="Example: culturekit annotate status rated")
+def status(
+    folder: Annotated[
+        Path,
+        typer.Argument(help="What `annotate import` or `aggregate` wrote; or a form that `annotate serve` keeps open."),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Show how each person did.
+
+    Answers, checks, repeats, gold items, agreement with others, minutes; whether they count, and why not.
+    """
+    from culturekit.people.importing import raters_in
+    from culturekit.scores.raters import STATUS, status_line, who_counted
+
+    raters = raters_in(folder)
+    if as_json:
+        print(json.dumps(raters.to_dicts()))
+        return
+    lines = [STATUS, *(status_line(row) for row in raters.to_dicts())]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    if said := who_counted(raters):
+        typer.echo(said, err=True)
 
 
 @annotate_app.command(epilog="Example: culturekit annotate serve runs/cube --people 2")

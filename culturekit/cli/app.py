@@ -53,6 +53,7 @@ COMMANDS = {
     "select": CommandAt("culturekit.builders.captions.pairs:SELECT"),
     "select export": CommandAt("culturekit.builders.captions.pairs:EXPORT"),
     "finetune": at("finetune_command:finetune", "--pairs pairs --model diffusers:sdxl-base --size 1024 --out tuned"),
+    "references collect": CommandAt("culturekit.builders.photographs:COLLECT"),
     "references choose": CommandAt("culturekit.builders.judging.image_judge:CHOOSE"),
     "activities": at("groups:activities"),
     "descriptors": at("groups:descriptors"),

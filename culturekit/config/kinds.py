@@ -21,6 +21,8 @@ from culturekit.kg.countries import use_countries_of_recipe
 
 if TYPE_CHECKING:
     from culturekit.report.report_stage import SectionReport
+    from culturekit.report.run_folders import RunFolders
+    from culturekit.report.sections import Section
 
 EMPTY = CellType()
 """A name that a function closes over, and that nothing has yet."""
@@ -107,7 +109,8 @@ class RecipeKind:
         model: what may stand in its file.
         wire: adds the stages of a run.
         headline: says in a few lines what came of a run, of the stages that are up to date.
-        page: the report of its runs, where that is a page of sections.
+        page: the report of its runs, where that is a page of sections; without it a page shows what stages declare.
+        sections: what such a page shows before the scores, given the folders of a run.
         plan: says of a recipe what its table of stages does not: how it differs from what was published, and people.
     """
 
@@ -116,6 +119,7 @@ class RecipeKind:
     headline: Callable[[Run], Iterable[str]] = no_headline
     page: "SectionReport | None" = None
     plan: Callable[[Any], Iterable[str]] = no_headline
+    sections: "Callable[[RunFolders], Iterable[Section]] | None" = None
 
 
 RECIPES: Registry[RecipeKind] = Registry(

@@ -181,9 +181,10 @@ class Plugin:
             raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
 
     def raised(self, error: BaseException) -> bool:
-        """Tell whether an error comes out of the code of its package, and not of what that calls."""
-        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-        return bool(frames) and frames[-1].f_globals.get("__name__", "").partition(".")[0] == self.top
+        """Tell whether an error comes out of the code of its package, or of what that calls, but for us."""
+        names = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__))
+        tops = [name.partition(".")[0] for name in names]
+        return next((top == self.top for top in reversed(tops) if top in {self.top, "culturekit"}), False)
 
     @property
     def top(self) -> str:
@@ -218,6 +219,12 @@ def installed() -> list[Plugin]:
         about = (point.dist.name, point.dist.version) if point.dist else ("", "")
         found.add(Plugin(KINDS.get(word, word), name, point.value, *about))
     return sorted(found, key=lambda one: (one.kind, one.name, one.package, one.version, one.place, one.file))
+
+
+def in_use() -> dict[str, str]:
+    """Name the packages whose plugins this process has imported, each by what it brings: `recipe.NAME`."""
+    found = (one for one in installed() if one.package and one.top in sys.modules)
+    return {f"{one.kind}.{one.name}": f"{one.package} {one.version}".rstrip() for one in found}
 
 
 def failure_within(error: BaseException) -> PluginFailure | None:

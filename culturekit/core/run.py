@@ -6,7 +6,8 @@ import os
 import platform
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,6 +19,7 @@ import msgspec
 from culturekit.core.atomic import ONCE_MORE, explained_outside, remove_strays
 from culturekit.core.digests import JOURNAL, RUN_RECORD, InputRecord, Manifest, describe_outputs, read_manifest
 from culturekit.core.errors import UpstreamUnavailable, UsageError
+from culturekit.core.plugins import in_use
 from culturekit.core.recipe_plugins import carrying
 from culturekit.core.roles import Role
 from culturekit.core.spreadsheet_cells import export_table
@@ -37,12 +39,23 @@ class RunRecord(msgspec.Struct):
 
     traces: dict[str, tuple[int, int]] = {}
     """Size and time of change, in nanoseconds, of inputs by role."""
+    plugins: dict[str, str] = {}
+    """The packages of plugins that were in use, by what they bring."""
 
 
 def traces_of(inputs: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
     """Note size and time of change of the large files among inputs."""
     sizes = {role: path.stat() for role, path in inputs.items() if path.is_file()}
     return {role: (s.st_size, s.st_mtime_ns) for role, s in sizes.items() if s.st_size >= WORTH_REMEMBERING}
+
+
+def plugins_of_run(folders: Iterable[Path]) -> dict[str, str]:
+    """Give the packages whose plugins were in use when stages were made, by what they bring."""
+    found: dict[str, str] = {}
+    for path in (folder / RUN_RECORD for folder in folders):
+        with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found |= msgspec.json.decode(path.read_bytes(), type=RunRecord).plugins
+    return found
 
 
 def known_inputs(final: Path, inputs: Mapping[str, Path]) -> dict[str, InputRecord]:
@@ -300,6 +313,7 @@ def run_record(stage: Stage, final: Path, engine: Engine, seconds: float) -> byt
             if not path.resolve().is_relative_to(final.parent.resolve())
         },
         "traces": traces_of(stage.inputs),
+        **({"plugins": plugins} if (plugins := in_use()) else {}),
     }
     return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
 

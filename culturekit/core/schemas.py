@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from culturekit.core.choices import NONE_MEANS
 from culturekit.core.table import Table, declare
 
 # The tables of the ground truth: from the items of a dump to the cultural space and its prompts.
@@ -257,6 +258,7 @@ MATCHES = declare(
     artifact_id str?, artifact str?, country str?, countries list[str], continent str?,
     score f32, margin f32, country_margin f32, abstained bool, method str
     """,
+    belongs="country: continent?",
 )
 """What each image shows, nearest first. The artifact's id is null only where the method says that the image shows
 none, or names one that the cultural space does not know; a nearest-artifact row always has one."""
@@ -436,6 +438,16 @@ ACTIVITIES = declare(
 """What prompts ask for in each country. `form` is `multi-variant`, `setting` or `single`; only the first have a source:
 `quote` stands on the page `title` in its `revision`. `also` are names that were merged, `mentions` how often."""
 
+PHOTOGRAPHS = declare(
+    "photographs",
+    key="prompt_id slot",
+    columns="""
+    path str, prompt_id str, slot u16, service str, language str, query str, title str, author str, licence str,
+    licence_url str, page str, url str, sha256 str, width u32, height u32
+    """,
+)
+"""Photographs that services of the web list under open licences: what was searched for, whose each is, and where."""
+
 PROPOSED_DESCRIPTORS = declare(
     "proposed_descriptors",
     key="prompt_id dimension proposer position",
@@ -494,6 +506,8 @@ OBJECT_ITEMS = declare(
     "object_items",
     key="item_id",
     columns="item_id str, image_id str, img_path str, model str, source str, prompt_id str, object str, region str?",
+    names="object region source=real",
+    belongs="image_id: img_path model source prompt_id object region",
 )
 """Images of which people say what they see in them: `source` is the model, or `real`; `region` is null where the prompt
 named none."""
@@ -515,6 +529,9 @@ AUDITS = declare(
     drawing str?, none_means str?, gold bool?, known_artifact_id str?, known_country str?, known_continent str?,
     offered_first bool?, as_mapped bool?
     """,
+    names="country continent known_country known_continent",
+    belongs="annotator: pool, country: continent?, known_country: known_continent?",
+    allowed={"none_means": NONE_MEANS},
 )
 """What people of a pool say an image shows; `none_of_these` is an answer. `none_means` says which: `no culture shown`,
 `cannot tell`, or `not in the list` (then the continent may be known); null where the form did not tell these apart.
@@ -530,6 +547,8 @@ ANNOTATIONS = declare(
     item_id str, annotator str, annotator_region str, in_region bool?, scheme str, criterion str,
     value f64?, choice str?, text str?, seconds f64?, flags list[str]
     """,
+    names="scheme criterion",
+    belongs="annotator: annotator_region",
 )
 """What annotators answered: one row per item, annotator and criterion."""
 
@@ -540,6 +559,7 @@ ANNOTATION_CHECKS = declare(
     task str, kind str, item_id str, annotator str, annotator_region str, scheme str, criterion str,
     choice str?, text str?, expected str?, held bool?, seconds f64?
     """,
+    belongs="annotator: annotator_region",
 )
 """Answers to attention checks, to items asked again and to items of known answers (`kind` is `check`, `repeat`, `gold`
 or `trial`): they are in no average. `expected` is what the check asked for, what was answered the first time, or what
@@ -562,6 +582,7 @@ RATED_ITEMS = declare(
     "rated_items",
     key="item_id",
     columns="item_id str, model str?, concept str?, country str?, group str?, prompt_id str?",
+    names="concept country group",
 )
 """What the items of annotations are: the model that made them, and the place of the prompt."""
 
@@ -575,6 +596,19 @@ QUARANTINE = declare(
 )
 """Answers that were not taken over, one row per mistake; numbers count from 1 in the file, annotation 0 is the task
 itself. `raw` is the annotation as it came (the first 20,000 characters)."""
+
+RATERS = declare(
+    "raters",
+    key="annotator",
+    columns="""
+    annotator str, annotator_region str?, items u64, answers u64, counted u64, quarantined u64, checks u64,
+    checks_failed u64, repeats u64, repeats_unlike u64, gold u64, gold_right u64, agreement f64?, minutes f64?,
+    same_as str?, why str?
+    """,
+)
+"""How each person did. Of `answers` to `items`, `counted` are in the scores, `quarantined` were not taken over;
+`agreement` is the share of others' answers to the same questions that are the same. `same_as` names whose answers these
+are, too; `why` says why nothing of somebody counts, and is null where something does."""
 
 RATING_TABLE = declare(
     "rating_table",
@@ -604,6 +638,8 @@ TRIPLETS = declare(
     triplet_id str, combo str, object str, region str, reference_source str, source str, pick str,
     reference_id str, first_id str, second_id str, first_distance f64, second_distance f64
     """,
+    names="object region reference_source=real source=real",
+    differ="reference_id first_id second_id",
 )
 """Triplets to be shown: a reference and two images to compare it with, and their squared distances from it. `pick`
 says whether the reference was taken for its near or its far neighbour."""
@@ -616,6 +652,18 @@ TASK1 = declare(
     reference_id str, first_id str, second_id str, annotator_id str, annotator_loc str,
     similar_id str?, appealing_id str?, confidence str?, shown list[str]?
     """,
+    names="object region reference_source=real source=real confidence",
+    belongs="""
+    triplet_id: combo object region reference_source source reference_id first_id second_id,
+    annotator_id: annotator_loc
+    """,
+    differ="reference_id first_id second_id",
+    among={
+        "similar_id": "first_id second_id",
+        "appealing_id": "first_id second_id",
+        "shown": "reference_id first_id second_id",
+    },
+    allowed={"combo": "ABCDE"},
 )
 """What people said of triplets of images: `source` made the two images compared, `reference_source` the reference
 (`real` for photographs). `similar_id` and `appealing_id` name the one chosen; `shown` lists the images of the three
@@ -628,6 +676,8 @@ TASK2 = declare(
     img_path str, object str, region str?, annotator_id str, annotator_loc str, shown bool,
     object_regions list[str], background_regions list[str], source str
     """,
+    names="object region source=real",
+    belongs="img_path: object region source, annotator_id: annotator_loc",
 )
 """What people saw in single images: whether the object is shown, and the regions (`af`, `eu`, `sea`, or `na` for none)
 that the object and the background could be from. `region` is the photograph's, or the prompt's; null where it named
@@ -637,6 +687,8 @@ SURVEY_CODES = declare(
     "survey_codes",
     key="response_id topic code coder",
     columns="response_id str, location str, topic str, coder str, code str, present bool",
+    names="topic code",
+    belongs="response_id: location",
 )
 """How coders read answers to a survey: whether a theme is present in a response about a topic."""
 

@@ -1,9 +1,11 @@
 """What a table is: named columns with types, which may be null, and a key that orders the rows."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from unicodedata import normalize
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from types import MappingProxyType
+from unicodedata import category, normalize
 
 import polars as pl
 
@@ -31,9 +33,13 @@ NAMES = frozenset(
 
 CALLED = {
     "model": "models", "pool": "pools", "annotator": "annotators", "annotator_id": "annotators",
-    "annotator_region": "regions", "annotator_loc": "regions",
+    "annotator_region": "regions", "annotator_loc": "regions", "coder": "coders", "location": "locations",
 }  # fmt: skip
-"""Columns of names that people write, and what is called so."""
+"""Columns of names that people write in any table, and what is called so; a table declares those that it has besides.
+
+Names are shown as written, and compared by NFKC, without case and surplus spaces, a number without its `.0`."""
+
+PERSONS = frozenset({"annotator", "annotator_id", "coder"})
 
 DECLARATION = re.compile(r"^(?P<name>[a-z0-9_]+) (?P<type>[a-z0-9\[\]]+)(?P<nullable>\??)$")
 
@@ -47,13 +53,37 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """Rows, counted from 1, that have the right types and cannot be true; `found` is what the first of them says."""
+
+    problem: str
+    rows: tuple[int, ...]
+    expected: str
+    found: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """A table that crosses a stage border."""
+    """A table that crosses a stage border.
+
+    Attributes:
+        names: columns of names besides those of `CALLED`, with a spelling that is known, such as `source=real`.
+        belongs: what belongs to what: of one owner a row says the same as any other, of `member?` where it says it.
+        differ: columns whose texts differ within a row.
+        among: columns that hold, or list, nothing but texts of others in the row.
+        allowed: the words that a column holds or lists.
+    """
 
     name: str
     key: tuple[str, ...]
     columns: Mapping[str, Column]
     optional: Mapping[str, Column]
+    names: Mapping[str, str] = field(default_factory=dict)
+    belongs: Sequence[tuple[str, str]] = ()
+    differ: Sequence[str] = ()
+    among: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    allowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def schema(self) -> dict[str, pl.DataType]:
@@ -93,19 +123,74 @@ def repeated(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     return frame.filter(keys.is_duplicated()).sort(key)
 
 
-def doubtful_names(frame: pl.DataFrame) -> tuple[str, str] | None:
-    """Say of what two names look alike but for case and spaces, or one is blank, and which: nobody can tell them apart.
+def folded_name(name: str) -> str:
+    """Give what two spellings of one name have in common."""
+    seen = "".join(letter for letter in normalize("NFKC", name) if category(letter) != "Cf")
+    return re.sub(r"^(\d+)[.,]0+$", r"\1", " ".join(seen.split()).casefold())
 
-    A model, or a person, by two names would count as two.
-    """
-    for column, what in CALLED.items():
-        names = frame[column].unique().drop_nulls().sort().to_list() if column in frame.columns else []
-        folded: dict[str, str] = {}
-        for name in names:
-            alike = folded.setdefault(" ".join(normalize("NFKC", name).split()).casefold(), name)
-            if alike != name or not name.strip():
-                return what, f"{alike!r} and {name!r}" if alike != name else repr(name)
-    return None
+
+def faults_in(frame: pl.DataFrame, table: Table) -> Iterator[Fault]:
+    """Hold the rows of a frame that conforms against everything else that its table declares."""
+    there = set(frame.columns)
+    for column in filter(there.__contains__, {**CALLED, **table.names}):
+        yield from _name_faults(frame, column, table.names.get(column, ""))
+    for column, kind in frame.schema.items():
+        if kind.is_float() and not PERSONS.isdisjoint(there):  # models may score what they like
+            yield from _faults(frame, pl.col(column).is_infinite(), f"{column} is infinite", "a number", [column])
+    for owner, member in table.belongs:
+        if {owner, name := member.rstrip("?")} <= there:
+            yield from _two_owners(frame, owner, name, nullable=member.endswith("?"))
+    for one, other in combinations(filter(there.__contains__, table.differ), 2):
+        yield from _faults(frame, pl.col(one) == pl.col(other), f"{one} is {other}", "two that differ", [one, other])
+    for column, words in {**table.among, **table.allowed}.items():
+        if column in there:
+            known = pl.concat_list(*words) if column in table.among else pl.lit(list(words), pl.List(pl.String))
+            listed = pl.col(column) if frame.schema[column] == pl.List else pl.concat_list(column)
+            strange = listed.list.set_difference(known).list.drop_nulls().list.len() > 0
+            problem = (
+                f"{column} is neither {' nor '.join(words)}" if column in table.among else f"{column} has other words"
+            )
+            yield from _faults(frame, strange, problem, " or ".join(words), [column])
+
+
+def _faults(
+    frame: pl.DataFrame, wrong: pl.Expr | pl.Series, problem: str, expected: str, shown: Sequence[str],
+    hint: str = "Mend these rows, or take them out.", found: str = "",
+) -> Iterator[Fault]:  # fmt: skip
+    rows = frame.select(wrong).to_series().fill_null(value=False).arg_true()
+    if rows.len():
+        found = found or ", ".join(f"{name} {frame[name][rows[0]]!r}" for name in shown)
+        yield Fault(problem, tuple((rows + 1).to_list()), expected, found, hint)
+
+
+def _name_faults(frame: pl.DataFrame, column: str, known: str) -> Iterator[Fault]:
+    """Find names that are blank, hold a character that nobody sees, or differ from another as spellings of one do."""
+    what = CALLED.get(column, column)
+    spelled = {folded_name(known): known} if known else {}
+    for name in frame[column].unique().drop_nulls().sort().to_list():
+        alike = spelled.setdefault(folded_name(name), name)
+        if any(category(letter) == "Cc" for letter in name.strip()):
+            problem = (f"names of {what} with control characters", "names of letters, digits and signs")
+        elif alike != name or not name.strip():
+            problem = (f"names of {what} that cannot be told apart", "names that differ in more than case and spaces")
+        else:
+            continue
+        pair = f"{alike!r} and {name!r}" if alike != name else repr(name)
+        yield from _faults(frame, pl.col(column) == name, *problem, (), f"Give each of the {what} one name.", pair)
+
+
+def _two_owners(frame: pl.DataFrame, owner: str, member: str, *, nullable: bool) -> Iterator[Fault]:
+    """Find rows that say of an owner what an earlier row does not."""
+    pairs = frame.select(owner, member).unique().drop_nulls(owner)
+    if (pairs.drop_nulls(member) if nullable else pairs)[owner].is_duplicated().any():
+        said = pl.col(member).drop_nulls() if nullable else pl.col(member)
+        whole = frame.with_columns(first=said.first().over(owner))
+        other = pl.col(member).ne_missing(pl.col("first")) & pl.col(owner).is_not_null()
+        other &= pl.col(member).is_not_null() if nullable else True
+        row = whole.filter(other).row(0, named=True)
+        expected = f"{row['first']!r}, as in another row"
+        contradicting = whole.select(other).to_series()
+        yield from _faults(frame, contradicting, f"one {owner} has two of {member}", expected, [owner, member])
 
 
 def has_null(column: pl.Series) -> bool:
@@ -120,9 +205,21 @@ def has_blank(column: pl.Series) -> bool:
     return bool((column.str.strip_chars().str.len_bytes() == 0).any())
 
 
-def declare(name: str, *, key: str, columns: str, optional: str = "") -> Table:
-    """Declare a table in the notation of the documentation, such as `qid str, label str?`."""
-    return Table(name, tuple(key.split()), parse(columns), parse(optional))
+def declare(
+    name: str, *, key: str, columns: str, optional: str = "", names: str = "", belongs: str = "", differ: str = "",
+    among: Mapping[str, str] = MappingProxyType({}), allowed: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Table:  # fmt: skip
+    """Declare a table in the notation of the documentation, such as `qid str, label str?`.
+
+    What its rows promise besides: `names`, such as `region source=real`; `belongs`, such as `image_id: region object`.
+    """
+    owners = (part.partition(":") for part in belongs.split(",") if part.strip())
+    return Table(
+        name, tuple(key.split()), parse(columns), parse(optional),
+        {column: known for column, _, known in (one.partition("=") for one in names.split())},
+        [(owner.strip(), member) for owner, _, members in owners for member in members.split()],
+        differ.split(), {column: others.split() for column, others in among.items()}, allowed,
+    )  # fmt: skip
 
 
 def parse(text: str) -> dict[str, Column]:

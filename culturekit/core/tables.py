@@ -12,10 +12,14 @@ from polars.io.plugins import register_io_source
 from culturekit.core.atomic import decoding, system_errors, whole_file
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.core.schemas import DROPS, TABLES
-from culturekit.core.table import Table, doubtful_names
+from culturekit.core.spreadsheet_cells import read_sheet_as
+from culturekit.core.table import Fault, Table, faults_in
 from culturekit.core.work import Outcome, Work
 
 ROWS_PER_GROUP = 131_072
+
+FREE_TEXTS = frozenset({"text", "detail", "raw", "comment", "prompt_sent", "params", "decided_on", "reviewed_on"})
+"""Columns of sentences and of days, which may look as a spreadsheet's dates do."""
 
 
 def write_table(folder: Path, table: Table, frame: pl.DataFrame) -> Path:
@@ -140,7 +144,7 @@ def damaged_part(path: Path) -> AbstractContextManager[None]:
 
 
 def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
-    """Read a table and check it against its declaration, or the one of a name; extra columns of one's own are left out.
+    """Read a table, or a CSV file of one, and check it against its declaration; extra columns are left out.
 
     Example:
         >>> space = ck.read_table("runs/cube/cspace/cspace.parquet", "cspace")
@@ -154,24 +158,43 @@ def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
         table = TABLES[table]
     if not path.is_file():
         raise no_such_table(path, table)
-    with reading(path, table):
-        frame = pl.read_parquet(path)
-    known = [name for name in frame.columns if name in table.columns or name in table.optional]
+    columns = {**table.columns, **table.optional}
+    lines: list[int] = []
+    if path.suffix.lower() in {".csv", ".tsv"}:
+        frame, lines = read_sheet_as(path, columns, FREE_TEXTS)
+    else:
+        with reading(path, table):
+            frame = pl.read_parquet(path)
+    known = [name for name in frame.columns if name in columns]
     frame = frame.select(known)
     problems = table.problems(frame)
     if problems:
         raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
-    check_names(frame, str(path))
+    check_rows(frame, table, str(path), lines=lines)
     return frame
 
 
-def check_names(frame: pl.DataFrame, where: str) -> None:
-    """Refuse a table in which a model, a pool, a person or a region goes by two names, or by none."""
-    if doubtful := doubtful_names(frame):
-        what, found = doubtful
+def check_rows(frame: pl.DataFrame, table: Table, where: str, *, lines: Sequence[int] = ()) -> None:
+    """Refuse a table with rows that cannot be true, such as two spellings of one name, or an image of two regions.
+
+    Args:
+        frame: conforms to the table.
+        table: says what its rows promise.
+        where: the frame comes from.
+        lines: where its rows stand in the file, if that is a text.
+    """
+
+    def place(fault: Fault) -> str:
+        row = fault.rows[0]
+        return f"line {lines[row - 1]:,}" if lines else f"row {row:,}"
+
+    faults = list(faults_in(frame, table))
+    for first in faults[:1]:
+        more = f" and {len(first.rows) - 1:,} more" if len(first.rows) > 1 else ""
+        others = "".join(f" Besides, {one.problem} ({place(one)}: {one.found})." for one in faults[1:8])
         raise UsageError(
-            f"names of {what} that cannot be told apart", where=where, found=found,
-            expected="names that differ in more than case and spaces", hint=f"Give each of the {what} one name.",
+            first.problem, where=f"{where}, {place(first)}{more}", expected=first.expected, found=first.found,
+            hint=first.hint + others,
         )  # fmt: skip
 
 
@@ -186,7 +209,7 @@ def read_together(
     whole = pl.concat([one.select(list(table.schema)) for one in each])
     if len(paths) == 1:
         return whole
-    check_names(whole, ", ".join(map(str, paths)))
+    check_rows(whole, table, ", ".join(map(str, paths)))
     twice = table.repeated(whole)
     if twice.height:
         row = twice.row(0, named=True)

@@ -13,7 +13,16 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES
 from culturekit.core.digests import canonical_json, source_hash
 from culturekit.core.errors import UsageError
-from culturekit.core.schemas import ANNOTATIONS, CHOICE_TABLE, RATING_TABLE, SCORES, VALUES
+from culturekit.core.schemas import (
+    ANNOTATION_CHECKS,
+    ANNOTATIONS,
+    CHOICE_TABLE,
+    QUARANTINE,
+    RATERS,
+    RATING_TABLE,
+    SCORES,
+    VALUES,
+)
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
@@ -21,9 +30,10 @@ from culturekit.metrics.linguistic.human_tables import likert_table, relevance_r
 from culturekit.people.export import page_template, template_text
 from culturekit.people.importing import known_flags
 from culturekit.scores.agreement import AgreementOptions, score_agreement
-from culturekit.scores.answers import FLAGS, PoolsBy, pool_of
+from culturekit.scores.answers import COPIED, FLAGS, PoolsBy, copies_flagged, pool_of
 from culturekit.scores.family import Confidence
 from culturekit.scores.meta import MetaOptions, score_meta
+from culturekit.scores.raters import raters_of, who_counted
 from culturekit.scores.score_rows import Scored
 
 # Mean ratings as a page to look at: models by concept down, countries across, low cells shaded.
@@ -127,37 +137,47 @@ class SetAside:
     Attributes:
         quarantine: annotations that were not taken over, by reason; one with several is under the first.
         notes: how checks and repeats went, and whose answers these are.
+        raters: conforms to RATERS: how each person did.
     """
 
     quarantine: Mapping[str, int] = field(default_factory=dict)
     notes: Mapping[str, object] = field(default_factory=dict)
+    raters: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RATERS.schema))
 
 
 NOTHING_ASIDE = SetAside()
 
 
-def set_aside(quarantine: Sequence[pl.DataFrame], checks: Sequence[pl.DataFrame], answers: pl.DataFrame) -> SetAside:
+def set_aside(
+    quarantine: Sequence[pl.DataFrame], checks: Sequence[pl.DataFrame], answers: pl.DataFrame, keep: Sequence[str] = ()
+) -> SetAside:
     """Count what importing set aside.
 
     Args:
         quarantine: each conforms to QUARANTINE.
         checks: each conforms to ANNOTATION_CHECKS.
         answers: conforms to ANNOTATIONS: says who answered.
+        keep: flags that do no harm.
     """
     reasons: Counter[str] = Counter()
     for table in quarantine:
         firsts = table.unique(["file", "task_number", "annotation_number"], keep="first", maintain_order=True)
         for reason in firsts["reason"]:
             reasons[f"in quarantine: {reason}"] += 1
+    raters = raters_of(
+        answers, pl.concat([pl.DataFrame(schema=ANNOTATION_CHECKS.schema), *checks]),
+        pl.concat([pl.DataFrame(schema=QUARANTINE.schema), *quarantine]), keep=keep,
+    )  # fmt: skip
+    told: dict[str, object] = {"people": said} if (said := who_counted(raters)) else {}
     if not quarantine and not checks:
-        return NOTHING_ASIDE
+        return SetAside(notes=told, raters=raters)
     asked = {kind: counted(checks, kind) for kind in ("check", "repeat")}
     people = answers.select("annotator", "annotator_region").unique()
     simulated = bool(people.height) and bool(people["annotator"].str.starts_with("simulated-").all())
-    notes: dict[str, object] = {"checks": asked["check"], "repeats": asked["repeat"]}
+    notes: dict[str, object] = {"checks": asked["check"], "repeats": asked["repeat"], **told}
     if simulated:
         notes["caveat"] = "The ratings are by simulated people, who know what the simulated models drew."
-    return SetAside(reasons, notes)
+    return SetAside(reasons, notes, raters)
 
 
 def counted(checks: Sequence[pl.DataFrame], kind: str) -> dict[str, int]:
@@ -243,6 +263,7 @@ def aggregate_answers(
     scores = said.scores if correlated is None else pl.concat([said.scores, correlated.scores])
     write_table(work.out, SCORES, scores)
     write_table(work.out, VALUES, said.values)
+    write_table(work.out, RATERS, aside.raters)
     schemes = ", ".join(sorted(annotations["scheme"].unique()))
     notes = [f"{reason}: {count:,}" for reason, count in drops.items()]
     write_atomically(work.out / PAGE, rating_page(ratings, choices, scheme=schemes, notes=notes).encode())
@@ -252,6 +273,7 @@ def aggregate_answers(
         ANNOTATIONS.name: kept.height,
         SCORES.name: scores.height,
         VALUES.name: said.values.height,
+        RATERS.name: aside.raters.height,
     }
     return Outcome(counts, drops, aside.notes)
 
@@ -339,6 +361,8 @@ def careful(annotations: pl.DataFrame, keep: Sequence[str]) -> tuple[pl.DataFram
         counts[f"flagged {flag}"] = rest.filter(flagged).height
         rest = rest.filter(~flagged)
     harmless = pl.col("flags").list.set_difference(pl.lit(list(FLAGS), pl.List(pl.String)))
+    if COPIED in keep:
+        rest = copies_flagged(rest, distinct=True)
     return (rest.with_columns(flags=harmless) if keep else rest), counts
 
 

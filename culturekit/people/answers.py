@@ -7,10 +7,11 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from unicodedata import category
 
 import orjson
 import polars as pl
@@ -28,6 +29,7 @@ from culturekit.core.choices import (
 from culturekit.core.digests import JOURNAL, digest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.schemas import QUARANTINE
+from culturekit.core.table import folded_name
 from culturekit.people.scheme import Criterion, Scheme, fixed_options, of_pictures
 from culturekit.people.tasks import content_of, subject_of
 
@@ -331,11 +333,15 @@ class ImportedAnswers:
         good: answers to tasks of the project, with the task's row of the key.
         quarantine: rows of the table of that name.
         skipped: tasks that an annotator passed over, in Label Studio.
+        names: each annotator as first written, by what all spellings of the name have in common.
+        homes: the region of each annotator, in the first answer that was taken over.
     """
 
     good: list[tuple[Answered, KeyRow]] = field(default_factory=list)
     quarantine: list[dict[str, Any]] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
+    names: dict[str, str] = field(default_factory=dict)
+    homes: dict[str, str] = field(default_factory=dict)
 
     @property
     def quarantine_table(self) -> pl.DataFrame:
@@ -396,6 +402,9 @@ def import_annotation(
 ) -> None:
     """Take one annotation over, or set it aside with everything that is wrong with it."""
     answered, mistakes = read_annotation(record, number, annotation, scheme)
+    if answered.annotator:
+        name = taken.names.setdefault(folded_name(answered.annotator), answered.annotator)
+        answered = replace(answered, annotator=name)
     mistakes = [*of_task, *mistakes]
     cancelled = annotation.get("was_cancelled") if isinstance(annotation, dict) else None
     if cancelled is True and not mistakes:
@@ -410,10 +419,14 @@ def import_annotation(
             mistakes += answer_mistakes(scheme, answered.answers, answered.comments, offered)
         if not mistakes and (judged(row), answered.annotator) in seen:
             mistakes.append(Mistake("duplicate", "annotator", answered.annotator))
+        home = taken.homes.get(answered.annotator, row["annotator_region"])
+        if not mistakes and home != row["annotator_region"]:
+            mistakes.append(Mistake("one person of two regions", "annotator", f"{row['annotator_region']}, not {home}"))
     if mistakes or row is None:
         set_aside(taken, answered, mistakes, rows)
         return
     seen.add((judged(row), answered.annotator))
+    taken.homes[answered.annotator] = row["annotator_region"]
     taken.good.append((answered, row))
 
 
@@ -462,7 +475,7 @@ def read_annotation(record: TaskRecord, number: int, value: object, scheme: Sche
     if isinstance(person, dict):
         mistakes += unknown_keys(person, PERSON_KEYS, "completed_by")
     annotator = annotator_of(person)
-    if annotator is None:
+    if annotator is None or any(category(letter) == "Cc" for letter in annotator):
         mistakes.append(Mistake("nobody signed it", "completed_by", repr(person)[:200]))
     seconds = value.get("lead_time")
     if not is_duration(seconds):

@@ -19,7 +19,16 @@ from culturekit.builders.filtering.candidate_review import (
 from culturekit.core.choices import CANNOT_TELL, NO_CULTURE, NOT_IN_LIST
 from culturekit.core.errors import ConfigError, IntegrityError, Problem, UsageError
 from culturekit.core.package_data import shipped
-from culturekit.core.schemas import ANNOTATION_CHECKS, ANNOTATION_KEY, ANNOTATIONS, AUDITS, QUARANTINE, RATED_ITEMS
+from culturekit.core.schemas import (
+    ANNOTATION_CHECKS,
+    ANNOTATION_KEY,
+    ANNOTATIONS,
+    AUDITS,
+    QUARANTINE,
+    RATED_ITEMS,
+    RATERS,
+)
+from culturekit.core.table import Table
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import load_model
@@ -33,14 +42,16 @@ from culturekit.people.answers import (
     meanings_of,
     read_export,
     read_exports,
+    served_answers,
 )
 from culturekit.people.export import PROJECT_FILE
 from culturekit.people.items import Item, lookalikes
 from culturekit.people.known_answers import TRIAL, held, without_trial
 from culturekit.people.scheme import Filters, Scheme
 from culturekit.people.tasks import Offer
-from culturekit.scores.answers import ATTENTION, FLAGS, INCONSISTENT, TOO_FAST, TRIAL_FAILED
+from culturekit.scores.answers import ATTENTION, COPIED, FLAGS, INCONSISTENT, TOO_FAST, TRIAL_FAILED, copies_flagged
 from culturekit.scores.image_collections import own_generator
+from culturekit.scores.raters import raters_of, who_counted
 
 # Answers that differ from item to item: artifacts to recognise, countries, continents, or lists of an item's own.
 
@@ -419,7 +430,9 @@ def too_fast(seconds: float | None, filters: Filters) -> bool:
     return seconds is not None and seconds < filters.fewest_seconds
 
 
-def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: str | None) -> Outcome:
+def import_answers(
+    work: Work, project: Path, exports: Sequence[Path], *, pool: str | None, distinct: bool = False
+) -> Outcome:
     """Import the exports of a project.
 
     Args:
@@ -427,37 +440,70 @@ def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: 
         project: the folder that the export of the tasks wrote.
         exports: JSON files of Label Studio or of the form.
         pool: the name of the pool that audits come from; the region of each annotator, without it.
+        distinct: people who answer alike are several.
     """
+    tables, drops, notes = imported_tables(project, exports, pool=pool, distinct=distinct)
+    for table, frame in tables:
+        write_table(work.out, table, frame)
+    return Outcome({table.name: frame.height for table, frame in tables}, drops, notes)
+
+
+def imported_tables(
+    project: Path, exports: Sequence[Path], *, pool: str | None, distinct: bool
+) -> tuple[list[tuple[Table, pl.DataFrame]], Counter[str], dict[str, object]]:
+    """Make the tables of the exports of a project, count what was left out, and say what is to be known."""
     name, scheme, key = read_project(project)
     taken = read_exports(records_of(exports), key, name, scheme)
     checks = check_rows(taken.good, scheme)
     flags = flags_of(taken.good, checks, scheme, key)
     items = [(pair, flagged) for pair, flagged in zip(taken.good, flags, strict=True) if pair[1]["kind"] == "item"]
     rows = [row for (answered, about), flagged in items for row in annotation_rows(answered, about, scheme, flagged)]
+    answers = copies_flagged(pl.DataFrame(rows, schema=ANNOTATIONS.schema), distinct=distinct)
+    copies = set(answers.filter(pl.col("flags").list.contains(COPIED))["annotator"])
+    checked_rows = pl.DataFrame(checks, schema=ANNOTATION_CHECKS.schema)
     tables = [
-        (ANNOTATIONS, pl.DataFrame(rows, schema=ANNOTATIONS.schema)),
-        (ANNOTATION_CHECKS, pl.DataFrame(checks, schema=ANNOTATION_CHECKS.schema)),
+        (ANNOTATIONS, answers),
+        (ANNOTATION_CHECKS, checked_rows),
         (RATED_ITEMS, rated_items(key)),
         (QUARANTINE, taken.quarantine_table),
     ]
     drops = Counter(taken.skipped)
-    notes: dict[str, object] = {"slots": slots(key, taken), "flagged": dict(sorted(flag_counts(items).items()))}
+    flagged = flag_counts(items) + Counter({COPIED: sum(pair[0].annotator in copies for pair, _ in items)})
+    notes: dict[str, object] = {"slots": slots(key, taken), "flagged": dict(sorted(flagged.items()))}
     if scheme.name == AUDIT:
         asked = [each for each in zip(taken.good, flags, strict=True) if each[0][1]["kind"] in {"item", "gold"}]
-        kept = [pair for pair, flagged in asked if not set(flagged) & set(FLAGS)]
+        kept = [pair for pair, own in asked if not set(own) & set(FLAGS) and pair[0].annotator not in copies]
         drops["flagged, and not in the audits"] = len(asked) - len(kept)
         said = audits_of(kept, scheme, pool)
         drawing = orjson.loads((project / PROJECT_FILE).read_bytes()).get("drawing")
         tables.append((AUDITS, said.with_columns(drawing=pl.lit(drawing)) if drawing else said))
         notes["audits_without_country"] = said.filter(~pl.col("none_of_these"), pl.col("country").is_null()).height
     notes["answers"] = {one.name: list(one.fixed_values) for one in scheme.criteria if one.fixed_values}
-    for table, frame in tables:
-        write_table(work.out, table, frame)
-    counts = {table.name: frame.height for table, frame in tables}
+    tables.append((RATERS, raters_of(answers, checked_rows, taken.quarantine_table)))
+    if counted_on := who_counted(tables[-1][1]):
+        notes["people"] = counted_on
     if taken.quarantine:
         notes["findings"] = [f"{taken.set_aside:,} annotations in {QUARANTINE.name}.parquet ({reasons(taken)})"]
         drops |= Counter({"in quarantine": taken.set_aside})
-    return Outcome(counts, +drops, notes)
+    return tables, +drops, notes
+
+
+def raters_in(folder: Path) -> pl.DataFrame:
+    """Read how each person did, or find it out from the answers that a form keeps.
+
+    Raises:
+        UsageError: the folder has neither.
+    """
+    table = folder / f"{RATERS.name}.parquet"
+    if table.is_file():
+        return read_table(table, RATERS)
+    if answers := served_answers(folder):
+        tables, *_ = imported_tables(folder, answers, pool=None, distinct=False)
+        return {one.name: frame for one, frame in tables}[RATERS.name]
+    raise UsageError(
+        "nobody has answered here", where=str(folder), expected="the folder of `annotate import` or `annotate "
+        "aggregate`, or of a form that `annotate serve` served", hint="Import the answers first.",
+    )  # fmt: skip
 
 
 def read_project(project: Path) -> tuple[str, Scheme, pl.DataFrame]:

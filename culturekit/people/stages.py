@@ -150,6 +150,7 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions) -> Stage:
             [read_table(path, QUARANTINE) for path in files.quarantine],
             [read_table(path, ANNOTATION_CHECKS) for path in files.checks],
             answers,
+            options.keep,
         )
         done = aggregate_answers(work, answers, items, values, options, aside)
         if files.made_from is None:
@@ -167,7 +168,7 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions) -> Stage:
         settings["form_plugins"] = {name: plugin.made_of() for name, plugin in plugins.items()}
     packages = ("numpy", "polars", "scipy")
     return Stage(
-        "people", "annotate-aggregate", 4, run, files.inputs, settings, {"resampling": seed}, packages=packages
+        "people", "annotate-aggregate", 5, run, files.inputs, settings, {"resampling": seed}, packages=packages
     )
 
 
@@ -316,17 +317,17 @@ def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, sho
     )
 
 
-def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None) -> Stage:
-    """Take in what people answered."""
+def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, distinct: bool = False) -> Stage:
+    """Take in what people answered; people who answer alike are one, unless they are `distinct`."""
     if not exports:
         raise UsageError("there is nothing to import", expected="at least one JSON file of Label Studio or of the form")
     return Stage(
         "ratings",
         "annotate-import",
-        4,
-        lambda work: import_answers(work, project, exports, pool=pool),
+        5,
+        lambda work: import_answers(work, project, exports, pool=pool, distinct=distinct),
         {"project": project, **roles("export", exports)},
-        {"pool": pool},
+        {"pool": pool, **({"distinct": True} if distinct else {})},
         packages=("polars",),
     )
 

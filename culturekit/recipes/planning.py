@@ -46,6 +46,9 @@ ASSUMED = 0.8
 
 FIRST = "first audit"
 
+BATCH = 8
+"""Images of a batch where a run has no diversity that says how many."""
+
 
 @dataclass(frozen=True, slots=True)
 class AuditWish:
@@ -97,7 +100,7 @@ def audit_plan(
     if pilot is not None and wish.accuracy is not None:
         raise UsageError("a first audit says how often the mapping is right", expected="--audits or --accuracy")
     run = folders_of(root)
-    size = int(run.manifest(roles.SCORES).options["size"])
+    size = run.size if run.has(roles.SCORES) else BATCH
     first = None if pilot is None else read_table(pilot, AUDITS)
     first, accuracy, source = (first, None, f"{FIRST}: {pilot}") if pilot else known_of(run, wish, weights)
     plans, marks = [], set[str]()
@@ -123,10 +126,10 @@ def audit_plan(
 
 def known_of(run: RunFolders, wish: AuditWish, weights: Weights) -> tuple[pl.DataFrame | None, float | None, str]:
     """Give the answers that corrected the scores of a run, or else how often its mapping is right, and who says so."""
-    folder = run.folder(roles.SCORES)
-    tables = [role for role in run.manifest(roles.SCORES).inputs if role.startswith("audit")]
+    folder, scored = run.folder(roles.SCORES), run.found(roles.SCORES)
+    tables = [role for role in scored.inputs if role.startswith("audit")] if scored else []
     if wish.accuracy is None and tables:
-        own = answers_of(Files({role: upstream(folder, role) for role in tables}))
+        own, _ = answers_of(Files({role: upstream(folder, role) for role in tables}))
         try:
             for model in run.models:
                 for images in run.matches(model).filter(pl.col("rank") == 1).partition_by("concept"):

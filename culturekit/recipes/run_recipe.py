@@ -15,7 +15,15 @@ from culturekit.core.stage_folder import hold
 from culturekit.core.work import Engine, Progress, Quiet
 from culturekit.core.yaml_source import as_json
 from culturekit.recipes.planning import refusals
-from culturekit.report.report_stage import folders_of, recorded, report_stage, sections_report_stage
+from culturekit.report.report_stage import (
+    CUBE,
+    SectionReport,
+    folders_of,
+    recorded,
+    report_stage,
+    sections_report_stage,
+)
+from culturekit.report.scores_page import plain_report
 
 LOCK = ".lock"
 
@@ -98,5 +106,11 @@ def ends_of(stages: Sequence[Stage], wanted: str) -> list[int]:
 
 def report_of(root: Path) -> Stage:
     """Give the stage that writes the report of a finished run again."""
-    run, page = folders_of(root), recipe_kind(recorded(root).recipe).page
-    return report_stage(run) if page is None else sections_report_stage(run, page)
+    run, name = folders_of(root), recorded(root).recipe
+    return report_stage(run) if name == CUBE else sections_report_stage(run, page_of_kind(name))
+
+
+def page_of_kind(name: str) -> SectionReport:
+    """Give the page of a kind of recipe; of one that brings none, a page of what its stages declare."""
+    kind = recipe_kind(name)
+    return kind.page or plain_report(name, kind.sections)

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from culturekit.config.kinds import RECIPES, recipe_kind
 from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import UsageError, argument_error
 from culturekit.core.schemas import SCORES
@@ -19,6 +18,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
+from culturekit.recipes.run_recipe import page_of_kind
 from culturekit.report.report_stage import CUBE, folders_of, recorded
 from culturekit.report.run_folders import RunFolders, plain, with_comparison
 from culturekit.report.several import SeveralData, collect_several, ground_of, render_several, same_ground
@@ -70,11 +70,10 @@ def site_stage(roots: Sequence[Path], dataset: str | None = None) -> Stage:
     if dataset is not None and not HUB_NAME.fullmatch(dataset):
         raise argument_error("dataset", "OWNER/NAME, as the Hub writes it", dataset)
     kinds = {recorded(root).recipe for root in roots}
-    paged = [kind for kind in sorted(RECIPES.names()) if recipe_kind(kind).page]
-    if len(kinds) > 1 and not kinds <= set(paged):
+    if len(kinds) > 1 and CUBE in kinds:
         raise UsageError(
             "these runs are of recipes whose pages have nothing in common", where=", ".join(map(str, roots)),
-            expected=f"runs of `{CUBE}` alone, or of {', '.join(paged)}", found=", ".join(sorted(kinds)),
+            expected=f"runs of `{CUBE}` alone, or of other recipes", found=", ".join(sorted(kinds)),
             hint="Write a site of each.",
         )  # fmt: skip
     runs, options = list(named(roots)), {"dataset": dataset}
@@ -148,12 +147,13 @@ def write_scored_site(work: Work, runs: Sequence[Named]) -> Outcome:
     for number, (name, run) in enumerate(runs, 1):
         record = recorded(run.root)
         backends = {model.name: model.backend for model in record.models}
-        report = recipe_kind(record.recipe).page
-        if report is None:
-            continue
+        report = page_of_kind(record.recipe)
         part = ScoredRun(number, name, run, backends, report.page_of(run), report.truths)
         for model, backend in backends.items():
             own = part.exported(model)
+            if own.is_empty():
+                drops["models without a score"] += 1
+                continue
             when = max(scored_when(run, folder) for folder in own["folder"].unique().to_list())
             result, without = every_eval_ever(run, name, model, backend, own, when)
             drops.update(without)

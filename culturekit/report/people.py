@@ -7,10 +7,12 @@ from typing import Any
 import polars as pl
 
 from culturekit.core import roles
-from culturekit.core.schemas import CHOICE_TABLE, RATING_TABLE, SCORES
+from culturekit.core.schemas import CHOICE_TABLE, RATERS, RATING_TABLE, SCORES
+from culturekit.core.tables import read_table
 from culturekit.report.plots import Chart, plot
 from culturekit.report.run_folders import RunFolders
 from culturekit.scores.meta import ALL
+from culturekit.scores.raters import STATUS, status_line
 
 # How well metrics follow people: correlations looked up, and drawn as dots with their intervals.
 
@@ -193,6 +195,7 @@ class People:
         encoder: what the similarity of the metrics comes from.
         answers: how many answers counted.
         items: how many items they are about.
+        raters: how each person did, in the columns of `status`.
     """
 
     caveat: str
@@ -208,6 +211,8 @@ class People:
     aside: Mapping[str, int]
     checks: Mapping[str, Mapping[str, int]]
     metrics: tuple[MetricLine, ...]
+    raters: tuple[tuple[str, ...], ...] = ()
+    status: tuple[str, ...] = STATUS
 
     @property
     def first(self) -> int:
@@ -234,6 +239,8 @@ def people_in(run: RunFolders) -> People | None:
     manifest = run.manifest(roles.RATINGS)
     lines = list(divergence_lines(scores))
     said = pl.read_parquet(run.table(roles.RATINGS), columns=["item_id"])
+    table = run.table(roles.RATINGS, file=f"{RATERS.name}.parquet")
+    raters = read_table(table, RATERS) if table.is_file() else pl.DataFrame(schema=RATERS.schema)
     return People(
         caveat=str(manifest.notes.get("caveat", "")),
         pools_by=str(manifest.options["by"]),
@@ -248,6 +255,7 @@ def people_in(run: RunFolders) -> People | None:
         aside=dict(manifest.drops),
         checks={name: dict(manifest.notes[name]) for name in ("checks", "repeats") if name in manifest.notes},
         metrics=tuple(metric_lines(run)),
+        raters=tuple(status_line(row) for row in raters.iter_rows(named=True)),
     )
 
 

@@ -306,6 +306,18 @@ def withheld(run: RunFolders) -> Iterator[str]:
             yield f"{reason}: {counted(count, KERNELS)}"
 
 
+def people_counted(run: RunFolders) -> tuple[str, ...]:
+    """Say whose answers count and whose do not, where somebody's do not or one person is left.
+
+    What was put together last knows which flags do no harm.
+    """
+    said = [manifest_of(run.root / name) for name in run.stages]
+    last = [each for each in said if each.stage == "annotate-aggregate"] or [
+        each for each in said if each.stage == "annotate-import"
+    ]
+    return tuple(dict.fromkeys(str(each.notes["people"]) for each in last if "people" in each.notes))
+
+
 def every_caveat(run: RunFolders) -> tuple[str, ...]:
     """Collect what any stage of the run says must be known about it; what several say stands once."""
     noted = dict.fromkeys(str(manifest_of(run.root / name).notes.get("caveat") or "") for name in run.stages)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from culturekit.core import roles
 from culturekit.core.digests import Manifest
+from culturekit.core.errors import UsageError
 from culturekit.core.lineage import manifest_of
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
@@ -242,8 +243,15 @@ class RunFolders(Run):
         return self.needed(roles.IMAGES, IMAGES, model)
 
     def matches(self, model: str) -> pl.DataFrame:
-        """Read the matches of a model."""
-        return self.needed(roles.MATCHES, MATCHES, model)
+        """Read the matches of a model, of whatever stage has some that come of a mapping."""
+        if self.has(roles.MATCHES, model):
+            return self.needed(roles.MATCHES, MATCHES, model)
+        for path in (self.root / name / f"{MATCHES.name}.parquet" for name in self.stages):
+            if path.is_file():
+                found = read_table(path, MATCHES).filter(pl.col("method") != "truth", model=model)
+                if found.height:
+                    return found
+        raise UsageError(f"no stage of this run maps the images of {model}", where=str(self.root))
 
     def ranks(self, metric: str) -> pl.DataFrame | None:
         """Read the differences or the ranks of models by corrected diversity; None where there was no audit."""

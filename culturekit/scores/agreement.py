@@ -43,6 +43,7 @@ from culturekit.metrics.statistics.pools import pool_divergence
 from culturekit.scores.answers import (
     ANSWERS_READ,
     NEVER_MERGED,
+    Distinct,
     PoolRatings,
     PoolsBy,
     judge_rows,
@@ -194,7 +195,7 @@ class AgreementOptions:
 
 @scores(
     "agreement", ALPHA, COHEN, FLEISS, JUDGE_AGREEMENT, JUDGE_BIAS, PAIRWISE, POOL_CORRELATION, POOL_DIFFERENCE,
-    UNANIMOUS, version=4, example="--annotations annotations/annotations.parquet --out agreement",
+    UNANIMOUS, version=5, example="--annotations annotations/annotations.parquet --out agreement",
     seeds={"resampling": "seed"},
 )  # fmt: skip
 def agreement(
@@ -203,6 +204,7 @@ def agreement(
         Numbered, Field(description="Verdicts of judge models to hold against people; repeatable.")
     ] = Numbered(),
     *,
+    distinct: Distinct = False,
     options: AgreementOptions = AgreementOptions(),
 ) -> Scored:
     """Score the agreement of annotators within each pool.
@@ -210,7 +212,7 @@ def agreement(
     And the divergence between pools.
     """
     verdicts = judgments.together(JUDGMENTS) if judgments else None
-    return score_agreement(read_answers(annotations), verdicts, options=options)
+    return score_agreement(read_answers(annotations, distinct=distinct), verdicts, options=options)
 
 
 def score_agreement(

@@ -20,6 +20,7 @@ from culturekit.core.schemas import ANNOTATIONS, JUDGMENTS, MATCHES, PROMPTS, QU
 from culturekit.core.tables import read_table
 from culturekit.core.yaml_source import read_yaml
 from culturekit.metrics.realism.clip_scores import YesBucket
+from culturekit.metrics.statistics.copied_raters import copied_raters
 from culturekit.metrics.statistics.pools import JudgeCalibration, calibrate_judge
 from culturekit.scores.catalog import CATALOG
 from culturekit.scores.image_collections import checked, own_generator
@@ -40,8 +41,8 @@ logger = logging.getLogger(__name__)
 SHIPPED = "people/schemes"
 
 
-def read_answers(annotations: Path, *, stated: Ends = NO_ENDS) -> pl.DataFrame:
-    """Read what people answered; a rating off the scale of its form is refused.
+def read_answers(annotations: Path, *, stated: Ends = NO_ENDS, distinct: bool = False) -> pl.DataFrame:
+    """Read what people answered; a rating off the scale of its form is refused, and copied answers have a flag.
 
     The form stands beside answers that were imported, or is one of ours, by the name of its scheme. Where neither it
     nor anybody else states the scale, it is said which ratings are taken as they are.
@@ -56,7 +57,7 @@ def read_answers(annotations: Path, *, stated: Ends = NO_ENDS) -> pl.DataFrame:
         if NO_ENDS == ends == stated and not set(given) <= {0.0, 1.0}:
             said = "%s: no form tells the scale; ratings from %g to %g count as they are"
             logger.warning(said, where, min(given), max(given))
-    return table
+    return copies_flagged(table, distinct=distinct)
 
 
 def check_on_scale(answers: pl.DataFrame, ends: Ends, *, where: str = "") -> None:
@@ -214,8 +215,61 @@ ATTENTION = "attention-failed"
 INCONSISTENT = "inconsistent-repeats"
 TOO_FAST = "too-fast"
 TRIAL_FAILED = "trial-failed"
-FLAGS = (ATTENTION, INCONSISTENT, TOO_FAST, TRIAL_FAILED)
+COPIED = "copied"
+FLAGS = (ATTENTION, INCONSISTENT, TOO_FAST, TRIAL_FAILED, COPIED)
 """All but `too-fast`, which is an item's, are an annotator's, in all that they answered."""
+
+SAME_AS, SEVERAL = "same-as:", "distinct"
+"""Flags that do no harm: whose answers a copy has, and that somebody says that people who answer alike are several."""
+
+Distinct: TypeAlias = Annotated[
+    bool, Field(description="People whose answers are nearly the same are several. [the first counts, others do not]")
+]
+"""Of commands that read answers."""
+
+
+def copies_flagged(answers: pl.DataFrame, *, distinct: bool = False) -> pl.DataFrame:
+    """Flag the answers of people who are copies of others, unless somebody says that they are several.
+
+    Args:
+        answers: conforms to ANNOTATIONS.
+        distinct: people who answer alike are several; what is made of the answers knows it.
+    """
+    if distinct:
+        more = pl.when(pl.lit(value=True)).then(pl.lit([SEVERAL], pl.List(pl.String)))
+        return answers.with_columns(flags=pl.col("flags").list.set_union(more))
+    asked = answers.filter(~pl.col("flags").list.contains(SEVERAL), ~pl.col("flags").list.contains(COPIED))
+    kind = pl.concat_str("scheme", "criterion", separator="\0")
+    copies = copied_raters(
+        asked.select("annotator", "seconds", criterion=kind, question=pl.concat_str("item_id", kind, separator="\0"),
+                     said=pl.coalesce(pl.col("value").cast(pl.String), "choice"))
+    )  # fmt: skip
+    if not copies:
+        return answers
+    of = pl.col("annotator").replace_strict(copies, default=None, return_dtype=pl.String)
+    flags = pl.col("flags").list.concat(pl.concat_list(pl.lit(COPIED), SAME_AS + of))
+    return answers.with_columns(flags=pl.when(of.is_not_null()).then(flags).otherwise("flags"))
+
+
+def without_copies(
+    table: pl.DataFrame, person: str, item: Sequence[str], said: Sequence[str], left_out: Counter[str]
+) -> pl.DataFrame:
+    """Leave out the answers of copies from a table with a row for each person and item, and count them."""
+    texts = [
+        (pl.col(name).list.sort().list.join("|") if table.schema[name] == pl.List else pl.col(name).cast(pl.String))
+        for name in said
+    ]
+    question = pl.concat_str(item, separator="\0", ignore_nulls=True).alias("question")
+    asked = table.select(pl.col(person).alias("annotator"), question, *texts)
+    rows = asked.unpivot(said, index=["annotator", "question"], variable_name="criterion", value_name="said")
+    rows = rows.with_columns(question=pl.concat_str("question", "criterion", separator="\0"))
+    copies = copied_raters(rows.with_columns(seconds=pl.lit(None, pl.Float64)))
+    for copy, whose in copies.items():
+        left_out[f"answers of {copy}, who answers as {whose} does: one person unless --distinct"] += table.filter(
+            pl.col(person) == copy
+        ).height
+    return table.filter(~pl.col(person).is_in(list(copies)))
+
 
 CARELESS = "answers of people who did not read along"
 

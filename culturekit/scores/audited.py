@@ -27,7 +27,7 @@ from culturekit.metrics.corrected.audit_sampling import Drawing, Per, audit_samp
 from culturekit.metrics.corrected.audited_counts import AuditedShare, audited_rate, audited_share
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.scores.answers import Refusals
+from culturekit.scores.answers import Distinct, Refusals
 from culturekit.scores.catalog import describe
 from culturekit.scores.corrected import answers_about_others, checked_answers
 from culturekit.scores.family import Confidence, scores
@@ -93,10 +93,11 @@ class AuditedOptions:
     ] = "drawn"
     confidence: Confidence = CONFIDENCE
     benchmark: str = "cube"
+    distinct: Distinct = False
 
 
 @scores(
-    "audited", MAPPING_ACCURACY, SHARE_WITHOUT_CULTURE, SHOWN_SHARE, version=5, folder="audited",
+    "audited", MAPPING_ACCURACY, SHARE_WITHOUT_CULTURE, SHOWN_SHARE, version=6, folder="audited",
     example="--matches matches/matches.parquet --audits audits.parquet --out audited",
 )  # fmt: skip
 def audited(
@@ -113,7 +114,9 @@ def audited(
     What share of images shows no culture, and what share shows each country.
     """
     mapped = pl.concat(tables_of_matches(matches.places))
-    return score_audited(mapped, answers_of(audits), samples_of(sample), options=options)
+    said, left_out = answers_of(audits, distinct=options.distinct)
+    answer = score_audited(mapped, said, samples_of(sample), options=options)
+    return replace(answer, left_out={**left_out, **answer.left_out})
 
 
 def score_audited(

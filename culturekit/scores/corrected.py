@@ -14,6 +14,7 @@ from culturekit.builders.country_names import country_code
 from culturekit.core.counting import counted
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import AUDITS, MATCHES
+from culturekit.core.table import folded_name
 from culturekit.metrics.corrected.audit_gates import (
     FEW_RATED,
     SUPPOSED,
@@ -50,13 +51,21 @@ def checked_answers(audits: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame
     What is named alone lies where the matches have it.
 
     Raises:
-        UsageError: the table does not conform to AUDITS, or calls a country or an artifact by its name.
+        UsageError: the table does not conform to AUDITS, calls a country or an artifact by its name or its address,
+            has an artifact in a country that is none of its own, or stands a row away from its images.
     """
     said = checked(audits, AUDITS)
     said = said.with_columns(audits[name] for name in AUDITS.optional if name in audits.columns)
-    ids, named = set(matches["artifact_id"]), dict(matches.select("artifact", "artifact_id").unique().iter_rows())
-    codes = set(matches["country"])
-    for column, known, code in (("country", codes, country_code), ("artifact_id", ids, named.get)):
+    artifacts = matches.select("artifact_id", "artifact").drop_nulls("artifact_id").unique().sort(pl.all()).rows()
+    ids, codes = {artifact for artifact, _ in artifacts}, set(matches["country"])
+    named = {folded_name(name): artifact for artifact, name in artifacts if name} | {
+        folded_name(one): one for one in ids
+    }
+
+    def id_of(place: str) -> str | None:
+        return named.get(folded_name(place)) or named.get(folded_name(place.rstrip("/").rpartition("/")[2]))
+
+    for column, known, code in (("country", codes, country_code), ("artifact_id", ids, id_of)):
         for place in said[column].drop_nulls().unique().sort():
             if place not in known and code(place) not in (None, place):
                 raise UsageError(
@@ -66,7 +75,42 @@ def checked_answers(audits: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame
                     found=repr(place),
                     hint="Answers that name one place in two ways would look like two.",
                 )
+    check_placed(said, matches)
     return in_places(said, matches)
+
+
+SHIFTED = 1e-6
+"""How seldom answers that stand where they belong would seem to belong a row away."""
+
+
+def check_placed(said: pl.DataFrame, matches: pl.DataFrame) -> None:
+    """Refuse artifacts in countries that are none of their own, and answers that fit the images a row away better."""
+    from scipy.stats import binomtest
+
+    own = matches.select("artifact_id", "countries").explode("countries").drop_nulls().unique()
+    listed = dict(own.group_by("artifact_id").agg("countries").iter_rows())
+    for row, (artifact, country) in enumerate(said.select("artifact_id", "country").iter_rows(), start=1):
+        if country is not None and country not in listed.get(artifact, [country]):
+            raise UsageError(
+                "an audit has an artifact in a country that is none of its own", where=f"audits, row {row:,}",
+                expected=" or ".join(sorted(listed[artifact])), found=f"{artifact!r} in {country!r}",
+                hint="Were the cells of a column moved by a row?",
+            )  # fmt: skip
+    mapped = dict(matches.select("image_id", "country").iter_rows())
+    here = said.select(
+        "country", mapped=pl.col("image_id").replace_strict(mapped, default=None, return_dtype=pl.String)
+    )
+    fits = here["country"] == here["mapped"]
+    for rows in (-1, 1):
+        moved = here["country"].shift(rows) == here["mapped"]
+        better, worse = int((moved & ~fits).sum()), int((fits & ~moved).sum())
+        if better > worse and binomtest(better, better + worse, alternative="greater").pvalue < SHIFTED:
+            raise UsageError(
+                "answers of an audit stand a row away from their images", where="audits",
+                expected="answers that name what images are mapped to as often as those of the next row, at least",
+                found=f"{better:,} that would do so a row {'up' if rows < 0 else 'down'}, {worse:,} only as they are",
+                hint="Sort the sheet again with the images beside their answers.",
+            )  # fmt: skip
 
 
 def answers_about_others(audits: pl.DataFrame, matches: pl.DataFrame) -> Mapping[str, int]:

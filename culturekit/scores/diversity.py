@@ -23,6 +23,7 @@ from culturekit.metrics.diversity.batch_diversity import Batches, Partial
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.diversity.labels import Missing
 from culturekit.metrics.statistics.intervals import Interval, Target
+from culturekit.scores.answers import Distinct
 from culturekit.scores.image_collections import (
     Answer,
     ImageCollection,
@@ -219,6 +220,7 @@ class Correction:
         Design,
         Field(description="Audited images were drawn evenly, which is checked; unknown takes others, and is marked."),
     ] = "drawn"
+    distinct: Distinct = False
 
 
 NO_CORRECTION = Correction()

@@ -132,6 +132,8 @@ def scores(
             read = {one.name: given[one.name] for one in taken if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
             settings = _flat({name: value for name, value in given.items() if name not in read})
             drawn = {role: settings.pop(option) for role, option in seeds.items()}
+            if settings.get("distinct") is False:
+                del settings["distinct"]  # scores that nobody says it of are known without it
             run = _run_of(function, given)
             inputs_of = roles_among(read)
             made = Stage(folder, kind or f"score-{name}", version, run, inputs_of, settings, drawn, packages=packages)

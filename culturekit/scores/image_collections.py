@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from culturekit.core.digests import canonical_json, digest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import IMAGES, MATCHES, PROMPTS, QUALITY, VALUES
-from culturekit.core.table import Table, check_slots
+from culturekit.core.table import PERSONS, Table, check_slots
+from culturekit.core.tables import check_rows
 from culturekit.metrics.diversity.batch_diversity import (
     GROUPS,
     Batches,
@@ -167,6 +168,8 @@ def checked(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
     problems = table.problems(known)
     if problems:
         raise UsageError(f"not a {table.name} table: {'; '.join(problems)}")
+    if PERSONS & table.columns.keys():  # what people said; other tables are looked at when they are read
+        check_rows(known, table, table.name)
     return known
 
 

@@ -1,6 +1,5 @@
 """Where images belong: model, prompt, object, country, region; and the levels at which they are scored."""
 
-import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +9,10 @@ from typing import Annotated, Self, TypeAlias
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.atomic import decoding
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import ConfigError, Problem, UsageError, argument_error
 from culturekit.core.schemas import IMAGES
-from culturekit.core.spreadsheet_cells import unguarded
+from culturekit.core.spreadsheet_cells import read_sheet
 from culturekit.core.stage_command import Typed
 from culturekit.core.yaml_source import read_yaml
 from culturekit.kg.countries import UN_REGIONS, countries
@@ -118,19 +116,8 @@ def yaml_rows(path: Path) -> list[tuple[int, str, str, str]]:
 
 def csv_rows(path: Path) -> list[tuple[int, str, str, str]]:
     """Read line, scheme, group and country of each row of a CSV file."""
-    with decoding(path, "not a readable CSV file"), path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        missing = {"scheme", "group", "country"} - set(reader.fieldnames or ())
-        if missing:
-            raise UsageError(
-                "a CSV of groups has the columns scheme, group, country",
-                where=str(path),
-                found=f"no {', '.join(sorted(missing))}",
-            )
-        return [
-            (reader.line_num, *(unguarded((row[name] or "").strip()) for name in ("scheme", "group", "country")))  # type: ignore[misc]
-            for row in reader
-        ]
+    columns = ("scheme", "group", "country")
+    return [(row.line, *(row.cells[name] for name in columns)) for row in read_sheet(path, columns)]  # type: ignore[misc]
 
 
 LEVELS: Mapping[str, str] = {"region": "group", "country": "country", "concept": "concept"}

@@ -18,7 +18,7 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Files, Numbered
 from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import IMAGES, MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
-from culturekit.core.tables import read_table
+from culturekit.core.tables import check_rows, read_table
 from culturekit.index.matching.comparison import check_mapped_alike
 
 if TYPE_CHECKING:
@@ -48,14 +48,8 @@ def check_countries(*matches: pl.DataFrame, where: Sequence[Path]) -> None:
 
     That name would be a label of its own.
     """
-    lies: dict[str, str] = {}
-    pairs = (table.select("country", "continent").drop_nulls().unique() for table in matches)
-    for country, continent in sorted({pair for own in pairs for pair in own.iter_rows()}):
-        if lies.setdefault(country, continent) != continent:
-            raise UsageError(
-                "matches put a country on two continents", where=", ".join(map(str, where)),
-                expected=f"one continent for {country!r}", found=f"{lies[country]!r} and {continent!r}",
-            )  # fmt: skip
+    lies = [table.select("country", "continent") for table in matches] or [pl.DataFrame()]
+    check_rows(pl.concat(lies), MATCHES, ", ".join(map(str, where)))
     places = sorted({place for table in matches for place in table["country"].drop_nulls().unique()})
     if all(map(CODE.fullmatch, places)):
         return

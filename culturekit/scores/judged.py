@@ -17,6 +17,7 @@ from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.metrics.corrected.judged_means import MOST_GRADES, judged_mean, marked_items, marks_of_answers
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
 from culturekit.scores.answers import (
+    Distinct,
     Ends,
     PoolsBy,
     Refusals,
@@ -95,7 +96,7 @@ class JudgedOptions:
 
 # Means of other families' values are put right too; these are described there.
 @scores(
-    "judged", DSG_SCORE, VQASCORE, version=5, folder="judged",
+    "judged", DSG_SCORE, VQASCORE, version=6, folder="judged",
     example="--values scores/values.parquet --annotations annotations.parquet --criterion faithfulness "
     "--lowest 1 --highest 5 --out judged",
 )  # fmt: skip
@@ -106,6 +107,7 @@ def judged(
         Files, Field(description="What was drawn for people: answers about other items are then refused.")
     ] = Files(),
     *,
+    distinct: Distinct = False,
     options: JudgedOptions,
 ) -> Scored:
     """Put means of what a judge says right by people.
@@ -113,7 +115,7 @@ def judged(
     They answered about a random part of the same items.
     """
     check_offered(annotations, options.criterion, options.choice, options.ends)
-    people = read_answers(annotations, stated=options.ends)
+    people = read_answers(annotations, stated=options.ends, distinct=distinct)
     return score_judged(values.table(), people, samples_of(sample), options=options)
 
 

@@ -62,3 +62,9 @@ def all_metrics() -> Mapping[str, Metric]:
             continue
         found |= {metric.name: metric for metric in family.metrics}
     return dict(sorted(found.items()))
+
+
+def title_of(metric: str) -> str:
+    """Name a metric; one whose package is not installed by its own name."""
+    known = all_metrics().get(metric)
+    return known.title if known else metric

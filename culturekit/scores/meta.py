@@ -14,7 +14,7 @@ from culturekit.core.declared import check_choices
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
-from culturekit.core.schemas import PROMPTS, QUALITY, VALUES
+from culturekit.core.schemas import IMAGES, PROMPTS, QUALITY, VALUES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import read_table
@@ -29,6 +29,7 @@ from culturekit.metrics.statistics.correlations import (
 from culturekit.scores.answers import (
     ANSWERS_READ,
     NEVER_MERGED,
+    Distinct,
     PoolsBy,
     automatic_values,
     pooled_ratings,
@@ -120,17 +121,18 @@ class MetaOptions:
 
 
 def _settled(
-    values: ValueTables, annotations: Path | None, quality: Numbered, matches: Numbered, prompts: Path | None,
-    options: MetaOptions, **_: object,
+    values: ValueTables, annotations: Path | None, quality: Numbered, matches: Numbered, images: Numbered,
+    prompts: Path | None, options: MetaOptions, **_: object,
 ) -> dict[str, object]:  # fmt: skip
     """Refuse files of which nothing can be correlated, and write alike options that mean the same."""
     automatic = bool(quality or matches)
-    if not values and not matches:
+    if not values and not automatic:
         raise UsageError("there is nothing to hold against people", expected="--values, or --matches and --quality")
     if automatic and annotations is None:
         raise UsageError("quality and matches are held against annotations", expected="--annotations")
-    if automatic and not matches:
-        raise UsageError("the model of an image stands in its match", expected="--matches, one table per model")
+    if automatic and not matches and not images:
+        raise UsageError("the model of an image stands in its match, or among the images",
+                         expected="--matches or --images, one table per model")  # fmt: skip
     methods, choices = tuple(dict.fromkeys(options.methods)), tuple(sorted(set(options.choices)))
     known = replace(options, methods=methods, choices=choices, groups=options.sides)
     return {"options": known, "prompts": prompts if automatic else None}
@@ -144,7 +146,7 @@ def _without_later(stage: Stage, _: object) -> Stage:
 
 
 @scores(
-    "meta", HUMAN_CORRELATION, METRIC_CORRELATION, version=3, seeds={"bootstrap": "seed"}, settle=_settled,
+    "meta", HUMAN_CORRELATION, METRIC_CORRELATION, version=4, seeds={"bootstrap": "seed"}, settle=_settled,
     amend=_without_later,
     example="--values scores/values.parquet --annotations annotations/annotations.parquet --out meta",
 )  # fmt: skip
@@ -164,22 +166,34 @@ def meta(
         Field(description="What images were mapped to: similarity, margins, the country asked for; repeatable."),
     ] = Numbered(),
     prompts: Annotated[
-        Path | None, Field(description="What images were asked for; with --matches."), Typed(needs="matches")
+        Path | None,
+        Field(description="What images were asked for; with --matches or --images."),
+        Typed(needs="matches images"),
     ] = None,
+    images: Annotated[
+        Numbered,
+        Field(description="Images of --quality, where nothing was mapped; repeatable."),
+        Typed(needs="quality"),
+    ] = Numbered(),
     *,
+    distinct: Distinct = False,
     options: MetaOptions = MetaOptions(),
 ) -> Scored:
     """Correlate metrics with ratings by people.
 
     Pool by pool, and metrics with each other.
     """
-    people = None if annotations is None else read_answers(annotations)
+    people = None if annotations is None else read_answers(annotations, distinct=distinct)
     parts, own = [values.table()] if values else [], None
-    if quality or matches:  # what tables of single images say becomes values, written beside the scores
+    asked = None if prompts is None else read_table(prompts, PROMPTS)
+    if quality and not matches:
+        own = quality_values(quality.together(QUALITY), images.together(IMAGES), asked)
+        parts.append(own)
+    elif matches:  # what tables of single images say becomes values, written beside the scores
         own = automatic_values(
             [read_table(path, QUALITY) for path in quality.places],
             tables_of_matches(matches.places),
-            None if prompts is None else read_table(prompts, PROMPTS),
+            asked,
             items=[] if people is None else people["item_id"].unique().to_list(),
         )
         parts.append(own)
@@ -190,6 +204,18 @@ def meta(
         options=options,
     )
     return answer if own is None else Scored(answer.scores, own, answer.left_out)
+
+
+def quality_values(quality: pl.DataFrame, images: pl.DataFrame, prompts: pl.DataFrame | None) -> pl.DataFrame:
+    """Write the quality of images that nothing was mapped of as values, with the country that a prompt names."""
+    known = images.filter(status="ok").select("model", "prompt_id", "repeat", item="image_id")
+    if prompts is not None:
+        known = known.join(prompts.select("prompt_id", "country"), on="prompt_id", how="left")
+    nothing = [pl.lit(None, pl.String).alias(name) for name in ("concept", "country", "group") if name not in known]
+    rows = known.with_columns(nothing).join(quality.rename({"image_id": "item"}), on="item").with_columns(
+        metric=pl.lit("quality"), benchmark=pl.lit("images"), params=pl.struct("scorer").struct.json_encode()
+    )  # fmt: skip
+    return rows.select(list(VALUES.schema)).sort(VALUES.key)
 
 
 def score_meta(

@@ -14,8 +14,10 @@ from culturekit.core.stage import Stage
 from culturekit.scores.family import Family, Scores
 from culturekit.scores.listing import family_named
 
-TABLES_OF_A_RUN = ("images", "matches", "prompts", "quality", "values")
-"""The fields that a family in a recipe can read: tables of all models, the prompts, the values behind the scores."""
+TABLES_OF_A_RUN = ("images", "judgments", "matches", "prompts", "quality", "values")
+"""The fields that a family in a recipe can read: tables of all models, the prompts, the values behind the scores.
+
+Judgments are those of `tags` and `faithfulness`."""
 
 
 def check_named(name: str, stated: Mapping[str, Any]) -> None:
@@ -100,6 +102,12 @@ def bound_stage(name: str, stated: Mapping[str, Any], tables: Mapping[str, Mappi
     stage = family_named(name).stage
     seeded = any(each.name == "seed" for each in options_among(settings_of(stage)))
     options = options_of(family_named(name), {**({"seed": seed} if seeded else {}), **stated})
+    lacking = [each.name for each in inputs_of(stage) if each.default is MISSING and not tables.get(each.name)]
+    if lacking:
+        raise UsageError(
+            f"metrics.{name} reads what this recipe does not ask for", found=" and ".join(lacking),
+            hint="Judgments come of `tags`, or of `faithfulness` with answers or vqascore.",
+        )  # fmt: skip
     return stage(**as_inputs(stage, read_from(name, inputs_of(stage), tables)), **options)
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +23,7 @@ from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import drawing_of, of_batches
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.diversity.label_diversity import bounds_of_codes
+from culturekit.scores.answers import without_copies
 from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import NO_CORRECTION, Correction, QvsOptions, collection_answers, kernel_params
 from culturekit.scores.family import scored_in, scores, write_scored
@@ -151,7 +152,7 @@ def pattern(codes: NDArray[np.int64]) -> tuple[Any, ...]:
 ARTIFACT: Weights = (0.0, 0.0, 1.0)
 """The kernel within a culture: inside one country, artifacts are all that can differ."""
 
-WITH_AUDITS = 30
+WITH_AUDITS = 31
 """The version of scores with corrected diversity: how diversity bends is put right since 28, nothing drawn
 apart from labels since 29, and intervals of kernels with artifacts are as cautious as others since 30."""
 
@@ -255,7 +256,12 @@ def _with_audits(stage: Stage, given: Mapping[str, Any]) -> Stage:
     if not given["audits"]:
         return replace(stage, options=options, seeds={})
     correction: Correction = given["correction"]
-    known = kept(correction, but=("design",) if correction.design == "drawn" else ())
+    usual = asdict(NO_CORRECTION)
+    known = {
+        name: value
+        for name, value in kept(correction).items()
+        if name not in {"design", "distinct"} or value != usual[name]
+    }
     return replace(stage, version=WITH_AUDITS, options={**options, **known}, seeds={"correction": correction.seed})
 
 
@@ -334,13 +340,14 @@ def qvs(
     if audits:
         from culturekit.scores.corrected import score_corrected
 
+        said, copies = answers_of(audits, distinct=correction.distinct)
         found.append(
             score_corrected(
-                pl.concat(mapped), answers_of(audits), rated, options=options, correction=correction,
+                pl.concat(mapped), said, rated, options=options, correction=correction,
                 sample=samples_of(sample), second=second.together(MATCHES) if second else None,
             )
         )  # fmt: skip
-        left_out.update(found[-1].left_out)
+        left_out.update({**copies, **found[-1].left_out})
     scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
     answer = Scored(scores, values, dict(sorted(left_out.items())))
     outcome = write_scored(work, scored_in(work, lambda: answer))
@@ -385,11 +392,20 @@ def methods_of(second: Files) -> list[str]:
     return sorted(set(second.together(MATCHES)["method"].unique().to_list()))
 
 
-def answers_of(audits: Files) -> pl.DataFrame:
-    """Read the answers of people, with the drawing they belong to and what none means where that is known."""
+def answers_of(audits: Files, *, distinct: bool = False) -> tuple[pl.DataFrame, Mapping[str, int]]:
+    """Read the answers of people, with the drawing they belong to and what none means where that is known.
+
+    Those of copies are left out and counted, unless people who answer alike are `distinct`.
+    """
     known = [*AUDITS.columns, *AUDITS.optional]
     tables = [read_table(path, AUDITS) for path in audits.places]
-    return pl.concat([one.select(name for name in one.columns if name in known) for one in tables], how="diagonal")
+    whole = pl.concat([one.select(name for name in one.columns if name in known) for one in tables], how="diagonal")
+    left_out: Counter[str] = Counter()
+    if distinct:
+        return whole, left_out
+    none_of = pl.when(pl.col("none_of_these")).then(pl.lit("none"))
+    shown = whole.with_columns(shown=pl.coalesce("artifact_id", "country", "continent", none_of))
+    return without_copies(shown, "annotator", ["image_id"], ["shown"], left_out).drop("shown"), left_out
 
 
 def samples_of(samples: Files) -> pl.DataFrame | None:

@@ -17,7 +17,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.work import Work
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
-from culturekit.scores.answers import Ends, careful_answers, check_ends, check_on_scale, read_answers
+from culturekit.scores.answers import Distinct, Ends, careful_answers, check_ends, check_on_scale, read_answers
 from culturekit.scores.catalog import describe
 from culturekit.scores.family import Confidence, scores
 from culturekit.scores.image_collections import Place, mean_rows, plain_row, prompted_images
@@ -120,7 +120,7 @@ def _without_scale(stage: Stage, given: Mapping[str, Any]) -> Stage:
 
 
 @scores(
-    "ratings", CHOICE_RATE, RATING_MEAN, RATING_SD, RATING_WITHIN, version=3, amend=_without_scale,
+    "ratings", CHOICE_RATE, RATING_MEAN, RATING_SD, RATING_WITHIN, version=4, amend=_without_scale,
     example="--annotations annotations/annotations.parquet --out scores",
 )  # fmt: skip
 def ratings(
@@ -133,6 +133,7 @@ def ratings(
         None
     ),
     *,
+    distinct: Distinct = False,
     options: RatingOptions = RatingOptions(),
 ) -> Scored:
     """Score human ratings and choices.
@@ -140,7 +141,7 @@ def ratings(
     Means with deviations over items, per pool, criterion and group.
     """
     return score_ratings(
-        read_answers(annotations, stated=options.ends),
+        read_answers(annotations, stated=options.ends, distinct=distinct),
         images.together(IMAGES) if images else None,
         None if prompts is None else asked(prompts, work.scratch),
         options=options,

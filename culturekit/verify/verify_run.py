@@ -32,10 +32,11 @@ from culturekit.core.digests import JOURNAL, MANIFEST, InputRecord, Manifest, ca
 from culturekit.core.errors import CultureKitError, MissingDependency, UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.offline import SendingRefused, offline
+from culturekit.core.plugins import installed
 from culturekit.core.recipe_plugins import carrying, typed_plugins
 from culturekit.core.registry import Registry, Spec, parse_spec
 from culturekit.core.roles import REPORT
-from culturekit.core.run import RECIPE_RECORD, make_manifest, what_differs
+from culturekit.core.run import RECIPE_RECORD, make_manifest, plugins_of_run, what_differs
 from culturekit.core.spreadsheet_cells import export_table
 from culturekit.core.stage import Stage, key_of, record_of
 from culturekit.core.stage_command import AskingCommand, StageCommand
@@ -187,9 +188,13 @@ def _wire_again(tree: RunTree, ledger: Ledger) -> dict[str, Stage]:
     try:
         stages = _stages_of(path, ledger, alone=tree.alone)
     except (CultureKitError, ValueError, OSError) as error:
+        there = {f"{one.kind}.{one.name}" for one in installed()}
+        made_with = plugins_of_run(one.folder for one in tree.stages.values())
+        absent = [f"the package {package} ({point})" for point, package in made_with.items() if point not in there]
         lacks = isinstance(error, MissingDependency) or any(one.severity == "finding" for one in ledger.findings)
-        tell = ledger.finding if lacks or tree.alone else ledger.broken
-        tell("recipe", RECIPE_RECORD, f"gives no run here ({' '.join(str(error).split())})")
+        tell = ledger.finding if lacks or absent or tree.alone else ledger.broken
+        why = f"it needs {' and '.join(absent)}, not installed here" if absent else " ".join(str(error).split())
+        tell("recipe", RECIPE_RECORD, f"gives no run here ({why})")
         return {}
     if not tree.alone:
         for name in sorted(set(stages) - set(tree.stages)):
@@ -455,7 +460,10 @@ def _by_hand(finished: FinishedStage) -> Stage | None:
         return report_of(roots.pop())
     if manifest.stage == "annotate-import":
         exports = [finished.places[f"export-{number}"] for number in range(len(finished.places) - 1)]
-        return import_stage(finished.places["project"], exports, pool=manifest.options["pool"])
+        return import_stage(
+            finished.places["project"], exports, pool=manifest.options["pool"],
+            distinct=bool(manifest.options.get("distinct")),
+        )  # fmt: skip
     seeds = dict(zip(["seed"], manifest.seeds.values(), strict=False))
     for command in _commands(manifest.stage):
         try:
@@ -473,7 +481,7 @@ def _by_hand(finished: FinishedStage) -> Stage | None:
             stage = replace(stage, exports=exports_of(manifest))
             if manifest.key in (key_of(stage, inputs), key_of(replace(stage, version=manifest.version), inputs)):
                 return stage
-        except (UsageError, ValidationError, TypeError, KeyError):  # it is the command of another stage
+        except (UsageError, ValidationError, TypeError, KeyError, OSError):  # it is the command of another stage
             continue
     return None
 

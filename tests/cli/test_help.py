@@ -20,7 +20,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 CONTRACT = {
     "card init", "card build", "card check",
     "annotate aggregate", "annotate coded", "annotate coding-sheet", "annotate export", "annotate import",
-    "annotate serve", "audit",
+    "annotate serve", "annotate status", "audit",
     "run", "plan", "demo", "trace", "report", "site", "publish", "generate", "kg ingest", "kg extract", "kg explain",
     "kg preview",
     "kg diff", "kg stats", "kg export", "kg import", "kg query", "kg entity",

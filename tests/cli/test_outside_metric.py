@@ -17,12 +17,12 @@ SMALL = Path(__file__).parents[1] / "fixtures/small.yaml"
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    yield install(EXAMPLES / "geodiv", tmp_path / "site", monkeypatch)
-    forget("geodiv")
+    yield install(EXAMPLES / "evenness", tmp_path / "site", monkeypatch)
+    forget("evenness")
 
 
 def scored(matches: Path, out: Path) -> Path:
-    answer = culturekit("score", "geodiv", "--matches", matches, "--level", "continent", "--out", out, "--json")
+    answer = culturekit("score", "evenness", "--matches", matches, "--level", "continent", "--out", out, "--json")
     assert answer.returncode == 0, answer.stderr
     return out
 
@@ -34,13 +34,13 @@ def verified(folder: Path) -> tuple[int, dict[str, int]]:
 
 @pytest.mark.usefixtures("package")
 def test_it_stands_among_the_metrics_and_the_commands() -> None:
-    assert "geodiv_entropy" in json.loads(culturekit("metrics", "list", "--json").stdout)
-    assert "entropy of the answers" in culturekit("metrics", "show", "geodiv_entropy").stdout
-    assert "geodiv" in culturekit("score", "--help").stdout
-    shown = culturekit("score", "geodiv", "--help").stdout
+    assert "evenness_entropy" in json.loads(culturekit("metrics", "list", "--json").stdout)
+    assert "entropy of the answers" in culturekit("metrics", "show", "evenness_entropy").stdout
+    assert "evenness" in culturekit("score", "--help").stdout
+    shown = culturekit("score", "evenness", "--help").stdout
     assert "Column of matches that says what is shown." in shown
-    assert "Example: culturekit score geodiv --matches" in " ".join(shown.split())
-    assert culturekit("score", "geodiv", "--matches", "m", "--confidence", "7", "--out", "o").returncode == 2
+    assert "Example: culturekit score evenness --matches" in " ".join(shown.split())
+    assert culturekit("score", "evenness", "--matches", "m", "--confidence", "7", "--out", "o").returncode == 2
 
 
 @pytest.mark.usefixtures("package")
@@ -63,12 +63,12 @@ def test_without_a_version_its_code_is_named(small_run: Path, tmp_path: Path, pa
     (package / "__init__.py").write_text("")
     folder = scored(next(small_run.glob("matches-*/matches.parquet")), tmp_path / "scores")
     options = read_json(folder / "manifest.json")["options"]
-    assert options["metric_plugin"] == {"code": digest_of_code("geodiv.family")}
+    assert options["metric_plugin"] == {"code": digest_of_code("evenness.family")}
 
 
 def test_where_its_package_is_gone_it_is_not_verifiable(small_run: Path, tmp_path: Path, package: Path) -> None:
     folder = scored(next(small_run.glob("matches-*/matches.parquet")), tmp_path / "scores")
-    (package.parent / "geodiv-1.0.dist-info/entry_points.txt").write_text("")
+    (package.parent / "evenness-1.0.dist-info/entry_points.txt").write_text("")
     answer = culturekit("verify", folder)
     assert answer.returncode == 1
     assert "scores: not verifiable here: neither a recipe nor its options say how it was made" in answer.stdout
@@ -76,7 +76,7 @@ def test_where_its_package_is_gone_it_is_not_verifiable(small_run: Path, tmp_pat
 
 
 WRONG = {
-    "geodiv = 3\n": "is something else than its kind; expected Family, found int",
+    "evenness = 3\n": "is something else than its kind; expected Family, found int",
     "OTHER = 3\n": "cannot be imported: AttributeError",
     "import nowhere_to_be_found\n": "needs the package nowhere_to_be_found, which is not installed",
     "raise RuntimeError('not on this machine')\n": "cannot be imported: RuntimeError: not on this machine",
@@ -89,30 +89,30 @@ def test_a_package_that_is_wrong_breaks_only_what_names_it(package: Path, text: 
     for words in (("metrics", "list"), ("metrics", "show", "vs"), ("score", "--help")):
         answer = culturekit(*words)
         assert answer.returncode == 0, answer.stderr
-        assert "geodiv is left out" in answer.stderr
+        assert "evenness is left out" in answer.stderr
         assert WRONG[text] in " ".join(answer.stderr.split())
     assert "audit-sample" in answer.stdout
-    answer = culturekit("score", "geodiv", "--help")
+    answer = culturekit("score", "evenness", "--help")
     assert (answer.returncode, answer.stdout) == (2, "")
     assert WRONG[text] in " ".join(answer.stderr.split())
-    assert "geodiv.family:geodiv" in answer.stderr
+    assert "evenness.family:evenness" in answer.stderr
     answer = culturekit("score", "spread", "--help")
     assert (answer.returncode, answer.stderr) == (0, "")
 
 
 def test_no_two_metrics_have_one_name(package: Path) -> None:
     text = (package / "family.py").read_text()
-    (package / "family.py").write_text(text.replace('name="geodiv_entropy"', 'name="qvs"'))
+    (package / "family.py").write_text(text.replace('name="evenness_entropy"', 'name="qvs"'))
     answer = culturekit("metrics", "list")
     assert (answer.returncode, "two metrics have one name" in answer.stderr) == (0, True)
-    answer = culturekit("score", "geodiv", "--help")
+    answer = culturekit("score", "evenness", "--help")
     assert (answer.returncode, "two metrics have one name" in answer.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("place", ["nowhere:KIND", "geodiv.family:NONE", "geodiv.family:geodiv"])
+@pytest.mark.parametrize("place", ["nowhere:KIND", "evenness.family:NONE", "evenness.family:evenness"])
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_a_kind_of_recipe_that_is_wrong_is_said_to_be(package: Path, tmp_path: Path, place: str, command: str) -> None:
-    points = package.parent / "geodiv-1.0.dist-info/entry_points.txt"
+    points = package.parent / "evenness-1.0.dist-info/entry_points.txt"
     points.write_text(f"[culturekit.plugins]\nkind of recipe.theirs = {place}\n")
     (tmp_path / "recipe.yaml").write_text("recipe: theirs\n")
     words = ["--workdir", str(tmp_path / "run")] if command == "run" else []
@@ -124,7 +124,7 @@ def test_a_kind_of_recipe_that_is_wrong_is_said_to_be(package: Path, tmp_path: P
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     path = tmp_path / "recipe.yaml"
-    path.write_text(SMALL.read_text(encoding="utf-8") + "metrics:\n  geodiv: {level: continent}\n", encoding="utf-8")
+    path.write_text(SMALL.read_text(encoding="utf-8") + "metrics:\n  evenness: {level: continent}\n", encoding="utf-8")
     return path
 
 
@@ -132,25 +132,25 @@ def recipe(tmp_path: Path) -> Path:
 def test_a_recipe_names_it_and_the_report_shows_it(recipe: Path, run_copy: Path) -> None:
     answer = culturekit("run", recipe, "--workdir", run_copy)
     assert answer.returncode == 0, answer.stderr
-    rows = pl.read_parquet(run_copy / "metric-geodiv/scores.parquet")
+    rows = pl.read_parquet(run_copy / "metric-evenness/scores.parquet")
     assert sorted(rows["model"]) == ["broad", "empty", "narrow"]
-    manifest = read_json(run_copy / "metric-geodiv/manifest.json")
+    manifest = read_json(run_copy / "metric-evenness/manifest.json")
     assert sorted(manifest["inputs"]) == ["matches-broad", "matches-empty", "matches-narrow"]
     page = (run_copy / "report/report.html").read_text(encoding="utf-8")
     assert "Evenness of what the images of a prompt show" in page
-    assert f"n = {rows['n'][0]}, row 0 of metric-geodiv/scores.parquet" in page
+    assert f"n = {rows['n'][0]}, row 0 of metric-evenness/scores.parquet" in page
     verdicts = json.loads(culturekit("verify", run_copy, "--json").stdout)
     assert verdicts["exit_code"] == 0, "\n".join(f"{each}" for each in verdicts["findings"])
-    of_it = [each["verdict"] for each in verdicts["scores"] if each["folder"] == "metric-geodiv"]
+    of_it = [each["verdict"] for each in verdicts["scores"] if each["folder"] == "metric-evenness"]
     assert of_it == ["verified"] * rows.height
 
 
 @pytest.mark.parametrize(
     ("stated", "problem"),
     [
-        ("geodiv: {level: city}", "geodiv: an option is wrong"),
-        ("geodiv: {least: 2}", "there is no such option; expected confidence or level, found least"),
-        ("geodvi: {}", "Did you mean 'geodiv'?"),
+        ("evenness: {level: city}", "evenness: an option is wrong"),
+        ("evenness: {least: 2}", "there is no such option; expected confidence or level, found least"),
+        ("evennes: {}", "Did you mean 'evenness'?"),
         ("c3: {}", "c3 cannot be scored in a recipe"),
         ("pairs: {}", "pairs cannot be scored in a recipe"),
         ("gaps: {}", "scheme: Field required"),
@@ -167,7 +167,7 @@ def test_a_recipe_names_it_and_the_report_shows_it(recipe: Path, run_copy: Path)
 @pytest.mark.usefixtures("package")
 def test_what_a_recipe_cannot_name_is_said_when_it_is_read(recipe: Path, stated: str, problem: str) -> None:
     text = recipe.read_text(encoding="utf-8")
-    recipe.write_text(text.replace("geodiv: {level: continent}", stated), encoding="utf-8")
+    recipe.write_text(text.replace("evenness: {level: continent}", stated), encoding="utf-8")
     answer = culturekit("plan", recipe)
     assert answer.returncode == 2
     assert problem in " ".join(answer.stderr.split())

@@ -119,12 +119,9 @@ def test_flagged_answers_are_left_out_and_counted_once() -> None:
     ]
     kept, counts = careful(pl.DataFrame(rows, schema=ANNOTATIONS.schema), ())
     assert kept["annotator"].to_list() == ["y"]
-    assert counts == {
-        "flagged attention-failed": 1,
-        "flagged inconsistent-repeats": 0,
-        "flagged too-fast": 1,
-        "flagged trial-failed": 0,
-    }
+    assert {flag: count for flag, count in counts.items() if count} == {
+        "flagged attention-failed": 1, "flagged too-fast": 1,
+    }  # fmt: skip
     assert careful(pl.DataFrame(rows, schema=ANNOTATIONS.schema), ("too-fast",))[0]["annotator"].to_list() == ["y", "z"]
 
 

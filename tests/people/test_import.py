@@ -117,6 +117,7 @@ MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], Any], str, int]] = {
     ),
     "nobody": (put("completed_by", None), "nobody signed it", 1),
     "a list of people": (put("completed_by", [1]), "nobody signed it", 1),
+    "a name with a zero byte": (put("completed_by", "an\0na"), "nobody signed it", 1),
     "time that runs back": (put("lead_time", -1), "malformed", 1),
     "time in words": (put("lead_time", "long"), "malformed", 1),
     "no result": (put("result", None), "malformed", 1),
@@ -324,3 +325,36 @@ def test_a_cancellation_that_is_no_truth_value_sets_the_answer_aside(project: Pa
     task["annotations"][0]["was_cancelled"] = odd
     found = read_exports([TaskRecord("x", 1, task)], key, name, scheme)
     assert found.quarantine_table["field"].to_list() == ["was_cancelled"]
+
+
+def test_spellings_of_one_name_are_one_person(tmp_path: Path, project: Path) -> None:
+    tasks = answers(project, people=("Ana",))
+    for number, task in enumerate(tasks):
+        task["annotations"][0]["completed_by"] = ("Ana", "ana ", "\uff21na", "A\u200bna")[number % 4]
+    whole, aside = taken(tmp_path, project, tasks)
+    assert set(whole["annotator"]) == {"Ana"}
+    assert aside.is_empty()
+
+
+def test_one_person_of_two_regions_is_taken_for_the_first_alone(tmp_path: Path) -> None:
+    images = write_images(tmp_path / "images", [image_row(f"a-{place}", "a", place) for place in ("IN", "JP")])
+    rows = [prompt_row(place, f"Image of food from {place}", "cuisine", place) for place in ("IN", "JP")]
+    export(tmp_path / "project", ExportFiles([images], write_prompts(tmp_path / "prompts", rows)), repeats=0)
+    both, aside = taken(tmp_path, tmp_path / "project", answers(tmp_path / "project", people=(1,)))
+    (home,) = set(both["annotator_region"])
+    assert set(aside["reason"]) == {"one person of two regions"}
+    assert aside["detail"][0].endswith(f", not {home}")
+    [rater] = pl.read_parquet(tmp_path / "rated/raters.parquet").to_dicts()
+    assert (rater["counted"], rater["quarantined"]) == (both.height, aside.height)
+
+
+def test_who_is_wholly_in_quarantine_is_named(tmp_path: Path, project: Path) -> None:
+    tasks = answers(project, people=(1, 2))
+    for task in tasks:
+        task["annotations"][1]["strange"] = 1
+    taken(tmp_path, project, tasks)
+    one, other = pl.read_parquet(tmp_path / "rated/raters.parquet").sort("annotator").to_dicts()
+    assert (one["why"], other["counted"], other["quarantined"]) == (None, 0, len(tasks))
+    assert other["why"] == f"{len(tasks)} answers in quarantine (unknown field)"
+    note = json.loads((tmp_path / "rated/manifest.json").read_bytes())["notes"]["people"]
+    assert note.startswith("2 people answered, and 1 of them counts: 1. Left out: 2 (")

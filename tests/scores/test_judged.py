@@ -67,7 +67,12 @@ def answers(items: list[str], truth: dict[str, float], *, raters: int, rng: np.r
         for rater in range(raters):
             right = truth[item] == 1
             said = right if rng.random() < 0.98 else not right
-            about = {"item_id": item, "annotator": f"p{rater}", "annotator_region": item[:2], "in_region": True}
+            about = {
+                "item_id": item,
+                "annotator": f"{item[:2]}-p{rater}",
+                "annotator_region": item[:2],
+                "in_region": True,
+            }
             asked = {"scheme": "form", "criterion": "shown", "flags": []}
             rows.append({**about, **asked, "choice": "yes" if said else "no"})
     return pl.DataFrame(rows, schema=ANNOTATIONS.schema)
@@ -171,7 +176,7 @@ def liked(one: World) -> pl.DataFrame:
     return answers(chosen, one.truth, raters=1, rng=np.random.default_rng(1))
 
 
-FIRST = pl.col("annotator") == "p0"
+FIRST = pl.col("annotator").str.ends_with("-p0")
 BAD_ANSWERS: dict[str, Callable[[World], pl.DataFrame]] = {
     "people marked too few items": lambda one: one.annotations.head(40),
     "no even draw over what the judge says": liked,

@@ -1,5 +1,6 @@
 """From values and ratings to correlations: recomputed with scipy."""
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -7,7 +8,11 @@ import pytest
 from scipy import stats
 
 from culturekit.core.errors import UsageError
-from culturekit.scores.meta import MetaOptions, score_meta
+from culturekit.core.inputs import Numbered
+from culturekit.core.schemas import ANNOTATIONS, IMAGES, QUALITY
+from culturekit.core.tables import write_table
+from culturekit.core.work import Work
+from culturekit.scores.meta import MetaOptions, meta, score_meta
 from culturekit.scores.score_rows import Scored
 from tests.scores.value_tables import annotations, conforming, params_of, values
 
@@ -126,3 +131,26 @@ def test_what_cannot_be_done_is_said() -> None:
         scored(table=METRIC, annotations=annotations({"unseen": 3.0}))
     with pytest.raises(UsageError, match="methods must be at least one correlation"):
         scored(annotations=RATINGS, options=MetaOptions(methods=()))
+
+
+def test_the_quality_of_images_that_nothing_was_mapped_of_is_held_against_people(work: Work, tmp_path: Path) -> None:
+    """Images of activities have no matches, and `--quality` asked for these."""
+    names = RATINGS["item_id"].unique().sort().to_list()
+    images = pl.DataFrame([
+        {"image_id": name, "path": "", "model": "m", "prompt_id": f"p{place}", "repeat": 0, "slot": 0,
+         "rewriter": "off", "provider_params": "{}", "sha256": "", "width": 1, "height": 1, "status": "ok"}
+        for place, name in enumerate(names)
+    ], schema=IMAGES.schema)  # fmt: skip
+    means = item_means("IN")
+    rated = [(name, "clip", 2 * means.get(name, 0.0)) for name in names]
+    quality = write_table(tmp_path, QUALITY, pl.DataFrame(rated, schema=QUALITY.schema, orient="row"))
+    stage = meta.stage(
+        annotations=write_table(tmp_path, ANNOTATIONS, RATINGS), quality=Numbered([quality]),
+        images=Numbered([write_table(tmp_path, IMAGES, images)]), options=OPTIONS,
+    )  # fmt: skip
+    stage.run(work)
+    found = pl.read_parquet(work.out / "scores.parquet").filter(metric="human_correlation", model="m")
+    rows = [(params_of(row), row["value"]) for row in found.iter_rows(named=True)]
+    of_home = [value for about, value in rows if about["with"]["pool"] == "IN" and about["method"] == "spearman"]
+    assert of_home == pytest.approx([1.0] * len(of_home))
+    assert of_home

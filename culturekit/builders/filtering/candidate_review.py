@@ -11,11 +11,11 @@ import polars as pl
 from culturekit.builders.country_names import folded
 from culturekit.builders.filtering.cspace_filter import REFUSED, WAITING, code_of, country_name, parted, words_of
 from culturekit.builders.prompting.quotas import Mistakes, decided_rows
-from culturekit.builders.space.space_files import SheetRow, sheet_bytes
 from culturekit.core.choices import VerdictWord
 from culturekit.core.counting import counted
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import DECISIONS, KEPT, REMOVED
+from culturekit.core.spreadsheet_cells import SheetRow, sheet_bytes
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import past_day

@@ -10,8 +10,8 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.space.public_cube import Key, key_of
-from culturekit.builders.space.space_files import SheetRow, read_sheet_rows, sheet_bytes
 from culturekit.core.errors import ConfigError, Problem, UsageError
+from culturekit.core.spreadsheet_cells import SheetRow, read_sheet, sheet_bytes
 from culturekit.core.yaml_source import StrictModel, read_yaml, validate
 from culturekit.kg.countries import countries
 
@@ -77,7 +77,7 @@ def read_quotas(text: str) -> Quotas:
 def load_quotas(path: Path) -> Quotas:
     """Read a table of quotas in YAML or CSV; every mistake is said at once."""
     if path.suffix.lower() == ".csv":
-        rows = read_sheet_rows(path, ("concept", "country", "quota"))
+        rows = read_sheet(path, ("concept", "country", "quota"))
         return gathered(path, ((row.line, "", *cells_of(path, row)) for row in rows))
     source = read_yaml(path)
     stated = validate(source, QuotaFile).quotas
@@ -175,7 +175,7 @@ def decided_rows(
     """Read what a sheet decides of each thing it names; every mistake is said at once, with its row and column."""
     problems: list[Problem] = []
     found: dict[Named, tuple[int, Decided | None]] = {}
-    for row in read_sheet_rows(path, needed):
+    for row in read_sheet(path, needed):
         mistakes = mistakes_of(row)
         key, decision = key_of(row), None if mistakes else decision_of(row)
         if not mistakes and key in found and found[key][1] != decision:

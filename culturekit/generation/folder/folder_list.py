@@ -3,9 +3,7 @@
 All that is wrong with a list is said at once, with the lines.
 """
 
-import csv
 import difflib
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ import polars as pl
 from culturekit.core.atomic import decoding
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import ConfigError, Problem, UsageError
-from culturekit.core.spreadsheet_cells import unguarded
+from culturekit.core.spreadsheet_cells import read_sheet, sheet_text
 
 # The forms in which a list of images may come: CSV, TSV, JSON, JSON lines and Parquet, as rows with their lines.
 
@@ -50,46 +48,18 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
             where=str(path),
             expected=".csv, .tsv, .jsonl, .json or .parquet",
         )
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            "a list of images is text in UTF-8", where=str(path), found=f"other bytes at {error.start:,}",
-            hint="Save it again as UTF-8 (in Excel: CSV UTF-8).",
-        ) from error  # fmt: skip
     if form in {".csv", ".tsv"}:
-        yield from _delimited(text, path, tab=form == ".tsv")
+        yield from ((row.line, row.cells) for row in read_sheet(path, plain=False, whole=True))
     elif form == ".json":
-        yield from enumerate(_json_rows(text, path), start=1)
+        yield from enumerate(_json_rows(sheet_text(path), path), start=1)
     else:
-        yield from _json_lines(text, path)
+        yield from _json_lines(sheet_text(path), path)
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
     with decoding(path, "a list of images is not readable Parquet"):
         rows = pl.read_parquet(path)
     yield from rows.iter_rows(named=True)
-
-
-def _delimited(text: str, path: Path, *, tab: bool) -> Iterator[tuple[int, Row]]:
-    """Read CSV, also with semicolons, or TSV."""
-    first = text.partition("\n")[0]
-    between = "\t" if tab else ";" if ";" in first and "," not in first else ","
-    csv.field_size_limit(16 * 2**20)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=between, strict=True)
-    problems: list[Problem] = []
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        for cells in reader:
-            if len(cells) == len(header):
-                yield reader.line_num, dict(zip(header, map(unguarded, cells), strict=True))
-            elif cells:
-                found = f"{len(cells)} cells, but the first line names {len(header)} columns"
-                problems.append(Problem(found, path.name, reader.line_num))
-    except csv.Error as error:
-        problems.append(Problem(f"not readable from here on: {error}", path.name, reader.line_num))
-    if problems:
-        raise ConfigError(bounded(problems, path.name))
 
 
 def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Row]]:

@@ -27,7 +27,7 @@ from culturekit.core.pictures.picture_files import NoPicture, encoded, read_byte
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.schemas import IMAGES
 from culturekit.core.stage_folder import run_shards, seal_pictures
-from culturekit.core.tables import check_names, merge_parts, save_parquet, write_drops, write_table
+from culturekit.core.tables import check_rows, merge_parts, save_parquet, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.generation.folder.folder_detection import Naming
 from culturekit.generation.folder.folder_listing import Listing, PictureFile, shown, unreadable_folders
@@ -350,7 +350,7 @@ _SAMPLES = 5
 
 def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, handling: Handling) -> Outcome:
     """Import all pictures of a planned folder, and write the table that lists them."""
-    check_names(pl.DataFrame({"model": [str(row.cells["model"]) for row in plan.rows]}), str(listing.root))
+    check_rows(pl.DataFrame({"model": [str(row.cells["model"]) for row in plan.rows]}), IMAGES, str(listing.root))
     same = _duplicates_of(plan)
     originals = {place: _image_id_of(plan.rows[original]) for place, original in same.items()}
     intakes = [

@@ -1,7 +1,6 @@
 """The public file of Task 2: what people of several regions saw in single images."""
 
 import ast
-import csv
 import fnmatch
 import logging
 import warnings
@@ -13,9 +12,9 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.core.errors import IntegrityError, UsageError, argument_error
+from culturekit.core.errors import UsageError, argument_error
 from culturekit.core.schemas import DROPS, TASK2
-from culturekit.core.spreadsheet_cells import unguarded
+from culturekit.core.spreadsheet_cells import read_sheet
 from culturekit.metrics.inclusion.region_rates import NO_REGION, NOWHERE, REGION_CODES, check_columns, region_code
 
 logger = logging.getLogger(__name__)
@@ -28,8 +27,6 @@ COLUMNS = ("img_path", "object", "region", "annotator_id", "annotator_loc", "ann
 MATCHES = {"ym": True, "nm": False}
 LONGEST_RESULT = 5_000
 """Characters of an answer; one that ticks all of forty regions twice has fewer than 2,000."""
-
-LONGEST_FIELD = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,35 +110,12 @@ def check_layout(name: str) -> str:
     return name
 
 
-def numbered_rows(path: Path, sources: Mapping[str, str]) -> Iterator[tuple[int, dict[str, str | None]]]:
-    """Yield the rows of the file with the line each ends on, and their source."""
-    if not path.is_file():
-        raise UsageError("there is no such file", where=str(path), expected="a CSV file of Task 2")
-    csv.field_size_limit(LONGEST_FIELD)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            check_task2_columns(path, reader.fieldnames or (), sources)
-            for cells in reader:
-                row = {name: unguarded(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
-                source = row.get("source") or source_of(row["img_path"] or "", sources)
-                yield reader.line_num, {**row, "source": source}
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise IntegrityError("not a readable CSV file", where=str(path), found=str(error)) from error
-
-
-def check_task2_columns(path: Path, columns: Sequence[str], sources: Mapping[str, str]) -> None:
-    """Refuse a file without the columns of the layout, or with two ways of saying who made an image."""
-    missing = [name for name in COLUMNS if name not in columns]
-    if missing:
-        raise UsageError(
-            f"columns are missing: {', '.join(missing)}",
-            where=str(path),
-            expected=", ".join(COLUMNS),
-            found=", ".join(columns),
-        )
-    if sources and "source" in columns:
-        raise argument_error("sources", "left out where the file has a column source", dict(sources))
+def numbered_rows(path: Path, sources: Mapping[str, str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows of the file with the line each begins on, and their source."""
+    for row in read_sheet(path, COLUMNS):
+        if sources and "source" in row.cells:
+            raise argument_error("sources", "left out where the file has a column source", dict(sources))
+        yield row.line, {**row.cells, "source": row.cells.get("source") or source_of(row.cells["img_path"], sources)}
 
 
 def source_of(path: str, sources: Mapping[str, str]) -> str:
@@ -249,7 +223,6 @@ def drop_unreliable(task: pl.DataFrame, *, least: float = LEAST_ACCURACY, cell: 
     if not 0 <= least <= 1:
         raise argument_error("least", "from 0 to 1", least)
     check_columns("task", task, ("annotator_id", *cell))
-    check_sources(task)
     keys = ["annotator_id", *cell]
     cells = (
         real_sightings(task)
@@ -261,14 +234,6 @@ def drop_unreliable(task: pl.DataFrame, *, least: float = LEAST_ACCURACY, cell: 
     judged = task.join(cells.select(*keys, "kept"), on=keys, how="left", nulls_equal=True, maintain_order="left")
     unchecked = judged["kept"].null_count()
     return Reliable(judged.filter(pl.col("kept").fill_null(value=True)).drop("kept"), cells, unchecked)
-
-
-def check_sources(task: pl.DataFrame) -> None:
-    """Refuse photographs under another spelling: they would be a model's, and check nobody."""
-    for column in (name for name in ("source", "reference_source") if name in task.columns):
-        strange = [name for name in task[column].unique().sort() if name.strip().casefold() == REAL != name]
-        if strange:
-            raise argument_error(column, f"{REAL!r} for photographs", strange[0])
 
 
 def real_sightings(task: pl.DataFrame) -> pl.DataFrame:

@@ -483,20 +483,3 @@ def image_at(place: Place, reference: Vectors, images: tuple[list[str], Vectors]
     order = np.argsort(distances if place.furthest == 0 else -distances, kind="stable")
     row = int(order[max(0, place.furthest - 1)])
     return ids[row], float(distances[row])
-
-
-def check_triplets(task1: pl.DataFrame) -> None:
-    """Refuse choices of an image that was not compared, and triplets of no known kind."""
-    for column in ("similar_id", "appealing_id"):
-        other = (pl.col(column) != pl.col("first_id")) & (pl.col(column) != pl.col("second_id"))
-        strange = task1.filter(other)
-        if strange.height:
-            row = strange.row(0, named=True)
-            raise UsageError(
-                f"{column} names an image that was not compared, in {strange.height:,} annotations",
-                where=f"triplet {row['triplet_id']!r}", expected=f"{row['first_id']!r} or {row['second_id']!r}",
-                found=repr(row[column]),
-            )  # fmt: skip
-    kinds = sorted(set(task1["combo"]) - set(COMBOS))
-    if kinds:
-        raise argument_error("combo", f"one of {', '.join(COMBOS)}", kinds[0])

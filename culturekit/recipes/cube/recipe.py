@@ -519,6 +519,7 @@ def wire_metrics(recipe: Recipe, run: Run) -> None:
     """Add a stage for every family; what it reads are tables of the run, by the names of its fields."""
     tables = {
         "images": run.tables(roles.IMAGES),
+        "judgments": run.tables(roles.TAGS) | run.tables(roles.ANSWERS) | run.tables(roles.VQASCORE),
         "matches": run.tables(roles.MATCHES),
         "prompts": {"prompts": run.table(roles.PROMPTS)},
         "quality": run.tables(roles.QUALITY),

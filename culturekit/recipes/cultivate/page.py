@@ -1,4 +1,4 @@
-"""The page of a `cultivate` run: every table of the paper as a section; scores are looked up."""
+"""The page of a `cultivate` run: tables of the paper as sections, as far as the run has them; scores are looked up."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.core import roles
-from culturekit.core.schemas import ANNOTATIONS, DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES
+from culturekit.core.schemas import ANNOTATIONS, DESCRIPTOR_MATCHES, EXAGGERATIONS, PROMPTS, SCORES, VALUES
 from culturekit.core.tables import read_table
 from culturekit.metrics.ahead.matching import DIMENSIONS, PUBLISHED_TAUS
 from culturekit.recipes.cultivate import roles as folders
@@ -32,7 +32,16 @@ from culturekit.report.sections import (
 )
 from culturekit.scores.meta import ALL
 
-METRICS = {"align": "ALIGN", "hal": "HAL", "exag": "EXAG", "faith": "FAITH", "ddiv": "DDIV", "sdiv": "SDIV"}
+METRICS = {
+    "align": "ALIGN",
+    "align_hal": "ALIGN + HAL",
+    "hal": "HAL",
+    "exag": "EXAG",
+    "faith": "FAITH",
+    "ddiv": "DDIV",
+    "sdiv": "SDIV",
+}
+SCORED = tuple(metric for metric in METRICS if metric != "align_hal")
 MAIN = ("align", "hal", "exag", "faith")
 LABELS = {"judged": "judged", "corrected": "corrected by people", "truth": "true"}
 TOP, ENDS = 8, 3
@@ -105,14 +114,15 @@ def _by_group(run: RunFolders, ahead: pl.DataFrame) -> Section:
     groups = ahead.drop_nulls("group")["group"].unique().sort().to_list()
     rows = tuple(
         (Cell(model), Cell(group or "all"),
-         *(looked_up(ahead, model=model, metric=metric, group=group, country=None) for metric in METRICS))
+         *(looked_up(ahead, model=model, metric=metric, group=group, country=None) for metric in SCORED))
         for model in run.models
         for group in (*groups, None)
     )  # fmt: skip
     return Section(
         "models", "Models and groups of countries", "As judged. DDIV and SDIV: how evenly, and how much more, several "
         "images of a prompt show than one.",
-        (drawn(Grid("Scores by model and group", ("model", "countries", *METRICS.values()), rows), "dots"),),
+        (drawn(Grid("Scores by model and group", ("model", "countries", *(METRICS[metric] for metric in SCORED)), rows),
+               "dots"),),
     )  # fmt: skip
 
 
@@ -120,25 +130,101 @@ def followed(run: RunFolders) -> Section | None:
     """Show how metrics, raters and people follow people's ratings."""
     if not run.has(roles.META):
         return None
-    table = _together(run, "human_correlation")
-    groups = table["group"].drop_nulls().unique().sort(descending=True).to_list()
-    table = with_params(table, of_metric="metric", by="params.by", of="params.of", criterion="with.criterion",
+    groups = _together(run, "human_correlation")["group"].drop_nulls().unique().sort(descending=True).to_list()
+    table = with_params(_every(run), of_metric="metric", by="params.by", of="params.of", variant="params.variant",
+                        judge="params.judge", scorer="params.scorer", criterion="with.criterion",
                         other="with.params.of", method="method")  # fmt: skip
-    grids = []
-    for rating, scale in (("faith", "alignment"), ("hal", "hallucination"), ("exag", "exaggeration")):
-        with_rating = table.filter(criterion=rating)
-        raters = with_rating.filter(of=scale)["by"].unique().sort().to_list()
-        lines = [(METRICS[metric], with_rating.filter(of_metric=metric)) for metric in MAIN]
-        lines += [(f"{rater}, {scale} 1–5", with_rating.filter(by=rater, of=scale)) for rater in raters]
-        lines.append(("human – human", table.filter(by="one person", of=rating, other=rating)))
-        rows = tuple((Cell(name), *_correlations(part, groups)) for name, part in lines)
-        columns = ("metric", *groups, "overall", "Kendall, overall")
-        follows = Grid(f"Spearman correlation with people's rating {rating}", columns, rows)
-        grids.append(drawn(follows, "dots", "correlation"))
+    several = run.models if len(run.models) > 1 else ()
+    whole, columns = ALL if several else run.models[0], ("metric", *groups, "overall", "Kendall, overall")
+    lines = {rating: list(_lines(table, rating)) for rating in SCALES}
+    grids = [
+        drawn(Grid(f"Spearman correlation with people's rating {rating}", columns, tuple(
+            (Cell(name), *_correlations(part.filter(model=whole), groups)) for name, part in found
+        )), "dots", "correlation")
+        for rating, found in lines.items()
+    ]  # fmt: skip
+    grids += [
+        Grid(f"The same by model, rating {rating}", ("metric", *several, "mean of models"),
+             tuple((Cell(name), *_by_model(part, several)) for name, part in found))
+        for rating, found in (lines.items() if several else ())
+    ]  # fmt: skip
     return Section(
-        "people", "Do scores follow people?", "Over the images that people rated; human – human is one person against "
-        "the others of the same image.", tuple(grids),
+        "people", "Do scores follow people?", "Over the images that people rated: scores of others first, vision "
+        "models that rate from 1 to 5, then ours; human – human is one person against the others of the same image.",
+        (*grids, *_varied(table, run.models)),
     )  # fmt: skip
+
+
+SCALES = {"faith": "alignment", "hal": "hallucination", "exag": "exaggeration"}
+
+
+def _lines(table: pl.DataFrame, rating: str) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Give the lines of a table of correlations with a rating: others, vision models, ours, people."""
+    against = table.filter(criterion=rating)
+    if rating == "faith":
+        quality = against.filter(of_metric="quality")
+        yield from ((_short(name), quality.filter(scorer=name)) for name in _named(quality, "scorer"))
+        for metric, title, by in (
+            ("vqascore", "VQAScore", "judge"),
+            ("dsg", "DSG", "judge"),
+            ("cure", "CuRe", "variant"),
+        ):
+            part = against.filter(of_metric=metric)
+            yield from ((f"{title}, {_short(name)}", part.filter(pl.col(by) == name)) for name in _named(part, by))
+    for scale in SCALES.values() if rating == "faith" else (SCALES[rating],):
+        part = against.filter(of=scale)
+        yield from ((f"{name}, {scale} 1–5", part.filter(by=name)) for name in _named(part, "by"))
+    ours = against.filter(pl.col("variant").is_null())
+    for metric in ("align", "align_hal", "hal", "exag", "faith") if rating == "faith" else (rating,):
+        yield METRICS[metric], ours.filter(of_metric=metric)
+    yield "human – human", table.filter(by="one person", of=rating, other=rating)
+
+
+def _short(name: str) -> str:
+    """Leave out of a name what only tells two settings of it apart."""
+    return name.removeprefix("vqascore:").partition("?")[0].removesuffix("@none")
+
+
+def _named(table: pl.DataFrame, column: str) -> list[str]:
+    """List what stands in a column."""
+    return table[column].drop_nulls().unique().sort().to_list()
+
+
+METHODS = ("spearman", "kendall")
+
+
+def _varied(table: pl.DataFrame, models: Sequence[str]) -> Iterator[Grid]:
+    """Show what the ablations change: ALIGN by threshold and by proposer, and EXAG by other candidates."""
+    whole = ALL if len(models) > 1 else models[0]
+    for metric, rating in (("align", "faith"), ("exag", "exag"), ("exag", "faith")):
+        part = table.filter(of_metric=metric, criterion=rating)
+        lines = [(name, part.filter(variant=name)) for name in _named(part, "variant")]
+        if lines:
+            lines.append(("as scored here", part.filter(pl.col("variant").is_null())))
+            yield Grid(
+                f"{METRICS[metric]}, ablated, against people's rating {rating}",
+                ("variant", "Spearman", "Kendall", *models, "mean of models"),
+                tuple(
+                    (Cell(name), *(looked_up(one, model=whole, group=None, method=how) for how in METHODS),
+                     *_by_model(one, models))
+                    for name, one in lines
+                ),
+            )  # fmt: skip
+
+
+def _by_model(part: pl.DataFrame, models: Sequence[str]) -> Iterator[Cell]:
+    """Give the correlation of each model, and their mean."""
+    own = part.filter(pl.col("group").is_null(), pl.col("model").is_in(list(models)), method="spearman")
+    yield from (looked_up(own, model=model) for model in models)
+    if models:
+        found = own["value"].drop_nulls().to_list()
+        yield number(sum(found) / len(found) if len(found) == len(models) else None)
+
+
+def _every(run: RunFolders) -> pl.DataFrame:
+    """Read all correlations with people."""
+    tables = [run.needed(roles.META, SCORES), run.read(folders.BASELINES, SCORES)]
+    return pl.concat([table for table in tables if table is not None]).filter(metric="human_correlation")
 
 
 def _together(run: RunFolders, metric: str) -> pl.DataFrame:
@@ -172,12 +258,8 @@ def _by_dimension(run: RunFolders, countries: Sequence[str]) -> Section:
 def _categories(run: RunFolders) -> Section:
     """Show which categories are among the best and the worst of countries, and FAITH of each by model."""
     table = run.needed(folders.BREAKDOWN, SCORES).filter(metric="faith")
-    best, worst = Counter[str](), Counter[str]()
-    by_country = table.filter(pl.col("country").is_not_null(), model=ALL).sort("value", "concept", descending=True)
-    for part in by_country.partition_by("country", maintain_order=True):
-        names = part["concept"].to_list()
-        best.update(names[:ENDS])
-        worst.update(names[-ENDS:])
+    values, prompts = read_table(run.values_of(folders.AHEAD), VALUES), read_table(run.table(roles.PROMPTS), PROMPTS)
+    best, worst = ends_of_activities(values.filter(pl.col("model").is_in(list(run.models))), prompts)
     known = table.filter(pl.col("country").is_null())
     names = known.filter(model=ALL).sort("value", descending=True)["concept"].to_list()
     rows = tuple(
@@ -185,11 +267,26 @@ def _categories(run: RunFolders) -> Section:
          *(looked_up(known, model=model, concept=name, shaded=True) for model in (ALL, *run.models)))
         for name in names
     )  # fmt: skip
-    columns = ("category", f"among the best {ENDS}", f"among the worst {ENDS}", "all models", *run.models)
+    columns = ("category", f"of the best {ENDS}", f"of the worst {ENDS}", "all models", *run.models)
     return Section(
-        "categories", "Categories", "In how many countries a category is among the best and the worst, and its FAITH.",
+        "categories", "Categories", f"How many of each country's {ENDS} best and {ENDS} worst activities are of a "
+        "category, and its FAITH.",
         (Grid("Categories by FAITH, as judged", columns, rows),),
     )  # fmt: skip
+
+
+def ends_of_activities(values: pl.DataFrame, prompts: pl.DataFrame) -> tuple[Counter[str], Counter[str]]:
+    """Count the categories among the activities of each country that have the highest FAITH, and the lowest."""
+    means = values.filter(metric="faith").group_by("prompt_id", "model").agg(pl.col("value").sort().mean())
+    each = means.group_by("prompt_id").agg(pl.col("value").sort().mean())
+    about = each.join(prompts.select("prompt_id", "concept", "country").drop_nulls(), on="prompt_id")
+    ordered = about.sort("country", "value", "prompt_id", descending=[False, True, False])
+    best, worst = Counter[str](), Counter[str]()
+    for part in ordered.partition_by("country", maintain_order=True):
+        names = part["concept"].to_list()
+        best.update(names[:ENDS])
+        worst.update(names[-ENDS:])
+    return best, worst
 
 
 def _matrix(run: RunFolders) -> Section | None:
@@ -243,7 +340,32 @@ def descriptors(run: RunFolders) -> Section:
         for title, part in ((f"Exaggerated most: {TOP}", ordered.head(TOP)), (f"Least: {TOP}", ordered.tail(TOP))):
             rows = tuple((Cell(t), Cell(name_of(c)), number(v)) for c, t, v in part.iter_rows())
             grids.append(Grid(title, ("stereotype", "country", "above real images"), rows))
+    over = read_table(path, EXAGGERATIONS) if path.is_file() else pl.DataFrame(schema=EXAGGERATIONS.schema)
+    place = read_table(run.table(roles.PROMPTS), PROMPTS).select("prompt_id", "country", "concept").drop_nulls()
+    grids += _ends_by(met.filter(pl.col("model").is_in(list(run.models))).join(place, on="prompt_id"), over)
     return Section("descriptors", "Descriptors at the ends", "Over all models, as judged.", tuple(grids))
+
+
+def _ends_by(met: pl.DataFrame, over: pl.DataFrame) -> Iterator[Grid]:
+    """Show the ends of each country and of each category: what is shown most and least, and what is overdone."""
+    asked, wrong = met.filter(side="reference"), met.filter(pl.col("covered") == 0, side="predicted")
+    for by, name in (("country", "country"), ("concept", "category")):
+        shown = asked.group_by(by, "token").agg(pl.col("covered").sort().mean()).sort("covered", "token")
+        often = wrong.group_by(by, "token").agg(pl.col("images").sum())
+        parts = {
+            "asked for, shown most": shown.reverse(),
+            "shown least": shown,
+            "shown though nothing asks for it": often.sort("images", "token", descending=[True, False]),
+        }
+        if by == "country" and over.height:
+            excess = over.group_by(by, "token").agg(pl.col("excess").sort().mean())
+            parts["exaggerated most"] = excess.sort("excess", "token", descending=[True, False])
+        rows = tuple(
+            (Cell(name_of(one) if by == "country" else one),
+             *(Cell(", ".join(part.filter(pl.col(by) == one)["token"].head(ENDS))) for part in parts.values()))
+            for one in met[by].unique().sort()
+        )  # fmt: skip
+        yield Grid(f"By {name}: {ENDS} descriptors at each end", (name, *parts), rows)
 
 
 def _accuracy(run: RunFolders) -> Section | None:
@@ -327,4 +449,4 @@ def _not_corrected(run: RunFolders) -> Iterator[str]:
         yield "EXAG, and with it FAITH, is put right by people's rating of it, of which 1 to 5 stand for 0 to 1."
 
 
-CULTIVATE_PAGE = SectionReport("scene-report", 9, _cultivate_page, (folders.AHEAD_TRUTH,))
+CULTIVATE_PAGE = SectionReport("scene-report", 10, _cultivate_page, (folders.AHEAD_TRUTH,))

@@ -88,6 +88,15 @@ from culturekit.people.export import ExportOptions
 from culturekit.people.stages import AggregateFiles, ExportFiles, aggregate_stage, export_stage, rated_sample_stage
 from culturekit.people.tasks import Quotas
 from culturekit.recipes.cultivate import roles as folders
+from culturekit.recipes.cultivate.baselines import (
+    LEVELS,
+    Baselines,
+    ablations_stage,
+    baseline_values_stage,
+    candidates_stage,
+    compared_stage,
+    wire_baselines,
+)
 from culturekit.recipes.cultivate.breakdown import breakdown_stage, gaps_of_scores_stage, grouped_values_stage
 from culturekit.recipes.cultivate.marks import (
     MARKED,
@@ -314,6 +323,7 @@ class Cultivate(AskingRecipe):
     raters: Annotated[
         tuple[JudgeSpec, ...], Field(description="Who rates images from 1 to 5, beside the metrics, as SPECs.")
     ] = ()
+    baselines: Baselines | None = None
     encoder: Annotated[EncoderSpec, Field(description="Who turns phrases into vectors, as a SPEC.")]
     scores: Scores = Scores()
     people: People | None = None
@@ -414,6 +424,11 @@ def wire(recipe: Cultivate, run: Run) -> None:
     everybody = (*run.models, REAL_IMAGES)
     for name in everybody:
         _wire_judges(recipe, run, name)
+    if recipe.baselines is not None:
+        counts = {name: recipe.images_of(name) for name in run.models}
+        wire_baselines(run, recipe.baselines, counts, recipe.prompts, partial(bought, run, recipe.llm))
+        for kind in recipe.baselines.exag:
+            _wire_exag(recipe, run, kind, everybody)
     _wire_scores(recipe, run, everybody)
     if recipe.people is not None:
         _wire_people(recipe, run)
@@ -518,10 +533,26 @@ def _wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
         run.add(scene_truth_stage(images, prompts, stereotypes), folders.TRUTH, model)
 
 
+def _wire_exag(recipe: Cultivate, run: Run, kind: str, everybody: tuple[str, ...]) -> None:
+    """Measure exaggeration once more, by other candidates than stereotypes."""
+    prompts, limit = run.table(roles.PROMPTS), None if recipe.baselines is None else recipe.baselines.per_prompt
+    source = run.table(folders.DESCRIPTORS)
+    seen = list(_by_folder(run, folders.EXTRACTED, everybody).values())
+    listed = candidates_stage(source if kind == "references" else seen, prompts, kind)
+    candidates = run.add(listed, folders.CANDIDATE_TOKENS, variant=kind)
+    for name in everybody:
+        given = StereotypeReads(images_of(run, name), prompts, candidates)
+        options = SceneOptions(recipe.scorer, limit, recipe.wordings.file("weigh"))
+        asking = stereotype_scores_stage(given, options, bought(run, recipe.llm, folders.EXAG_BY, name, kind))
+        count = min(recipe.images_of(name), (limit or 10**9) * recipe.prompts)
+        run.add(asking, folders.EXAG_BY, name, kind, plan=asked(count, each=MOST_STEREOTYPES))
+
+
 def _wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None:
     """Compare what was said of images, and what they truly show, with what they should show."""
     found, true = (_by_folder(run, role, everybody) for role in (folders.EXTRACTED, folders.TRUTH))
     texts = (run.table(folders.DESCRIPTORS), *found.values(), *(true.values() if recipe.truthful else ()))
+    texts += tuple(_proposals(run).values())
     run.add(embed_stage(EmbedSource(texts=texts), EmbedOptions(recipe.encoder)), folders.PHRASES)
     options = AheadOptions(
         REAL_IMAGES, recipe.scores.tau, recipe.scores.quantile, recipe.scores.aggregate, recipe.scores.reduce,
@@ -557,9 +588,17 @@ CORRECTED = {**MARKED, "exag": "exag"}
 """The question of the form, or what follows from it, that puts a metric right."""
 
 
-def _by_folder(run: Run, role: Role, models: Iterable[str]) -> Mapping[str, Path]:
+def _by_folder(run: Run, role: Role, models: Iterable[str], variant: str = "") -> Mapping[str, Path]:
     """Name the tables of a role by folder, those of real images among them."""
-    return {role.folder(model): run.table(role, model) for model in models}
+    return {role.folder(model, variant): run.table(role, model, variant) for model in models}
+
+
+def _proposals(run: Run) -> Mapping[str, Path]:
+    """Name the proposals of each proposer by folder; none where descriptors are given."""
+    numbers = run.variants(folders.PROPOSALS)
+    return {
+        folders.PROPOSALS.folder(variant=number): run.table(folders.PROPOSALS, variant=number) for number in numbers
+    }
 
 
 def _wire_people(recipe: Cultivate, run: Run) -> None:
@@ -575,19 +614,19 @@ def _wire_people(recipe: Cultivate, run: Run) -> None:
     sample = run.add(drawn, roles.RATED_SAMPLE)
     samples = [sample]
     if wanted.photographs:
-        images.append(run.table(roles.REAL))
-        alike = rated_sample_stage(
-            images[-1:], prompts, count=count, seed=seed, countries=wanted.photographs, like=sample
-        )
+        real = [run.table(roles.REAL)]
+        alike = rated_sample_stage(real, prompts, count=count, seed=seed, countries=wanted.photographs, like=sample)
         samples.append(run.add(alike, folders.RATED_PHOTOGRAPHS))
-    extracted = list(_by_folder(run, folders.EXTRACTED, (*run.models, *([REAL_IMAGES] * len(samples[1:])))).values())
+        images = [*images, *real]
+    pictured = (*run.models, REAL_IMAGES) if wanted.photographs else run.models
+    extracted = list(_by_folder(run, folders.EXTRACTED, pictured).values())
     items = run.add(scene_items_stage(samples, prompts, descriptors, extracted), folders.ITEMS)
     forms = ExportFiles(images, prompts, items=items)
     export = ExportOptions(Quotas(wanted.in_region, 0))
     project = run.add(export_stage(forms, "cultivate", export, shortlist=SHORTLIST, seed=recipe.seed), roles.TO_RATE)
     people = None
     if wanted.simulated is not None:
-        truth = list(_by_folder(run, folders.TRUTH, (*run.models, *([REAL_IMAGES] * len(samples[1:])))).values())
+        truth = list(_by_folder(run, folders.TRUTH, pictured).values())
         shown = run.values_of(folders.AHEAD_TRUTH)
         people = simulated_marks_stage(project, items, truth, shown, wanted.simulated, seed=recipe.seed)
     given, simulated = wanted.files, roles.SIMULATED_ANSWERS
@@ -643,8 +682,25 @@ def _follow(recipe: Cultivate, run: Run, marks: Path) -> None:
         by="in-region", scheme=recipe.scheme, methods=("spearman", "kendall"), confidence=asked.confidence,
         resamples=asked.resamples, seed=recipe.seed,
     )  # fmt: skip
-    values = ValueTables([run.values_of(folders.AHEAD), raters])
-    run.add(meta.stage(values, rated, ValueTables([others]), options=how), roles.META)
+    drawn = run.by_model(roles.IMAGES)
+    wanted, everybody = recipe.baselines, (*run.models, REAL_IMAGES)
+    extracted = list(_by_folder(run, folders.EXTRACTED, everybody).values())
+    ours = run.add(compared_stage(run.values_of(folders.AHEAD), run.models), folders.COMPARED)
+    beside = [run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []
+    if wanted is not None and (wanted.cure is not None or wanted.exag):
+        cosines = [run.table(folders.CURE, model, level) for model in run.models for level in LEVELS]
+        exag = {str(kind): list(_by_folder(run, folders.EXAG_BY, everybody, kind).values()) for kind in wanted.exag}
+        cure = {} if wanted.cure is None else {wanted.cure: cosines}
+        stage = baseline_values_stage(drawn, run.table(roles.REAL), prompts, cure=cure, exag=exag)
+        beside.append(run.add(stage, folders.BASELINE_VALUES))
+    varied = ablations_stage(
+        drawn, run.table(roles.REAL), prompts, run.table(folders.DESCRIPTORS), _proposals(run), extracted,
+        run.folder(folders.PHRASES), None if recipe.scores.quantile else AheadOptions(tau=recipe.scores.tau).threshold,
+    )  # fmt: skip
+    ablated = run.add(varied, folders.ABLATIONS)
+    run.add(meta.stage(ValueTables([ours, raters]), rated, ValueTables([others]), options=how), roles.META)
+    held = replace(how, people_only=True)
+    run.add(meta.stage(ValueTables([ablated, *beside]), rated, options=held), folders.BASELINES)
 
 
 def plan_lines(recipe: Cultivate) -> Iterator[str]:

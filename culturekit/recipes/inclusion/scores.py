@@ -35,10 +35,10 @@ from culturekit.metrics.inclusion.triplet_distances import (
     appealing_inside,
     binned_choices,
     both_criteria,
-    check_triplets,
 )
 from culturekit.metrics.statistics.intervals import Interval, clustered_share, proportion_interval
 from culturekit.recipes.inclusion.prompts import BENCHMARK
+from culturekit.scores.answers import Distinct, without_copies
 from culturekit.scores.catalog import describe
 from culturekit.scores.family import Confidence, scores
 from culturekit.scores.image_collections import Place, checked
@@ -48,6 +48,7 @@ from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, val
 UNRELIABLE = "annotations of unreliable annotators"
 UNCHECKED = "kept unchecked, for want of photographs"
 NEIGHBOURS, BINS = 5, 10
+SAID = ("similar_id", "appealing_id", "confidence", "shown", "object_regions", "background_regions")  # answers of both
 RESPONDENTS = "people"  # what stands in the column model of a survey: no model's pictures are scored there
 
 _PAPER = "Towards Geographic Inclusion in the Evaluation of Text-to-Image Models (Hall et al. 2024)"
@@ -204,6 +205,7 @@ class TaskOptions:
     ] = LEAST_ACCURACY
     confidence: Confidence = CONFIDENCE
     benchmark: str = BENCHMARK
+    distinct: Distinct = False
 
 
 DEFAULTS = TaskOptions()
@@ -257,7 +259,7 @@ def _numbered(features: Sequence[ExtractorVectors], **_: object) -> dict[str, tu
 
 @scores(
     "task1", APPEAL_BY_DISTANCE, APPEAL_IN_MANIFOLD, APPEAL_WITH_SIMILARITY, CLOSER_CHOICE_RATE, LOCATION_AGREEMENT,
-    LOCATION_UNANIMITY, version=2,
+    LOCATION_UNANIMITY, version=3,
     example="--task1 annotations/task1.parquet --out scores",
     settle=_numbered,
     amend=lambda stage, given: replace(
@@ -319,8 +321,8 @@ def score_task1(
     Raises:
         UsageError: the table does not conform, nothing is left of it, or an image has no vector.
     """
-    check_triplets(checked(annotations, TASK1))
-    reliable, left_out = _reliable_answers(annotations, least=options.least)
+    checked(annotations, TASK1)
+    reliable, left_out = _reliable_answers(annotations, options)
     table = reliable.annotations
     pooled, shares_of = table.with_columns(pool="annotator_loc"), partial(_share_rows, options=options)
     appeal = both_criteria(pooled).with_columns(yes="same")
@@ -344,15 +346,20 @@ def score_task1(
     return scored(rows, [below for _, below in shares], left_out=left_out)
 
 
-def _reliable_answers(annotations: pl.DataFrame, *, least: float) -> tuple[Reliable, Counter[str]]:
-    """Leave out annotations of unreliable annotators, counted; who cannot be checked stays, counted too."""
-    reliable = drop_unreliable(annotations, least=least)
+def _reliable_answers(annotations: pl.DataFrame, options: TaskOptions) -> tuple[Reliable, Counter[str]]:
+    """Leave out annotations of copies and of unreliable annotators, and count them; who cannot be checked stays."""
+    left_out: Counter[str] = Counter()
+    if not options.distinct:
+        item = [name for name in ("triplet_id", "source", "img_path") if name in annotations.columns]
+        said = [name for name in SAID if name in annotations.columns]
+        annotations = without_copies(annotations, "annotator_id", item, said, left_out)
+    reliable = drop_unreliable(annotations, least=options.least)
     if not reliable.annotations.height:
         raise NothingScored(
             "no annotation is left to score", found=f"{annotations.height} before unreliable ones were left out"
         ).counting({UNRELIABLE: annotations.height})
-    left_out = Counter({UNRELIABLE: annotations.height - reliable.annotations.height})
-    if least > 0:
+    left_out[UNRELIABLE] = annotations.height - reliable.annotations.height
+    if options.least > 0:
         left_out[UNCHECKED] = reliable.unchecked
     return reliable, left_out
 
@@ -423,7 +430,7 @@ def _agreement_rows(items: pl.DataFrame, by: Sequence[str], options: TaskOptions
 
 
 @scores(
-    "task2", IN_REGION_RATE, LOCATION_AGREEMENT, LOCATION_KAPPA, LOCATION_UNANIMITY, OBJECT_SEEN, version=2,
+    "task2", IN_REGION_RATE, LOCATION_AGREEMENT, LOCATION_KAPPA, LOCATION_UNANIMITY, OBJECT_SEEN, version=3,
     example="--task2 task2_geode.csv --out scores",
     amend=lambda stage, given: replace(stage, options={**stage.options, "sources": dict(given["sources"])}),
 )  # fmt: skip
@@ -469,7 +476,7 @@ def score_task2(annotations: pl.DataFrame, *, options: TaskOptions = DEFAULTS) -
     Raises:
         UsageError: the table does not conform, or nothing is left of it.
     """
-    reliable, left_out = _reliable_answers(checked(annotations, TASK2), least=options.least)
+    reliable, left_out = _reliable_answers(checked(annotations, TASK2), options)
     table = reliable.annotations
     left_out["annotators left out of an object and region"] = reliable.cells.filter(~pl.col("kept")).height
     left_out["annotations for rates without a region of their own"] = table["region"].null_count()

@@ -41,7 +41,7 @@ from culturekit.report.shots import (
 )
 from culturekit.report.write import environment
 from culturekit.scores.catalog import Metric, scale_of
-from culturekit.scores.listing import all_metrics
+from culturekit.scores.listing import all_metrics, title_of
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
 from culturekit.version import VERSION
 
@@ -289,10 +289,11 @@ def every_eval_ever(
     apart = "" if identity.endswith(f"/{model}") else f":{model}"  # several models of a run may be one with options
     evaluation = f"culturekit-{name}{apart}/{identity}/{moment}"
     for row in scores.to_dicts():
-        metric = metrics[row["metric"]]
-        ends = range_of(metric, row)
-        if ends is None or not math.isfinite(row["value"]):
-            problem = "score with no bounds" if ends is None else "score with no number"
+        metric = metrics.get(row["metric"])
+        ends = None if metric is None else range_of(metric, row)
+        if metric is None or ends is None or not math.isfinite(row["value"]):
+            no_bounds = "score with no bounds" if ends is None else "score with no number"
+            problem = "score of a metric that is not known here" if metric is None else no_bounds
             drops[problem] = drops.get(problem, 0) + 1
             continue
         results.append(result(run, row, metric, ends))
@@ -522,7 +523,8 @@ class ScoredRun:
                  for folder in self.run.stages if (self.run.root / folder / TABLE).is_file()]  # fmt: skip
         told = pl.col("params").str
         confidence = pl.coalesce(told.json_path_match("$.confidence").cast(pl.Float64), "stated")
-        return pl.concat(found).with_columns(labels=told.json_path_match("$.labels"), confidence=confidence)
+        empty = pl.DataFrame(schema={"row": pl.UInt32, **SCORES.schema, "folder": pl.String, "stated": pl.Float64})
+        return pl.concat(found or [empty]).with_columns(labels=told.json_path_match("$.labels"), confidence=confidence)
 
     def confidence(self, folder: str) -> float | None:
         """Read how often the intervals of a stage are to hold the truth."""
@@ -538,9 +540,8 @@ class ScoredRun:
 
     def tables(self, model: str) -> Iterator[ScoreTable]:
         """List the scores of a model by the stage that gives them."""
-        metrics = all_metrics()
         for own in self.scores(model).partition_by("folder", maintain_order=True):
-            lines = tuple(line_of(row, metrics[row["metric"]].title) for row in own.to_dicts())
+            lines = tuple(line_of(row, title_of(row["metric"])) for row in own.to_dicts())
             yield ScoreTable(own["folder"][0], lines)
 
 

@@ -12,19 +12,28 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import kept
-from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.errors import UsageError
-from culturekit.core.inputs import Files, roles_of
-from culturekit.core.layouts import prompts_table
-from culturekit.core.schemas import MATCHES, PROMPTS
-from culturekit.core.stage import Stage
-from culturekit.core.tables import read_table
-from culturekit.core.work import Work
-from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
-from culturekit.scores.catalog import Metric
-from culturekit.scores.family import Confidence, Family, family_stage
-from culturekit.scores.score_rows import Scored, scored, statistic_row, value_rows
+from culturekit.extend import (
+    CONFIDENCE,
+    FEWEST_PROMPTS,
+    TABLES,
+    Confidence,
+    Family,
+    Files,
+    Metric,
+    Scored,
+    Stage,
+    UsageError,
+    Work,
+    family_stage,
+    interval,
+    kept,
+    prompts_table,
+    read_table,
+    roles_of,
+    scored,
+    statistic_row,
+    value_rows,
+)
 
 TOLD = Metric(
     name="cure_told",
@@ -67,8 +76,8 @@ def cure(given: CureReads, options: CureOptions, *, name: str = "scores") -> Sta
     """Score how often images show the country that is named, and what naming it adds."""
 
     def score(work: Work) -> Scored:
-        prompts = read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
-        return score_cure(given.matches.together(MATCHES), prompts, options)
+        prompts = read_table(prompts_table(given.prompts, work.scratch), TABLES["prompts"])
+        return score_cure(given.matches.together(TABLES["matches"]), prompts, options)
 
     return family_stage("cure", roles_of(given), kept(options), score, name=name)
 

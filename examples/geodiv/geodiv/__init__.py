@@ -1,3 +1,3 @@
-"""How evenly the images of a prompt spread over what they could show, after GeoDiv."""
+"""GeoDiv: how rich and well kept a country looks in images, and how much entities and backgrounds vary."""
 
-__version__ = "1.0"
+__version__ = "2.0"

@@ -1,72 +1,100 @@
-"""The entropy of what the images of a prompt show, divided by the largest there could be.
+"""Scores after GeoDiv (Basu et al., ICLR 2026): a vision model answers questions about each image.
 
-GeoDiv asks a vision model about attributes of each image, and takes the normalised entropy of its answers. Here the
-mapping answers: which artifact, country or continent an image shows.
+Affluence and maintenance are means of its ratings from 1 to 5. Diversity of entities and of backgrounds is, for each
+question, the Hill number of order 1 of the answers, exp(H), scaled to 0 where all are the same and 1 where all of the K
+allowed answers are as frequent: (exp(H) - 1) / (K - 1); then the mean over questions.
 """
 
-import math
 from dataclasses import replace
-from typing import Annotated, Literal, TypeAlias
+from pathlib import Path
+from typing import Annotated
 
+import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.inputs import Files
-from culturekit.core.schemas import MATCHES
-from culturekit.metrics.statistics.intervals import interval
-from culturekit.scores.catalog import Metric
-from culturekit.scores.family import Confidence, scores
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
+from culturekit import extend as ck
 
-Level: TypeAlias = Literal["artifact_id", "country", "continent"]
-
-ENTROPY = Metric(
-    name="geodiv_entropy",
-    title="Evenness of what the images of a prompt show",
-    formula="mean over prompts and repeats of H / ln k: H of the shares of labels, k labels shown by any model",
-    low=0,
-    high=1,
-    direction="higher",
-    unit="share",
-    paper="after GeoDiv: entropy of the answers about an image's attributes, normalised",
-    inputs=("matches: model, concept, prompt_id, repeat, rank, abstained, and a column of labels",),
-    pitfalls=("Few images cannot spread over many labels: compare models with as many images a repeat.",),
+QUESTIONS = Path(__file__).with_name("questions.yaml")
+AFFLUENCE = ck.Metric(
+    name="geodiv_affluence",
+    title="Affluence that images show",
+    formula="mean rating of a vision model, 1 (impoverished) to 5 (luxurious), over the images of a country",
+    low=1,
+    high=5,
+    direction="neither",
+    unit="rating",
+    paper="GeoDiv, Basu et al., ICLR 2026: Socio-Economic Visual Index",
+    inputs=("judgments: image_id, task, item, value, choice", "images: image_id, model, prompt_id, country"),
+    pitfalls=("The judge has a bias of its own: compare models by one judge, and ask people about a sample.",),
 )
-CELL = ["model", "concept", "prompt_id", "repeat"]
+MAINTENANCE = replace(
+    AFFLUENCE, name="geodiv_maintenance", title="How well kept what images show is",
+    formula="mean rating of a vision model, 1 (decayed) to 5 (pristine), over the images of a country",
+)  # fmt: skip
+ENTITY = replace(
+    AFFLUENCE, name="geodiv_entity", title="Diversity of how an entity looks", unit="share", low=0, high=1,
+    formula="mean over prompts and questions of (exp(H) - 1) / (K - 1): H of the answers, K answers allowed",
+    direction="higher", paper="GeoDiv, Basu et al., ICLR 2026: Visual Diversity Index",
+    pitfalls=(*AFFLUENCE.pitfalls, "Few images show few answers: compare models with as many images a prompt."),
+)  # fmt: skip
+BACKGROUND = replace(ENTITY, name="geodiv_background", title="Diversity of backgrounds")
+RATED = {"affluence": AFFLUENCE, "maintenance": MAINTENANCE}
+VARIED = {"entity": ENTITY, "background": BACKGROUND}
 
 
-@scores("geodiv", ENTROPY, example="--matches matches/matches.parquet --out geodiv")
+@ck.scores("geodiv", *RATED.values(), *VARIED.values(), example="--judgments judged.parquet --images i.parquet --out g")
 def geodiv(
-    matches: Annotated[Files, Field(description="Table of matches; repeat it for more than one.")],
+    judgments: Annotated[ck.Files, Field(description="Table of answers to the questions of this package.")],
+    images: Annotated[ck.Files, Field(description="Table of the images that were judged.")],
     *,
-    level: Annotated[Level, Field(description="Column of matches that says what is shown.")] = "country",
-    confidence: Confidence = CONFIDENCE,
-) -> Scored:
-    """Score how evenly the images of a prompt spread over what they could show."""
-    return score_geodiv(matches.together(MATCHES), level=level, confidence=confidence)
+    confidence: ck.Confidence = ck.CONFIDENCE,
+) -> ck.Scored:
+    """Score affluence, maintenance, and the diversity of entities and backgrounds, by model and country."""
+    made = images.together(ck.TABLES["images"]).select("image_id", "model", "prompt_id")
+    asked = pl.concat([pl.read_parquet(path, columns=["image_id", "country"]) for path in images.places])
+    said = judgments.together(ck.TABLES["judgments"]).select("image_id", "task", "item", "value", "choice")
+    answers = said.join(made, on="image_id").join(asked, on="image_id").sort("image_id", "task", "item")
+    return score_geodiv(answers, confidence=confidence)
 
 
-def score_geodiv(matches: pl.DataFrame, *, level: Level = "country", confidence: float = CONFIDENCE) -> Scored:
-    """Score every model on each concept; the values are the evenness of each repeat of a prompt."""
-    nearest = matches.filter(rank=1)
-    seen = nearest.filter(~pl.col("abstained")).drop_nulls([*CELL, level])
-    even = (
-        seen.group_by(*CELL, level).len().sort(*CELL, level).group_by(CELL)
-        .agg(value=pl.col("len").entropy(), images=pl.col("len").sum()).sort(CELL)
-    )  # fmt: skip
-    rows: list[Row] = []
+def score_geodiv(answers: pl.DataFrame, *, confidence: float = ck.CONFIDENCE) -> ck.Scored:
+    """Score every model over all countries, and on each; the values are those of prompts."""
+    allowed = {(each.task, each.item): len(each.answers) for each in ck.load_questions([str(QUESTIONS)])}
+    rows: list[ck.Row] = []
     values: list[pl.DataFrame] = []
-    for (model, concept), cells in even.group_by("model", "concept", maintain_order=True):
-        labels = max(2, seen.filter(concept=concept)[level].n_unique())
-        cells = cells.with_columns(pl.col("value").abs() / math.log(labels), item=pl.format("{}/{}", *CELL[2:]))
-        answer = interval(
-            cells["value"].to_numpy(), prompts=cells["prompt_id"].to_list(), repeats=cells["repeat"].to_list(),
-            confidence=confidence,
-        )  # fmt: skip
-        place = {"metric": ENTROPY.name, "model": str(model), "benchmark": "geodiv", "concept": str(concept)}
-        params = {"level": level, "labels": labels}
-        answer = replace(answer, n=int(cells["images"].sum()))
-        rows.append(statistic_row(**place, answer=answer, params=params, unit=ENTROPY.unit))
-        values.append(value_rows(place, params, cells.select("item", "prompt_id", "repeat", "value")))
-    return scored(rows, values, left_out={"images that show nothing for sure": nearest.height - seen.height})
+    for task, metric in {**RATED, **VARIED}.items():
+        own = answers.filter(task=task).drop_nulls("value" if task in RATED else "choice")
+        for (model,), of_model in own.group_by("model", maintain_order=True):
+            for country in (None, *of_model["country"].drop_nulls().unique().sort()):
+                here = of_model if country is None else of_model.filter(country=country)
+                found = [
+                    (prompt, float(part["value"].to_numpy().mean()) if task in RATED else spread(part, allowed, task))
+                    for (prompt,), part in here.sort("prompt_id").group_by("prompt_id", maintain_order=True)
+                ]
+                cells = pl.DataFrame(found, schema=["prompt_id", "value"], orient="row")
+                answer = ck.interval(
+                    cells["value"].to_numpy(), prompts=cells["prompt_id"].to_list(), repeats=[0] * cells.height,
+                    target="population" if cells.height >= ck.FEWEST_PROMPTS else "these", confidence=confidence,
+                )  # fmt: skip
+                place = {"metric": metric.name, "model": str(model), "benchmark": "geodiv", "country": country}
+                answer = replace(answer, n=here["image_id"].n_unique())
+                rows.append(ck.statistic_row(**place, answer=answer, params={}, unit=metric.unit))
+                values.append(ck.value_rows(place, {}, cells.select("prompt_id", "value", item="prompt_id")))
+    return ck.scored(
+        rows,
+        values,
+        left_out={
+            "answers that are none": answers.filter(pl.col("value").is_null(), pl.col("choice").is_null()).height
+        },
+    )
+
+
+def spread(answers: pl.DataFrame, allowed: dict[tuple[str, str], int], task: str) -> float:
+    """Average the scaled Hill numbers of the questions of a task."""
+    found = []
+    for (item,), part in answers.group_by("item", maintain_order=True):
+        shares = np.sort(part["choice"].value_counts()["count"].to_numpy()) / part.height
+        hill = float(np.exp(-np.sum(shares * np.log(shares))))
+        found.append((hill - 1) / (allowed[task, str(item)] - 1))
+    return float(np.mean(found))

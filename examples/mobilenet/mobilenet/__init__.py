@@ -11,11 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.core.digests import digest_file
-from culturekit.core.errors import UsageError
-from culturekit.core.registry import Spec
-from culturekit.index.embedding.embedding_encoders import unit
-from culturekit.index.encoder import EncoderIdentity, Prepared, Vectors
+from culturekit.extend import EncoderIdentity, Prepared, Spec, UsageError, Vectors, digest_file, unit
 from mobilenet.network import DIM, SIDE, Network
 
 __all__ = ["MobileNet", "make"]

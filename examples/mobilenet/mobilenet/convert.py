@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.index.weights import StoredTensor, write_tensors
+from culturekit.extend import StoredTensor, write_tensors
 
 __all__ = ["convert", "folded", "stored_weights"]
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.core.errors import IntegrityError
-from culturekit.core.model_files import check_safetensors, read_header
+from culturekit.extend import IntegrityError, check_safetensors, read_header
 
 __all__ = ["BLOCKS", "DIM", "SIDE", "Network"]
 

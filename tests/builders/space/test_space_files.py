@@ -12,14 +12,13 @@ from culturekit.builders.space.space_files import (
     import_prompts,
     import_space,
     read_prompts,
-    read_sheet_rows,
     read_space,
-    sheet_bytes,
 )
 from culturekit.config.checks import existing_prompts, existing_space
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.layouts import space_table
 from culturekit.core.schemas import CSPACE, PROMPTS
+from culturekit.core.spreadsheet_cells import read_sheet, sheet_bytes
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 
@@ -180,7 +179,7 @@ def test_a_sheet_is_read_as_it_was_written_and_computes_nothing(
     path.write_bytes(sheet_bytes(("a", "b"), [{"a": a, "b": b} for a, b in rows]))
     with path.open(encoding="utf-8-sig", newline="") as file:
         assert not any(cell.startswith(("=", "+", "-", "@", "＝")) for row in csv.reader(file) for cell in row)
-    found = read_sheet_rows(path, ("a", "b"))
+    found = read_sheet(path, ("a", "b"))
     assert [(row.cells["a"], row.cells["b"]) for row in found] == rows
 
 
@@ -198,16 +197,16 @@ def test_a_sheet_is_read_as_it_was_written_and_computes_nothing(
 def test_what_spreadsheets_save_is_read(tmp_path: Path, text: str) -> None:
     path = tmp_path / "s.csv"
     path.write_text(text, encoding="utf-8", newline="")
-    [row] = read_sheet_rows(path, ("a", "b"))
+    [row] = read_sheet(path, ("a", "b"))
     assert (row.cells["a"], row.cells["b"]) == ("1", "2")
 
 
 def test_rows_know_their_line_also_after_cells_of_several_lines(tmp_path: Path) -> None:
     path = tmp_path / "s.csv"
     path.write_text('a,b\n"one\ntwo",2\n\n3,4\n', encoding="utf-8")
-    assert [row.line for row in read_sheet_rows(path, ("a",))] == [2, 5]
+    assert [row.line for row in read_sheet(path, ("a",))] == [2, 5]
 
 
 def test_a_folder_is_no_sheet(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a folder"):
-        read_sheet_rows(tmp_path, ("a",))
+        read_sheet(tmp_path, ("a",))

@@ -126,8 +126,8 @@ def test_a_list_without_a_column_of_files_says_which_was_meant(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("form", "text", "words"),
     [
-        ("csv", "path,prompt_id\na.png\n", "1 cells, but the first line names 2 columns"),
-        ("csv", 'path\n"a.png\n', "not readable from here on"),
+        ("csv", "path,prompt_id\na.png\n", "metadata.csv:2: 1 cells under 2 columns"),
+        ("csv", 'path\n"a.png\n', "metadata.csv:2: not a CSV file"),
         ("jsonl", '{"path": "a.png"}\n[1]\n', "metadata.jsonl:2: expected an object"),
         ("jsonl", "{\n", "not JSON"),
         ("json", "3", "no known shape"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.errors import UsageError
 from culturekit.core.schemas import DROPS, TASK2
 from culturekit.metrics import Task2File, read_task2, read_task2_file
 from culturekit.metrics.inclusion.task2_files import LONGEST_RESULT, parse_result
@@ -132,10 +132,10 @@ def test_a_warning_says_that_rows_are_left_out(tmp_path: Path, caplog: pytest.Lo
 def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no such file"):
         read_task2(tmp_path / "none.csv")
-    with pytest.raises(UsageError, match="columns are missing: object, region"):
+    with pytest.raises(UsageError, match="lacks the column object, region"):
         read_task2(write_csv(tmp_path / "few.csv", [], head="img_path,annotator_id"))
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x80,\n")
-    with pytest.raises(IntegrityError, match="not a readable CSV file"):
+    with pytest.raises(UsageError, match="not in UTF-8"):
         read_task2(tmp_path / "binary.csv")
 
 

@@ -1,11 +1,13 @@
 """A run with people in it: forms out, answers in, tables, correlations, the report, and what verify says of it."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import polars as pl
 import pytest
 
@@ -14,6 +16,7 @@ from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.run import run_stage
 from culturekit.core.stage import Stage
 from culturekit.recipes.cube.keys import Recipe, load_recipe
+from tests.command_line import culturekit
 from tests.conftest import HeardProgress, HereEngine, recipe_here, stage_here, stages_of
 
 PEOPLE = Path(__file__).parents[2] / "fixtures/people.yaml"
@@ -190,3 +193,52 @@ def test_exports_named_in_a_recipe_are_answers_to_the_forms_of_the_run(people_ru
         assert done.state == ("built" if stage.name == "ratings" else "reused"), stage.name
     for name in ("taken-in/annotations", "ratings/rating_table"):
         assert table(run, name).equals(table(people_run, name))
+
+
+def study(people_run: Path, path: Path) -> Path:
+    """Write what three people of Japan answered: Ana reads along, Ben does not, and Cleo hands in Ana's answers."""
+    key = table(people_run, "to-rate/annotation_key").filter(annotator_region="JP")
+    checks = table(people_run, "taken-in/annotation_checks").filter(kind="check")
+    careless = set(checks.filter(held=False)["annotator"])
+    exported = orjson.loads((people_run / "simulated-answers/answers.json").read_bytes())
+    tasks = []
+    for task in (task for task in exported if task["data"]["task"] in set(key["task"])):
+        careful = [one for one in task["annotations"] if one["completed_by"] not in careless]
+        ana, ben = careful[0], careful[-1]
+        if task["data"]["task"] in set(key.filter(kind="check")["task"]):
+            scales = ({**one, "value": {"choices": ["1"]}} if one["value"]["choices"][0].isdigit() else one
+                      for one in ana["result"])  # fmt: skip
+            ben = {**ben, "result": list(scales)}
+        said = {"Ana": ana, "Ben": ben, "Cleo": ana}
+        tasks.append({**task, "annotations": [{**one, "completed_by": name} for name, one in said.items()]})
+    path.write_bytes(orjson.dumps(tasks))
+    return path
+
+
+def test_a_study_of_three_that_rests_on_one_says_so_first(people_run: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(people_run, tmp_path / "people"))
+    given = f"files: [{study(people_run, tmp_path / 'answers.json')}]"
+    own = tmp_path / "recipe.yaml"
+    own.write_text(PEOPLE.read_text(encoding="utf-8").replace("simulated: {careless: 0.2}", given), encoding="utf-8")
+    recipe_here(load_recipe(own), run)
+    raters = {row["annotator"]: row for row in table(run, "ratings/raters").to_dicts()}
+    assert raters["Ana"]["counted"] == raters["Ana"]["answers"] > 0
+    assert (raters["Ben"]["counted"], raters["Cleo"]["counted"]) == (0, 0)
+    assert raters["Cleo"]["same_as"] == "Ana"
+    assert set(table(run, "ratings/annotations")["annotator"]) == {"Ana"}
+    page = (run / "report/report.html").read_text(encoding="utf-8")
+    first = page[page.index('<section class="answer"') : page.index("<table")]
+    for said in (
+        "3 people answered, and 1 of them counts: Ana.", "Left out: Ben (failed ",
+        "Cleo (gave the same answers as Ana)", "rests on one person.",
+    ):  # fmt: skip
+        assert said in first, said
+    assert "How each person did" in page
+    told = culturekit("annotate", "status", run / "taken-in")
+    assert told.returncode == 0
+    assert re.search(r"^Cleo +JP .* gave the same answers as Ana$", told.stdout, re.MULTILINE)
+    kept = load_recipe(own, ["annotations.keep=[copied]"])
+    recipe_here(kept, Path(shutil.copytree(run, tmp_path / "kept")))
+    assert set(table(tmp_path / "kept", "ratings/annotations")["annotator"]) == {"Ana", "Cleo"}
+    page = (tmp_path / "kept/report/report.html").read_text(encoding="utf-8")
+    assert "3 people answered, and 2 of them count: Ana, Cleo." in page

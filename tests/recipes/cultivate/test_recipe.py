@@ -122,4 +122,5 @@ def test_files_of_wordings_are_given_in_place_of_the_shipped_ones(tmp_path: Path
     asked = {"mentions", "proposals-1", "proposals-2", "descriptors", "stereotypes"}
     models = ("even", "northern", "showy", "real")
     asked |= {f"{kind}-{model}" for kind in ("extracted", "stereotyped") for model in models}
+    asked |= {f"exag-{model}-by-{kind}" for kind in ("references", "described") for model in models}
     assert changed == asked | {f"likert-{model}-by-1" for model in models[:3]}

@@ -41,7 +41,7 @@ def test_a_threshold_is_a_cosine() -> None:
 def test_published_annotations_are_looked_at_before_anything_is_made(tmp_path: Path) -> None:
     path = tmp_path / "task2.csv"
     path.write_text("img_path,object\na.jpg,bag\n", encoding="utf-8")
-    assert "columns are missing: region, annotator_id" in refused(f"published={path}")
+    assert "lacks the column region, annotator_id" in refused(f"published={path}")
     write_csv(path, [line("a.jpg", "?", 0, "Africa", "{'match': 'nm'}")])
     assert "no row can be read; found malformed: region is no name of a region" in refused(f"published={path}")
     write_csv(path, [line("a.jpg", "Africa", 0, "Africa", "{'match': 'nm'}")])

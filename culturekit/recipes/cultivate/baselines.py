@@ -1,0 +1,281 @@
+"""What others score images by, beside ours, and ablations of ours: values that people's ratings are held against."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import polars as pl
+from pydantic import AfterValidator, model_validator
+
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqascore_stage
+from culturekit.builders.judging.question_graph import (
+    AnswerOptions,
+    AnswerReads,
+    GraphOptions,
+    GraphReads,
+    answers_stage,
+    graphs_stage,
+)
+from culturekit.builders.judging.scene_judge import MOST_STEREOTYPES
+from culturekit.config.recipe_parts import EncoderSpec, JudgeSpec, ScorerSpec
+from culturekit.core import roles
+from culturekit.core.declared import rules_of
+from culturekit.core.inputs import Numbered
+from culturekit.core.inputs import roles as named_roles
+from culturekit.core.roles import Role
+from culturekit.core.run import Run
+from culturekit.core.schemas import (
+    DESCRIPTORS,
+    IMAGES,
+    JUDGMENTS,
+    PROMPTS,
+    PROPOSED_DESCRIPTORS,
+    QUALITY,
+    STEREOTYPES,
+    VALUES,
+)
+from culturekit.core.stage import Stage
+from culturekit.core.tables import read_table, read_together, table_outcome
+from culturekit.core.work import Outcome, Work
+from culturekit.core.yaml_source import StrictModel, not_empty
+from culturekit.index.raters.quality import QualityOptions, QualityReads, quality_stage
+from culturekit.kg.countries import countries
+from culturekit.llm.answers import LlmOptions
+from culturekit.metrics.ahead.matching import PUBLISHED_TAUS, calibrate_tau
+from culturekit.recipes.cultivate import roles as folders
+from culturekit.recipes.cultivate.cells import compare_images, described_images, excess_of_images, pictured
+from culturekit.recipes.cultivate.marks import extracted_phrases
+from culturekit.recipes.cultivate.scores import PhraseVectors, image_scores
+from culturekit.recipes.planning import asks
+from culturekit.scores.faithfulness import QuestionOptions, faithfulness
+from culturekit.scores.image_levels import MeanOptions
+
+OURS = ("align", "hal", "exag", "faith")
+CANDIDATES: Mapping[str, str] = {
+    "references": "descriptors of the prompt",
+    "described": "descriptors of a vision model",
+}
+"""What EXAG can be measured by in place of stereotypes, as the paper tried."""
+LEVELS = ("named", "placed")
+"""What CuRe compares an image with: what it is asked for by name, and its category and country."""
+
+
+class Baselines(StrictModel):
+    """What others score images by, held against people beside ours: whatever is named.
+
+    `scorers` are quality scorers such as `clipscore:SPEC`, `pickscore:FOLDER` or `imagereward:FILE`; `cure` is the
+    encoder of pictures and texts of CuRe's image-text score; `exag` measures EXAG once more, by the references of the
+    prompts or by what the extractor sees.
+    """
+
+    scorers: tuple[ScorerSpec, ...] = ()
+    cure: EncoderSpec | None = None
+    vqascore: JudgeSpec | None = None
+    questions: JudgeSpec | None = None
+    answers: JudgeSpec | None = None
+    per_prompt: Annotated[int | None, rules_of(WeighOptions, "per_prompt")] = None
+    exag: Annotated[
+        tuple[Literal["references", "described"], ...], AfterValidator(lambda names: tuple(dict.fromkeys(names)))
+    ] = ()
+
+    @model_validator(mode="after")
+    def parts_fit_together(self) -> Self:
+        """Refuse questions that nobody answers, and nothing at all."""
+        if (self.questions is None) != (self.answers is None):
+            raise ValueError("questions and answers belong together: one model writes them, one looks at the images")
+        not_empty(tuple(filter(None, (self.questions, self.vqascore, self.cure, *self.scorers, *self.exag))))
+        return self
+
+
+# The stages of baselines that ask or compute something about images.
+
+
+def wire_baselines(
+    run: Run, wanted: Baselines, counts: Mapping[str, int], prompts: int, buying: Callable[[Role, str], LlmOptions]
+) -> None:
+    """Have images scored by others: a number a model of how many images it has says what that takes."""
+    table = run.table(roles.PROMPTS)
+    if wanted.questions is not None:
+        graphs = graphs_stage(GraphReads(table), GraphOptions(wanted.questions, ()), buying(roles.QUESTIONS, ""))
+        run.add(graphs, roles.QUESTIONS, plan=asks(count=lambda: prompts, requests=lambda: prompts))
+    if wanted.cure is not None:
+        for level in LEVELS:
+            run.add(level_stage(table, level), folders.LEVELS, variant=level)
+    for model, made in counts.items():
+        images, limit = run.table(roles.IMAGES, model), wanted.per_prompt
+        count = partial(int, made if limit is None else min(made, limit * prompts))
+        if wanted.answers is not None:
+            given, answering = AnswerReads(images, run.table(roles.QUESTIONS)), AnswerOptions(wanted.answers, limit)
+            run.add(
+                answers_stage(given, answering, buying(roles.ANSWERS, model)),
+                roles.ANSWERS,
+                model,
+                plan=asks(count=count),
+            )
+        if wanted.vqascore is not None:
+            weighing = vqascore_stage(WeighReads(images, table), WeighOptions(wanted.vqascore, "yes-no", limit),
+                                      buying(roles.VQASCORE, model))  # fmt: skip
+            run.add(weighing, roles.VQASCORE, model, plan=asks(count=count, requests=count))
+        for number, scorer in enumerate(wanted.scorers, start=1):
+            run.add(
+                quality_stage(QualityReads(images, table), QualityOptions(scorer)), roles.SCORER, model, str(number)
+            )
+        for level in LEVELS if wanted.cure is not None else ():
+            texts = run.table(folders.LEVELS, variant=level)
+            cosine = QualityOptions(f"clipscore:{wanted.cure}{'&' if '?' in str(wanted.cure) else '?'}factor=1")
+            run.add(quality_stage(QualityReads(images, texts), cosine), folders.CURE, model, level)
+    others = {
+        "judgments": Numbered(run.tables(roles.ANSWERS) | run.tables(roles.VQASCORE)),
+        "quality": Numbered({
+            roles.SCORER.folder(model, number): run.table(roles.SCORER, model, number)
+            for model in run.models for number in run.variants(roles.SCORER, model)
+        }),
+    }  # fmt: skip
+    if any(others.values()):
+        asked = run.table(roles.QUESTIONS) if run.has(roles.QUESTIONS) else None
+        options = QuestionOptions(means=MeanOptions((("country",),), scheme="", groups={}, benchmark="cultivate"))
+        images_of = Numbered(run.tables(roles.IMAGES))
+        scoring = faithfulness.stage(images_of, questions=asked, prompts=table, options=options, **others)
+        run.add(scoring, roles.FAITHFULNESS)
+
+
+def level_stage(prompts: Path, level: str) -> Stage:
+    """Write prompts that say less: the activity without the country (`named`), or the category with it."""
+
+    def run(work: Work) -> Outcome:
+        table = read_table(prompts, PROMPTS).drop_nulls("country")
+        activity = pl.coalesce("activity", "text") if "activity" in table.columns else pl.col("text")
+        names = {code: each.in_a_sentence for code, each in countries().items()}
+        place = pl.col("country").replace_strict(names, default=pl.col("country"), return_dtype=pl.String)
+        kind = pl.coalesce("concept", activity)
+        texts = (pl.format("A photorealistic photo of {}.", activity),
+                 pl.format("A photorealistic photo of {} in {}.", kind, place))  # fmt: skip
+        return table_outcome(work, PROMPTS, table.with_columns(text=texts[LEVELS.index(level)]))
+
+    return Stage("levels", "prompt-levels", 1, run, {"prompts": prompts}, {"level": level})
+
+
+def candidates_stage(source: Path | Sequence[Path], prompts: Path, kind: str) -> Stage:
+    """List, by country, what most prompts should show, or what is most often seen, as if it were stereotypes."""
+    paths = [source] if isinstance(source, Path) else list(source)
+
+    def run(work: Work) -> Outcome:
+        place = read_table(prompts, PROMPTS).select("prompt_id", "country").drop_nulls()
+        if kind == "references":
+            tokens = read_together(paths, DESCRIPTORS).select("prompt_id", "token")
+        else:
+            tokens = extracted_phrases(read_together(paths, JUDGMENTS)).select("prompt_id", token="item")
+        counted = tokens.join(place, on="prompt_id").group_by("country", "token").len()
+        first = counted.sort("country", "len", "token", descending=[False, True, False]).group_by(
+            "country", maintain_order=True
+        )
+        return table_outcome(work, STEREOTYPES, first.head(MOST_STEREOTYPES).select(list(STEREOTYPES.schema)))
+
+    inputs = {"prompts": prompts, **named_roles("source", paths)}
+    return Stage("candidates", "exaggeration-candidates", 1, run, inputs, {"candidates": kind})
+
+
+# Values of all of it, of the images of models alone: what meta holds against people.
+
+
+def compared_stage(values: Path, models: Sequence[str]) -> Stage:
+    """Keep our values of the images of models, beside their composite without EXAG."""
+
+    def run(work: Work) -> Outcome:
+        ours = read_table(values, VALUES).filter(pl.col("metric").is_in(OURS), pl.col("model").is_in(list(models)))
+        wide = ours.pivot("metric", index="item", values="value", aggregate_function="first")
+        both = wide.select("item", value=(pl.col("align") + 1 - pl.col("hal")) / 2).drop_nulls()
+        rows = ours.filter(metric="align").drop("value").join(both, on="item").with_columns(metric=pl.lit("align_hal"))
+        return table_outcome(work, VALUES, pl.concat([ours, rows.select(list(VALUES.schema))]))
+
+    return Stage("compared", "compared-values", 1, run, {"values": values}, {"models": list(models)})
+
+
+def baseline_values_stage(
+    images: Mapping[str, Path], real: Path, prompts: Path, *, cure: Mapping[str, Sequence[Path]],
+    exag: Mapping[str, Sequence[Path]],
+) -> Stage:  # fmt: skip
+    """Write CuRe's score, and EXAG by other candidates, as values of the images of models."""
+
+    def run(work: Work) -> Outcome:
+        placed = _placed(images, real, prompts)
+        parts = [("cure", name, _mean_of_levels(paths)) for name, paths in cure.items()]
+        for kind, paths in exag.items():
+            excess = excess_of_images(placed, read_together(list(paths), JUDGMENTS), real=roles.REAL_IMAGES,
+                                      reduce="mean", left_out=Counter())  # fmt: skip
+            parts.append(("exag", CANDIDATES[kind], excess.per_image.select(item="image_id", value="exag")))
+        return _written(work, parts, placed, list(images))
+
+    tables = {f"cure-{name}": paths for name, paths in cure.items()} | {f"exag-{name}": exag[name] for name in exag}
+    inputs = {"prompts": prompts, "real": real, **named_roles("images", list(images.values()))}
+    inputs |= {role: path for name, paths in tables.items() for role, path in named_roles(name, list(paths)).items()}
+    return Stage("others", "baseline-values", 1, run, inputs, {"models": list(images)})
+
+
+def _placed(images: Mapping[str, Path], real: Path, prompts: Path) -> pl.DataFrame:
+    """Give all images that were made, real ones among them, with model, prompt and country."""
+    return pictured(read_together([*images.values(), real], IMAGES), read_table(prompts, PROMPTS), Counter())
+
+
+def _written(
+    work: Work, parts: Sequence[tuple[str, str, pl.DataFrame]], placed: pl.DataFrame, models: Sequence[str]
+) -> Outcome:
+    """Write numbers of images as values: metric, what tells one from others of its name, and item with value."""
+    about, nothing = (
+        placed.filter(pl.col("model").is_in(list(models))).rename({"image_id": "item"}),
+        pl.lit(None, pl.String),
+    )
+    rows = [
+        found.drop_nulls("value").join(about, on="item").with_columns(
+            metric=pl.lit(metric), benchmark=pl.lit("cultivate"), concept=nothing, group=nothing,
+            params=pl.struct(variant=pl.lit(variant)).struct.json_encode(),
+        ).select(list(VALUES.schema))
+        for metric, variant, found in parts
+    ]  # fmt: skip
+    return table_outcome(work, VALUES, pl.concat([pl.DataFrame(schema=VALUES.schema), *rows]))
+
+
+def _mean_of_levels(paths: Sequence[Path]) -> pl.DataFrame:
+    """Average the cosines of an image with all its texts; an image that lacks one has no score."""
+    tables = [read_table(path, QUALITY).select("image_id", "value") for path in paths]
+    every = pl.concat(tables).group_by("image_id").agg(pl.col("value").sort().mean(), n=pl.len())
+    return every.filter(n=len(LEVELS)).select("value", item="image_id")
+
+
+def ablations_stage(
+    images: Mapping[str, Path], real: Path, prompts: Path, descriptors: Path, proposals: Mapping[str, Path],
+    extracted: Sequence[Path], phrases: Path, tau: float | None,
+) -> Stage:  # fmt: skip
+    """Score ALIGN at the quartiles of the real images' best matches, and by what each proposer said alone."""
+    vectors = PhraseVectors(phrases)
+
+    def run(work: Work) -> Outcome:
+        said = read_together(list(extracted), JUDGMENTS)
+        placed, (known, ids) = _placed(images, real, prompts), vectors.vectors()
+        found = described_images(placed, read_table(descriptors, DESCRIPTORS), said, has=None, left_out=Counter())
+        cells = compare_images(found, known, ids)
+        best = cells.best_of(found.images.filter(model=roles.REAL_IMAGES))
+        taus = (
+            {f"tau at quantile {name:g}": calibrate_tau(best, quantile=name) for name in PUBLISHED_TAUS}
+            if len(best)
+            else {}
+        )
+        parts = [(name, image_scores(cells.counted(value), "dimension")) for name, value in taus.items()]
+        usual = tau if tau is not None else taus.get("tau at quantile 0.75", 0.0)
+        for path in proposals.values():
+            alone = read_table(path, PROPOSED_DESCRIPTORS).filter(outcome="proposed")
+            own = alone.with_columns(proposers=pl.concat_list("proposer")).select(list(DESCRIPTORS.schema))
+            matched = described_images(placed, own, said, has=None, left_out=Counter())
+            scored = image_scores(compare_images(matched, known, ids).counted(usual), "dimension")
+            parts.append((f"proposer {alone['proposer'][0] if alone.height else path.parent.name}", scored))
+        rows = [("align", name, one.select(item="image_id", value="align")) for name, one in parts]
+        outcome = _written(work, rows, placed, list(images))
+        return replace(outcome, notes={"taus": taus})
+
+    inputs = {"real": real, "prompts": prompts, "descriptors": descriptors, **dict(proposals),
+              **named_roles("images", list(images.values())), **named_roles("extracted", list(extracted)),
+              **vectors.files("phrases")}  # fmt: skip
+    return Stage("ablations", "descriptor-ablations", 1, run, inputs, {"tau": tau, "models": list(images)})
