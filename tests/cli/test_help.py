@@ -45,6 +45,7 @@ CONTRACT = {
     "questions build", "questions ask", "vqascore",
     "weights convert", "quality", "verify", "doctor", "plugins",
     "init", "finetune", "select", "select export",
+    "references collect",
     "activities read", "activities extract", "activities merge", "activities prompts",
     "descriptors propose", "descriptors refine", "descriptors stereotypes", "descriptors import", "descriptors export",
     "captions expand", "captions sample", "captions stats", "captions translate", "captions objects",

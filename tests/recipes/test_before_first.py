@@ -1,5 +1,6 @@
 """What a later stage would miss is said before the first stage begins."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -121,18 +122,20 @@ def test_a_list_that_no_prompts_can_be_made_of_is_refused_with_the_recipe(
 
 
 def test_a_plan_is_refused_for_what_a_run_would_be(tmp_path: Path) -> None:
-    for setting in (
-        "encoder=transformers:/no/such/weights",
-        "judge=openai:nobody-knows?base_url=http://127.0.0.1:9/v1",
-    ):
-        with pytest.raises(ConfigError, match=MISSING[setting]):
-            plan_recipe(load_recipe(SMALL, [setting]), tmp_path)
+    setting = "judge=openai:nobody-knows?base_url=http://127.0.0.1:9/v1"
+    with pytest.raises(ConfigError, match=MISSING[setting]):
+        plan_recipe(load_recipe(SMALL, [setting]), tmp_path)
 
 
 def test_a_plan_tells_what_only_this_machine_lacks(tmp_path: Path) -> None:
     steps = plan_recipe(load_recipe(SMALL, ["judge=openai:gpt-4o-mini"]), tmp_path)
     assert {step.name for step in steps if "there is no key" in step.lacks} == {"filter"}
     assert any(line.startswith("A run would be refused: filter: there is no key") for line in plan_lines(steps))
+    setting = "encoder=transformers:/no/such/weights"
+    steps = plan_recipe(load_recipe(SMALL, [setting]), tmp_path)
+    lacking = {step.name: step.lacks for step in steps if step.lacks}
+    assert set(lacking) == {"index"}
+    assert re.search(MISSING[setting], lacking["index"])
 
 
 def test_packages_are_looked_for_before_the_first_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
