@@ -2,7 +2,7 @@
 
     python benchmarks/audit_designs.py                    # a few runs of each row
     python benchmarks/audit_designs.py --full             # 60 runs of five models for each row
-    python benchmarks/audit_designs.py --runs 60 --part instruments --world "150 x 8" --seed 3
+    python benchmarks/audit_designs.py --runs 60 --part instruments --world "150 x 8" --add
 
 Instruments: the second maps the same images as well as the first, or worse, with errors of its own (free), on the same
 images as the first in part (tied: a correlation of .5 or .9 between what is hard for both), to the same wrong labels in
@@ -11,6 +11,7 @@ audited images. Batches: whole batches of 8, for the kernels of artifacts and co
 """
 
 import argparse
+import json
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from recording import record
+from recording import RESULTS, record
 from scipy.special import ndtr, ndtri
 from simulated_worlds import (
     ARTIFACTS,
@@ -182,6 +183,7 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="60 runs of each row, of five models")
     parser.add_argument("--runs", type=int, help="runs of each row")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--add", action="store_true", help="keep the recorded rows of other worlds and parts")
     parser.add_argument("--part", action="append", choices=("instruments", "batches"))
     parser.add_argument("--world", action="append", choices=sorted(TRIED))
     typed = parser.parse_args()
@@ -194,6 +196,9 @@ def main() -> int:
                 for row in ask(name, TRIED[name], runs=runs, seed=typed.seed):
                     rows.append(row)
                     sys.stderr.write(" | ".join(row) + "\n")
+    kept = RESULTS / "audit_designs.json"
+    before = json.loads(kept.read_text(encoding="utf-8"))["table"][1:] if kept.is_file() and typed.add else []
+    rows = list({tuple(row[:2]): row for row in [*before, *rows]}.values())
     record(
         "audit_designs", title="Audits with a second instrument, and of whole batches: 95 % intervals, five models",
         command=" ".join(["python benchmarks/audit_designs.py", *sys.argv[1:]]), table=[list(HEAD), *map(list, rows)],

@@ -17,7 +17,7 @@ from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import MATCHES, RECOGNITION
 from culturekit.metrics.statistics.intervals import wilson
 from culturekit.report.charts import ModelLine, Rank, in_order, model_lines, overall_of
-from culturekit.report.provenance import missing_lines, withheld
+from culturekit.report.provenance import missing_lines, people_counted, withheld
 from culturekit.report.run_folders import Figure, RunFolders, listed, ordinal, ordinal_span, span, text_of
 from culturekit.report.run_folders import figure as score_figure
 
@@ -515,7 +515,7 @@ def verdict_in(run: RunFolders, models: Sequence[ModelLine], scores: pl.DataFram
     }
     reasons = tuple(withheld(run))
     found = verdict_on(models, trial=encoder_trial(run), apart=apart_in(run), withheld=reasons, prompts=lacking)
-    return replace(found, sentences=(*found.sentences, *waiting_forms(run)))
+    return replace(found, sentences=(*found.sentences, *waiting_forms(run), *people_counted(run)))
 
 
 def headline_lines(run: RunFolders) -> Iterator[str]:

@@ -306,10 +306,21 @@ def withheld(run: RunFolders) -> Iterator[str]:
             yield f"{reason}: {counted(count, KERNELS)}"
 
 
+def people_counted(run: RunFolders) -> tuple[str, ...]:
+    """Say whose answers count and whose do not, where somebody's do not or one person is left.
+
+    What was put together last knows which flags do no harm.
+    """
+    said = [manifest_of(run.root / name) for name in run.stages]
+    last = [each for each in said if each.stage == "annotate-aggregate"] or [
+        each for each in said if each.stage == "annotate-import"
+    ]
+    return tuple(dict.fromkeys(str(each.notes["people"]) for each in last if "people" in each.notes))
+
+
 def every_caveat(run: RunFolders) -> tuple[str, ...]:
     """Collect what any stage of the run says must be known about it; what several say stands once."""
-    manifests = [manifest_of(run.root / name) for name in run.stages]
-    noted = dict.fromkeys(str(each.notes.get(key) or "") for each in manifests for key in ("caveat", "people"))
+    noted = dict.fromkeys(str(manifest_of(run.root / name).notes.get("caveat") or "") for name in run.stages)
     told: dict[str, None] = {}
     for caveat in noted:
         left = caveat
@@ -341,10 +352,8 @@ def parts_of(caveat: str) -> Iterator[str]:
 
 def caveats(run: RunFolders) -> tuple[str, ...]:
     """Collect what the parts of the run say must be known about them."""
-    parts = (roles.FILTER, roles.CSPACE, roles.INDEX, roles.SCORES, roles.AUDITED_ANSWERS, roles.RATINGS)
-    manifests = [run.found(role) for role in parts]
+    manifests = [run.found(role) for role in (roles.FILTER, roles.CSPACE, roles.INDEX, roles.SCORES)]
     manifests += [run.found(role, model) for role in (roles.QUALITY, roles.AUDIT) for model in run.models]
     notes = [part for each in manifests if each is not None for part in parts_of(str(each.notes.get("caveat", "")))]
-    notes += [str(each.notes.get("people", "")) for each in manifests if each is not None]
     notes += [str(each) for each in run.manifest(roles.SCORES).notes.get(NOT_COMPARABLE, ())]
     return tuple(dict.fromkeys(filter(None, notes)))

@@ -18,7 +18,7 @@ from culturekit.report.charts import drawing, fitting
 from culturekit.report.gallery import Strip
 from culturekit.report.headline import waiting_forms
 from culturekit.report.plots import Chart, ChartKind, Point, minus, plot
-from culturekit.report.provenance import StageLine, every_caveat, stage_line
+from culturekit.report.provenance import StageLine, every_caveat, people_counted, stage_line
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import page_of
 from culturekit.version import VERSION
@@ -320,7 +320,7 @@ def section_page(
     """Put together what a kind of run says, its own `caveats` after those of the stages, and what is said of each."""
     images = sum(run.manifest(role, model).counts.get("images", 0) for role in pictures for model in run.models)
     there, stages = tuple(filter(None, sections)), tuple(stage_line(run, name) for name in run.stages)
-    sentences = (*verdict, *waiting_forms(run))
+    sentences = (*verdict, *waiting_forms(run), *people_counted(run))
     return SectionPage(
         title, tuple(run.models), images, tuple(about), sentences, (*every_caveat(run), *caveats), there, stages,
         stated, {"culturekit": VERSION},

@@ -37,6 +37,9 @@ PICTURES, REPLIES, ANSWERS, EXCHANGES = 4, 8, 12, 2
 TRUE = "truth"
 """How the roles of inputs begin that say what images truly show."""
 
+SIMULATED = "simulated-"
+"""How the kinds of stages begin that stand for people."""
+
 PLACES = ("model", "metric", "country", "concept", "group")
 
 
@@ -110,9 +113,10 @@ class NumberWalk:
     def _inputs(self, folder: Path) -> Iterator[Path]:
         """List the stages that a stage reads, those that are new; `above` learns where each was read.
 
-        What images truly show is followed from scores of it alone: simulated people know it, too.
+        What images truly show is followed from scores of it alone: simulated people, whose inputs end here, know it.
         """
-        for role in sorted(manifest_of(folder).inputs):
+        manifest = manifest_of(folder)
+        for role in () if manifest.stage.startswith(SIMULATED) else sorted(manifest.inputs):
             path = recorded(folder, role)
             stage = path if path.is_dir() else path.parent
             known = stage in self.above or stage == self.folder or (role.startswith(TRUE) and folder != self.folder)

@@ -97,20 +97,21 @@ def test_values_behind_a_mean_are_those_it_is_the_mean_of(shared_folder: Path) -
         assert values["value"].mean() == pytest.approx(score["value"])
 
 
-def test_what_images_truly_show_is_behind_no_judged_score(shared_folder: Path) -> None:
+def test_what_images_truly_show_is_behind_scores_of_it_alone(shared_folder: Path) -> None:
     folder = shared_small("cultivate", shared_folder)
-    gaps = read_table(folder / "corrected-gaps" / "scores.parquet", SCORES)
-    judged = pl.col("params").str.json_path_match("$.labels") != "truth"
-    score = gaps.filter(judged).row(0, named=True)
-    trail = NumberWalk(folder / "corrected-gaps").trail(score, count=3)
-    assert trail.values.name == "by-group"
-    assert not {reply.stage for item in trail.items for reply in item.replies if reply.stage.startswith("truth")}
+    judged, gaps = (NumberWalk(folder / name) for name in ("judged-align", "corrected-gaps"))
+    score = read_table(folder / "judged-align" / "scores.parquet", SCORES).row(0, named=True)
+    assert judged.trail(score).values.name == "by-group"
+    assert "ahead-truth" not in {stage.name for stage in judged.above}, "simulated people know it, too"
+    true = pl.col("params").str.json_path_match("$.labels") == "truth"
+    score = read_table(folder / "corrected-gaps" / "scores.parquet", SCORES).filter(true).row(0, named=True)
+    assert gaps.trail(score).values.name == "ahead-truth"
 
 
 def test_a_reference_to_a_run_names_its_folders_of_scores_and_finds_one_by_conditions(shared_folder: Path) -> None:
     folder = shared_small("cultivate", shared_folder)
-    found, score = find_score(f"{folder}?metric=align&model=even&folder=ahead&country=FR")
-    assert (found.name, score["country"]) == ("ahead", "FR")
+    found, score = find_score(f"{folder}?metric=align&model=even&folder=ahead&country=US")
+    assert (found.name, score["country"]) == ("ahead", "US")
     with pytest.raises(UsageError, match=r"in several folders.*ahead"):
         find_score(f"{folder}#0")
 

@@ -152,16 +152,23 @@ def _regressed(y: Values, x: Values, at: float, scatter: float) -> tuple[float, 
 
 
 def _mapped_mean(batches: AuditedBatches, score: Score, rng: np.random.Generator) -> tuple[float, float]:
-    """Average the mapped diversity over batches of each prompt, then over prompts; with the error of the dealing."""
+    """Average the mapped diversity over batches of each prompt, then over prompts.
+
+    Returns:
+        The mean and its standard error: of the dealing, and of the images as a draw from what the prompts give.
+    """
     prompt, size = batches.prompt, batches.rows.shape[1]
     cut = cut_batches(prompt, size, "drop").rows
-    each = np.bincount(prompt[cut[:, 0]])
-    means = []
+    of_batch = prompt[cut[:, 0]]
+    each = np.bincount(of_batch)
+    able, means, within = each > 0, [], []
     for _ in range(_DEALT):
         values = score(batches.mapped, np.lexsort((rng.random(len(prompt)), prompt))[cut])
-        sums = np.bincount(prompt[cut[:, 0]], values)
-        means.append(float((sums[each > 0] / each[each > 0]).mean()))
-    return float(np.mean(means)), float(np.std(means, ddof=1)) / math.sqrt(_DEALT)
+        of_prompt = np.bincount(of_batch, values) / np.maximum(each, 1)
+        means.append(float(of_prompt[able].mean()))
+        within.append(float(((values - of_prompt[of_batch]) ** 2).sum()) / max(len(values) - int(able.sum()), 1))
+    drawn = float(np.mean(within)) * float((1 / each[able]).sum()) / int(able.sum()) ** 2
+    return float(np.mean(means)), math.sqrt(drawn + float(np.var(means, ddof=1)) / _DEALT)
 
 
 def _without_errors(batches: AuditedBatches, score: Score, rng: np.random.Generator) -> tuple[Values, float]:
