@@ -108,8 +108,9 @@ def leave(error: Any, text: str = "", *, code: int | None = None) -> NoReturn:  
 
     code = error.exit_code if code is None else code
     sys.stdout.flush()
-    if isinstance(error, PluginFailure) and error.__cause__ is not None and {"-v", "--verbose"} & {*sys.argv}:
-        print(redact("".join(traceback.format_exception(error.__cause__))), file=sys.stderr, end="")
+    if isinstance(error, PluginFailure) and {"-v", "--verbose"} & {*sys.argv}:
+        raised = traceback.format_exception(error.__cause__) if error.__cause__ else ()
+        print(redact("".join((*raised, *getattr(error, "__notes__", ())))), file=sys.stderr)  # notes: of a worker
     if "--json" in sys.argv:
         known = {name: getattr(error, name) for name in ("problem", "where", "expected", "found", "hint")}
         parts = {name: redact(value) for name, value in known.items() if value}

@@ -116,7 +116,12 @@ def query(
         assert around is not None
         found, left_out = neighbourhood(graph, around, hops=hops, direction=direction, most=most)
         triples = rdf_graph(found)
-    answer = ask_graph(triples, query_text(sparql), most=rows)
+    text = query_text(sparql)
+    try:
+        answer = ask_graph(triples, text, most=rows)
+    except UsageError as error:
+        error.where = error.where or sparql.removeprefix("@") * sparql.startswith("@")
+        raise
     if as_json:
         print(json.dumps({**asdict(answer), "left_out": left_out}, ensure_ascii=False))
         return

@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from culturekit.core.atomic import outside_failure, system_error
 from culturekit.core.errors import CultureKitError, UpstreamUnavailable, UsageError
-from culturekit.core.plugins import Contract, Plugin
+from culturekit.core.plugins import Contract, Plugin, guard_exit
 from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.work import Engine
 from culturekit.version import VERSION, install_line
@@ -358,6 +358,7 @@ def deaf() -> Iterator[None]:
 def serve(connection: Connection) -> None:
     """Do what comes until nothing more comes; Ctrl-C is the parent's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    guard_exit()
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=end_with, args=(parent.sentinel,), daemon=True).start()

@@ -20,7 +20,7 @@ from culturekit.core.tables import read_table
 from culturekit.kg.countries import countries
 from culturekit.report.provenance import every_caveat, stage_line
 from culturekit.report.report_stage import SectionReport
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.run_folders import LONGEST, RunFolders
 from culturekit.report.sections import DASH, Cell, Grid, Section, SectionPage, grid, name_of, number
 from culturekit.scores.listing import all_metrics, title_of
 from culturekit.version import VERSION
@@ -70,6 +70,7 @@ def score_sections(run: RunFolders, scored: Sequence[tuple[str, pl.DataFrame]]) 
         found = list(dict.fromkeys(scores["metric"]))
         known = [all_metrics()[name] for name in found if name in all_metrics()]
         said = "; ".join(f"{each.title}: {each.formula}" for each in known) or NO_CARD
+        said = said if len(said) < LONGEST else "What each means: `culturekit metrics show NAME`"
         models = [*run.models, *sorted(set(scores["model"]) - {*run.models})]
         grids = [score_table(scores.filter(metric=name), title_of(name), models) for name in found]
         yield Section(f"scores-{folder}", f"Scores of {folder}", f"{said}.", tuple(grids))
