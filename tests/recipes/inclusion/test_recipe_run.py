@@ -35,7 +35,7 @@ def test_the_report_has_a_section_for_every_table(finished: Path) -> None:
     page = (finished / "report/report.html").read_text(encoding="utf-8")
     for anchor in ("corrected", "realism", "extractors", "names", "seen", "agreement", "compared"):
         assert f'id="{anchor}"' in page
-    assert "The extractor decides on precision" in page
+    assert "Extractors put models in opposite orders: in precision" in page
     assert report_of(finished).kind == "inclusion-report"
 
 
