@@ -19,8 +19,10 @@ a person; 130 is interrupted. 3 is also a disk that is full or fails, too little
 `TimeoutError`. After 3, 5 and 130 the same command goes on where it was.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from culturekit.core.counting import counted, counted_reason
@@ -70,6 +72,17 @@ class UsageError(CultureKitError, ValueError):
     """The command line or an argument asks for something that cannot be done; Python code may catch a ValueError."""
 
     exit_code = 2
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in errors about what it holds."""
+    try:
+        yield
+    except UsageError as error:
+        if path.name not in str(error):
+            error.where = f"{path}: {error.where}" if error.where else str(path)
+        raise
 
 
 class MissingDependency(UsageError):

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from culturekit.builders.judging.simulated_people import AskedFor, Shown, SimulatedPeople
 from culturekit.core.atomic import write_atomically
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, naming
 from culturekit.core.inputs import roles
 from culturekit.core.layouts import prompts_table, space_table
 from culturekit.core.registry import Entry, Registry
@@ -350,7 +350,8 @@ def items_of(
     if repeated.height:
         raise UsageError("two images have one id", found=repr(repeated["image_id"][0]), expected="ids that differ")
     if files.items is not None:
-        return items_of_rows(read_rows(files.items), table, scheme, left_out)
+        with naming(files.items):
+            return items_of_rows(read_rows(files.items), table, scheme, left_out)
     prompts = None if files.prompts is None else read_table(prompts_table(files.prompts, work.scratch), PROMPTS)
     return items_of_images(table, prompts, scheme, left_out)
 
@@ -365,11 +366,13 @@ def gold_of(
     """Make the gold items: of an audit pictures that are no image to judge, else rows as --items has, with answers."""
     if files.gold is not None and scheme.name != AUDIT:
         table = pl.concat([table.select(*IMAGES.schema) for _, table in images])
-        return None, known_items(read_rows(files.gold), table, scheme, left_out)
+        with naming(files.gold):
+            return None, known_items(read_rows(files.gold), table, scheme, left_out)
     if files.gold is None or files.cspace is None:
         raise UsageError("gold items of an audit need a space that says what is right", expected="--cspace")
     space = read_table(space_table(files.cspace, work.scratch), CSPACE)
-    pictures = known_pictures(files.gold, space, files.gold_prompts)
+    with naming(files.gold):
+        pictures = known_pictures(files.gold, space, files.gold_prompts)
     twice = pictures.filter(pl.col("image_id").is_in(pl.concat([table["image_id"] for _, table in images]).implode()))
     if twice.height:
         raise UsageError(

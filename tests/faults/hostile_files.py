@@ -58,6 +58,19 @@ READERS = {
     "iran.json": "descriptors import --files {file} --out {out}",
     "gone.csv": "index remove --index {run}/index --artifacts {file} --out {out}",
     "pages.yaml": "activities read --pages {file} --out {out}",
+    "answers.json": "annotate import {file} --project {asked} --out {out}",
+    "answers.jsonl": "annotate import {file} --project {asked} --out {out}",
+    "asked/annotation_key.parquet": "annotate import {answers} --project {folder} --out {out}",
+    "scheme.yaml": "annotate export {file} {images} --out {out}",
+    "gold.csv": "annotate export cube {images} --gold {file} --out {out}",
+    "annotations.parquet": "score agreement --annotations {file} --out {out}",
+    "ratings.csv": "score ratings --annotations {file} --out {out}",
+    "coded.csv": "annotate coded --sheets {file} --sheets {file} --sheets {file} --out {out}",
+    "hand/card.yaml": "card build {run}/cspace --hand {folder} --out {out}",
+    "hand/card.md": "card build {run}/cspace --hand {folder} --out {out}",
+    "card/README.md": "card check {folder}",
+    "card/croissant.json": "card check {folder}",
+    "card/card.json": "card check {folder}",
     "run/recipe.json": "report {folder} --out {out}",
     "run/recipe.json ": "trace {folder}?metric=vs&model=broad&concept=art&kernel=artifact",
     "run/recipe.json  ": "audit plan {folder}",
@@ -125,9 +138,16 @@ def give(reader: str, root: Path, run: Path, seed: int) -> Iterator[Ended]:
     """Give each content to a command, and say how it ended where that is no explanation with the file in it."""
     name, line = reader.strip(), READERS[reader]
     shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
     if name.startswith("run/"):
-        root.mkdir(parents=True)
         shutil.copytree(run, root / "run")
+    images = f"--images {run}/images-broad/images.parquet --prompts {run}/prompts/prompts.parquet"
+    if "asked" in name + line:
+        assert culturekit(*f"annotate export cube {images} --out {root}/asked".split()).returncode == 0
+    (root / "answers.json").write_bytes(b"[]")
+    shutil.copytree(HAND, root / "hand")
+    if name.startswith("card/"):
+        assert culturekit(*f"card build {run}/cspace --hand {root}/hand --out {root}/card".split()).returncode == 0
     file = root / name
     file.parent.mkdir(parents=True, exist_ok=True)
     like = next((run / place for place in LIKE if name.endswith(Path(place).name)), file)
@@ -141,8 +161,10 @@ def give(reader: str, root: Path, run: Path, seed: int) -> Iterator[Ended]:
             "run": run,
             "out": root / f"out-{number}",
             "roots": ROOTS,
+            "asked": root / "asked",
+            "answers": root / "answers.json",
         }
-        words = [word.format(**known) for word in line.split(" ")]
+        words = line.replace("{images}", images).format(**known).split(" ")
         answer = culturekit(*words)
         yield Ended(reader, content, answer.returncode, answer.stderr + answer.stdout)
 
@@ -151,4 +173,5 @@ LIKE = (
     "matches-broad/matches.parquet", "images-broad/images.parquet", "cspace/cspace.parquet", "scores/values.parquet",
 )  # fmt: skip
 WHOLE = b'[{"name": "sushi", "concept": "cuisine", "country": "JP"}]'
+HAND = Path(__file__).parents[2] / "data_cards/cspace"
 ROOTS = Path(__file__).parents[2] / "culturekit/kg/concepts/art.yaml"
