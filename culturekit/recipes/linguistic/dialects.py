@@ -292,6 +292,9 @@ class DialectOptions:
 
 SAE_AND_AAE = DialectOptions()
 
+SHIPPED_PAIRS = (("SAE", "AAE"), ("SAE", "AAVE"))
+"""The dialects that the shipped list has pairs of."""
+
 
 @cache
 def _instructions() -> str:
@@ -331,6 +334,12 @@ def dialects_stage(
     GRAMMARS.check(options.grammar)
     if client is not None and lists is not None:
         raise UsageError("pairs are proposed (--llm) or listed (--lists)", expected="one of them")
+    if client is None and lists is None and (options.standard, options.other) not in SHIPPED_PAIRS:
+        raise UsageError(
+            "no pairs of these dialects are shipped", found=f"{options.standard} and {options.other}",
+            expected=" or ".join(f"{standard} and {other}" for standard, other in SHIPPED_PAIRS),
+            hint="Give --lists with pairs of your own, or let a model propose some with --llm.",
+        )  # fmt: skip
     both = {"standard": standard_corpus, "other": other_corpus}
     corpora = {side: path for side, path in both.items() if path is not None and any(corpus_files(path))}
     texts = {f"{side}-corpus": path for side, path in corpora.items()}

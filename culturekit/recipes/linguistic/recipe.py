@@ -78,9 +78,13 @@ class Drawing(Model):
 
 
 class Pairs(StrictModel):
-    """Who proposes pairs of dialects, and the corpora that they are to be met in; without, the shipped ones."""
+    """Who proposes pairs of dialects, or a list of them, and the corpora that they are to be met in.
+
+    Without either they are the shipped ones, of SAE and AAE.
+    """
 
     proposer: Annotated[JudgeSpec | None, rules_of(DialectOptions, "proposer")] = None
+    lists: Annotated[File | None, rules_of(dialects_stage, "lists")] = None
     standard: Annotated[str, rules_of(DialectOptions, "standard")] = DialectOptions().standard
     other: Annotated[str, rules_of(DialectOptions, "other")] = DialectOptions().other
     count: Annotated[int, rules_of(DialectOptions, "count")] = DialectOptions().count
@@ -90,9 +94,9 @@ class Pairs(StrictModel):
 
     def stage(self, llm: LlmOptions) -> Stage:
         """Build the prompts."""
-        both = (None if path is None else Path(path) for path in (self.standard_corpus, self.other_corpus))
+        given = (self.lists, self.standard_corpus, self.other_corpus)
         options = DialectOptions(self.proposer, self.standard, self.other, self.count, self.grammar)
-        return dialects_stage(None, *both, options=options, llm=llm)
+        return dialects_stage(*(None if path is None else Path(path) for path in given), options=options, llm=llm)
 
 
 class Prompts(StrictModel):

@@ -7,6 +7,7 @@ import pytest
 
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.core.errors import UsageError
+from culturekit.core.package_data import shipped
 from culturekit.core.schemas import PROMPTS
 from culturekit.core.tables import write_table
 from culturekit.core.work import Work
@@ -70,7 +71,12 @@ def test_the_grid_of_the_paper(tmp_path: Path) -> None:
 
 def test_another_dialect_is_named_once(tmp_path: Path) -> None:
     """What the prompts are called is what the scores compare."""
-    recipe = linguistic("prompts.pairs={standard: British, other: Singlish}", "prompts.kinds=[dialects]")
+    of_both = "prompts.pairs={standard: British, other: Singlish%s}"
+    with pytest.raises(UsageError, match=r"no pairs of these dialects are shipped.*found British and Singlish"):
+        stages_of(linguistic(of_both % "", "prompts.kinds=[dialects]"), tmp_path)
+    lists = tmp_path / "pairs.yaml"
+    lists.write_text(shipped("recipes/linguistic/linguistic_lists.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    recipe = linguistic(of_both % f", lists: {lists}", "prompts.kinds=[dialects]")
     stages = {stage.name: stage for stage in stages_of(recipe, tmp_path)}
     for name in ("prompts-dialects", "dialects", "true-dialects"):
         assert (stages[name].options["standard"], stages[name].options["other"]) == ("British", "Singlish")
