@@ -241,7 +241,9 @@ def guard_exit() -> None:
 
     def guarded(status: int) -> None:
         top = str(sys._getframe(1).f_globals.get("__name__", "")).partition(".")[0]
+        os._exit = leave  # whatever looking for plugins runs may end the process itself
         if plugin := next((one for one in installed() if one.top == top), None):
+            os._exit = guarded  # type: ignore[assignment]
             raise plugin.failure(f"ends the process: os._exit({status})")
         leave(status)
 
