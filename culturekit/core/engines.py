@@ -589,7 +589,9 @@ class HeldEngine:
                 count += 1
                 yield result
         except Exception as error:
-            if not self.plugin.raised(error):
+            item = getattr(getattr(function, "func", function), "__code__", None)
+            of_item = any(frame.f_code is item for frame, _ in traceback.walk_tb(error.__traceback__))
+            if of_item or not self.plugin.raised(error):
                 raise
             with self.plugin.blamed("failed at map"):
                 raise

@@ -47,11 +47,11 @@ class PanicException(BaseException):
         (TimeoutError("nobody is there"), 3, "TimeoutError: nobody is there"),
         (pl.exceptions.ComputeError("Input/output error (os error 5)"), 3, "Input/output error"),
         (PanicException("No space left on device (os error 28)"), 3, "No space left on device"),
-        (PanicException("index out of bounds"), 70, "a mistake in culturekit"),
+        (PanicException("index out of bounds"), 4, "a Parquet file is damaged"),
         (ValueError("ours"), 70, "a mistake in culturekit"),
     ],
 )
-def test_the_outside_is_3_and_we_are_70(
+def test_the_outside_is_3_a_file_4_and_we_are_70(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], raised: BaseException, code: int, words: str
 ) -> None:
     def failing(**_: object) -> None:
