@@ -43,7 +43,6 @@ from culturekit.metrics.statistics.pools import pool_divergence
 from culturekit.scores.answers import (
     ANSWERS_READ,
     NEVER_MERGED,
-    Distinct,
     PoolRatings,
     PoolsBy,
     judge_rows,
@@ -52,6 +51,7 @@ from culturekit.scores.answers import (
 )
 from culturekit.scores.catalog import CORRECTION, UNBOUNDED, Metric, describe
 from culturekit.scores.compare import Found, correct_families
+from culturekit.scores.diversity import Distinct
 from culturekit.scores.family import Confidence, Correction, scores
 from culturekit.scores.image_collections import own_generator
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason

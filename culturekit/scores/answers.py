@@ -222,11 +222,6 @@ FLAGS = (ATTENTION, INCONSISTENT, TOO_FAST, TRIAL_FAILED, COPIED)
 SAME_AS, SEVERAL = "same-as:", "distinct"
 """Flags that do no harm: whose answers a copy has, and that somebody says that people who answer alike are several."""
 
-Distinct: TypeAlias = Annotated[
-    bool, Field(description="People whose answers are nearly the same are several. [the first counts, others do not]")
-]
-"""Of commands that read answers."""
-
 
 def copies_flagged(answers: pl.DataFrame, *, distinct: bool = False) -> pl.DataFrame:
     """Flag the answers of people who are copies of others, unless somebody says that they are several.

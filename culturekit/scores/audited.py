@@ -27,9 +27,10 @@ from culturekit.metrics.corrected.audit_sampling import Drawing, Per, audit_samp
 from culturekit.metrics.corrected.audited_counts import AuditedShare, audited_rate, audited_share
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.scores.answers import Distinct, Refusals
+from culturekit.scores.answers import Refusals
 from culturekit.scores.catalog import describe
 from culturekit.scores.corrected import answers_about_others, checked_answers
+from culturekit.scores.diversity import Distinct
 from culturekit.scores.family import Confidence, scores
 from culturekit.scores.inputs import tables_of_matches
 from culturekit.scores.qvs import ONCE, answers_of, samples_of

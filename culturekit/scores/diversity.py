@@ -23,7 +23,6 @@ from culturekit.metrics.diversity.batch_diversity import Batches, Partial
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.diversity.labels import Missing
 from culturekit.metrics.statistics.intervals import Interval, Target
-from culturekit.scores.answers import Distinct
 from culturekit.scores.image_collections import (
     Answer,
     ImageCollection,
@@ -33,6 +32,11 @@ from culturekit.scores.image_collections import (
 )
 
 Values: TypeAlias = NDArray[np.float64]
+
+Distinct: TypeAlias = Annotated[
+    bool, Field(description="People whose answers are nearly the same are several. [the first counts, others do not]")
+]
+"""Of commands that read answers."""
 
 Within: TypeAlias = Literal["none", "country"]
 """Whether diversity is also scored within each country that prompts name."""

@@ -19,7 +19,6 @@ from culturekit.core.inputs import Files, Numbered
 from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import IMAGES, MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
 from culturekit.core.tables import check_rows, read_table
-from culturekit.index.matching.comparison import check_mapped_alike
 
 if TYPE_CHECKING:
     from culturekit.index.encoder import Vectors
@@ -39,6 +38,8 @@ def tables_of_matches(paths: Sequence[Path]) -> list[pl.DataFrame]:
 
 def check_matches(matches: pl.DataFrame, paths: Sequence[Path]) -> None:
     """Refuse matches of several tables that no score may rest on together."""
+    from culturekit.index.matching.comparison import check_mapped_alike
+
     check_countries(matches, where=paths)
     check_mapped_alike(paths)
 

@@ -17,7 +17,6 @@ from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.metrics.corrected.judged_means import MOST_GRADES, judged_mean, marked_items, marks_of_answers
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
 from culturekit.scores.answers import (
-    Distinct,
     Ends,
     PoolsBy,
     Refusals,
@@ -29,6 +28,7 @@ from culturekit.scores.answers import (
     pool_of,
     read_answers,
 )
+from culturekit.scores.diversity import Distinct
 from culturekit.scores.faithfulness import DSG_SCORE, VQASCORE
 from culturekit.scores.family import Confidence, scores
 from culturekit.scores.image_collections import known_values, parsed

@@ -29,13 +29,13 @@ from culturekit.metrics.statistics.correlations import (
 from culturekit.scores.answers import (
     ANSWERS_READ,
     NEVER_MERGED,
-    Distinct,
     PoolsBy,
     automatic_values,
     pooled_ratings,
     read_answers,
 )
 from culturekit.scores.catalog import VALUES_READ, describe
+from culturekit.scores.diversity import Distinct
 from culturekit.scores.family import Confidence, scores
 from culturekit.scores.image_collections import Series, items_of, known_values, metric_series, own_generator
 from culturekit.scores.image_levels import GroupsGiven, country_groups

@@ -23,7 +23,6 @@ from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import drawing_of, of_batches
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.diversity.label_diversity import bounds_of_codes
-from culturekit.scores.answers import without_copies
 from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import NO_CORRECTION, Correction, QvsOptions, collection_answers, kernel_params
 from culturekit.scores.family import scored_in, scores, write_scored
@@ -403,6 +402,8 @@ def answers_of(audits: Files, *, distinct: bool = False) -> tuple[pl.DataFrame, 
     left_out: Counter[str] = Counter()
     if distinct:
         return whole, left_out
+    from culturekit.scores.answers import without_copies
+
     none_of = pl.when(pl.col("none_of_these")).then(pl.lit("none"))
     shown = whole.with_columns(shown=pl.coalesce("artifact_id", "country", "continent", none_of))
     return without_copies(shown, "annotator", ["image_id"], ["shown"], left_out).drop("shown"), left_out

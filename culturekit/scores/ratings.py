@@ -17,8 +17,9 @@ from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.work import Work
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
-from culturekit.scores.answers import Distinct, Ends, careful_answers, check_ends, check_on_scale, read_answers
+from culturekit.scores.answers import Ends, careful_answers, check_ends, check_on_scale, read_answers
 from culturekit.scores.catalog import describe
+from culturekit.scores.diversity import Distinct
 from culturekit.scores.family import Confidence, scores
 from culturekit.scores.image_collections import Place, mean_rows, plain_row, prompted_images
 from culturekit.scores.inputs import asked

@@ -38,8 +38,9 @@ from culturekit.metrics.inclusion.triplet_distances import (
 )
 from culturekit.metrics.statistics.intervals import Interval, clustered_share, proportion_interval
 from culturekit.recipes.inclusion.prompts import BENCHMARK
-from culturekit.scores.answers import Distinct, without_copies
+from culturekit.scores.answers import without_copies
 from culturekit.scores.catalog import describe
+from culturekit.scores.diversity import Distinct
 from culturekit.scores.family import Confidence, scores
 from culturekit.scores.image_collections import Place, checked
 from culturekit.scores.inputs import NamedVectors, one_identity_of_all
