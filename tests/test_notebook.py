@@ -38,7 +38,7 @@ def test_the_notebook_leads_from_pictures_to_a_chart(tmp_path: Path, monkeypatch
     broad, homely = shown[3]["broad"], shown[3]["homely"]
     assert 1 / 8 <= homely.value < homely.high < broad.low < broad.value <= 1
     page = shown[4]._repr_html_()
-    assert page.count('<circle class="mapped"') == 2
+    assert page.count('<circle class="k0"') == 2
     assert ">homely</text>" in page
     assert (tmp_path / "chart.html").read_text(encoding="utf-8").endswith("</svg>")
     assert run_cell(CODE[1], names) == [(name, "reused") for name, _ in shown[1]]

@@ -6,10 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.core.schemas import SURVEY_CODES
+from culturekit.core.schemas import ANNOTATIONS
 from culturekit.core.tables import write_table
 from tests.command_line import culturekit
-from tests.metrics.inclusion.test_published_numbers import VOTES, codes
 from tests.recipes.inclusion.small_world import small_run
 from tests.typed_pages import ROOT, typed
 
@@ -24,6 +23,16 @@ PLACES = {
 SMALLER = {"triplets": ["--near", "1", "--far", "0"]}
 
 
+def answers_written() -> pl.DataFrame:
+    """Give what three people wrote in a survey."""
+    rows = [
+        {"item_id": "survey", "annotator": name, "annotator_region": "Africa", "scheme": "inclusion_survey",
+         "criterion": "appealing_why", "text": f"{name} liked the market", "flags": []}
+        for name in ("a", "b", "c")
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=ANNOTATIONS.schema)
+
+
 @pytest.mark.slow
 def test_each_command_works_alone_as_the_page_says(tmp_path: Path) -> None:
     run = small_run(tmp_path / "made")
@@ -33,9 +42,15 @@ def test_each_command_works_alone_as_the_page_says(tmp_path: Path) -> None:
     said = pl.read_parquet(tmp_path / "task1.parquet").filter(only, pl.col("triplet_id").str.starts_with("local/"))
     (tmp_path / "task1.parquet").unlink()
     said.write_parquet(tmp_path / "task1.parquet")
-    write_table(tmp_path, SURVEY_CODES, codes(VOTES))
     _, _, *alone = typed(PAGE)
+    (tmp_path / "rated").mkdir()
+    write_table(tmp_path / "rated", ANNOTATIONS, answers_written())
     for words in alone:
+        if words[:2] == ["annotate", "coded"]:
+            sheet = pl.read_csv(tmp_path / "coding/coding_sheet.csv", infer_schema=False)
+            for coder, marks in (("ana", ["1", "", ""]), ("bo", ["1", "", ""]), ("cy", ["1", "", "1"])):
+                read = sheet.with_columns(pl.lit(coder).alias("coder"), pl.Series(sheet.columns[-1], marks))
+                read.write_csv(tmp_path / f"{coder}.csv")
         answer = culturekit(*words, *SMALLER.get(words[0], ()), cwd=tmp_path)
         assert answer.returncode == 0, (words, answer.stderr)
     assert pl.read_parquet(tmp_path / "prompts/prompts.parquet").height == 6 + 18
