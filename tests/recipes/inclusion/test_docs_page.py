@@ -25,7 +25,7 @@ SMALLER = {"triplets": ["--near", "1", "--far", "0"]}
 
 def answers_written() -> pl.DataFrame:
     """Give what three people wrote in a survey."""
-    rows = [
+    rows: list[dict[str, object]] = [
         {"item_id": "survey", "annotator": name, "annotator_region": "Africa", "scheme": "inclusion_survey",
          "criterion": "appealing_why", "text": f"{name} liked the market", "flags": []}
         for name in ("a", "b", "c")
