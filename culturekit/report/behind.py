@@ -63,7 +63,7 @@ def pages_behind(run: RunFolders, traces: Iterable[str]) -> Iterator[BehindPage]
             trail = walk.trail(scores.row(row, named=True), count=SHOWN)
             key = (trail.values, trail.count, *((item.name, item.value, item.answers) for item in trail.items))
             found.setdefault(key, ([], trail))[0].append(row)
-        yield BehindPage(folder, run.root.name, tuple(
+        yield BehindPage(folder, "RUN", tuple(
             Behind(
                 tuple(together), tuple(_title(scores.row(row, named=True)) for row in together), trail.count,
                 trail.values.name, tuple((item, tuple(_pictures(gallery, item))) for item in trail.items),

@@ -30,12 +30,13 @@ STAGES = {
         "prompts quality-broad report scores shown truth-broad"
     ),
     "c3": (
-        "aligned-pairs alt-texts answers-images captioned-plain captions collection collection-prompts exported-c3 "
-        "faithfulness judged-vqascore named-expanded pair-truth pairs-to-rate pearson prompts ranked rated-images "
-        "rated-sample ratings report seen-pairs selected stats-expanded to-rate-images translated "
+        "aligned-pairs alt-texts answers-images captioned-plain captions collection collection-prompts difficulty "
+        "exported-c3 faithfulness judged-vqascore named-expanded pair-truth pairs-to-rate pearson prompts ranked "
+        "rated-images rated-sample ratings report seen-pairs selected stats-expanded to-rate-images translated "
         "vectors-image-pairs vqascore-plain worth"
     ),
     "cultivate": (
+        "ablations baseline-values compared cure-northern-placed exag-candidates-described faithfulness level-placed "
         "activities ahead-truth breakdown by-group corrected-gaps descriptors extracted-even gaps images-even "
         "judged-align likert-even-by-1 marks mentions meta others pages phrases prompts proposals-1 rated-sample "
         "raters ratings real real-scores report simulated-answers sources stereotyped-even stereotypes taken-in "

@@ -279,7 +279,7 @@ def means_of_images(labels: NDArray[np.int64], weights: Weights) -> NDArray[np.f
 Method: TypeAlias = Literal["audit", "references"]
 
 _DRAWS = 300
-_PER_PROMPT, _RIGHT = 2, 0.8
+_PER_PROMPT, _RIGHT = 2, 0.75
 _FRAME = "a table, as a frame of polars or pandas"
 _ANSWERED = ("image_id", "artifact_id", "country", "continent")
 _LARGEST = 12
