@@ -35,7 +35,6 @@ class BehindPage:
     """The numbers of one folder of scores that a page shows."""
 
     folder: str
-    run: str
     numbers: tuple[Behind, ...]
 
     @property
@@ -63,7 +62,7 @@ def pages_behind(run: RunFolders, traces: Iterable[str]) -> Iterator[BehindPage]
             trail = walk.trail(scores.row(row, named=True), count=SHOWN)
             key = (trail.values, trail.count, *((item.name, item.value, item.answers) for item in trail.items))
             found.setdefault(key, ([], trail))[0].append(row)
-        yield BehindPage(folder, "RUN", tuple(
+        yield BehindPage(folder, tuple(
             Behind(
                 tuple(together), tuple(_title(scores.row(row, named=True)) for row in together), trail.count,
                 trail.values.name, tuple((item, tuple(_pictures(gallery, item))) for item in trail.items),
