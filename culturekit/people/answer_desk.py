@@ -5,7 +5,6 @@ import secrets
 import sys
 import threading
 import time
-import unicodedata
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import polars as pl
 from culturekit.core.atomic import system_error
 from culturekit.core.choices import STUDY_KEYS
 from culturekit.core.errors import CultureKitError, UsageError
+from culturekit.core.table import folded_name
 from culturekit.people.answers import AnswerJournal, TaskRecord, read_exports
 from culturekit.people.export import HAND_OUT, KINDS, content_in, page_of
 from culturekit.people.importing import read_project
@@ -33,11 +33,6 @@ FAILED = "Too few of your answers to the trial were right, so there is nothing m
 
 PACE_MINUTES = 10
 """How far back answers count as the pace."""
-
-
-def same_person(name: str) -> str:
-    """Give what all spellings of a name have in common."""
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def kept_form(entry: Mapping[str, Any], sheet: str) -> dict[str, Any]:
@@ -194,7 +189,7 @@ class AnswerDesk:
 
     def known_as(self, name: str) -> str:
         """Give a name as it was first written: who writes it in other letters is no other person."""
-        return self.spellings.setdefault(same_person(name), name)
+        return self.spellings.setdefault(folded_name(name), name)
 
     def sheet_for(self, person: str) -> str | None:
         """Choose a sheet: one that was begun, else one that nobody has, else one that somebody left unfinished.
