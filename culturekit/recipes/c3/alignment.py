@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.core.arrays import load_array
 from culturekit.core.errors import UsageError, argument_error
 from culturekit.core.stage_folder import seal
 from culturekit.core.tables import save_parquet, save_part
@@ -154,7 +155,7 @@ def stored_vectors(folder: Path, *, role: str, scratch: Path) -> StoredVectors:
     path, ids = vectors_in(folder, role), folder_of(folder) / "ids.parquet"
     if not (path.is_file() and ids.is_file()):
         load_vectors(folder_of(folder))  # says what is missing
-    shape, dtype = (opened := np.load(path, mmap_mode="r", allow_pickle=False)).shape, opened.dtype
+    shape, dtype = (opened := load_array(path)).shape, opened.dtype
     found, last, start = StoredVectors(path, ids, int(pl.scan_parquet(ids).select(pl.len()).collect().item())), "", 0
     in_order = len(shape) == 2 and dtype == np.float32 and shape[0] == found.count
     for part in found.parts() if in_order else ():
@@ -186,7 +187,7 @@ class AlignedShard:
 def align_shard(shard: AlignedShard) -> int:
     """Write the terms of a range of items."""
     sides = {
-        role: Side(np.load(stored.vectors, mmap_mode="r", allow_pickle=False), ids)
+        role: Side(load_array(stored.vectors), ids)
         for role, stored in shard.roles.items()
         if (ids := stored.rows(*shard.ranges[role])).height
     }

@@ -12,6 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.captions.pairs import best_of, total
+from culturekit.core.arrays import load_array
 from culturekit.core.declared import check_options
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, argument_error
@@ -164,7 +165,7 @@ def _score_folders(work: Work, folders: Mapping[str, Path], options: C3Options, 
     """Score folders of vectors in shards; values are written some at a time, and counted."""
     stored = {role: stored_vectors(folder, role=role, scratch=work.scratch) for role, folder in folders.items()}
     known = {role: one for role, one in stored.items() if one.count}  # no picture may show an object
-    _check({role: np.load(one.vectors, mmap_mode="r").shape[1] for role, one in stored.items()}, known)
+    _check({role: load_array(one.vectors).shape[1] for role, one in stored.items()}, known)
     shards = aligned_shards(known, work.scratch)
     run_shards(work, shards, align_shard, size=lambda shard: shard.size, unit="vectors")
     first = {role: one.first() for role, one in known.items()}
