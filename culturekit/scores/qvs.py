@@ -153,7 +153,8 @@ ARTIFACT: Weights = (0.0, 0.0, 1.0)
 
 WITH_AUDITS = 31
 """The version of scores with corrected diversity: how diversity bends is put right since 28, nothing drawn
-apart from labels since 29, and intervals of kernels with artifacts are as cautious as others since 30."""
+apart from labels since 29, intervals of kernels with artifacts are as cautious as others since 30, and a copied rater
+counts once since 31."""
 
 ASSUMED = (
     "Corrected diversity takes the mapping to err alike under every prompt. Errors twice as frequent in a third of the "
@@ -340,10 +341,11 @@ def qvs(
         from culturekit.scores.corrected import score_corrected
 
         said, copies = answers_of(audits, distinct=correction.distinct)
+        sampled, other = samples_of(sample), second.together(MATCHES) if second else None
         found.append(
             score_corrected(
                 pl.concat(mapped), said, rated, options=options, correction=correction,
-                sample=samples_of(sample), second=second.together(MATCHES) if second else None,
+                sample=sampled, second=other,
             )
         )  # fmt: skip
         left_out.update({**copies, **found[-1].left_out})
@@ -355,10 +357,11 @@ def qvs(
         counts = found[-1].scores.select(audited.alias("n"))["n"].drop_nulls().unique().sort().to_list()
         extremes = dict.fromkeys(f"{count:,}" for count in (*counts[:1], *counts[-1:]))
         rests_on = f"{' to '.join(extremes) or 'no'} audited images"
-        whole = of_batches(samples_of(sample))
+        whole = of_batches(sampled)
         assumed = OF_BATCHES.format(rests_on) if whole else ASSUMED.format(rests_on)
-        if second and not whole:
-            assumed += f" A second instrument ({', '.join(methods_of(second))}) took part in the correction."
+        if other is not None and not whole:
+            methods = ", ".join(other["method"].unique().sort())
+            assumed += f" A second instrument ({methods}) took part in the correction."
         caveat = f"{assumed} {outcome.notes.get('caveat', '')}".rstrip()
         outcome = replace(outcome, notes={**outcome.notes, "caveat": caveat})
     return noted(outcome, traits_by_model(asked)) if asked else outcome
@@ -384,11 +387,6 @@ def without_quality(mapped: Sequence[pl.DataFrame], quality: pl.DataFrame | None
             )
         unknown[f"no quality by {scorer}"] = count
     return {reason: count for reason, count in unknown.items() if count}
-
-
-def methods_of(second: Files) -> list[str]:
-    """Name what a second instrument's images are mapped by."""
-    return sorted(set(second.together(MATCHES)["method"].unique().to_list()))
 
 
 def answers_of(audits: Files, *, distinct: bool = False) -> tuple[pl.DataFrame, Mapping[str, int]]:

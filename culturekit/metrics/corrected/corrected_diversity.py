@@ -18,6 +18,7 @@ from culturekit.metrics.corrected.audit_gates import (
     Design,
     TakenAnswers,
     audited_answers,
+    closest_level,
     of_batches,
 )
 from culturekit.metrics.corrected.audited_counts import (
@@ -383,12 +384,13 @@ class CorrectedImages:
         self.asked: dict[str, Any] = {"pool": pool, "sample": sample, "design": design}
         self.artifacts: FoundArtifacts | None = None
         self.levels: dict[str, tuple[AuditedCounts, Parted]] = {}
+        self.batches: dict[tuple[str, int], tuple[AuditedBatches, Mapping[str, float]]] = {}
 
     def vendi(self, weights: Kernel, *, q: float, size: int, confidence: float) -> RatedInterval:
         """Correct one kernel, as `vendi_corrected` says."""
         options = checked_options(weights, q, size, confidence)
         if of_batches(self.asked["sample"]):
-            batches, adrift = _audited_batches(self.matches, self.audit, options, **self.asked)
+            batches, adrift = self.audited_batches(options.weights, size)
             _refuse_adrift(adrift, options.weights)
             rng = self.rng(str(options.weights))
             return batches_diversity(batches, weights=options.weights, q=q, confidence=confidence, rng=rng)
@@ -403,6 +405,13 @@ class CorrectedImages:
         diversity, rng = mean_of_labels(counts.parents, options), self.rng(str(options.weights))
         return rectified(counts.mapped, counts.found, imputed, diversity, confidence=confidence, rng=rng)
 
+    def audited_batches(self, weights: Weights, size: int) -> tuple[AuditedBatches, Mapping[str, float]]:
+        """Take the whole batches of a sample at the closest level that a kernel looks at, once."""
+        level = closest_level(weights)[0], size
+        if level not in self.batches:
+            self.batches[level] = _audited_batches(self.matches, self.audit, weights, size, **self.asked)
+        return self.batches[level]
+
     def imputed(self, weights: Weights) -> tuple[AuditedCounts, Parted]:
         """Count and impute the labels that a kernel looks at, once."""
         level = label_column(weights)
@@ -415,7 +424,8 @@ class CorrectedImages:
 def _audited_batches(
     matches: pl.DataFrame,
     audit: pl.DataFrame,
-    options: CorrectionOptions,
+    weights: Weights,
+    size: int,
     *,
     pool: str | None,
     sample: pl.DataFrame,
@@ -423,17 +433,17 @@ def _audited_batches(
 ) -> tuple[AuditedBatches, Mapping[str, float]]:
     """Take the batches of a sample of which every image has an answer that names what a kernel looks at."""
     nearest = matches.filter(pl.col("rank") == 1).sort("prompt_id", "image_id")
-    taken = audited_answers(nearest, audit, weights=options.weights, pool=pool, sample=sample, design=design)
+    taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
     images = nearest.select("image_id", prompt=pl.col("prompt_id").fill_null("").rank("dense").cast(pl.Int64) - 1)
     levels = _numbered_levels(nearest, _one_answer(taken.said)).fill_null(0)
     answered = taken.said.select("image_id").unique()
     rows = sample.join(images.with_row_index("row").join(answered, on="image_id", how="semi"), on="image_id")
     whole = rows.sort("batch", "image_id").group_by("batch", maintain_order=True).agg("row")
-    whole = whole.filter(pl.col("row").list.len() == options.size)
+    whole = whole.filter(pl.col("row").list.len() == size)
     found = AuditedBatches(
         levels.select(LEVELS).to_numpy(),
         images["prompt"].to_numpy(),
-        np.array(whole["row"].to_list(), np.int64).reshape(-1, options.size),
+        np.array(whole["row"].to_list(), np.int64).reshape(-1, size),
         levels.select(f"{level}_found" for level in LEVELS).to_numpy(),
         _modelled(taken),
     )
