@@ -42,23 +42,17 @@ NONE_SHOWN = "(none shown)"
 SAID = ("named", "abstained", "none shown", "no answer")
 """What a route says of an image: a label; a label it is not sure of, or none; that nothing is shown; nothing at all."""
 
-READ = ("ok", "repaired")
-"""Outcomes of judgments whose reply could be read."""
+READ = ("ok", "repaired")  # outcomes of judgments whose reply could be read
 
 PLACE = ("model", "prompt_id", "concept", "repeat", "slot")
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What one route says of images.
+    """What one route says of images."""
 
-    Attributes:
-        name: its method, such as `nearest` or `vlm`.
-        images: the nearest match of each image, and the column `said`, one of SAID.
-    """
-
-    name: str
-    images: pl.DataFrame
+    name: str  # its method, such as `nearest` or `vlm`
+    images: pl.DataFrame  # the nearest match of each image, and the column `said`, one of SAID
 
     @property
     def labelled(self) -> pl.DataFrame:
@@ -258,15 +252,10 @@ def routes(
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """The scores of two routes, how far they agree, and where they part.
+    """The scores of two routes, how far they agree, and where they part."""
 
-    Attributes:
-        scored: vs and qvs of each route, agreement and kappa, stability of the ranking.
-        disagreements: conforms to DISAGREEMENTS.
-    """
-
-    scored: Scored
-    disagreements: pl.DataFrame
+    scored: Scored  # vs and qvs of each route, agreement and kappa, stability of the ranking
+    disagreements: pl.DataFrame  # conforms to DISAGREEMENTS
 
 
 def score_routes(

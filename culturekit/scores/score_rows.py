@@ -144,17 +144,11 @@ def value_rows(place: Mapping[str, str | None], params: Mapping[str, object], va
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Scores with intervals, and what they are made of.
+    """Scores with intervals, and what they are made of."""
 
-    Attributes:
-        scores: conforms to SCORES, in the order of its key.
-        values: conforms to VALUES, in the order of its key; empty where no single items were scored.
-        left_out: what did not enter a score, counted by reason.
-    """
-
-    scores: pl.DataFrame
-    values: pl.DataFrame
-    left_out: Mapping[str, int]
+    scores: pl.DataFrame  # conforms to SCORES, in the order of its key
+    values: pl.DataFrame  # conforms to VALUES, in the order of its key; empty where no single items were scored
+    left_out: Mapping[str, int]  # what did not enter a score, counted by reason
 
 
 def scored(
@@ -180,8 +174,7 @@ def scored(
     return Scored(made, behind, {reason: count for reason, count in sorted((left_out or {}).items()) if count})
 
 
-ROUNDING = 1e-6
-"""By so much arithmetic in float32 may pass a bound."""
+ROUNDING = 1e-6  # by so much arithmetic in float32 may pass a bound
 
 
 def check_ranges(table: pl.DataFrame) -> None:

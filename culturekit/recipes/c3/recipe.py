@@ -116,12 +116,18 @@ class Captions(StrictModel):
         Mapping[Annotated[str, Field(pattern="^[a-z][a-z0-9]*$")], File],
         Field(description="Other captions whose statistics stand beside, by name: such as COCO's JSON."),
     ] = {}
+    drawn_beside: Annotated[
+        int,
+        Field(ge=0, description="Captions of each set beside that models draw and people rate, too; 500 in the paper."),
+    ] = 0
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
         """Check that captions come from one place."""
         if (self.proposer is None) == (self.file is None):
             raise ValueError("captions are expanded (captions.proposer) or given (captions.file); give one of them")
+        if taken := {PAIRS, folders.OF_MODELS, "expanded", "sample"} & set(self.beside):
+            raise ValueError(f"captions.beside: folders call something else {', '.join(sorted(taken))}")
         return self
 
 
@@ -250,13 +256,16 @@ class People(StrictModel):
     raters: Annotated[int, Field(ge=1, le=50, description="People who rate each item.")] = RATERS
     image_answers: tuple[File, ...] = ()
     pair_answers: tuple[File, ...] = ()
+    beside_answers: Annotated[
+        Mapping[str, tuple[File, ...]], Field(description="Answers about images of captions.beside, by the set's name.")
+    ] = {}
     simulated: SimulatedPeople | None = None
     resamples: Annotated[int, rules_of(MetaOptions, "resamples"), Field(le=1_000_000)] = RESAMPLES
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
         """Check that answers come from one place."""
-        if self.simulated is not None and (self.image_answers or self.pair_answers):
+        if self.simulated is not None and (self.image_answers or self.pair_answers or self.beside_answers):
             raise ValueError("people has both simulated people and files of answers; give one of them")
         return self
 
@@ -358,6 +367,8 @@ def wire(recipe: C3, run: Run) -> None:
     rated = recipe.people is not None and _wire_ratings(recipe, run, recipe.people)
     judged_and_rated = [run.values_of(roles.FAITHFULNESS), *([run.values_of(folders.RATINGS)] if rated else [])]
     run.add(difficulty_stage(run.table(roles.PROMPTS), judged_and_rated), folders.DIFFICULTY)
+    for name, file in recipe.captions.beside.items() if recipe.captions.drawn_beside else ():
+        _wire_beside(recipe, run, name, Path(file))
     if recipe.finetune is not None:
         many = recipe.captions.sample >= FEWEST_PROMPTS
         how = ComparisonOptions(target="population" if many else "these", seed=recipe.seed)
@@ -398,6 +409,33 @@ def _wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
     run.add(judging, roles.VQASCORE, model, plan=asked(recipe.images_of(model)))
     captions = run.add(captioned_images_stage(images, prompts), folders.CAPTIONED, model)
     _align(recipe, run, model, images, captions)
+
+
+def _wire_beside(recipe: C3, run: Run, name: str, file: Path) -> None:
+    """Have models draw captions of another set, such as COCO's, a judge weigh the images and people rate them."""
+    count = recipe.captions.drawn_beside
+    sampling = sample_stage(CaptionsRead(file), SampleOptions(count, recipe.seed))
+    prompts = run.add(sampling, folders.BESIDE_PROMPTS, variant=name) / "prompts.parquet"
+    images, weighed = dict[str, Path](), dict[str, Path]()
+    for model in recipe.models:
+        drawn = model_images(run, model, recipe.images, folders.BESIDE_IMAGES, seed=recipe.seed,
+                             prompts=lambda _: count, asked=prompts, variant=name)  # fmt: skip
+        llm = bought(run, recipe.llm, folders.BESIDE_WEIGHED, model.name, name)
+        weighing = vqascore_stage(WeighReads(drawn, prompts), WeighOptions(recipe.judge), llm)
+        plan = asked(count * recipe.images.repeats * recipe.images.slots)
+        images[folders.BESIDE_IMAGES.folder(model.name, name)] = drawn
+        folder = folders.BESIDE_WEIGHED.folder(model.name, name)
+        weighed[folder] = run.add(weighing, folders.BESIDE_WEIGHED, model.name, name, plan=plan)
+    run.add(questions.stage(Numbered(images), Numbered(weighed), prompts=prompts), folders.BESIDE_JUDGED, variant=name)
+    truth = None
+    if recipe.truthful:
+        run.add(image_truth_stage(list(images.values()), prompts), folders.BESIDE_TRUTH, variant=name)
+        truth = run.table(folders.BESIDE_TRUTH, variant=name, file="values.parquet")
+    if (people := recipe.people) is not None:
+        drawing = rated_sample_stage(list(images.values()), prompts, count=min(people.prompts, count), seed=recipe.seed)
+        sample = run.add(drawing, folders.BESIDE_SAMPLE, variant=name)
+        forms = ExportFiles(list(images.values()), prompts, sample=sample)
+        rated(recipe, run, people, name, forms, truth, people.beside_answers.get(name, ()))
 
 
 def _wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
