@@ -95,12 +95,7 @@ class ImageCollection:
 
 
 def image_collections(
-    matches: pl.DataFrame,
-    *,
-    missing: Missing,
-    size: int,
-    partial: Partial,
-    countries: Mapping[str, str] | None = None,
+    matches: pl.DataFrame, *, missing: Missing, size: int, partial: Partial, countries: Mapping[str, str] | None = None
 ) -> Iterator[ImageCollection]:
     """Take the nearest match of each image, and part the images by model and concept, in alphabetical order.
 

@@ -218,8 +218,7 @@ def routes(
     a: Annotated[Files, Field(description="Matches of one route, as `index map` writes; one table or several.")],
     b: Annotated[Files, Field(description="Matches of the other route, as `tag` writes; one table or several.")],
     judgments: Annotated[
-        Files,
-        Field(description="Judgments beside the tags: they tell what shows nothing from what got no answer."),
+        Files, Field(description="Judgments beside the tags: they tell what shows nothing from what got no answer.")
     ] = Files(),
     quality: Annotated[Files, Field(description="Quality of the images; with it qVS is scored.")] = Files(),
     *,
@@ -367,12 +366,7 @@ def parts_of(common: pl.DataFrame) -> Iterator[tuple[str, str | None, pl.DataFra
 
 
 def level_rows(
-    images: pl.DataFrame,
-    level: str,
-    model: str,
-    concept: str | None,
-    about: dict[str, object],
-    options: QvsOptions,
+    images: pl.DataFrame, level: str, model: str, concept: str | None, about: dict[str, object], options: QvsOptions
 ) -> Iterator[Row]:
     """Say how often two routes name the same label of a level, and how much of that is beyond chance."""
     pairs = side_by_side(images, level)

@@ -50,12 +50,7 @@ def repeats_in(rows: pl.DataFrame) -> Repeats:
 
 
 def mean_over_repeats(
-    values: NDArray[np.float64],
-    repeat: NDArray[np.int64],
-    repeats: Repeats,
-    *,
-    target: Target,
-    confidence: float,
+    values: NDArray[np.float64], repeat: NDArray[np.int64], repeats: Repeats, *, target: Target, confidence: float
 ) -> tuple[Interval, NDArray[np.float64]]:
     """Average values, (n,), over each repeat, then over repeats, then over prompts.
 
