@@ -15,7 +15,8 @@ from culturekit.recipes.run_recipe import run_recipe
 SMALL = {
     "c3": (
         "captions.count=60", "captions.sample=40", "pairs.simulated.each=2", "pairs.keep=20", "people.pairs=60",
-        "people.prompts=36", "people.resamples=99",
+        "people.prompts=36", "people.resamples=99", "captions.beside={coco: tests/fixtures/coco.json}",
+        "captions.drawn_beside=8",
     ),
     "cultivate": (
         "ground.countries=[US, IR]", "ground.per_category=1", "images.slots=2", "people.images=2",
