@@ -204,6 +204,7 @@ def embed_table(work: Work, source: EmbedSource, encoder: str, give: str = "text
     )
     loaded = ENCODERS.kept(encoder)
     identity = loaded.identity.as_options()
+    identity["dim"] //= getattr(loaded, "patches", 1)
     if give != "text" and getattr(loaded, "tokens_apart", False):  # in another space than texts
         identity["preprocessing"] = f"{identity['preprocessing']}; single tokens"
     notes = {"encoder": encoder, "identity": identity, "caveat": loaded.caveat, **done.notes}
@@ -215,7 +216,10 @@ def _embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
     images = read_table(path, IMAGES).sort("image_id")
     ready = images.filter(pl.col("status") == "ok")
     answer = embed(ready, path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
-    save_vectors(work.out, answer.vectors, answer.kept["image_id"].to_list())
+    ids, patches = answer.kept["image_id"].to_list(), getattr(ENCODERS.kept(encoder), "patches", 1)
+    if patches > 1:
+        ids = [f"{image}#{patch}" for image in ids for patch in range(1, patches + 1)]
+    save_vectors(work.out, answer.vectors.reshape(len(ids), -1) if ids else answer.vectors, ids)
     if (seen := answer.probabilities) is not None:
         parts = (seen[start : start + ROWS_AT_ONCE] for start in range(0, len(seen), ROWS_AT_ONCE))
         save_rows(work.out / "probabilities.npy", parts, shape=seen.shape, dtype=np.float32)

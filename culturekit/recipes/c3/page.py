@@ -153,11 +153,12 @@ def _examples(run: RunFolders, shown: Gallery) -> tuple[Strip, ...]:
 def _seen_by(run: RunFolders) -> str:
     """Say who lists objects in place of the paper's GRiT, and what vectors the alignments compare."""
     listed, variant = run.manifest(folders.OBJECTS, run.models[0]).options, "image-target"
-    vectors = run.manifest(folders.VECTORS, run.models[0], variant)
+    vectors, images = (run.manifest(folders.VECTORS, run.models[0], which) for which in (variant, "image"))
     who = f"the detector {listed['detector']}" if "detector" in listed else "a vision model"
     compared = ("Single tokens are compared, as in the equations" if vectors.options.get("give") == "tokens"
                 else "One vector of a caption is compared, as in the authors' code")  # fmt: skip
-    return f"In place of GRiT, {who} lists objects. {compared}."
+    patches = "; images are compared by their patches" if "give=patches" in str(images.options["encoder"]) else ""
+    return f"In place of GRiT, {who} lists objects. {compared}{patches}."
 
 
 def learnt(run: RunFolders) -> Section | None:

@@ -156,6 +156,9 @@ class Encoders(StrictModel):
     tokens: Annotated[
         bool, Field(description="Compare single tokens of captions, as the equations do, not a vector of each caption.")
     ] = False
+    patches: Annotated[
+        bool, Field(description="Compare patches of images, not a vector of each: `image` is transformers:CLIP-FOLDER.")
+    ] = False
 
 
 class SimulatedPairs(StrictModel):
@@ -456,6 +459,7 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
     """Score how images, and the objects in them, fit captions; and these their originals, in the column `source`."""
     objects = run.add(objects_stage(*_seen_by(recipe, run, name, images)), folders.OBJECTS, name)
     texts, pictures = recipe.encoders.text, recipe.encoders.image
+    seen = f"{pictures}{'&' if '?' in pictures else '?'}give=patches" if recipe.encoders.patches else pictures
 
     give: _Given = "tokens" if recipe.encoders.tokens else "text"
     whole: _Given = "mean" if recipe.encoders.tokens else "text"
@@ -469,7 +473,7 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
         source=embedded("source", original, texts, give) if source else None,
         target=embedded("target", translated, texts, give),
         objects=embedded("objects", EmbedSource(texts=(objects,), required=False), texts, whole),
-        image=embedded("image", EmbedSource(images=images), pictures),
+        image=embedded("image", EmbedSource(images=images), seen),
         image_target=embedded("image-target", translated, pictures, give),
         options=C3Options(model="captions" if name == PAIRS else name),
     )
