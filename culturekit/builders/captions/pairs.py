@@ -27,7 +27,7 @@ from culturekit.core.stage_command import Seed, StageCommand, Typed
 from culturekit.core.stage_folder import run_shards, seal
 from culturekit.core.tables import read_part, read_table, save_part, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.index.embedding.embed_table import TextColumns, opened, texts_of
+from culturekit.index.embedding.embed_table import TextColumns, image_blocks, opened, texts_of
 from culturekit.metrics.captions import STRATEGIES
 
 # Strategies that choose pairs of captions and images: the alignments of C³, and chance.
@@ -336,7 +336,7 @@ EXPORT = StageCommand(
 
 def _export_pairs(work: Work, given: PairFiles, options: PairOptions) -> Outcome:
     """Write the pairs that a strategy keeps, best first, and list every file with its hash."""
-    pairs, without = _licensed(_paired(given, options), options)
+    pairs, without = _licensed(_paired(work, given, options), options)
     work.progress.begin(len(pairs) * len(options.forms), "pairs")
     rows: list[dict[str, Any]] = []
     for form in dict.fromkeys(options.forms):
@@ -352,14 +352,16 @@ def _export_pairs(work: Work, given: PairFiles, options: PairOptions) -> Outcome
     return Outcome(counts, unlicensed) if options.unlicensed == "leave-out" else Outcome({**counts, **unlicensed})
 
 
-def _paired(given: PairFiles, options: PairOptions) -> list[dict[str, Any]]:
+def _paired(work: Work, given: PairFiles, options: PairOptions) -> list[dict[str, Any]]:
     """Find caption, picture and rights of each item that is kept, best first."""
     kept = read_table(given.selected, SELECTED).filter(pl.col("kept") & (pl.col("strategy") == options.strategy))
     if kept.is_empty():
         raise UsageError(f"nothing was kept by {options.strategy}", where=str(given.selected))
-    captions = texts_of([given.captions], TextColumns()).texts
-    images = read_table(given.images, IMAGES).filter(status="ok").select("image_id", "path", "sha256")
-    rights = pl.DataFrame(schema=RIGHTS.schema) if given.rights is None else _rights_in(given.rights)
+    captions = texts_of([given.captions], TextColumns(), only=kept["item"]).texts
+    made = (images.filter(pl.col("image_id").is_in(kept["item"].implode()), status="ok")
+            for images in image_blocks(given.images, work.scratch))  # fmt: skip
+    images = pl.concat([part.select("image_id", "path", "sha256") for part in made])
+    rights = pl.DataFrame(schema=RIGHTS.schema) if given.rights is None else _rights_in(given.rights, kept["item"])
     rows = kept.select("item", "rank").join(images, left_on="item", right_on="image_id", how="left")
     rows = rows.join(rights, left_on="item", right_on="image_id", how="left").sort("rank")
     pairs = [{**row, "text": captions.get(row["item"])} for row in rows.iter_rows(named=True)]
@@ -373,9 +375,9 @@ def _paired(given: PairFiles, options: PairOptions) -> list[dict[str, Any]]:
     return pairs
 
 
-def _rights_in(path: Path) -> pl.DataFrame:
-    """Read who may do what with an image; a word left empty is none."""
-    table = opened(path)
+def _rights_in(path: Path, images: pl.Series) -> pl.DataFrame:
+    """Read who may do what with some images; a word left empty is none."""
+    table = opened(path, lambda names: "image_id" if "image_id" in names else names[0], images)
     lacking = [name for name in RIGHTS.columns if name not in table.columns]
     if lacking:
         raise UsageError("a table of rights lacks columns", where=str(path), expected=", ".join(RIGHTS.columns),
