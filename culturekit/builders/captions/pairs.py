@@ -21,7 +21,7 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import roles_of
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_reading import format_of
-from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED, VALUES
+from culturekit.core.schemas import EXPORTED, RIGHTS, SELECTED, VALUES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed, StageCommand, Typed
 from culturekit.core.stage_folder import run_shards, seal

@@ -1,7 +1,7 @@
 """A table of images or of texts to a folder of vectors, in the form that scores take."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -315,7 +315,7 @@ class _Blocks:
         if len(self.parts) == 1:
             write_table(out, VECTOR_IDS, next(self._ids()))
         else:
-            write_frames(out, VECTOR_IDS, self._ids())
+            write_frames(out, replace(VECTOR_IDS, optional={}), self._ids())
 
     def _ids(self) -> Iterator[pl.DataFrame]:
         """Number the ids."""
