@@ -52,7 +52,7 @@ def texts(root: Path, count: int) -> str:
         "import polars as pl, sys; n = int(sys.argv[1]); at = pl.int_range(n, eager=True); "
         "words = [(at * k % 9973).cast(pl.String) for k in (3, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43)]; "
         "table = pl.DataFrame({'id': at.cast(pl.String).str.zfill(9), **{str(k): w for k, w in enumerate(words)}}); "
-        "table.select('id', text=pl.concat_str(pl.exclude('id'), separator=' ')).write_parquet(sys.argv[2])"
+        "table.select('id', text=pl.concat_str(pl.all(), separator=' ')).write_parquet(sys.argv[2])"
     )
     subprocess.run([sys.executable, "-c", script, str(count), str(root / "texts.parquet")], check=True)
     held, started = Held(), time.process_time()

@@ -11,14 +11,7 @@ import polars as pl
 import pytest
 
 from culturekit.report.charts import ModelLine, Seen, in_order
-from culturekit.report.headline import (
-    EncoderTrial,
-    Verdict,
-    question_about,
-    sentences_on,
-    standing,
-    verdict_on,
-)
+from culturekit.report.headline import EncoderTrial, Verdict, question_about, sentences_on, standing, verdict_on
 from tests.report.pages import figure, line
 
 NEARER = {"apple": 0.52, "pear": 0.47, "noise": 0.55, "real": 0.97, "fig": 0.98}
