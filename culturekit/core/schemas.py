@@ -486,10 +486,11 @@ AUDIT_SAMPLE = declare(
     "audit_sample",
     key="image_id",
     columns="image_id str, model str, concept str?, prompt_id str?, stratum str, chance f64",
-    optional="batch str?",
+    optional="batch str?, look i64?, goal str?",
 )
 """Which images people should look at; `stratum` is the mapped label the draw was spread over, `chance` the
-probability with which each image was drawn. Where whole batches were drawn, `batch` names that of each image."""
+probability with which each image was drawn. Where whole batches were drawn, `batch` names that of each image; where
+somebody looks at the answers on the way, `look` says before which of the looks it is answered, and `goal` for what."""
 
 SCENE_ITEMS = declare(
     "scene_items",

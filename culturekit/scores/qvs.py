@@ -239,6 +239,23 @@ VS_WORST = describe(
     pitfalls=_BOUNDS_PITFALLS,
 )
 
+VS_DIFFERENCE = describe(
+    "vs_difference",
+    "Difference of the corrected diversity of two models",
+    "a's corrected vs of countries - b's, at the look that settles the pair, or at the last one there was",
+    paper="Lan and DeMets 1983; O'Brien and Fleming 1979",
+    inputs=("matches", "audits", "sample, drawn for looks"),
+    pitfalls=(
+        "params.over is b, params.state says whether the pair is settled; two not told apart need not be equal. "
+        "Where only the top was looked for, a model is dropped from the race, which says nothing of a pair.",
+        "Its interval holds over all looks together; of all pairs, one is settled falsely at most as often as "
+        "params.confidence leaves open.",
+    ),
+    low=-1.0,
+    high=1.0,
+    direction="higher",
+)
+
 
 def _settled(audits: Files, sample: Files, second: Files, correction: Correction, **_: object) -> None:
     """Reject options that have no effect without the answers of people."""
@@ -266,7 +283,7 @@ def _with_audits(stage: Stage, given: Mapping[str, Any]) -> Stage:
 
 
 @scores(
-    "qvs", MEAN_QUALITY, QVS, VS, VS_BEST, VS_WORST, version=9, settle=_settled, amend=_with_audits,
+    "qvs", MEAN_QUALITY, QVS, VS, VS_BEST, VS_WORST, VS_DIFFERENCE, version=9, settle=_settled, amend=_with_audits,
     example="--matches matches/matches.parquet --out scores",
 )  # fmt: skip
 def qvs(
