@@ -21,6 +21,7 @@ from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import drawing_of, of_batches
+from culturekit.metrics.corrected.looks import planned_looks
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.diversity.label_diversity import bounds_of_codes
 from culturekit.scores.catalog import describe
@@ -165,6 +166,11 @@ ASSUMED = (
 
 OF_BATCHES = (
     "Corrected diversity rests on whole batches, every image of which people looked at. Here a score rests on {}."
+)
+
+IN_LOOKS = (
+    " The answers were looked at on the way (planned after {} images of each model); intervals hold at whichever look "
+    "people stopped."
 )
 
 ONCE = Typed(once=True)
@@ -379,6 +385,8 @@ def qvs(
         if other is not None and not whole:
             methods = ", ".join(other["method"].unique().sort())
             assumed += f" A second instrument ({methods}) took part in the correction."
+        if (looks := planned_looks(sampled)) is not None:
+            assumed += IN_LOOKS.format(", ".join(map(str, looks[0])))
         caveat = f"{assumed} {outcome.notes.get('caveat', '')}".rstrip()
         outcome = replace(outcome, notes={**outcome.notes, "caveat": caveat})
     return noted(outcome, traits_by_model(asked)) if asked else outcome
