@@ -107,11 +107,11 @@ def rows(name: str, *, studies: int, seed: int, goals: Sequence[Goal]) -> Iterat
     for goal, found in counts.items():
         models = len(TRIED[name][1])
         each = studies * (1 if goal == "top" else math.comb(models, 2))
-        labels = found["labels"] / studies / models
+        each_has = found["labels"] / studies / models
         yield (
             name, goal, str(studies), f"{found['falsely'] / studies:.3f}", f"{found['naive'] / studies:.2f}",
             f"{found['settled'] / each:.2f}", "" if goal == "top" else f"{found['apart'] / each:.2f}",
-            f"{labels:.0f}", f"{labels / 150:.2f}",
+            f"{each_has:.0f}", f"{each_has / 150:.2f}",
         )  # fmt: skip
 
 

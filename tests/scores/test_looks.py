@@ -18,7 +18,7 @@ from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_
 pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
 
 LOOKS = (50, 75, 100)
-SHARES = {"narrow": [1, 0, 0, 0, 0, 0], "some": [0.6, 0.2, 0.1, 0.1, 0, 0], "wide": [1 / 6] * 6}
+SHARES: dict[str, list[float]] = {"narrow": [1, 0, 0, 0, 0, 0], "some": [0.6, 0.2, 0.1, 0.1, 0, 0], "wide": [1 / 6] * 6}
 OPTIONS = QvsOptions(kernels=((0.0, 1.0, 0.0), (1.0, 0.0, 0.0)))
 
 
