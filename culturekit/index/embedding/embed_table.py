@@ -252,7 +252,7 @@ def embed_table(work: Work, source: EmbedSource, encoder: str, give: str = "text
     )
     loaded = ENCODERS.kept(encoder)
     identity = loaded.identity.as_options()
-    identity["dim"] //= getattr(loaded, "patches", 1)
+    identity["dim"] = loaded.identity.dim // getattr(loaded, "patches", 1)
     if give != "text" and getattr(loaded, "tokens_apart", False):  # in another space than texts
         identity["preprocessing"] = f"{identity['preprocessing']}; single tokens"
     notes = {"encoder": encoder, "identity": identity, "caveat": loaded.caveat, **done.notes}

@@ -461,11 +461,13 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
     texts, pictures = recipe.encoders.text, recipe.encoders.image
     seen = f"{pictures}{'&' if '?' in pictures else '?'}give=patches" if recipe.encoders.patches else pictures
 
+    plan = works(lambda: recipe.images_of(name), "pairs") if name == PAIRS else None
     give: _Given = "tokens" if recipe.encoders.tokens else "text"
     whole: _Given = "mean" if recipe.encoders.tokens else "text"
 
     def embedded(variant: str, source: EmbedSource, encoder: str, give: _Given = "text") -> VectorFolder:
-        return VectorFolder(run.add(embed_stage(source, EmbedOptions(encoder, give)), folders.VECTORS, name, variant))
+        embedding = embed_stage(source, EmbedOptions(encoder, give))
+        return VectorFolder(run.add(embedding, folders.VECTORS, name, variant, plan=plan))
 
     translated = EmbedSource(texts=(captions,))
     original = EmbedSource(texts=(captions,), columns=TextColumns("id", source))
@@ -477,7 +479,6 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
         image_target=embedded("image-target", translated, pictures, give),
         options=C3Options(model="captions" if name == PAIRS else name),
     )
-    plan = works(lambda: recipe.images_of(name), "pairs") if name == PAIRS else None
     run.add(scoring, folders.ALIGNED, name, plan=plan)
     return run.values_of(folders.ALIGNED, name)
 
