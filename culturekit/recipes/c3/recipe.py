@@ -418,7 +418,7 @@ def _wire_beside(recipe: C3, run: Run, name: str, file: Path) -> None:
     """Have models draw captions of another set, such as COCO's, a judge weigh the images and people rate them."""
     count = recipe.captions.drawn_beside
     sampling = sample_stage(CaptionsRead(file), SampleOptions(count, recipe.seed))
-    prompts = run.add(sampling, folders.BESIDE_PROMPTS, variant=name) / "prompts.parquet"
+    prompts = run.add(sampling, folders.BESIDE_PROMPTS, variant=name)
     images, weighed = dict[str, Path](), dict[str, Path]()
     for model in recipe.models:
         drawn = model_images(run, model, recipe.images, folders.BESIDE_IMAGES, seed=recipe.seed,
