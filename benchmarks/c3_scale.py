@@ -23,7 +23,7 @@ from tests.faults.world_model import knows
 from tests.llm.server import Script, running_server
 from tests.recipes.test_recipes_online import TENTH, made
 
-TEXTS = (1_500_000, 3_000_000)
+TEXTS = (600_000, 1_200_000)
 
 
 def main() -> None:
