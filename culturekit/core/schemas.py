@@ -15,10 +15,11 @@ ITEMS = declare(
     sitelinks u16, title str?, image str?, lat f64?, lon f64?,
     file u16, member u32, line u64, offset u64
     """,
-    optional="iso str?, demonym str?",
+    optional="iso str?, demonym str?, labels list[str]",
 )
 """One row per item of a dump, and where its line stands: file, gzip member, line of the file (from 1)
-and byte offset within the decompressed member. `iso` and `demonym` (P297, P1549) stand on countries."""
+and byte offset within the decompressed member. `iso` and `demonym` (P297, P1549) stand on countries. `labels` are those
+in the languages asked for besides English, such as `zh:饺子`; the column is there where some were asked for."""
 
 STATEMENTS = declare(
     "statements",
@@ -164,9 +165,10 @@ PROMPTS = declare(
     prompt_id str, text str, negative_text str?, benchmark str, kind str, concept str?, country str?,
     group str?, artifact_id str?, language str, template_id str
     """,
-    optional="pair_id str, activity str, meaning str",
+    optional="pair_id str, marks list[str], activity str, meaning str",
 )
-"""`pair_id` is shared by the prompts that ask for the same in several languages. `activity` is what the people of the
+"""`pair_id` is shared by the prompts that ask for the same in several languages; `marks` say which of their words no
+speaker verified: `name from Wikidata`, `name in English`, `country from CLDR`. `activity` is what the people of the
 picture do, in prompts of the kind `activity`; `meaning` what a word of a dialect stands for, such as `whip: a car`."""
 
 DIALECT_PAIRS = declare(

@@ -249,4 +249,4 @@ class ToPlan:
 
 
 Slot: TypeAlias = Callable[[ToPlan], PlannedStage]
-"""What stands beside a stage in a run, and plans it."""
+"""Estimates how many images a stage makes, or what its requests cost."""

@@ -25,7 +25,7 @@ from culturekit.core.tables import read_table
 FEW = "too few batches"
 """What stands for a number that is none, and for limits that tell nothing."""
 
-ALIKE = "all alike"
+ALIKE = "no spread"
 """What stands for limits of no width: no batch, or no image, differed, which does not say that others would not."""
 
 TELLS_NOTHING = 0.5

@@ -127,7 +127,7 @@ def test_nothing_known_is_said_in_words() -> None:
     wide, none = Figure(0.632, 0.125, 1.0, 16, 1), Figure(math.nan, None, None, 0, 2)
     assert text_of(wide) == "0.632 too few batches"
     assert text_of(none) == "too few batches"
-    assert text_of(Figure(0.125, 0.125, 0.125, 24, 3)) == "0.125 all alike"
+    assert text_of(Figure(0.125, 0.125, 0.125, 24, 3)) == "0.125 no spread"
     models = (replace(page().models[0], mapped=wide), *page().models[1:])
     assert '<span class="sub">too few batches</span>' in render(replace(page(), models=models))
 

@@ -146,8 +146,8 @@ def vendi(
 
     Args:
         labels: N triples (continent, country, artifact), or a frame of polars or pandas with those columns. Equal
-            labels are equal wherever they are: they need not nest. Plain labels, one an item, stand for all three. The
-            rows of a lazy frame are counted as they are read.
+            labels are equal wherever they are: levels need not nest. A plain label for each item counts on all three
+            levels. The rows of a lazy frame are counted as they are read.
         weights: a kernel by its name, such as `country`, or of the same continent, the same country, the same
             artifact: at least 0, summing to 1.
         q: the order, above 0. Low orders count rare labels more; `float("inf")` is an order.

@@ -21,7 +21,7 @@ Label: TypeAlias = str | int | None
 Labels: TypeAlias = "Sequence[Sequence[Label]] | Sequence[Label] | NDArray[Any] | pl.DataFrame"
 """Triples of (continent, country, artifact), an array of them, (n, 3), or a frame with columns of those names.
 
-Plain labels, one an item, stand for all three.
+A plain label for each item counts on all three levels.
 """
 
 Missing: TypeAlias = Literal["distinct", "equal"]

@@ -214,7 +214,7 @@ def prdc(real: ArrayLike, fake: ArrayLike, *, k: int = 5, cache: RadiiCache | No
     Args:
         real: float, (n, dim), n above k.
         fake: float, (m, dim), m above k.
-        k: which neighbour.
+        k: the k-th nearest neighbour is the reach of a point.
         cache: where radii are kept by the hash of the features and k, so that a set of reals is searched once.
 
     Raises:
@@ -243,7 +243,7 @@ def neighbourhoods(
     Args:
         real: as for `prdc`.
         fake: as for `prdc`.
-        k: which neighbour.
+        k: the k-th nearest neighbour is the reach of a point.
         groups: int, (m,): which group, such as its prompt, each fake belongs to; without, each is its own.
         cache: as for `prdc`.
         block: points on each side of a block of pairs; memory grows with its square.
@@ -274,7 +274,7 @@ def in_manifold(
     Args:
         real: float, (n, dim), n above k.
         points: float, (m, dim); here one is enough.
-        k: which neighbour.
+        k: the k-th nearest neighbour is the reach of a point.
         cache: as for `prdc`.
     """
     reals, others = both_sets(real, points, name="points")

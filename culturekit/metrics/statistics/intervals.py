@@ -272,7 +272,7 @@ def proportion_interval(
 
 
 def clustered_share(values: ArrayLike, clusters: Mapping[str, Keys], *, confidence: float = CONFIDENCE) -> Interval:
-    """Average numbers from 0 to 1, with a Wilson interval for as many independent answers as they are worth.
+    """Average numbers from 0 to 1, with a Wilson interval at their effective sample size.
 
     The variance is robust to answers that go together within a cluster of any kind named (Cameron, Gelbach and Miller
     2011: the sum over kinds, less that of their crossing), the answers are counted as p(1 - p) over that variance,
