@@ -12,22 +12,16 @@ from culturekit.core.tables import read_table
 from culturekit.generation.folder.folder_backend import FOLDER, Options, folder_of
 from culturekit.generation.folder.folder_detection import stated_list
 
-SAMPLE = "sample"
-"""Stands for the Wikidata sample that comes with culturekit."""
+SAMPLE = "sample"  # Stands for the Wikidata sample that comes with culturekit
 
-HAND = "card.yaml"
-"""The fields of the hand-written half of a data card."""
+HAND = "card.yaml"  # The fields of the hand-written half of a data card
 
-SHIPPED_HAND = "cspace"
-"""Stands for the hand-written half of CSpace's card, whose publisher is still to be filled in."""
+SHIPPED_HAND = "cspace"  # Stands for the hand-written half of CSpace's card, whose publisher is still to be filled in
 
-BLIND = "rules"
-"""The judge that reads words only."""
-PROJECT = "project.json"
-"""What an annotation project keeps of itself."""
+BLIND = "rules"  # The judge that reads words only
+PROJECT = "project.json"  # What an annotation project keeps of itself
 
-TRUTHFUL = "simulated"
-"""The backend whose images come with what they show."""
+TRUTHFUL = "simulated"  # The backend whose images come with what they show
 
 
 def dump_path(name: str) -> Path:

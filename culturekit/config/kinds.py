@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from culturekit.report.run_folders import RunFolders
     from culturekit.report.sections import Section
 
-EMPTY = CellType()
-"""A name that a function closes over, and that nothing has yet."""
+EMPTY = CellType()  # A name that a function closes over, and that nothing has yet
 
 
 def used_countries(path: Path | None) -> Path | None:

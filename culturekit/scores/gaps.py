@@ -27,11 +27,9 @@ from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 GapTarget: TypeAlias = Literal["auto", "population", "these"]
 
-GROUP_COLUMN = "group"
-"""The scheme whose groups stand in the values themselves, such as those of prompts about people."""
+GROUP_COLUMN = "group"  # The scheme whose groups stand in the values themselves, such as those of prompts about people
 
-LANGUAGE_COLUMN = "language"
-"""The scheme whose groups are the languages of prompts."""
+LANGUAGE_COLUMN = "language"  # The scheme whose groups are the languages of prompts
 
 NO_SCATTER = "a country with one prompt, or a prompt with one value, does not say how much it scatters"
 

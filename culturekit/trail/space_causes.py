@@ -33,8 +33,7 @@ _NEEDED = ("release", "filter", "extract", "ingest")
 
 _WITHIN = ("cspace.parquet", "cspace/cspace.parquet", "release/cspace.parquet")
 
-ENTERED = frozenset({"added", "country added"})
-"""Outcomes of proposals that made a row."""
+ENTERED = frozenset({"added", "country added"})  # Outcomes of proposals that made a row
 
 Row: TypeAlias = Mapping[str, Any]
 

@@ -63,9 +63,6 @@ def vendi_bounds(
 
     Returns:
         The lowest and the highest VS, each between 1 and the number of all items; both are VS where all are known.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     check_order(q)
     if unknown < 0:
@@ -157,9 +154,6 @@ def vendi(
     Returns:
         The score, between 1 (all items alike) and N (all items different).
 
-    Raises:
-        UsageError: an argument breaks its rule.
-
     Example:
         >>> labels = [("Asia", "JP", "obi"), ("Asia", "JP", "obi"), ("Europe", "IT", "tarantella")]
         >>> round(ck.vendi(labels, weights=(0, 1, 0)), 2), ck.vendi(["a", "b"])
@@ -193,9 +187,6 @@ def qvs(
 
     Returns:
         The quality, the diversity and their product.
-
-    Raises:
-        UsageError: an argument breaks its rule.
 
     Example:
         >>> labels = [("Asia", "JP", "obi"), ("Asia", "JP", "obi"), ("Europe", "IT", "tarantella")]
@@ -233,9 +224,6 @@ def vendi_table(
     Returns:
         One row per kernel and order, in the order given: `kernel` (the name, where it is a standard one),
         `w_continent`, `w_country`, `w_artifact`, `q`, `value` (the score, between 1 and N) and `n`.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     import polars as pl
 
@@ -270,9 +258,6 @@ def distribution(labels: Labels, *, level: str, normalize_labels: bool = True) -
     Returns:
         One row per label, the most frequent first: `label` (null for the missing ones), `n`, and the share `p`; the
         shares sum to 1.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     import polars as pl
 

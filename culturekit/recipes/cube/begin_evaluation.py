@@ -212,8 +212,7 @@ def fit(pattern: str, listing: Listing, known: KnownPrompts) -> int:
     return len(fitting(parse_pattern(pattern), names, known))
 
 
-MOST_SLOTS = 8
-"""CUBE scores the diversity of eight images at a time."""
+MOST_SLOTS = 8  # CUBE scores the diversity of eight images at a time
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,11 +262,9 @@ def most_images(recipe: Recipe, run: Run, sample: int | None) -> int | None:
     return every if every is None or sample is None else min(every, sample * len(recipe.concepts))
 
 
-MAIN = "main"
-"""What the encoder that the scores are made with is called beside the others."""
+MAIN = "main"  # What the encoder that the scores are made with is called beside the others
 
-LEVELS = (("concept",), ("country",))
-"""Of what the means of faithfulness are, besides all prompts of a model."""
+LEVELS = (("concept",), ("country",))  # Of what the means of faithfulness are, besides all prompts of a model
 
 
 def wire_diversity(recipe: Recipe, run: Run) -> None:
