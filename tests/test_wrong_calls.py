@@ -109,6 +109,6 @@ def test_hints_are_short_and_public_functions_travel_to_other_processes() -> Non
     )
     longest = max(len(str(inspect.signature(getattr(ck_metrics, name)))) for name in ck_metrics.__all__
                   if inspect.isfunction(getattr(ck_metrics, name)))  # fmt: skip
-    assert longest < 700
+    assert longest < 500
     for function in (ck.vendi, ck.find_score, ck_metrics.compare):
         assert pickle.loads(pickle.dumps(function)) is function

@@ -73,5 +73,8 @@ def _short(hint: object) -> object:
     """Write a hint by the names of its types alone."""
     if hint is Signature.empty:
         return hint
-    text = "ArrayLike" if hint == ArrayLike else hint if isinstance(hint, str) else formatannotation(hint)
-    return _Hint(_ARRAY.sub(r"NDArray[\1]", _PREFIX.sub("", text)))
+    text, every = (
+        _PREFIX.sub("", each if isinstance(each, str) else formatannotation(each)) for each in (hint, ArrayLike)
+    )
+    text = text.replace(every, "ArrayLike").replace(f"{every[:-1]}, NoneType]", "ArrayLike | None")
+    return _Hint(_ARRAY.sub(r"NDArray[\1]", text))
