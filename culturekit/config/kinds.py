@@ -121,6 +121,7 @@ class RecipeKind:
     sections: "Callable[[RunFolders], Iterable[Section]] | None" = None
 
 
+# Where each kind is; it is imported when a recipe names it.
 RECIPES: Registry[RecipeKind] = Registry(
     "kind of recipe",
     [
@@ -135,7 +136,6 @@ RECIPES: Registry[RecipeKind] = Registry(
     point="recipe",
     wanted=f"{__name__}:RecipeKind",
 )
-"""Where each kind is; it is imported when a recipe names it."""
 
 
 def recipe_kind(name: str) -> RecipeKind:

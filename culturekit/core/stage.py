@@ -80,11 +80,10 @@ class Asking:
     each: Callable[[], float] | None = None
 
 
+# Bytes of a file up to which what an input holds is hashed each time: so much takes some hundredths of a second.
 HASHED = 32 << 20
-"""Bytes of a file up to which what an input holds is hashed each time: so much takes some hundredths of a second."""
 
-Json = object
-"""Anything canonical JSON can hold."""
+Json = object  # Anything canonical JSON can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,5 +247,4 @@ class ToPlan:
     ahead: Mapping[str, Ahead]
 
 
-Slot: TypeAlias = Callable[[ToPlan], PlannedStage]
-"""Estimates how many images a stage makes, or what its requests cost."""
+Slot: TypeAlias = Callable[[ToPlan], PlannedStage]  # Estimates how many images a stage makes, or what requests cost

@@ -40,7 +40,6 @@ class StoredReply:
 
 
 JUDGING = ("filter", "completion", "review")  # The stages that decide what is in a cultural space
-
 REVIEWED = ("review:", "rejected in review")  # How the reasons begin that a review gives
 
 
@@ -207,9 +206,9 @@ def verdict_lines(verdicts: Sequence[StageVerdict]) -> Iterator[str]:
 
 PUBLISHED = "published"  # The role of the file in the manifest of a cultural space that was taken in as it was
 
+# Bytes of a dump up to which it is held against its SHA-256 before a line of it is shown, some two seconds; of a larger
+# one the line alone is held against the graph, as it always is.
 HASHED = 2_000_000_000
-"""Bytes of a dump up to which it is held against its SHA-256 before a line of it is shown, some two seconds; of a
-larger one the line alone is held against the graph, as it always is."""
 
 SHOWN = 200  # Characters of a wrong line that are quoted
 

@@ -32,9 +32,8 @@ from culturekit.llm.ledger import latest_exchanges, shown_text
 from culturekit.trail.evidence import SHOWN_LETTERS
 
 PICTURES, REPLIES, ANSWERS, EXCHANGES = 4, 8, 12, 2  # So many of each are shown of one item
-
-TRUE, LANGUAGE = "truth", "language"  # How the roles of inputs begin that say what images truly show
-
+TRUE = "truth"  # How the roles of inputs begin that say what images truly show
+LANGUAGE = "language"  # The scheme of gaps whose groups are the languages of prompts
 SIMULATED = "simulated-"  # How the kinds of stages begin that stand for people
 
 PLACES = ("model", "metric", "country", "concept", "group")
