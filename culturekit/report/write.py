@@ -328,7 +328,7 @@ def write_report(work: Work, run: RunFolders) -> Outcome:
 
 def collect(run: RunFolders) -> ReportData:
     """Collect everything the page shows."""
-    scores = run.scores()
+    scores = run.headline_scores()
     models = in_order(model_lines(run, scores))
     thumbnails: dict[str, str] = {}
     names = [line.model for line in models]

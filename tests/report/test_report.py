@@ -261,7 +261,7 @@ def test_a_kernel_stands_at_the_order_at_which_it_was_corrected(run_copy: Path) 
     second = own.with_columns(pl.col("params").str.replace('"q":1.0', '"q":2.0'))
     corrected = second.with_columns(pl.col("params").str.replace('"labels":"mapped"', '"labels":"corrected"'))
     pl.concat([table, second, corrected]).write_parquet(path)
-    shown = folders_of(run_copy).scores().with_columns(q=pl.col("params").str.json_path_match("$.q"))
+    shown = folders_of(run_copy).headline_scores().with_columns(q=pl.col("params").str.json_path_match("$.q"))
     orders = shown.filter(metric="vs").group_by("kernel").agg(pl.col("q").unique())
     assert dict(orders.iter_rows()) == {
         kernel: ["2.0" if kernel == "artifact" else "1.0"]

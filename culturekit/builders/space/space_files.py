@@ -4,7 +4,7 @@ import difflib
 import logging
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -255,7 +255,7 @@ def check_columns(rows: Sequence[Row], path: Path, concept: str) -> None:
         )  # fmt: skip
 
 
-def column_hint(missing: str, columns: Collection[str]) -> str:
+def column_hint(missing: str, columns: Set[str]) -> str:
     """Offer the column that may be meant, of those that mean nothing."""
     unread = sorted(columns - READ)
     near = difflib.get_close_matches(missing, unread, n=1, cutoff=0.5) or unread[:1]
