@@ -346,6 +346,23 @@ def loaded_tensors(path: Path, *, asked_by: str) -> dict[str, Any]:
     return {name: tensor.float() for name, tensor in load_file(path).items()}
 
 
+def check_complete(run: Callable[[], object], *, of: str, where: str) -> None:
+    """Run a network on tensors of the device `meta`, which holds no numbers.
+
+    Raises:
+        IntegrityError: a tensor is missing, or has another shape.
+    """
+    try:
+        run()
+    except KeyError as error:
+        problem = f"no tensor {error.args[0]}"
+    except (RuntimeError, ValueError) as error:
+        problem = str(error).partition("\n")[0]
+    else:
+        return
+    raise IntegrityError(f"the weights of {of} are not complete", where=where, found=problem)
+
+
 # Weights that are published as pickles, made into safetensors; nothing else in culturekit reads a pickle.
 
 

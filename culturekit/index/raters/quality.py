@@ -1,9 +1,6 @@
 """What a quality scorer is: pictures in, and for some scorers what was asked for, one number each out."""
 
-import importlib
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +21,7 @@ from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import roles_of
 from culturekit.core.layouts import prompts_table
 from culturekit.core.pictures.picture_files import NoPicture
-from culturekit.core.plugins import Contract, hold
+from culturekit.core.plugins import Contract
 from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.schemas import IMAGES, PROMPTS
 from culturekit.core.schemas import QUALITY as QUALITY_TABLE
@@ -35,7 +32,8 @@ from culturekit.core.stage_folder import run_shards, seal
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import try_picture
-from culturekit.index.encoder import ENCODERS, Prepared
+from culturekit.index.embedding.embedding_encoders import encoding_pool
+from culturekit.index.encoder import ENCODERS, Prepared, held_array
 
 
 class QualityScorer(Protocol):
@@ -80,12 +78,7 @@ class QualityScorer(Protocol):
 def values(_: object, answer: object, pictures: Sequence[object], prompts: Sequence[str] = ()) -> NDArray[np.float64]:
     """Take one finite number for each picture."""
     del prompts
-    kind = f"{answer.dtype} {answer.shape}" if isinstance(answer, np.ndarray) else type(answer).__name__
-    fits = isinstance(answer, np.ndarray) and answer.dtype.kind == "f" and answer.shape == (len(pictures),)
-    hold(fits, f"float64 ({len(pictures)},)", kind)
-    found: NDArray[np.float64] = np.asarray(answer)
-    hold(bool(np.isfinite(found).all()), "finite numbers", "numbers that are not finite")
-    return found
+    return held_array(answer, (len(pictures),))
 
 
 _QUALITY = Contract(
@@ -252,20 +245,10 @@ def scored(work: Work, images: pl.DataFrame, root: Path, scorer: str) -> pl.Data
 def in_threads(score: Callable[[QualityShard], int], shards: Sequence[QualityShard], *, workers: int) -> Iterator[int]:
     """Score with weights that are loaded once, in this process.
 
-    Each thread has one thread for arithmetic: torch adds up in another order when it has more, so that only this
-    gives the same bits for any number of workers. On a GPU a second thread reads pictures while the first computes.
+    On a GPU a second thread reads pictures while the first computes.
     """
-    torch = importlib.import_module("torch") if "torch" in sys.modules else None
-    on_gpu = torch is not None and torch.cuda.is_initialized()
-    before = torch.get_num_threads() if torch is not None else 1
-    alone = (lambda: torch.set_num_threads(1)) if torch is not None else None
-    pool = ThreadPoolExecutor(2 if on_gpu else workers, "scoring", initializer=alone)
-    try:
+    with encoding_pool(workers, on_gpu=2, plain=workers) as (pool, _):
         yield from pool.map(score, shards)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        if torch is not None:
-            torch.set_num_threads(before)
 
 
 def score_shard(shard: QualityShard) -> int:

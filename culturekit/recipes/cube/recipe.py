@@ -40,7 +40,6 @@ from culturekit.index.matching.comparison import MappingInputs
 from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions
 from culturekit.index.matching.mapping import (
     DiagnosisReads,
-    ShuffleReads,
     diagnosis_stage,
     map_stage,
     shuffle_stage,
@@ -219,7 +218,7 @@ def wire_diagnosis(recipe: Recipe, run: Run) -> None:
         return
     plan = replace(recipe.images, repeats=min(wanted.floor_repeats, recipe.images.repeats))
     drawn(recipe, run, Model(name=roles.CULTURE_FREE, backend="simulated?noise=1"), plan)
-    pictures = ShuffleReads(run.table(roles.IMAGES, run.models[0]))
+    pictures = run.table(roles.IMAGES, run.models[0])
     shuffled = shuffle_stage(pictures, ShuffleOptions(repeats=plan.repeats, seed=recipe.seed))
     run.add(shuffled, roles.IMAGES, roles.SHUFFLED, plan=works(partial(all_images, recipe, run, plan)))
     for floor in roles.FLOORS:
