@@ -11,6 +11,7 @@ from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row
 from culturekit.generation.folder.folder_run import findings_of, hash_file, other_kinds
 
 _EXAMPLES = 5
+_SHOWN_CELLS = ("prompt_id", "prompt_sent", "model", "repeat", "slot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +92,7 @@ def preview_of(listing: Listing, naming: Naming, plan: FolderPlan, known: KnownP
         of_other_models={model: len(names) for model, names in sorted(plan.other_models.items())},
         not_pictures={kind: len(names) for kind, names in other_kinds(listing).items()},
         examples=tuple(
-            _Example(
-                str(row.source),
-                row.cells.get("prompt_id"),
-                row.cells.get("prompt_sent"),
-                str(row.cells["model"]),
-                row.cells.get("repeat"),
-                row.cells.get("slot"),
-            )
+            _Example(str(row.source), *(row.cells.get(name) for name in _SHOWN_CELLS))
             for row in _spread(mapped or taken)
         ),
         unmatched_examples=tuple(_unmatched_example(row, naming, known) for row in _spread(unmatched)),
@@ -121,14 +115,13 @@ def _spread(rows: Sequence[Row]) -> Sequence[Row]:
 
 def _unmatched_example(row: Row, naming: Naming, known: KnownPrompts | None) -> _Unmatched:
     """Show a file that found no prompt, with what may be meant."""
-    if row.file is None or known is None:
-        return _Unmatched(str(row.source), row.reason or "")
-    if row.several:
-        several = tuple(known.prompts[place].prompt_id for place in row.several)
-        return _Unmatched(str(row.source), row.reason or "", several)
-    fields = read_name(row.file.name, naming, known).fields
-    stem = row.file.name.rpartition("/")[2].rpartition(".")[0]
-    return _Unmatched(str(row.source), row.reason or "", tuple(known.nearest(fields or {"prompt": stem})))
+    nearest: list[str] = []
+    if row.file is not None and known is not None:
+        stem = row.file.name.rpartition("/")[2].rpartition(".")[0]
+        nearest = [known.prompts[place].prompt_id for place in row.several] or known.nearest(
+            read_name(row.file.name, naming, known).fields or {"prompt": stem}
+        )
+    return _Unmatched(str(row.source), row.reason or "", tuple(nearest))
 
 
 def _same_files(listing: Listing) -> list[list[str]]:
@@ -141,8 +134,8 @@ def _same_files(listing: Listing) -> list[list[str]]:
     for files in sizes.values():
         if len(files) > 1:
             for file in files:
-                groups[hash_file((listing.root, file))].append(file.name)
-    return sorted(sorted(names) for content, names in groups.items() if len(names) > 1 and content[0] != "!")
+                groups[hash_file(listing.root, file).sha256].append(file.name)
+    return sorted(sorted(names) for content, names in groups.items() if content and len(names) > 1)
 
 
 def hints(naming: Naming, plan: FolderPlan, known: KnownPrompts | None) -> Iterator[str]:
@@ -180,28 +173,22 @@ def preview_lines(preview: Preview) -> Iterator[str]:
     }
     yield from (f"  {what:<24} {count:>9,}" for what, count in counts.items() if count or what.startswith("mapped"))
     yield from (f"  {f'model {model}':<24} {count:>9,}" for model, count in preview.models.items())
-    yield from _section(
-        "such as",
-        [
+    sections = {
+        "such as": [
             f"{one.file} -> {one.prompt_id or 'no prompt'}"
             + ("" if one.repeat is None else f", repeat {one.repeat}, slot {one.slot}")
             + (f": {one.prompt}" if one.prompt else "")
             for one in preview.examples
         ],
-    )
-    yield from _section(
-        "no prompt",
-        [
+        "no prompt": [
             f"{one.file}: {one.reason}" + (f" (nearest: {'; '.join(one.nearest[:3])})" if one.nearest else "")
             for one in preview.unmatched_examples
         ],
-    )
-    yield from _section("missing", preview.missing_examples)
-    yield from _section("the same bytes", [" = ".join(group) for group in preview.duplicate_examples])
+        "missing": preview.missing_examples,
+        "the same bytes": [" = ".join(group) for group in preview.duplicate_examples],
+    }
+    for title, lines in sections.items():
+        if lines:
+            yield f"{title}:"
+            yield from (f"  {line}" for line in lines)
     yield from preview.hints
-
-
-def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
-    if lines:
-        yield f"{title}:"
-        yield from (f"  {line}" for line in lines)
