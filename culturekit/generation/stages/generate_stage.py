@@ -23,7 +23,7 @@ from culturekit.core.work import Engine, Outcome, Progress, Work
 from culturekit.generation.backend import BACKENDS, is_paid
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
-from culturekit.generation.diffusion.finetune_stage import FinetuneReads, finetune_stage, training
+from culturekit.generation.diffusion.finetune_stage import finetune_stage, training
 from culturekit.generation.diffusion.training import (
     DENOISER,
     TuningOptions,
@@ -67,7 +67,7 @@ from culturekit.llm.usage import ADDED_BY_SERVERS, estimate
 
 
 def pilot_of(
-    given: FinetuneReads, options: TuningOptions, out: Path, *, engine: Engine, progress: Progress, wait: bool
+    folder: Path, options: TuningOptions, out: Path, *, engine: Engine, progress: Progress, wait: bool
 ) -> TuningPlan:
     """Take two steps, keep nothing of them, and say what all of them would take."""
 
@@ -75,8 +75,8 @@ def pilot_of(
         measured: tuple[float, int | None] = training().measure(pipeline_of(options), pairs, options)
         return measured
 
-    pairs = pairs_in(given.pairs)
-    found = run_part(finetune_stage(given, options), out, part, engine=engine, progress=progress, wait=wait)
+    pairs = pairs_in(folder)
+    found = run_part(finetune_stage(folder, options), out, part, engine=engine, progress=progress, wait=wait)
     return plan_tuning(options, len(pairs), *(found or ()))
 
 

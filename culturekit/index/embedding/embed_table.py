@@ -147,17 +147,6 @@ def chosen(path: Path, names: Sequence[str], columns: TextColumns) -> tuple[str,
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedOptions:
-    """Who embeds."""
-
-    encoder: Annotated[str, Field(description="Who turns pictures or texts into vectors, as a SPEC.")]
-    give: Annotated[
-        Literal["text", "tokens", "mean"],
-        Field(description="Of each text one vector, one of each token as ID#k, or the mean of these."),
-    ] = "text"
-
-
-@dataclass(frozen=True, slots=True)
 class EmbedSource:
     """What is embedded: a table of images, or tables of texts."""
 
@@ -250,25 +239,27 @@ def _drop_rows(left_out: Sequence[tuple[str, str, str | None]]) -> list[tuple[st
 # The stage that embeds images or texts.
 
 
-def embed_stage(source: EmbedSource, options: EmbedOptions) -> Stage:
+def embed_stage(
+    source: EmbedSource,
+    *,
+    encoder: Annotated[str, Field(description="Who turns pictures or texts into vectors, as a SPEC.")],
+    give: Annotated[
+        Literal["text", "tokens", "mean"],
+        Field(description="Of each text one vector, one of each token as ID#k, or the mean of these."),
+    ] = "text",
+) -> Stage:
     """Embed images or texts into a folder of vectors.
 
     Scores and `index map` take it.
     """
-    encoder = options.encoder
-    if options.give != "text" and source.images is not None:
+    if give != "text" and source.images is not None:
         raise UsageError("pictures have no tokens here", expected="--texts beside --give", found="--images")
-    given = {} if options.give == "text" else {"give": options.give}
+    stated = {"encoder": encoder} | ({} if give == "text" else {"give": give})
     return Stage(
-        "vectors",
-        "embed",
-        1,
-        lambda work: embed_table(work, source, encoder, options.give),
-        source.inputs,
-        {**source.options, "encoder": encoder, **given, **spec_state(ENCODERS, encoder)},
-        packages=("numpy", "pillow", "polars"),
+        "vectors", "embed", 1, lambda work: embed_table(work, source, encoder, give), source.inputs,
+        {**source.options, **stated, **spec_state(ENCODERS, encoder)}, packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, ENCODERS, encoder),
-    )
+    )  # fmt: skip
 
 
 EMBED = StageCommand(

@@ -16,11 +16,11 @@ from culturekit.core.declared import check_options, kept
 from culturekit.core.defaults import BLOCKS_PER_SHARD
 from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.inputs import Numbered, roles_among, roles_of
 from culturekit.core.layouts import prompts_table, space_table
 from culturekit.core.schemas import CSPACE, DROPS, IMAGES, MATCHES, PROMPTS
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand
+from culturekit.core.stage_command import Seed, StageCommand, Typed
 from culturekit.core.stage_folder import run_shards
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_drops, write_frames, write_table
 from culturekit.core.work import Outcome, Work
@@ -51,7 +51,7 @@ from culturekit.index.matching.comparison import (
     weights_for,
     without_concept,
 )
-from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions, diagnose, shuffle_pictures
+from culturekit.index.matching.diagnosis import diagnose, shuffle_pictures
 from culturekit.index.matching.mapping_shards import HubShard, MatchShard, find_hubs, match_shard, ranges
 from culturekit.index.search.search import searcher
 
@@ -415,40 +415,48 @@ def true_matches(work: Work, images_path: Path, cspace_path: Path) -> Outcome:
     return Outcome({"matches": matches.height, "culture_free": int(matches["abstained"].sum())})
 
 
-def shuffle_stage(images: Annotated[Path, Field(description="Images table.")], options: ShuffleOptions) -> Stage:
+def shuffle_stage(
+    images: Annotated[Path, Field(description="Images table.")],
+    *,
+    tiles: Annotated[int, Field(ge=2, le=64, description="Tiles along each side of a picture.")] = 8,
+    repeats: Annotated[int, Field(ge=0, description="Repeats of each prompt that are taken; 0 takes all.")] = 5,
+    seed: Seed = 0,
+) -> Stage:
     """Cut images into tiles and shuffle them.
 
     What such pictures score is the floor of a score.
     """
     return Stage(
-        "shuffled", "shuffle", 1, lambda work: shuffle_pictures(work, images, options), {"images": images},
-        kept(options, but=("seed",)), {"shuffle": options.seed}, packages=("numpy", "pillow", "polars"),
+        "shuffled", "shuffle", 1,
+        lambda work: shuffle_pictures(work, images, tiles=tiles, repeats=repeats, seed=seed),
+        {"images": images}, {"tiles": tiles, "repeats": repeats}, {"shuffle": seed},
+        packages=("numpy", "pillow", "polars"),
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class DiagnosisReads:
-    """The instrument, and what was mapped with it."""
-
-    index: Annotated[Path, Field(description="Folder that `index build` wrote.")]
+def diagnosis_stage(
+    index: Annotated[Path, Field(description="Folder that `index build` wrote.")],
     matches: Annotated[
         Numbered, Field(description="Table that `index map` wrote, whose hubs are listed; may be repeated.")
-    ] = Numbered()
-
-
-def diagnosis_stage(given: DiagnosisReads, options: DiagnosisOptions) -> Stage:
+    ] = Numbered(),
+    *,
+    mapping: Annotated[MappingOptions, Typed(only=("aggregate", "weights"))],
+    size: Annotated[int, Field(ge=2, description="Images per batch of the ceiling.")] = 8,
+    repeats: Annotated[int, Field(ge=1, le=65_535, description="Batches of the ceiling per concept.")] = 50,
+    seed: Seed = 0,
+) -> Stage:
     """Hold references out, and say how far the encoder is right.
 
     Precision and recall by country, the ceiling of a score, and the hubs of a mapping.
     """
 
     def run(work: Work) -> Outcome:
-        check_mapped_through(given.index, given.matches.places)
-        return diagnose(work, given.index, given.matches.places, options)
+        check_mapped_through(index, matches.places)
+        return diagnose(work, index, matches.places, mapping=mapping, size=size, repeats=repeats, seed=seed)
 
     return Stage(
-        "diagnosis", "diagnose", 1, run, roles_of(given), kept(options, but=("seed",)), {"ceiling": options.seed},
-        packages=("numpy", "polars"),
+        "diagnosis", "diagnose", 1, run, roles_among({"index": index, "matches": matches}),
+        {"mapping": asdict(mapping), "size": size, "repeats": repeats}, {"ceiling": seed}, packages=("numpy", "polars"),
     )  # fmt: skip
 
 

@@ -14,11 +14,10 @@ from PIL import Image
 from pydantic import Field
 
 from culturekit.core.atomic import explained_outside
-from culturekit.core.declared import kept
 from culturekit.core.defaults import PICTURES_PER_SHARD
 from culturekit.core.digests import digest
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.inputs import roles_of
+from culturekit.core.inputs import roles_among
 from culturekit.core.layouts import prompts_table
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.plugins import Contract
@@ -136,17 +135,6 @@ _NO_PROMPT = "no prompt"
 _NOT_MADE = "no picture was made"
 # a row has a value, or the reason why there is none
 _PART = {**QUALITY_TABLE.schema, "reason": pl.String(), "detail": pl.String()}
-
-
-@dataclass(frozen=True, slots=True)
-class QualityOptions:
-    """Who scores."""
-
-    scorer: Annotated[
-        str,
-        Field(description="Who scores, as a SPEC: embedded, hpsv2, pickscore, imagereward or clipscore."),
-        Typed(offers="culturekit.index.raters.quality:SCORERS"),
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,39 +360,33 @@ def make(spec: Spec) -> QualityScorer:
     return _EmbeddedQuality()
 
 
-@dataclass(frozen=True, slots=True)
-class QualityReads:
-    """Images, and what they were asked for by, where a scorer needs it."""
-
-    images: Annotated[Path, Field(description="Images table.")]
+def quality_stage(
+    images: Annotated[Path, Field(description="Images table.")],
     prompts: Annotated[
-        Path | None,
-        Field(description="Prompts the images were asked for by. [what the images table says was sent]"),
-    ] = None
-
-
-def quality_stage(given: QualityReads, options: QualityOptions) -> Stage:
+        Path | None, Field(description="Prompts the images were asked for by. [what the images table says was sent]")
+    ] = None,
+    *,
+    scorer: Annotated[
+        str,
+        Field(description="Who scores, as a SPEC: embedded, hpsv2, pickscore, imagereward or clipscore."),
+        Typed(offers="culturekit.index.raters.quality:SCORERS"),
+    ],
+) -> Stage:
     """Score the quality of every image.
 
     What cannot be scored is listed with its reason.
     """
-    scorer = options.scorer
     SCORERS.check(scorer)
 
     def run(work: Work) -> Outcome:
-        prompts = None if given.prompts is None else prompts_table(given.prompts, work.scratch)
-        return score_pictures(work, given.images, scorer, prompts_path=prompts)
+        table = None if prompts is None else prompts_table(prompts, work.scratch)
+        return score_pictures(work, images, scorer, prompts_path=table)
 
     return Stage(
-        "quality",
-        "quality",
-        2,
-        run,
-        roles_of(given),
-        {**kept(options), **spec_state(SCORERS, scorer, targets=ENCODERS)},
-        packages=("numpy", "pillow", "polars"),
+        "quality", "quality", 2, run, roles_among({"images": images, "prompts": prompts}),
+        {"scorer": scorer, **spec_state(SCORERS, scorer, targets=ENCODERS)}, packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, SCORERS, scorer),
-    )
+    )  # fmt: skip
 
 
 QUALITY = StageCommand(

@@ -15,7 +15,6 @@ from culturekit.core.work import Work
 from culturekit.index.embedding.embedding import load_picture
 from culturekit.index.matching.diagnosis import (
     CEILING,
-    ShuffleOptions,
     ceiling_matches,
     hubs_of,
     neighbour_skew,
@@ -51,7 +50,7 @@ def test_shuffled_images_are_files_of_their_own_and_the_same_every_time(tmp_path
         out.mkdir(parents=True)
         scratch.mkdir()
         work = Work({}, out, scratch, HereEngine(), HeardProgress())
-        outcome = shuffle_pictures(work, images, ShuffleOptions(repeats=2, seed=5))
+        outcome = shuffle_pictures(work, images, tiles=8, repeats=2, seed=5)
         assert outcome.counts == {"images": 8}
         tables.append(read_table(work.out / "images.parquet", IMAGES))
     assert tables[0].equals(tables[1])
