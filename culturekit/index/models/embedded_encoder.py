@@ -33,7 +33,8 @@ _Planes: TypeAlias = NDArray[np.float32]
 
 def _weights(weight: float, *, planes: int, cells: NDArray[np.float64], spread: float) -> NDArray[np.float32]:
     """Give a group of planes x cells numbers a weight of its own, however many they are."""
-    return (cells * (weight / spread / np.sqrt(planes * cells.size))).astype(np.float32)
+    weights: NDArray[np.float32] = (cells * (weight / spread / np.sqrt(planes * cells.size))).astype(np.float32)
+    return weights
 
 
 # how the groups of statistics enter a vector: less their usual mean, times a weight per cell, the margin counted less;
