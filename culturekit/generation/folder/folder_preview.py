@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from culturekit.core.counting import counted
 from culturekit.generation.folder.folder_detection import KnownPrompts, Naming, read_name
@@ -11,33 +12,14 @@ from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row
 from culturekit.generation.folder.folder_run import findings_of, hash_file, other_kinds
 
 _EXAMPLES = 5
-_SHOWN_CELLS = ("prompt_id", "prompt_sent", "model", "repeat", "slot")
-
-
-@dataclass(frozen=True, slots=True)
-class _Example:
-    """A file, and what it would stand for."""
-
-    file: str
-    prompt_id: str | None
-    prompt: str | None
-    model: str
-    repeat: int | None
-    slot: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Unmatched:
-    """A file that found no prompt, why, and prompts that may be meant."""
-
-    file: str
-    reason: str
-    nearest: tuple[str, ...] = ()
+_SHOWN_CELLS = {
+    "prompt_id": "prompt_id", "prompt": "prompt_sent", "model": "model", "repeat": "repeat", "slot": "slot",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a dry run shows."""
+    """What a dry run shows; examples are files with what they would stand for, or with a reason and prompts near it."""
 
     folder: str
     named_by: Mapping[str, int]
@@ -54,8 +36,8 @@ class Preview:
     duplicates: int
     of_other_models: Mapping[str, int]
     not_pictures: Mapping[str, int]
-    examples: tuple[_Example, ...]
-    unmatched_examples: tuple[_Unmatched, ...]
+    examples: tuple[Mapping[str, Any], ...]
+    unmatched_examples: tuple[Mapping[str, Any], ...]
     missing_examples: tuple[str, ...]
     duplicate_examples: tuple[tuple[str, ...], ...]
     hints: tuple[str, ...]
@@ -92,7 +74,7 @@ def preview_of(listing: Listing, naming: Naming, plan: FolderPlan, known: KnownP
         of_other_models={model: len(names) for model, names in sorted(plan.other_models.items())},
         not_pictures={kind: len(names) for kind, names in other_kinds(listing).items()},
         examples=tuple(
-            _Example(str(row.source), *(row.cells.get(name) for name in _SHOWN_CELLS))
+            {"file": str(row.source)} | {shown: row.cells.get(cell) for shown, cell in _SHOWN_CELLS.items()}
             for row in _spread(mapped or taken)
         ),
         unmatched_examples=tuple(_unmatched_example(row, naming, known) for row in _spread(unmatched)),
@@ -113,7 +95,7 @@ def _spread(rows: Sequence[Row]) -> Sequence[Row]:
     return rows[:: max(1, -(-len(rows) // _EXAMPLES))]
 
 
-def _unmatched_example(row: Row, naming: Naming, known: KnownPrompts | None) -> _Unmatched:
+def _unmatched_example(row: Row, naming: Naming, known: KnownPrompts | None) -> Mapping[str, Any]:
     """Show a file that found no prompt, with what may be meant."""
     nearest: list[str] = []
     if row.file is not None and known is not None:
@@ -121,7 +103,7 @@ def _unmatched_example(row: Row, naming: Naming, known: KnownPrompts | None) -> 
         nearest = [known.prompts[place].prompt_id for place in row.several] or known.nearest(
             read_name(row.file.name, naming, known).fields or {"prompt": stem}
         )
-    return _Unmatched(str(row.source), row.reason or "", tuple(nearest))
+    return {"file": str(row.source), "reason": row.reason or "", "nearest": tuple(nearest)}
 
 
 def _same_files(listing: Listing) -> list[list[str]]:
@@ -175,13 +157,14 @@ def preview_lines(preview: Preview) -> Iterator[str]:
     yield from (f"  {f'model {model}':<24} {count:>9,}" for model, count in preview.models.items())
     sections = {
         "such as": [
-            f"{one.file} -> {one.prompt_id or 'no prompt'}"
-            + ("" if one.repeat is None else f", repeat {one.repeat}, slot {one.slot}")
-            + (f": {one.prompt}" if one.prompt else "")
+            f"{one['file']} -> {one['prompt_id'] or 'no prompt'}"
+            + ("" if one["repeat"] is None else f", repeat {one['repeat']}, slot {one['slot']}")
+            + (f": {one['prompt']}" if one["prompt"] else "")
             for one in preview.examples
         ],
         "no prompt": [
-            f"{one.file}: {one.reason}" + (f" (nearest: {'; '.join(one.nearest[:3])})" if one.nearest else "")
+            f"{one['file']}: {one['reason']}"
+            + (f" (nearest: {'; '.join(one['nearest'][:3])})" if one["nearest"] else "")
             for one in preview.unmatched_examples
         ],
         "missing": preview.missing_examples,
