@@ -18,7 +18,7 @@ from c3_filtering import Held, OneCore
 from recording import record
 
 from culturekit.core.run import run_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from tests.faults.world_model import knows
 from tests.llm.server import Script, running_server
 from tests.recipes.test_recipes_online import TENTH, made
@@ -56,7 +56,7 @@ def texts(root: Path, count: int) -> str:
     )
     subprocess.run([sys.executable, "-c", script, str(count), str(root / "texts.parquet")], check=True)
     held, started = Held(), time.process_time()
-    stage = embed_stage(EmbedSource(texts=(root / "texts.parquet",)), EmbedOptions("letters"))
+    stage = embed_stage(EmbedSource(texts=(root / "texts.parquet",)), encoder="letters")
     run_stage(stage, root / "vectors", engine=OneCore())
     return f"texts to vectors; {count:,}; {time.process_time() - started:.0f}; 0; {held.most / 1e6:.0f}"
 

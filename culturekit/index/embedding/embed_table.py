@@ -1,10 +1,10 @@
 """A table of images or of texts to a folder of vectors, in the form that scores take."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -55,17 +55,15 @@ ROWS_PER_BLOCK = 2**20  # pictures or texts that are in memory together
 _NO_PICTURE = "image without a picture"
 
 
-class CocoCaption(msgspec.Struct, frozen=True):
-    """A caption of a COCO file."""
-
+class _Caption(msgspec.Struct, frozen=True):
     id: int
     caption: str
 
 
-class CocoFile(msgspec.Struct, frozen=True):
+class _CocoFile(msgspec.Struct, frozen=True):
     """As much of a COCO file of captions as is read."""
 
-    annotations: list[CocoCaption]
+    annotations: list[_Caption]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +81,11 @@ class TextColumns:
 USUAL = TextColumns()
 
 
-@dataclass(slots=True)
-class _TextsFound:
+class _TextsFound(NamedTuple):
     """Texts by id, and id, reason and detail of what has none."""
 
-    texts: Mapping[str, str] = field(default_factory=dict)
-    left_out: list[tuple[str, str, str | None]] = field(default_factory=list)
+    texts: Mapping[str, str]
+    left_out: list[tuple[str, str, str | None]]
 
 
 def texts_of(
@@ -166,13 +163,11 @@ def opened(
         if suffix == ".csv":
             return read_csv_texts(path)
         if suffix == ".json":
-            listed = msgspec.json.decode(path.read_bytes(), type=CocoFile).annotations
+            listed = msgspec.json.decode(path.read_bytes(), type=_CocoFile).annotations
             return pl.DataFrame([(one.id, one.caption) for one in listed], schema=_COCO, orient="row")
         if suffix == ".txt":
             lines = path.read_text(encoding="utf-8").splitlines()
-            return pl.DataFrame(
-                {"id": list(map(str, range(1, len(lines) + 1))), "text": lines}, schema_overrides=_LINES
-            )
+            return pl.DataFrame([(str(n), line) for n, line in enumerate(lines, 1)], schema=_LINES, orient="row")
         if suffix in {".jsonl", ".ndjson"}:
             return pl.read_ndjson(path)
         if only is None:
@@ -198,17 +193,6 @@ def chosen(path: Path, names: Sequence[str], columns: TextColumns) -> tuple[str,
             hint="Name the columns with --id-column and --text-column.",
         )
     return key, text
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedOptions:
-    """Who embeds."""
-
-    encoder: Annotated[str, Field(description="Who turns pictures or texts into vectors, as a SPEC.")]
-    give: Annotated[
-        Literal["text", "tokens", "mean"],
-        Field(description="Of each text one vector, one of each token as ID#k, or the mean of these."),
-    ] = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,25 +343,27 @@ def _drop_rows(left_out: Sequence[tuple[str, str, str | None]]) -> list[tuple[st
 # The stage that embeds images or texts.
 
 
-def embed_stage(source: EmbedSource, options: EmbedOptions) -> Stage:
+def embed_stage(
+    source: EmbedSource,
+    *,
+    encoder: Annotated[str, Field(description="Who turns pictures or texts into vectors, as a SPEC.")],
+    give: Annotated[
+        Literal["text", "tokens", "mean"],
+        Field(description="Of each text one vector, one of each token as ID#k, or the mean of these."),
+    ] = "text",
+) -> Stage:
     """Embed images or texts into a folder of vectors.
 
     Scores and `index map` take it.
     """
-    encoder = options.encoder
-    if options.give != "text" and source.images is not None:
+    if give != "text" and source.images is not None:
         raise UsageError("pictures have no tokens here", expected="--texts beside --give", found="--images")
-    given = {} if options.give == "text" else {"give": options.give}
+    stated = {"encoder": encoder} | ({} if give == "text" else {"give": give})
     return Stage(
-        "vectors",
-        "embed",
-        1,
-        lambda work: embed_table(work, source, encoder, options.give),
-        source.inputs,
-        {**source.options, "encoder": encoder, **given, **spec_state(ENCODERS, encoder)},
-        packages=("numpy", "pillow", "polars"),
+        "vectors", "embed", 1, lambda work: embed_table(work, source, encoder, give), source.inputs,
+        {**source.options, **stated, **spec_state(ENCODERS, encoder)}, packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, ENCODERS, encoder),
-    )
+    )  # fmt: skip
 
 
 EMBED = StageCommand(

@@ -11,7 +11,7 @@ from culturekit.core.errors import IntegrityError
 from culturekit.core.schemas import IMAGES
 from culturekit.core.tables import read_table, write_table
 from culturekit.index.embedding import embed_table
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
 from tests.conftest import stage_here
 from tests.faults.test_kill_and_resume import pictures_of_one_colour
@@ -49,7 +49,7 @@ def test_blocks_give_the_vectors_of_the_whole(
         table = pl.DataFrame({"id": [f"{n:03}" for n in range(len(texts))], "text": texts})
         table.write_parquet(tmp_path / "texts.parquet")
         source = EmbedSource(texts=(tmp_path / "texts.parquet",))
-    stage = embed_stage(source, EmbedOptions(wanted, give))
+    stage = embed_stage(source, encoder=wanted, give=give)
     whole = stage_here(stage, tmp_path / "whole")
     monkeypatch.setattr(embed_table, "ROWS_PER_BLOCK", 6)
     blocks = stage_here(stage, tmp_path / "blocks")
