@@ -176,8 +176,9 @@ DIALECT_PAIRS = declare(
     position u32, standard str, other str, frames list[str], proposer str, outcome str, detail str?
     """,
 )
-"""Every pair of dialects that was proposed or listed, with sentences that have `{}` where the noun stands. `outcome` is
-`kept`, or the filter at which it fell: malformed, repeated, not in the corpus, not grammatical; `detail` says why."""
+"""Every pair of dialects that was proposed or listed, with sentences that have `{}` where the noun stands. `proposer`
+is the model, or where a listed pair is from; `outcome` is `kept`, or the filter at which it fell: malformed, repeated,
+not in the corpus, not grammatical, unreviewed; `detail` says why, or where the word can be looked up."""
 
 NEUTRAL_CANDIDATES = declare(
     "neutral_candidates",

@@ -1,7 +1,7 @@
 """How many images of a finished run people would have to look at, for corrected scores of a certain width."""
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from itertools import groupby
@@ -186,6 +186,18 @@ def audit_plan_lines(
 def as_data(plans: list[AuditPlan], source: str, marks: list[str]) -> dict[str, object]:
     """Give a plan as data."""
     return {"models": [asdict(plan) for plan in plans], "source": source, "marked": marks}
+
+
+HOURLY = 8.0  # US dollars, what one study (CULTIVate, on Prolific) paid
+
+
+def people_line(answers: Mapping[str, int], *, per_hour: float, hourly: float) -> str:
+    """Say what answers, by what they are about, take of people's time and money."""
+    parts = " and ".join(f"{count:,} {about}" for about, count in answers.items())
+    every = sum(answers.values())
+    hours = every / per_hour
+    return (f"People: {every:,} answers, {parts}: about {hours:,.0f} hours at {per_hour:g} an hour, "
+            f"${hours * hourly:,.0f} at ${hourly:g} an hour")  # fmt: skip
 
 
 # What a run would be refused for: found before its first stage, hours before it is the turn of those that lack it.

@@ -52,8 +52,7 @@ def dialect_gap(
 
 NEEDED = ("item_id", "annotator", "annotator_region", "scheme", "criterion")
 
-LABELS = ("model", "group")
-"""Columns that part a table further, where the annotations have them."""
+LABELS = ("model", "group")  # columns that part a table further, where the annotations have them
 
 
 def likert_table(annotations: pl.DataFrame) -> pl.DataFrame:
@@ -99,10 +98,7 @@ def item_scores(annotations: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
         )
     value = pl.col("value").sort()
     return keys, rated.group_by(*keys, "item_id").agg(
-        score=value.mean(),
-        own_sd=value.std(ddof=1),
-        names=pl.col("annotator"),
-        answers=pl.len(),
+        score=value.mean(), own_sd=value.std(ddof=1), names=pl.col("annotator"), answers=pl.len()
     ).sort(*keys, "item_id", nulls_last=True)
 
 

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from culturekit.core.errors import argument_error
 from culturekit.metrics.linguistic.tone_histograms import Spread, spread_of
 
-LOGIT_SCALE = 100.0
-"""What CLIP multiplies cosines by: the exponential of its learned logit scale, held at 100."""
+LOGIT_SCALE = 100.0  # what CLIP multiplies cosines by: the exponential of its learned logit scale, held at 100
 
 
 @dataclass(frozen=True, slots=True)

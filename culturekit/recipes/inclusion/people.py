@@ -346,9 +346,7 @@ def load_codes(path: Path) -> dict[str, str]:
 CODING_SHEET = StageCommand(coding_sheet_stage, "--annotations rated/annotations.parquet --out coding")
 
 
-def coded_stage(
-    sheets: Annotated[Files, Field(description="A coding sheet that was filled in; repeatable.")],
-) -> Stage:
+def coded_stage(sheets: Annotated[Files, Field(description="A coding sheet that was filled in; repeatable.")]) -> Stage:
     """Read coding sheets that were filled in.
 
     The table that they make is what `score survey` takes.
