@@ -298,6 +298,16 @@ def test_without_multi_value_its_absence_is_said() -> None:
         GRAMMARS.make("multi-value")
 
 
+def test_multi_value_itself_may_leave_a_sentence_alone_and_turns_none_around() -> None:
+    pytest.importorskip("multivalue", reason="needs pip install value-nlp")
+    try:
+        checker = GRAMMARS.make("multi-value")
+        assert checker.problem("a man driving his whip", "a man driving his car", "AAE") == ""
+    except UsageError as error:  # it downloads what it reads with
+        pytest.skip(str(error))
+    assert "its rules make" in checker.problem("whip his driving man a", "a man driving his car", "AAE")
+
+
 def test_prompts_are_about_what_people_accept(tmp_path: Path) -> None:
     sheet = tmp_path / "review.csv"
     sheet.write_text(
