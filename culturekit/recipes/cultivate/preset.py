@@ -51,7 +51,7 @@ MINUTES = 10.0
 def filled_in(given: Mapping[str, Any]) -> dict[str, Any]:
     """Fill in what the authors published, wherever a recipe does not say otherwise."""
     filled = with_published(given, PUBLISHED)
-    if isinstance(filled["scores"], Mapping) and "quantile" in (given.get("scores") or {}):
+    if isinstance(filled["scores"], dict) and "quantile" in (given.get("scores") or {}):
         del filled["scores"]["tau"]
     if isinstance(filled.get("ground"), Mapping):
         filled["ground"] = {**GROUND, **filled["ground"], "preset": "authors"}

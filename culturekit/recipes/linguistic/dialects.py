@@ -345,7 +345,7 @@ def dialects_stage(
     """
     if sum(one is not None for one in (options.proposer, lists, review)) > 1:
         raise UsageError("pairs are proposed (--llm), listed (--lists) or reviewed (--review)", expected="one of them")
-    if options.proposer is review is None:
+    if options.proposer is None and review is None:
         known = load_lists(lists)
         if not known.pairs_of(options.other) or (lists is None and options.standard != SAE_AND_AAE.standard):
             dialects = sorted({pair.dialect for pair in known.pairs})

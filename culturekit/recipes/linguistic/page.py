@@ -334,17 +334,14 @@ def _asked_section(run: RunFolders) -> Section | None:
     if run.has(folders.OF_KIND, variant="dialects"):
         path = run.table(folders.OF_KIND, variant="dialects").with_name(f"{DIALECT_PAIRS.name}.parquet")
         pairs = read_table(path, DIALECT_PAIRS).to_dicts() if path.is_file() else []
-        rows = (
-            (f"{row['standard']} / {row['other']}",
-             (Cell(row["proposer"]), Cell(row["outcome"]), Cell(row["detail"] or ""))) for row in pairs
-        )  # fmt: skip
-        grids += [grid("Pairs of dialects", ("pair", "from", "outcome", "why, or where to look it up"), rows)] * bool(
-            pairs
-        )
+        rows = ((f"{row['standard']} / {row['other']}",
+                 (Cell(row["proposer"]), Cell(row["outcome"]), Cell(row["detail"] or ""))) for row in pairs)  # fmt: skip
+        heads = ("pair", "from", "outcome", "why, or where to look it up")
+        grids += [grid("Pairs of dialects", heads, rows)] * bool(pairs)
     if run.has(folders.OF_KIND, variant="specific"):
         table = read_table(run.table(folders.OF_KIND, variant="specific"), PROMPTS)
-        rows = ((row["text"], (Cell(row["group"]), Cell(row["template_id"]))) for row in table.to_dicts())
-        grids.append(grid("Prompts about groups", ("prompt", "group", "from"), rows))
+        asked = ((row["text"], (Cell(row["group"]), Cell(row["template_id"]))) for row in table.to_dicts())
+        grids.append(grid("Prompts about groups", ("prompt", "group", "from"), asked))
     lead = ("A pair falls where it is malformed or repeated, where a corpus lacks a word, where a sentence is not "
             "grammatical, or where nobody has reviewed it. Three of the paper's 42 prompts about groups are printed; "
             "how many most groups have follows from its tables, and prompts that are not printed are not the paper's. "
