@@ -334,8 +334,8 @@ def _asked_section(run: RunFolders) -> Section | None:
     if run.has(folders.OF_KIND, variant="dialects"):
         path = run.table(folders.OF_KIND, variant="dialects").with_name(f"{DIALECT_PAIRS.name}.parquet")
         pairs = read_table(path, DIALECT_PAIRS).to_dicts() if path.is_file() else []
-        rows = ((f"{row['standard']} / {row['other']}",
-                 (Cell(row["proposer"]), Cell(row["outcome"]), Cell(row["detail"] or ""))) for row in pairs)  # fmt: skip
+        shown = [[Cell(row[name] or "") for name in ("proposer", "outcome", "detail")] for row in pairs]
+        rows = ((f"{row['standard']} / {row['other']}", cells) for row, cells in zip(pairs, shown, strict=True))
         heads = ("pair", "from", "outcome", "why, or where to look it up")
         grids += [grid("Pairs of dialects", heads, rows)] * bool(pairs)
     if run.has(folders.OF_KIND, variant="specific"):
