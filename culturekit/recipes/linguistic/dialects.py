@@ -444,11 +444,13 @@ def _write_pairs(
 
 def _write_draft(work: Work, rows: Sequence[dict[str, Any]]) -> tuple[dict[str, int], Counter[str]]:
     """Write the sheet on which people decide, those first that nothing speaks against; repeated pairs are not on it."""
+    fell = Counter(row["outcome"] for row in rows if row["outcome"] != KEPT)
     blank = dict.fromkeys(("source", "decision", "new_name"), "")
     shown = sorted((row for row in rows if row["outcome"] != REPEATED), key=lambda row: row["outcome"] != KEPT)
-    cells = [{**row, **blank, "frames": BETWEEN.join(row["frames"]), "detail": row["detail"] or ""} for row in shown]
+    cells = [{**row, **blank, "frames": BETWEEN.join(row["frames"]), "detail": row["detail"] or "",
+              "outcome": row["outcome"].replace(KEPT, NOT_REVIEWED)} for row in shown]  # fmt: skip
     write_atomically(work.out / REVIEW, sheet_bytes(SHEET, cells))
-    return {"pairs": len(cells)}, Counter(row["outcome"] for row in rows if row["outcome"] != KEPT)
+    return {"pairs": len(cells)}, fell
 
 
 def accepted_pairs(sheet: Path) -> list[DialectPair]:

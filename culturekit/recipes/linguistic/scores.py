@@ -26,7 +26,7 @@ from culturekit.metrics.statistics.comparisons import mean_interval
 from culturekit.metrics.statistics.intervals import simple_mean
 from culturekit.recipes.linguistic.prompts import BENCHMARK
 from culturekit.scores.answers import careful_answers, of_criterion, whose
-from culturekit.scores.catalog import UNBOUNDED, Metric, describe
+from culturekit.scores.catalog import UNBOUNDED, describe
 from culturekit.scores.family import Confidence, Pair, answers_in, scores
 from culturekit.scores.image_collections import (
     Place,
@@ -283,22 +283,15 @@ NEUTRAL_MAD = describe(
 )
 
 
-def _of_means(metric: Metric, name: str, title: str, formula: str) -> Metric:
-    """Describe the spread of the heat map itself."""
-    pitfalls = (
-        "It is never above the mean of the prompts' own spreads, because what differs between prompts averages out.",
-        "params.prompts_ranked lists prompts from the lowest STD to the highest.",
-    )
-    return replace(metric, name=name, title=title, formula=formula, pitfalls=pitfalls)
-
-
-NEUTRAL_STD_OF_MEANS = _of_means(
-    NEUTRAL_STD, "neutral_std_of_means", "Unevenness of the heat map (STD)",
-    "population standard deviation over groups of the mean neutral similarity",
-)  # fmt: skip
-NEUTRAL_MAD_OF_MEANS = _of_means(
-    NEUTRAL_MAD, "neutral_mad_of_means", "Unevenness of the heat map (MAD)",
-    "mean absolute deviation over groups of the mean neutral similarity",
+_OF_THE_MAP = (
+    "It is never above the mean of the prompts' own spreads, because what differs between prompts averages out.",
+    "params.prompts_ranked lists prompts from the lowest STD to the highest.",
+)
+NEUTRAL_STD_OF_MEANS, NEUTRAL_MAD_OF_MEANS = (
+    replace(metric, name=f"{metric.name}_of_means", title=f"Unevenness of the heat map ({kind})",
+            formula=f"{spread} over groups of the mean neutral similarity", pitfalls=_OF_THE_MAP)
+    for metric, kind, spread in ((NEUTRAL_STD, "STD", "population standard deviation"),
+                                 (NEUTRAL_MAD, "MAD", "mean absolute deviation"))
 )  # fmt: skip
 QUESTION_SHARE = describe(
     "question_share",

@@ -99,8 +99,8 @@ def test_a_dialect_is_drafted_then_reviewed_on_a_sheet(tmp_path: Path) -> None:
     assert not (folder / "prompts.parquet").exists(), "nobody has said yes yet"
     with (folder / "review.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {row["other"] for row in rows if row["outcome"] == "kept"} == {"kopi", "kopitiam", "handphone"}
-    assert [row["outcome"] for row in rows] == ["kept"] * 3 + ["not in the corpus"] * (len(rows) - 3)
+    assert {row["other"] for row in rows if row["outcome"] == "unreviewed"} == {"kopi", "kopitiam", "handphone"}
+    assert [row["outcome"] for row in rows] == ["unreviewed"] * 3 + ["not in the corpus"] * (len(rows) - 3)
     sheet = tmp_path / "sheet.csv"
 
     def reviewed(**decisions: tuple[str, str]) -> Stage:
