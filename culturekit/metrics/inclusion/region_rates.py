@@ -21,9 +21,9 @@ REGION_CODES: Mapping[str, str] = MappingProxyType(
 )
 """Letters of a region's name -> its code in the study's own files; another region's code is its letters."""
 
-NO_REGION = ("", "na", "none", "nan", "null")  # how files say that an image was made without a region in its prompt
+NO_REGION = ("", "na", "none", "nan", "null")  # How files say that an image was made without a region in its prompt
 
-NOWHERE = "na"  # what is ticked for none of the regions, or where that cannot be determined
+NOWHERE = "na"  # What is ticked for none of the regions, or where that cannot be determined
 
 
 def region_code(name: str) -> str | None:
@@ -92,7 +92,11 @@ def representation_answers(task2: pl.DataFrame, *, by: Sequence[str]) -> pl.Data
     coded = with_region_codes(task2).filter(pl.col("own").is_not_null())
     side = pl.when(pl.col("own") == pl.col("home")).then(pl.lit(SIDES[0])).otherwise(pl.lit(SIDES[1]))
     return pl.concat(
-        coded.with_columns(side=side, target=pl.lit(target), names=pl.col(column).list.contains(pl.col("own")))
+        coded.with_columns(
+            side=side,
+            target=pl.lit(target),
+            names=pl.col(column).list.contains(pl.col("own")),
+        )
         for target, column in TARGETS.items()
     )
 
@@ -132,7 +136,7 @@ def check_columns(name: str, frame: pl.DataFrame, columns: Sequence[str]) -> Non
 
 # Themes in what annotators answered to a survey: which ones coders agree on, and who mentions them.
 
-LEAST_KAPPA = 0.6  # codes on which coders agree less are discarded; the paper's own table keeps those that round to it
+LEAST_KAPPA = 0.6  # Codes on which coders agree less are discarded; the paper's own table keeps those that round to it
 
 CODERS = 3
 
@@ -232,9 +236,6 @@ def triplet_agreement(task1: pl.DataFrame, *, by: Sequence[str]) -> pl.DataFrame
         The columns of `by`, then `criterion` (`similarity` or `appeal`), `pairs` (`all`, `within` or `across`),
         `pairwise` (the mean over triplets of the share of pairs that agree), `unanimous` (the share of triplets on
         which all pairs agree) and `n` (triplets with at least one pair). Sorted; rows with no triplet are left out.
-
-    Raises:
-        UsageError: a column is missing.
     """
     answers = task1_answers(task1, by=by)
     items = item_agreement(answers, by=by, item="triplet_id", question="criterion")

@@ -52,7 +52,7 @@ def dialect_gap(
 
 NEEDED = ("item_id", "annotator", "annotator_region", "scheme", "criterion")
 
-LABELS = ("model", "group")  # columns that part a table further, where the annotations have them
+LABELS = ("model", "group")  # Columns that part a table further, where the annotations have them
 
 
 def likert_table(annotations: pl.DataFrame) -> pl.DataFrame:
@@ -98,7 +98,10 @@ def item_scores(annotations: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
         )
     value = pl.col("value").sort()
     return keys, rated.group_by(*keys, "item_id").agg(
-        score=value.mean(), own_sd=value.std(ddof=1), names=pl.col("annotator"), answers=pl.len()
+        score=value.mean(),
+        own_sd=value.std(ddof=1),
+        names=pl.col("annotator"),
+        answers=pl.len(),
     ).sort(*keys, "item_id", nulls_last=True)
 
 
@@ -111,9 +114,6 @@ def relevance_rates(annotations: pl.DataFrame) -> pl.DataFrame:
     Returns:
         scheme, criterion, pool, model and group where given, `choice`, `rate`, `items`, `answers`; sorted. The rates
         of a criterion's choices sum to 1 in each pool.
-
-    Raises:
-        UsageError: a column is missing.
     """
     keys = checked_keys(annotations, "choice")
     answered = annotations.rename({"annotator_region": "pool"}).filter(pl.col("choice").is_not_null())

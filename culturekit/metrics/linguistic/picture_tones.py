@@ -134,14 +134,14 @@ def chroma_region() -> NDArray[np.bool_]:
 TONE_WARNINGS: Mapping[Detector, str] = MappingProxyType(
     {
         "dall-eval": "this rule cannot see dark skin: of the ten Monk swatches only 4 to 7 pass it, so pictures of "
-        "people with darker (or very light) skin are skipped or counted by their background"
+        "people with darker (or very light) skin are skipped or counted by their background",
     }
 )
 """What must be said beside every number that a detector is behind."""
 
 OPAQUE = 15  # A pixel counts when its alpha is above this, as in the published rule
 
-BLOCK = 16_384  # pixels looked at together; the answer does not depend on it
+BLOCK = 16_384  # Pixels looked at together; the answer does not depend on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +169,6 @@ def skin_tone(image: NDArray[np.uint8], *, detector: Detector = "ita") -> SkinTo
         image: uint8, (height, width, 3) or with alpha (height, width, 4): sRGB.
         detector: `ita`, a rule in CIELAB that all ten Monk swatches pass, or `dall-eval`, the published rule, which
             cannot see dark skin (TONE_WARNINGS).
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     check_choice("detector", detector, tuple(DETECTORS))
     picture = np.asarray(image)
