@@ -367,12 +367,8 @@ def _share_rows(
 ) -> Iterator[tuple[Row, pl.DataFrame]]:
     """Compute the share of answers that are `yes` in each cell, with its values.
 
-    Args:
-        metric: the name of the score.
-        answers: source, annotator_id, `triplet_id` or `img_path`, `yes`, and the columns named.
-        cell: `region`, `object`, both or none; images without a region are in no cell of regions.
-        named: columns that part the answers further and stand in params.
-        options: the confidence and the benchmark.
+    A cell is of `region`, `object`, both or none, and images without a region are in no cell of regions; what is
+    `named` parts answers further and stands in params.
     """
     keys, image = ["source", *cell, *named], _item_of(answers)
     known = answers.filter(pl.col("region").is_not_null()) if "region" in cell else answers
