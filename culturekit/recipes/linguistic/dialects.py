@@ -456,10 +456,8 @@ def _write_draft(work: Work, rows: Sequence[dict[str, Any]]) -> tuple[dict[str, 
 def accepted_pairs(sheet: Path) -> list[DialectPair]:
     """Read the pairs that people accept, some with another word."""
     said = ("standard", "other", "frames", "source")
-    decided = decided_rows(
-        sheet, (*said[:3], "decision"), lambda row: tuple(row.cells.get(name, "") for name in said), cell_mistakes,
-        decision_of,
-    )  # fmt: skip
+    decided = decided_rows(sheet, (*said[:3], "decision"), lambda row: tuple(row.cells.get(name, "") for name in said),
+                           cell_mistakes, decision_of)  # fmt: skip
     accepted = [
         DialectPair(standard=standard, other=decision.name or other, frames=tuple(frames.split(BETWEEN)),
                     origin="reviewed", source=source)

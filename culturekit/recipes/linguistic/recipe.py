@@ -80,10 +80,7 @@ class Drawing(Model):
 
 
 class Pairs(StrictModel):
-    """Who proposes pairs of dialects, a list or a reviewed sheet of them, and the corpora that they are to be met in.
-
-    Without any they are those of `prompts.lists`.
-    """
+    """Who proposes pairs, or a list or reviewed sheet of them (else `prompts.lists`), and corpora to meet them in."""
 
     proposer: Annotated[JudgeSpec | None, rules_of(DialectOptions, "proposer")] = None
     lists: Annotated[File | None, rules_of(dialects_stage, "lists")] = None
