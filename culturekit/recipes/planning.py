@@ -203,16 +203,14 @@ def audit_plan_lines(
     yield from (f"Marked: {mark}. {MARKS[mark]}" for mark in marks)
     for name, part in narrower.items():
         saved = f"about {part * part:.0%} of these images do" if part < 1 else "it saves no images"
-        yield f"With {name} as second instrument (audit.second) intervals of that audit are {part:.2f} as wide: {saved}."
+        yield f"With {name} as second instrument (audit.second) its intervals are {part:.2f} as wide: {saved}."
     if plans:
         most = max(plan.images for plan in plans)
         people = "" if wish.people == RATERS else f" --people {wish.people}"
         yield f"Next: culturekit annotate serve {shlex.quote(str(root))} --images {most}{people}"
 
 
-def as_data(
-    plans: list[AuditPlan], source: str, marks: list[str], narrower: Mapping[str, float]
-) -> dict[str, object]:
+def as_data(plans: list[AuditPlan], source: str, marks: list[str], narrower: Mapping[str, float]) -> dict[str, object]:
     """Give a plan as data."""
     return {"models": [asdict(plan) for plan in plans], "source": source, "marked": marks, "second": dict(narrower)}
 

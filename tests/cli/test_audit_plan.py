@@ -101,7 +101,8 @@ def test_kernels_with_artifacts_are_not_forecast(run: Path) -> None:
 
 def test_a_first_audit_says_what_a_second_instrument_saves(run: Path, tmp_path: Path) -> None:
     """Another instrument that is right elsewhere narrows intervals; a copy of the first saves nothing."""
-    root, file, rng = Path(shutil.copytree(run, tmp_path / "run")), tmp_path / "audits.parquet", np.random.default_rng(1)
+    root, file = Path(shutil.copytree(run, tmp_path / "run")), tmp_path / "audits.parquet"
+    rng = np.random.default_rng(1)
     answers_about(run, 2).write_parquet(file)
     for path in sorted(root.glob("matches-*/matches.parquet")):
         truth = read_table(path, MATCHES)
@@ -123,4 +124,4 @@ def test_a_first_audit_says_what_a_second_instrument_saves(run: Path, tmp_path: 
     assert second["two"] < 0.95
     assert second["copy"] == pytest.approx(1.0, abs=0.03)
     words = culturekit("audit", "plan", root, "--width", "0.3", "--audits", file).stdout
-    assert f"With two as second instrument (audit.second) intervals of that audit are {second['two']:.2f}" in words
+    assert f"With two as second instrument (audit.second) its intervals are {second['two']:.2f}" in words
