@@ -22,8 +22,7 @@ from culturekit.version import VERSION
 
 Sections = Callable[[RunFolders], Iterable[Section]]
 
-SHOWN = 6
-"""Pictures of a model on the page."""
+SHOWN = 6  # pictures of a model on the page
 
 QUIET = {"confidence", "target", "encoder", "resamples", "seed"}
 FORMS = "annotate-export"
