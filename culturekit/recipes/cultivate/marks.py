@@ -25,7 +25,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, read_together, table_outcome, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import countries
-from culturekit.metrics.ahead.descriptor_scores import faithfulness
+from culturekit.metrics.ahead.descriptor_scores import Aggregate, faithfulness
 from culturekit.metrics.ahead.matching import DIMENSIONS, dimension_name, normalise_phrase
 from culturekit.metrics.corrected.audit_gates import refuse_disagreement
 from culturekit.recipes.cultivate.cells import EXTRACT, compare_images, described_images
@@ -97,45 +97,57 @@ SHOWN, RELEVANT, REQUIRED = "shown", "relevant", "faith"
 
 
 def marks_stage(annotations: Path, items: Path, descriptors: Path, phrases: Path, scores: Path) -> Stage:
-    """Give ALIGN, HAL and FAITH of each marked image as criteria, from 0 to 1, beside people's ratings.
-
-    An image shows what most careful people of its country tick. Each of them stands for it, so agreement is checked
-    here, tick by tick. The threshold is that of `scores`.
-    """
-    given = {"annotations": annotations, "items": items, "descriptors": descriptors, "scores": scores}
+    """Score ALIGN and HAL of each marked image by what each person ticks, at the threshold of scores."""
+    inputs = {"annotations": annotations, "items": items, "descriptors": descriptors, "scores": scores}
     vectors = PhraseVectors(phrases)
 
     def run(work: Work) -> Outcome:
-        tau, aggregate = how_scored(scores)
-        table, about = read_table(annotations, ANNOTATIONS), read_table(items, SCENE_ITEMS)
-        at_home = table.filter("in_region")
-        if at_home.is_empty():
-            raise UsageError("nobody of the country of an image answered", where=str(annotations),
-                             found=f"{table.height:,} answers of people of other countries")  # fmt: skip
-        careful = careful_answers(at_home)
-        ticked = _ticks(careful, about, SHOWN)
-        refuse_disagreement(*_agreeing(ticked))
-        references = read_table(descriptors, DESCRIPTORS)
-        marked = about.join(ticked, on="item_id", how="semi")
-        left_out = Counter({
-            "answers of people of other countries": table.height - at_home.height,
-            CARELESS: at_home.height - careful.height,
-        })  # fmt: skip
-        columns = ("image_id", "model", "prompt_id", "country")
-        images = marked.select(*columns, repeat=pl.lit(None, pl.UInt16)).sort("image_id")
-        judgments = _as_judgments(ticked, marked, left_out)
-        found = described_images(images, references, judgments, has=DIMENSIONS, left_out=left_out)
-        counted = compare_images(found, *vectors.vectors()).counted(tau)
-        counted = _with_unlisted(counted, _unlisted(careful, ticked, left_out))
-        criteria = _criteria(careful, image_scores(counted, aggregate).rename({"image_id": "item_id"}))
-        ratings = careful.filter(~pl.col("criterion").str.contains("/", literal=True))
-        both = [each.select(list(ANNOTATIONS.schema)) for each in (ratings, criteria)]
-        write_table(work.out, ANNOTATIONS, pl.concat(both))
-        write_table(work.out, SCORES, _descriptor_accuracy(careful, about, references))
-        counts = {"annotations": ratings.height + criteria.height, "images": marked.height}
-        return Outcome(counts, +left_out, {"tau": tau})
+        return write_marks(work, annotations, items, descriptors, vectors, *how_scored(scores))
 
-    return Stage("marks", "scene-marks", 4, run, {**given, **vectors.files("phrases")})
+    return Stage("marks", "scene-marks", 4, run, {**inputs, **vectors.files("phrases")})
+
+
+def write_marks(
+    work: Work,
+    annotations: Path,
+    items: Path,
+    descriptors: Path,
+    phrases: PhraseVectors,
+    tau: float,
+    aggregate: Aggregate,
+) -> Outcome:
+    """Write people's ratings with three more criteria, from 0 to 1: those of MARKED.
+
+    An image shows what most careful people of its country tick. Each of them stands for it, so agreement is checked
+    here, tick by tick.
+    """
+    table, about = read_table(annotations, ANNOTATIONS), read_table(items, SCENE_ITEMS)
+    at_home = table.filter("in_region")
+    if at_home.is_empty():
+        raise UsageError("nobody of the country of an image answered", where=str(annotations),
+                         found=f"{table.height:,} answers of people of other countries")  # fmt: skip
+    careful = careful_answers(at_home)
+    ticked = _ticks(careful, about, SHOWN)
+    refuse_disagreement(*_agreeing(ticked))
+    references = read_table(descriptors, DESCRIPTORS)
+    marked = about.join(ticked, on="item_id", how="semi")
+    left_out = Counter({
+        "answers of people of other countries": table.height - at_home.height,
+        CARELESS: at_home.height - careful.height,
+    })  # fmt: skip
+    images = marked.select("image_id", "model", "prompt_id", "country", repeat=pl.lit(None, pl.UInt16)).sort("image_id")
+    judgments = _as_judgments(ticked, marked, left_out)
+    found = described_images(images, references, judgments, has=DIMENSIONS, left_out=left_out)
+    vectors, ids = phrases.vectors()
+    counted = compare_images(found, np.asarray(vectors), ids).counted(tau)
+    counted = _with_unlisted(counted, _unlisted(careful, ticked, left_out))
+    criteria = _criteria(careful, image_scores(counted, aggregate).rename({"image_id": "item_id"}))
+    ratings = careful.filter(~pl.col("criterion").str.contains("/", literal=True))
+    columns = list(ANNOTATIONS.schema)
+    write_table(work.out, ANNOTATIONS, pl.concat([ratings.select(columns), criteria.select(columns)]))
+    write_table(work.out, SCORES, _descriptor_accuracy(careful, about, references))
+    counts = {"annotations": ratings.height + criteria.height, "images": marked.height}
+    return Outcome(counts, +left_out, {"tau": tau})
 
 
 def _criteria(careful: pl.DataFrame, per_image: pl.DataFrame) -> pl.DataFrame:
