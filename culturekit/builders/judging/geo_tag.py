@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,40 +12,36 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import wording, wording_digest
-from culturekit.builders.asking import (
-    AskPlan,
-    asking_images,
-)
+from culturekit.builders.asking import AskPlan, Judge, looks
+from culturekit.builders.built import Given
 from culturekit.builders.completing.completion_lookup import KnownArtifact, KnownArtifacts, Reconciling
 from culturekit.builders.country_names import NAMES, country_code, folded
 from culturekit.builders.shown_images import (
     EVERY_IMAGE,
+    ID_LETTERS,
     AskedImages,
     ImageSample,
     ImagesToShow,
     ShownImages,
     Verdict,
     drawn,
-    judged,
     sample_note,
 )
 from culturekit.core.layouts import space_table
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import IMAGES, MATCHES
-from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, Typed
+from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
+from culturekit.core.work import Work
 from culturekit.kg.countries import WORLD, countries, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.client import Image, Request
 from culturekit.llm.models import quoted
 from culturekit.llm.rows import Answered
 
 TASK = "image.geo-tag"
 MOST_NAMED = 5
 REPLY_TOKENS = 512
-ID_LETTERS = 16
 
 
 class NamedArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,21 +60,6 @@ class GeoTag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     artifacts: Annotated[list[NamedArtifact], msgspec.Meta(max_length=MOST_NAMED)]
 
 
-def geo_tag_request(image: Image, *, instructions: str) -> Request:
-    """Ask what an image shows.
-
-    Nothing goes along that could tell: the id is made of the picture's own hash, not of its file's name or prompt.
-    """
-    image_id = image.sha256[:ID_LETTERS]
-    allowed = {"id": (image_id,)}
-    return Request(
-        TASK, instructions, {"id": image_id}, GeoTag, allowed=allowed, images=(image,), max_tokens=REPLY_TOKENS
-    )
-
-
-STAGE = "tag"
-"""Under which images that could not be shown are dropped."""
-
 CAVEAT = "What an image shows is a model's word; its scores are how sure it says it is, and calibrated by nothing."
 UNRECONCILED = "No cultural space was given: the artifacts are named as the model named them, and have no ids."
 
@@ -86,79 +67,35 @@ METHOD = "vlm"
 OF_THE_IMAGE = ("image_id", "model", "prompt_id", "concept", "repeat", "slot")
 
 
-@dataclass(frozen=True, slots=True)
-class TagReads:
-    """Images to be tagged."""
-
-    images: ImagesToShow
-    cspace: Annotated[
-        Path | None,
-        Field(description="Cultural space whose artifacts the names are reconciled with. [names stay as said]"),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class TagOptions:
-    """Who tags, and how many images."""
-
-    judge: Annotated[
-        str,
-        Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, replay:FOLDER."),
-        Typed("llm"),
-    ]
-    sample: ImageSample = EVERY_IMAGE
-
-
-def tag_images(
-    work: Work,
-    given: TagReads,
-    client: Client | FreeClient,
-    sample: ImageSample = EVERY_IMAGE,
-    llm: LlmOptions = DEFAULTS,
-) -> Outcome:
-    """Ask a model what each image shows, and write its answers as matches; every reply is kept as it came.
-
-    Only the images drawn are asked about, and nothing is said of the others.
-    """
-    every = image_rows(given.images)
-    images = drawn(every, sample)
-    space = None if given.cspace is None else KnownArtifacts(given.cspace)
-    tagged = TaggedImages(ShownImages(given.images.parent, STAGE), client.model, space)
-    outcome = judged(work, images, tagged, client, llm=llm)
-    matches = pl.DataFrame(tagged.matches, schema=MATCHES.schema)
-    write_table(work.out, MATCHES, matches)
-    abstained = matches.filter(pl.col("rank") == 1, pl.col("abstained")).height
-    return replace(
-        outcome,
-        counts={**outcome.counts, "matches": matches.height, "abstained": abstained},
-        notes={**outcome.notes, **sample_note(every, images, sample)},
-    )
-
-
-def image_rows(images_path: Path) -> pl.DataFrame:
-    """List the images of a table, with the concept and country of their prompts where it has them."""
-    images = read_table(images_path, IMAGES).sort("image_id")
-    columns = ("image_id", "model", "prompt_id", "repeat", "slot", "path", "sha256", "status", "reason")
-    return images.select(*columns, *(name for name in ("concept", "country") if name in images.columns))
-
-
 @dataclass
 class TaggedImages(AskedImages[str]):
-    """One question about each image: which artifact it shows."""
+    """One question about each image: which artifact it shows, by name; what is named becomes matches."""
 
-    space: KnownArtifacts | None
-    matches: list[dict[str, Any]] = field(init=False, default_factory=list)
-    answers: Counter[str] = field(init=False, default_factory=Counter)
-    reconciling: Counter[str] = field(init=False, default_factory=Counter)
-    instructions: str = field(init=False, default_factory=partial(wording, "geo_tag"))
+    instructions: str
+    cspace: Path | None
+    scratch: Path
+    notice: Mapping[str, object]
+    matches: list[dict[str, Any]] = field(default_factory=list)
+    answers: Counter[str] = field(default_factory=Counter)
+    reconciling: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def space(self) -> KnownArtifacts | None:
+        """The artifacts that names are reconciled with; a plan needs none."""
+        return None if self.cspace is None else KnownArtifacts(space_table(self.cspace, self.scratch))
 
     def questions(self, row: dict[str, Any]) -> Sequence[str]:
         """Ask it of every image."""
         return ("artifact",)
 
     def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
-        """Ask it."""
-        return geo_tag_request(picture, instructions=self.instructions)
+        """Ask it.
+
+        Nothing goes along that could tell: the id is made of the picture's own hash, not of its file's name or prompt.
+        """
+        image_id = picture.sha256[:ID_LETTERS]
+        return Request(TASK, self.instructions, {"id": image_id}, GeoTag, allowed={"id": (image_id,)},
+                       images=(picture,), max_tokens=REPLY_TOKENS)  # fmt: skip
 
     def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give what the model says that it sees, and how sure it says it is; what it named becomes matches."""
@@ -172,15 +109,22 @@ class TaggedImages(AskedImages[str]):
         sure = 100 * shown[0].sure if shown else None
         return [Verdict(TASK, question, value=sure, choice=None if tag is None else tag.shown)]
 
+    def write(self, work: Work) -> dict[str, int]:
+        """Write the matches."""
+        matches = pl.DataFrame(self.matches, schema=MATCHES.schema)
+        write_table(work.out, MATCHES, matches)
+        abstained = matches.filter(pl.col("rank") == 1, pl.col("abstained")).height
+        return {"matches": matches.height, "abstained": abstained}
+
     def notes(self, caveat: str) -> dict[str, object]:
         """Say who tagged, how it went, and what a reader must know."""
-        words = [caveat, CAVEAT, *([UNRECONCILED] if self.space is None else [])]
+        words = [caveat, CAVEAT, *([UNRECONCILED] if self.cspace is None else [])]
         return {
             "judge": self.judge,
             "caveat": " ".join(filter(None, words)),
-            "outcomes": dict(sorted(self.outcomes.items())),
             "shown": dict(sorted(self.answers.items())),
             "reconciling": dict(sorted(self.reconciling.items())),
+            **self.notice,
         }
 
 
@@ -274,37 +218,45 @@ class TagPlan(AskPlan):
         return {**AskPlan.as_data(self), "images": self.units, "unreadable": self.left_out}
 
 
-def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+def _rows_of(path: Path) -> pl.DataFrame:
+    """List the images of a table, with the concept and country of their prompts where it has them."""
+    images = read_table(path, IMAGES).sort("image_id")
+    columns = ("image_id", "model", "prompt_id", "repeat", "slot", "path", "sha256", "status", "reason")
+    return images.select(*columns, *(name for name in ("concept", "country") if name in images.columns))
+
+
+def _decides(given: Given) -> dict[str, object]:
+    sample = {"sample": asdict(given["sample"])} if given["sample"].images else {}
+    return {"task": TASK, "wording": wording_digest("geo_tag"), **sample}
+
+
+@looks(
+    "tag", "tag", version=2, decides=_decides, images=lambda given: drawn(_rows_of(given["images"]), given["sample"]),
+    packages=("babel", "msgspec", "pillow", "polars", "pycountry"), plans=TagPlan, again="Tag",
+    reads=lambda _: {"country-names": shipped(NAMES), "world": shipped(WORLD), **country_files()},
+    example=f"--images images/images.parquet --llm {quoted('vision')} --cspace cspace/cspace.parquet --out tags "
+    "--budget 20",
+)  # fmt: skip
+def tag(
+    by: Judge,
+    images: ImagesToShow,
+    cspace: Annotated[
+        Path | None,
+        Field(description="Cultural space whose artifacts the names are reconciled with. [names stay as said]"),
+    ] = None,
+    *,
+    judge: Annotated[
+        str,
+        Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, replay:FOLDER."),
+        Typed("llm"),
+    ],
+    sample: ImageSample = EVERY_IMAGE,
+    llm: LlmOptions = DEFAULTS,
+) -> AskedImages[str]:
     """Ask a vision model which artifact each image shows.
 
     It is the alternative to `index map`.
     """
-    sample = options.sample
-
-    def run(work: Work, client: Client | FreeClient) -> Outcome:
-        cspace = None if given.cspace is None else space_table(given.cspace, work.scratch)
-        return tag_images(work, TagReads(given.images, cspace), client, sample, llm)
-
-    drawn_by = {"sample": asdict(sample)} if sample.images else {}
-    return asking_images(
-        "tag",
-        2,
-        given,
-        options.judge,
-        images=lambda: drawn(image_rows(given.images), sample),
-        asked=lambda model, _: TaggedImages(ShownImages(given.images.parent, STAGE), model, None),
-        options={"task": TASK, "wording": wording_digest("geo_tag"), **drawn_by},
-        llm=llm,
-        name="tag",
-        packages=("babel", "msgspec", "pillow", "polars", "pycountry"),
-        run=run,
-        inputs={"country-names": shipped(NAMES), "world": shipped(WORLD), **country_files()},
-        made=TagPlan,
-    )
-
-
-TAG = AskingCommand(
-    tag_stage,
-    f"--images images/images.parquet --llm {quoted('vision')} --cspace cspace/cspace.parquet --out tags --budget 20",
-    again="Tag",
-)
+    every = _rows_of(images)
+    notice = sample_note(every, drawn(every, sample), sample)
+    return TaggedImages(ShownImages(images.parent, "tag"), by.model, wording("geo_tag"), cspace, by.scratch, notice)

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from culturekit.builders.activities import page_list
-from culturekit.builders.activities.page_list import PageOptions, read_html, read_list, read_pages, read_wikitext
+from culturekit.builders.activities.page_list import read, read_html, read_list, read_wikitext
 from culturekit.core.errors import ConfigError, UpstreamUnavailable, UsageError
 from culturekit.core.schemas import PAGES
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from tests.builders.answering import Answering, Said, answering, slept
+from tests.builders.put import do
 
 pytest.importorskip("selectolax")
 pytest.importorskip("mwparserfromhell")
@@ -91,7 +92,7 @@ def test_saved_pages_keep_where_they_come_from(work: Work, tmp_path: Path) -> No
         "source: wikipedia, country: IN, file: games.json, categories: [games]",
         "source: wikipedia, country: IN, file: dances.wikitext, title: Dances, sections: [Folk], revision: 12",
     )
-    outcome = read_pages(work, path, PageOptions())
+    outcome = do(read, work, path)
     assert outcome.counts == {"listed": 3, "pages": 7}
     rows = read_table(work.out / "pages.parquet", PAGES).sort("title", "number").to_dicts()
     assert [(row["title"], row["revision"], row["section"]) for row in rows] == [
@@ -120,7 +121,7 @@ def saved(work: Work, folder: Path, html: bytes, *changes: str) -> list[dict[str
     """Read one page of HTML, listed as often as there are changes."""
     (folder / "page.html").write_bytes(html)
     entries = [f"source: cultural-atlas, country: IR, file: page.html{change}" for change in changes or ("",)]
-    read_pages(work, listed(folder, *entries), PageOptions())
+    do(read, work, listed(folder, *entries))
     return read_table(work.out / "pages.parquet", PAGES).to_dicts()
 
 
@@ -197,9 +198,10 @@ def site(path: str) -> Said:
 
 
 def fetch(work: Work, server: Answering, folder: Path, place: str, *, contact: str = "me@example.org") -> None:
-    options = PageOptions(contact, folder / "cache", 10.0, f"{server.url}/w/api.php")
     entries = [f'source: cultural-atlas, country: IR, url: "{server.url}{place}"']
-    read_pages(work, listed(folder, *entries, "source: wikipedia, country: IN, title: Games of India"), options)
+    path = listed(folder, *entries, "source: wikipedia, country: IN, title: Games of India")
+    api = f"{server.url}/w/api.php"
+    do(read, work, path, contact=contact, cache=folder / "cache", per_second=10.0, wikipedia=api)
 
 
 def test_pages_are_fetched_once_as_robots_allow(work: Work, tmp_path: Path, waits: list[float]) -> None:
@@ -341,7 +343,7 @@ def test_nothing_is_fetched_unless_somebody_says_who_asks(work: Work, tmp_path: 
 def test_what_is_no_page_is_refused(work: Work, tmp_path: Path) -> None:
     (tmp_path / "no.json").write_text('{"error": {"code": "missingtitle"}}', encoding="utf-8")
     with pytest.raises(UsageError, match="the Action API knows no such page"):
-        read_pages(work, listed(tmp_path, "source: wikipedia, country: IN, file: no.json"), PageOptions())
+        do(read, work, listed(tmp_path, "source: wikipedia, country: IN, file: no.json"))
     (tmp_path / "no.pdf").write_text("%PDF", encoding="utf-8")
     with pytest.raises(UsageError, match="a saved page of an unknown kind"):
-        read_pages(work, listed(tmp_path, "source: wikipedia, country: IN, file: no.pdf"), PageOptions())
+        do(read, work, listed(tmp_path, "source: wikipedia, country: IN, file: no.pdf"))

@@ -8,28 +8,18 @@ import polars as pl
 import pytest
 
 from culturekit.builders.activities.extracting import activity_prompt
-from culturekit.builders.descriptors.proposing import (
-    ProposeOptions,
-    propose_descriptors,
-    read_descriptor,
-    token_problem,
-)
-from culturekit.builders.descriptors.refining import (
-    RefineOptions,
-    StereotypeOptions,
-    name_stereotypes,
-    refine_descriptors,
-)
+from culturekit.builders.descriptors.proposing import propose, read_descriptor, token_problem
+from culturekit.builders.descriptors.refining import refine, stereotypes
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, DROPS, PROMPTS, PROPOSED_DESCRIPTORS, STEREOTYPES
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.rules_client import RulesClient
 from tests.builders.judging.test_image_judge import Scripted
+from tests.builders.put import put
 
-ONE = ProposeOptions("rules")
-REFINED = RefineOptions("rules")
 PROSE = "The people sit on the floor around a cloth, and the oldest guest is served first by the hosts. " * 20
 
 
@@ -68,7 +58,7 @@ def in_folder(work: Work, name: str) -> Work:
 
 
 def proposed(work: Work, prompts: Path, client: FreeClient, *, at_most: int = 10) -> tuple[Outcome, pl.DataFrame]:
-    outcome = propose_descriptors(work, prompts, client, ProposeOptions("rules", at_most))
+    outcome = put(propose, work, client, prompts, at_most=at_most)
     return outcome, read_table(work.out / "proposed_descriptors.parquet", PROPOSED_DESCRIPTORS)
 
 
@@ -170,7 +160,7 @@ def refined(
         inside = in_folder(work, f"proposals-{name}")
         proposed(inside, prompts, named(name, saying(objects=tokens)))
         tables.append(inside.out / "proposed_descriptors.parquet")
-    outcome = refine_descriptors(work, prompts, tables, refiner, RefineOptions("rules", at_most))
+    outcome = put(refine, work, refiner, prompts, Numbered(tables), at_most=at_most)
     kept, trail = (read_table(work.out / f"{t.name}.parquet", t) for t in (DESCRIPTORS, DESCRIPTOR_TRAIL))
     return outcome, kept, trail
 
@@ -252,7 +242,7 @@ def test_proposals_of_other_prompts_are_refused(work: Work, prompts: Path, tmp_p
     inside = in_folder(work, "proposals")
     proposed(inside, other, named("gpt", saying(objects=[token("mat")])))
     with pytest.raises(UsageError, match="1 prompts of the proposals are not among the prompts"):
-        refine_descriptors(work, prompts, [inside.out / "proposed_descriptors.parquet"], RulesClient(), REFINED)
+        put(refine, work, RulesClient(), prompts, Numbered([inside.out / "proposed_descriptors.parquet"]))
 
 
 def test_stereotypes_are_named_once_per_country(work: Work, tmp_path: Path) -> None:
@@ -262,18 +252,18 @@ def test_stereotypes_are_named_once_per_country(work: Work, tmp_path: Path) -> N
     client = named(
         "gpt", lambda request: {"id": request.data["id"], "stereotypes": words[str(request.data["country"])]}
     )
-    outcome = name_stereotypes(work, prompts, client, StereotypeOptions("rules", 2))
+    outcome = put(stereotypes, work, client, prompts, at_most=2)
     assert outcome.counts == {"countries": 2, "stereotypes": 3}
     assert outcome.drops == {"more than 2": 1, "more than 7 words": 1, "repeated": 1}
     table = read_table(work.out / "stereotypes.parquet", STEREOTYPES)
     assert table.rows() == [("FR", "Eiffel Tower"), ("FR", "beret"), ("IR", "Persian rug")]
     silent = named("small", lambda request: {"id": request.data["id"], "stereotypes": [PROSE]})
     with pytest.raises(UsageError, match=r"small names no stereotype of any country.*questions ended 2 ok"):
-        name_stereotypes(in_folder(work, "silent"), prompts, silent, StereotypeOptions("rules", 2))
+        put(stereotypes, in_folder(work, "silent"), silent, prompts, at_most=2)
 
 
 def test_prompts_without_a_country_cannot_be_asked_about(work: Work, tmp_path: Path) -> None:
     path = prompts_table(tmp_path / "none", ("IR", "eating", "eating at home"))
     pl.read_parquet(path).with_columns(country=pl.lit(None, pl.String)).write_parquet(path)
     with pytest.raises(UsageError, match="no English prompt names a country"):
-        propose_descriptors(work, path, RulesClient(), ONE)
+        put(propose, work, RulesClient(), path)
