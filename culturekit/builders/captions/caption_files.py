@@ -376,7 +376,7 @@ def _prompts_of(captions: pl.DataFrame) -> pl.DataFrame:
         template_id=pl.lit("caption"), negative_text=nothing, group=nothing, artifact_id=nothing,
         country=pl.col("culture").replace_strict(countries, return_dtype=pl.String),
     )  # fmt: skip
-    return prompts.select(PROMPTS.schema)
+    return prompts.select(list(PROMPTS.schema))
 
 
 # Captions in another language, by a model or as somebody gives them; what is no translation says why.
