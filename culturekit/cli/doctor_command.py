@@ -20,13 +20,12 @@ from culturekit.version import VERSION, install_line
 
 MARKS = {"ok": "ok", "absent": "-", "broken": "BROKEN"}
 
+# There and usable; not there, which matters only to whoever needs it; there and not usable, or needed and missing.
 Level: TypeAlias = Literal["ok", "absent", "broken"]
-"""There and usable; not there, which matters only to whoever needs it; there and not usable, or needed and missing."""
 
 REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*\])?(?:(?P<how>[=>]=)(?P<version>[0-9.]+))?")
 EXTRA = re.compile(r"extra == '(?P<extra>[a-z-]+)'")
-GROUPS = ("all", "all-gpu", "dev")
-"""Extras that only gather others, or that only contributors need."""
+GROUPS = ("all", "all-gpu", "dev")  # Extras that only gather others, or that only contributors need
 
 KEYS = {
     "OPENAI_API_KEY": "clients openai:MODEL, of text and of images",
@@ -34,11 +33,10 @@ KEYS = {
     "GOOGLE_API_KEY": "clients google:MODEL",
     "HF_TOKEN": "weights on the Hugging Face hub that ask for a login",
 }
+# A model as a SPEC names it; what a server elsewhere calls by such a name is its own affair.
 NAMED = re.compile(r"\b(openai|google):(?:models/)?([A-Za-z0-9][A-Za-z0-9._-]*+)(?![^\s\"]*base_url=)")
-"""A model as a SPEC names it; what a server elsewhere calls by such a name is its own affair."""
 
-Named: TypeAlias = tuple[str, str]
-"""A provider, and a model of it."""
+Named: TypeAlias = tuple[str, str]  # A provider, and a model of it
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 LITTLE_DISK, LITTLE_MEMORY = 2e9, 2e9

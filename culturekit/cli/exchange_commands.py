@@ -30,8 +30,7 @@ Direction = Annotated[
 Most = Annotated[int, typer.Option(min=1, help="Items at most, nearest first.")]
 
 DIRECTION: GraphDirection = "both"
-HOPS, MOST = 1, 10_000
-"""What is asked of a neighbourhood where nothing is said."""
+HOPS, MOST = 1, 10_000  # What is asked of a neighbourhood where nothing is said
 
 
 def export(

@@ -25,8 +25,7 @@ llm_app = typer.Typer(
     ),
 )
 
-SHOWN = 2_000
-"""Characters of a request or a reply that the log shows; --json shows all."""
+SHOWN = 2_000  # Characters of a request or a reply that the log shows; --json shows all
 
 
 @llm_app.command(epilog="Example: culturekit llm log runs/cube --outcome refused --limit 5")

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+# Whether the command under way may replace a finished folder that was made from something else.
 REPLACE: ContextVar[bool] = ContextVar("replace", default=False)
-"""Whether the command under way may replace a finished folder that was made from something else."""
 
 NAME = "replace"
 Replace = Annotated[

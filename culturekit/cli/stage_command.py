@@ -26,8 +26,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Input
 from culturekit.core.stage_command import AskingCommand, StageCommand
 
+# Options that every stage has, by name: what is typed, and what it is where nothing is.
 Flags: TypeAlias = dict[str, tuple[Any, Any]]
-"""Options that every stage has, by name: what is typed, and what it is where nothing is."""
 
 FLAGS: Flags = {
     "workers": (Workers, None),

@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from culturekit.core.stage import Stage
 
 
-MALFORMED = "malformed"
-"""How the reasons begin that set rows aside for a person to look at."""
+MALFORMED = "malformed"  # How the reasons begin that set rows aside for a person to look at
 
+# The share of malformed lines of a dump up to which they are told and are no finding, unless that is asked for.
 BY_ACCIDENT = 0.001
-"""The share of malformed lines of a dump up to which they are told and are no finding, unless that is asked for."""
 
 
 EXPORTS: Mapping[ExportChoice | None, tuple[ExportFormat, ...]] = {

@@ -17,8 +17,7 @@ from culturekit.trail.numbers import NumberWalk, number_lines
 from culturekit.trail.space_causes import space_file
 from culturekit.trail.walk_back import Neighbour, Trail, find_score, is_mapped, people_lines, walk_back, walk_images
 
-SHOWN_OF_LINE = 400
-"""How many characters of a dump line are printed; `--json` gives all."""
+SHOWN_OF_LINE = 400  # How many characters of a dump line are printed; `--json` gives all
 
 
 def trace(

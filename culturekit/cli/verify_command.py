@@ -21,11 +21,8 @@ if TYPE_CHECKING:
     from culturekit.verify.verify_run import Verification
 
 
-SHOWN = 40
-"""Findings of a kind that are printed; `--json` and `--out` give all."""
-
-WRITTEN = ("findings.jsonl", "scores.jsonl", "verification.json")
-"""What `--out` has in the end."""
+SHOWN = 40  # Findings of a kind that are printed; `--json` and `--out` give all
+WRITTEN = ("findings.jsonl", "scores.jsonl", "verification.json")  # What `--out` has in the end
 
 TITLES = {"broken": "BROKEN", "finding": "finding", "note": "note"}
 

@@ -12,22 +12,12 @@ from culturekit.core.tables import read_table
 from culturekit.generation.folder.folder_backend import FOLDER, Options, folder_of
 from culturekit.generation.folder.folder_detection import stated_list
 
-SAMPLE = "sample"
-"""Stands for the Wikidata sample that comes with culturekit."""
-
-HAND = "card.yaml"
-"""The fields of the hand-written half of a data card."""
-
-SHIPPED_HAND = "cspace"
-"""Stands for the hand-written half of CSpace's card, whose publisher is still to be filled in."""
-
-BLIND = "rules"
-"""The judge that reads words only."""
-PROJECT = "project.json"
-"""What an annotation project keeps of itself."""
-
-TRUTHFUL = "simulated"
-"""The backend whose images come with what they show."""
+SAMPLE = "sample"  # Stands for the Wikidata sample that comes with culturekit
+HAND = "card.yaml"  # The fields of the hand-written half of a data card
+SHIPPED_HAND = "cspace"  # Stands for the hand-written half of CSpace's card, whose publisher is still to be filled in
+BLIND = "rules"  # The judge that reads words only
+PROJECT = "project.json"  # What an annotation project keeps of itself
+TRUTHFUL = "simulated"  # The backend whose images come with what they show
 
 
 def dump_path(name: str) -> Path:
@@ -121,8 +111,8 @@ PUBLISHED = {
     ".json": "a .json file in the public CUBE layout",
 }
 TYPED = {".csv": "a .csv file with the columns name, concept and country"}
+# What may be published, and what may be typed by hand, by the end of the file's name.
 TYPED_PROMPTS = {".csv": "a .csv file with the columns prompt and concept"}
-"""What may be published, and what may be typed by hand, by the end of the file's name."""
 
 
 def existing_prompts(name: str) -> str:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from culturekit.report.run_folders import RunFolders
     from culturekit.report.sections import Section
 
-EMPTY = CellType()
-"""A name that a function closes over, and that nothing has yet."""
+EMPTY = CellType()  # A name that a function closes over, and that nothing has yet
 
 
 def used_countries(path: Path | None) -> Path | None:
@@ -122,6 +121,7 @@ class RecipeKind:
     sections: "Callable[[RunFolders], Iterable[Section]] | None" = None
 
 
+# Where each kind is; it is imported when a recipe names it.
 RECIPES: Registry[RecipeKind] = Registry(
     "kind of recipe",
     [
@@ -136,7 +136,6 @@ RECIPES: Registry[RecipeKind] = Registry(
     point="recipe",
     wanted=f"{__name__}:RecipeKind",
 )
-"""Where each kind is; it is imported when a recipe names it."""
 
 
 def recipe_kind(name: str) -> RecipeKind:

@@ -211,6 +211,7 @@ def replaced(tree: YamlValue, path: KeyPath, value: YamlValue, where: str) -> Ya
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 
+# The model of a kind of file, and where in the package its schema lies, beside the files whose first line names it.
 SHIPPED: Mapping[SchemaKind, tuple[str, str]] = {
     "recipe": ("culturekit.recipes.cube.keys:Recipe", "recipe_files/recipe.schema.json"),
     "concept": ("culturekit.kg.concepts:Concept", "kg/concepts/concept.schema.json"),
@@ -231,7 +232,6 @@ SHIPPED: Mapping[SchemaKind, tuple[str, str]] = {
     ),
     "places": ("culturekit.recipes.inclusion.prompts:PlaceList", "recipes/inclusion/places/places.schema.json"),
 }  # fmt: skip
-"""The model of a kind of file, and where in the package its schema lies, beside the files whose first line names it."""
 
 
 def schema_of(kind: SchemaKind) -> dict[str, Any]:

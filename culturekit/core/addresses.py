@@ -8,8 +8,8 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 # Not public, whatever the `ipaddress` of this Python says: protocol assignments, relays of 6to4, local translation.
 _SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "64:ff9b:1::/48", "fec0::/10")))
+# IPv6 addresses whose last 32 bits are the IPv4 address that is reached.
 _TRANSLATED = tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "::/96")))
-"""IPv6 addresses whose last 32 bits are the IPv4 address that is reached."""
 
 
 class NotPublic(ValueError):

@@ -21,22 +21,22 @@ from culturekit.core.errors import CultureKitError, UpstreamUnavailable, UsageEr
 # at most.
 # Whoever writes or reads files makes them OSErrors again; whoever runs a stage or a command explains what is left.
 
+# How libraries that are written in Rust, or wrap what Python raised, tell the number of the system's error.
 NUMBER = re.compile(r"\(os error (\d+)\)|\[Errno (\d+)\]|\bOs \{ code: (\d+),")
-"""How libraries that are written in Rust, or wrap what Python raised, tell the number of the system's error."""
 
+# These say that a name leads to no such file, not that the machine failed.
 NAMING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ENAMETOOLONG, errno.ELOOP}
-"""These say that a name leads to no such file, not that the machine failed."""
 
+# What a name that leads to the other kind means: whoever typed it can mend it, and waiting mends nothing.
 MISNAMED: Mapping[int, str] = {
     errno.ENOTDIR: "a file stands where a folder is expected",
     errno.EISDIR: "a folder stands where a file is expected",
     errno.ENAMETOOLONG: "a name is longer than the disk allows",
     errno.EEXIST: "something of that name is there already",
 }
-"""What a name that leads to the other kind means: whoever typed it can mend it, and waiting mends nothing."""
 
+# These say nothing about the file that was to be read: the same file may be read tomorrow.
 FAILING = {errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ENODEV}
-"""These say nothing about the file that was to be read: the same file may be read tomorrow."""
 
 FULL = {errno.ENOSPC, errno.EDQUOT}
 ROOM = "Make room"
@@ -183,8 +183,7 @@ def explained_outside(where: Path | str) -> Iterator[None]:
         raise failure from error
 
 
-STRAY = ".writing-"
-"""How the name of a file begins while it is being written."""
+STRAY = ".writing-"  # How the name of a file begins while it is being written
 
 
 @contextmanager

@@ -1,13 +1,10 @@
 """Numbers with what they count, one of a thing in the singular."""
 
+# How words for many end, and how the word for one does.
 ONE = (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("shes", "sh"), ("xes", "x"), ("s", ""))
-"""How words for many end, and how the word for one does."""
 
-NOT_MANY = ("ss", "us", "is", "has", "was", "does", "waits", "fits", "lacks")
-"""How words end that are none for many."""
-
-DOES = {"are": "is", "have": "has"}
-"""What one does that many do, where it is not an s more."""
+NOT_MANY = ("ss", "us", "is", "has", "was", "does", "waits", "fits", "lacks")  # How words end that are none for many
+DOES = {"are": "is", "have": "has"}  # What one does that many do, where it is not an s more
 
 
 def counted(count: int, many: str, *, verb: str = "") -> str:

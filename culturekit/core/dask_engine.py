@@ -42,13 +42,13 @@ from culturekit.version import install_line
 
 CONNECTING_SECONDS = 10
 
+# How seldom processes look at themselves: four workers at rest, with all that keeps them, took .27 of a processor, and
+# take .03 so.
 AT_REST = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "10s",
 }
-"""How seldom processes look at themselves: four workers at rest, with all that keeps them, took .27 of a
-processor, and take .03 so."""
 
 
 @contextmanager
@@ -154,13 +154,11 @@ def unready(problem: Exception) -> UsageError:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-SECONDS_BETWEEN_LOOKS = 5.0
-"""How often a run that waits looks whether there are workers."""
+SECONDS_BETWEEN_LOOKS = 5.0  # How often a run that waits looks whether there are workers
 
 SECONDS_BETWEEN_QUESTIONS = 0.2
 
-AHEAD = 8
-"""Items per worker that are handed out before the first of them is back."""
+AHEAD = 8  # Items per worker that are handed out before the first of them is back
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from culturekit.core.errors import argument_error, check_choice
 from culturekit.core.inputs import Files
 from culturekit.core.stage_command import PLAIN, StageCommand, Typed
 
-SEVERAL = (tuple, Sequence)
-"""Kinds of a field that is typed any number of times."""
+SEVERAL = (tuple, Sequence)  # Kinds of a field that is typed any number of times
 
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 

@@ -45,8 +45,8 @@ def digest_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+# Hashes a file once per process as long as the file system says that it is the same.
 known_digest = once_per_state(digest_file)
-"""Hashes a file once per process as long as the file system says that it is the same."""
 
 
 def source_hash(text: str) -> str:
@@ -64,11 +64,8 @@ def digest_tree(folder: Path) -> tuple[str, int, int]:
 # The manifest of a finished stage: what went in, how, and what came out, by hash.
 
 MANIFEST = "manifest.json"
-RUN_RECORD = "run.json"
-"""Timings, host and workers of the run: beside the manifest, outside every comparison."""
-
-JOURNAL = "journal"
-"""Folder of what a stage paid for: it outlives every run, so it is no output of any."""
+RUN_RECORD = "run.json"  # Timings, host and workers of the run: beside the manifest, outside every comparison
+JOURNAL = "journal"  # Folder of what a stage paid for: it outlives every run, so it is no output of any
 
 
 class InputRecord(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -29,9 +29,9 @@ from culturekit.core.work import Engine
 from culturekit.version import VERSION, install_line
 
 LARGE_BLOCK = 4 * 2**20
+# What glibc's mallopt calls the number of free bytes from which on the end of a heap is given back, and the number of
+# bytes from which on a block is taken from the system.
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
-"""What glibc's mallopt calls the number of free bytes from which on the end of a heap is given back, and the number
-of bytes from which on a block is taken from the system."""
 
 
 @cache
@@ -53,12 +53,12 @@ def settle_heaps() -> None:
 # The asker puts a marker file into the folder that it writes to. Before an item, a worker makes sure that it reads
 # the same marker there. When the asker is gone, so is the marker, and items that are left do nothing.
 
+# What may decide bytes, and what carries them.
 PACKAGES = ("distributed", "numpy", "open_clip_torch", "pillow", "polars", "scipy", "torch", "transformers")
-"""What may decide bytes, and what carries them."""
 
+# Seconds until a file that another machine wrote must be seen; shared file systems remember for a while what was not
+# there.
 PATIENCE = 30.0
-"""Seconds until a file that another machine wrote must be seen; shared file systems remember for a while what was
-not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,16 +178,15 @@ def not_shared(folder: Path, error: OSError) -> UsageError:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# Held by the item at work: shards expect a process of their own, also on a worker with several threads.
 ONE_AT_A_TIME = threading.Lock()
-"""Held by the item at work: shards expect a process of their own, also on a worker with several threads."""
 
 
-AT_WORK: list[tuple[str, Path]] = []
-"""The series and the marker of the item at work in this process."""
+AT_WORK: list[tuple[str, Path]] = []  # The series and the marker of the item at work in this process
 
+# The series of which no more items are begun. When a worker dies in the moment in which its result is fetched, the
+# scheduler has the item done again, though nobody waits for it.
 ENDED: set[str] = set()
-"""The series of which no more items are begun. When a worker dies in the moment in which its result is fetched, the
-scheduler has the item done again, though nobody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,8 +262,8 @@ def sendable(error: BaseException) -> Exception:
 
 SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
 
+# Workers are born one at a time: each birth changes the environment of the process for a moment.
 BIRTH = threading.Lock()
-"""Workers are born one at a time: each birth changes the environment of the process for a moment."""
 
 
 class WorkerDied(Exception):
@@ -400,14 +399,12 @@ def end_with(sentinel: int) -> None:
 # Also one worker is a process of its own, with one thread for arithmetic: the same instructions in the same order,
 # whatever `--workers` says, and a worker that is killed costs its item and nothing else.
 
-MAX_DEATHS = 3
-"""An item whose workers die this often is itself the cause."""
+MAX_DEATHS = 3  # An item whose workers die this often is itself the cause
 
+# What the system sends: out of memory, told to stop, a mapped file that cannot be read, out of its time.
 FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGBUS", "SIGXCPU"})
-"""What the system sends: out of memory, told to stop, a mapped file that cannot be read, out of its time."""
 
-SHOWN = 300
-"""Letters of such an item that an error shows."""
+SHOWN = 300  # Letters of such an item that an error shows
 
 
 def available_cores() -> int:

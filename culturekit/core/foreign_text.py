@@ -1,7 +1,6 @@
 """Texts that others wrote: what no UTF-8 can hold, and what a terminal would obey."""
 
-JOINERS = "\u200c\u200d"
-"""Letters of Persian, Hindi and others join by these, and emoji; a terminal obeys neither."""
+JOINERS = "\u200c\u200d"  # Letters of Persian, Hindi and others join by these, and emoji; a terminal obeys neither
 
 
 def printable(text: str, *, keep: str = "") -> str:

@@ -13,8 +13,8 @@ from culturekit.core.schemas import MATCHES
 from culturekit.core.table import Table
 from culturekit.core.tables import read_together
 
+# Imported when matches are read: what it knows of countries and of mappings is no business of this room.
 CHECK_OF_MATCHES = "culturekit.scores.inputs:check_matches"
-"""Imported when matches are read: what it knows of countries and of mappings is no business of this room."""
 
 
 def roles(role: str, paths: Sequence[Path]) -> dict[str, Path]:

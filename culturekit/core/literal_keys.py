@@ -4,8 +4,8 @@ import re
 
 from culturekit.core.errors import UsageError
 
+# A key by the name of the environment variable that holds it, such as `${OPENAI_API_KEY}`.
 NAMED_KEY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""A key by the name of the environment variable that holds it, such as `${OPENAI_API_KEY}`."""
 
 KEY_NAMES = re.compile(
     r"key|token|auth|bearer|x-api-key|x-goog-api-key"
@@ -14,9 +14,10 @@ KEY_NAMES = re.compile(
     re.IGNORECASE,
 )
 
+# What may be a misspelled name of a key.
 LIKE_KEY = re.compile(r"key|kye|tok|secr|pas|pwd|auth|cred|login|bear", re.IGNORECASE)
-"""What may be a misspelled name of a key."""
 
+# What the keys of known services look like.
 SHAPES = re.compile(
     r"\b(?:sk|pk|rk|gsk|hf|xai|nvapi|pplx|csk|tgp|fw|r8|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abpr])[-_]"
     r"(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{12,}"
@@ -24,7 +25,6 @@ SHAPES = re.compile(
     r"|\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
-"""What the keys of known services look like."""
 
 LOGIN = re.compile(r"(?<=://)[^/@\s\"'<>]+(?=@)")
 HEADER = re.compile(r"(?i)\b(bearer|basic)(\s+|%20)(?=\S*[0-9=])[A-Za-z0-9._~+/=-]{8,}")

@@ -72,8 +72,7 @@ def hub_folder(
         ) from error
 
 
-LARGEST_HEADER = 100 * 2**20
-"""Bytes of a header that the format allows."""
+LARGEST_HEADER = 100 * 2**20  # Bytes of a header that the format allows
 
 Size = Annotated[int, msgspec.Meta(ge=0)]
 

@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+# How the names of models begin that nobody evaluates: their pictures show nothing, which says what nothing scores.
 FLOOR = "floor-"
-"""How the names of models begin that nobody evaluates: their pictures show nothing, which says what nothing scores."""
 
+# The models that pictures of nothing, and shuffled images, stand under.
 FLOORS = CULTURE_FREE, SHUFFLED = f"{FLOOR}culture-free", f"{FLOOR}shuffled"
-"""The models that pictures of nothing, and shuffled images, stand under."""
 
-REAL_IMAGES = "real"
-"""The model that real images stand under."""
+REAL_IMAGES = "real"  # The model that real images stand under
 
 
 @dataclass(frozen=True, slots=True)

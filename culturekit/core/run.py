@@ -30,17 +30,14 @@ from culturekit.version import VERSION
 
 # Large inputs are hashed once: a file of the same place, size and time of change is the one hashed before.
 
-WORTH_REMEMBERING = 64_000_000
-"""Bytes from which hashing takes longer than a reader would like to wait."""
+WORTH_REMEMBERING = 64_000_000  # Bytes from which hashing takes longer than a reader would like to wait
 
 
 class RunRecord(msgspec.Struct):
     """The part of a run record that tells inputs apart."""
 
-    traces: dict[str, tuple[int, int]] = {}
-    """Size and time of change, in nanoseconds, of inputs by role."""
-    plugins: dict[str, str] = {}
-    """The packages of plugins that were in use, by what they bring."""
+    traces: dict[str, tuple[int, int]] = {}  # Size and time of change, in nanoseconds, of inputs by role
+    plugins: dict[str, str] = {}  # The packages of plugins that were in use, by what they bring
 
 
 def traces_of(inputs: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
@@ -76,8 +73,7 @@ def known_records(stage: Stage, final: Path) -> dict[str, InputRecord]:
     return {**known_inputs(final, stage.inputs), **{role: name(final) for role, name in stage.trees.items()}}
 
 
-RECIPE_RECORD = "recipe.json"
-"""The recipe as it was run, everything filled in: it lies beside the stage folders."""
+RECIPE_RECORD = "recipe.json"  # The recipe as it was run, everything filled in: it lies beside the stage folders
 
 
 @dataclass(frozen=True, slots=True)

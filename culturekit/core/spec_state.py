@@ -7,8 +7,7 @@ from culturekit.core.digests import digest_file, digest_tree
 from culturekit.core.errors import MissingDependency
 from culturekit.core.registry import Registry, parse_spec
 
-PATHS = ("/", "./", "../", "~")
-"""How the path of a file begins, which a name of the hub never does."""
+PATHS = ("/", "./", "../", "~")  # How the path of a file begins, which a name of the hub never does
 
 
 def spec_state(registry: Registry[Any], spec: str, *, targets: Registry[Any] | None = None) -> dict[str, object]:

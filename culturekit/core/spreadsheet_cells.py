@@ -26,11 +26,11 @@ def export_table(parquet: Path, form: ExportFormat) -> Path:
     return path
 
 
+# What spreadsheets trim from the front of a cell, or show as nothing.
 BLANK = r"[\s\x00-\x1f\u200b-\u200f\u2028-\u202e\u2060\ufeff]"
-"""What spreadsheets trim from the front of a cell, or show as nothing."""
 
+# How a cell begins that a spreadsheet would compute; with apostrophes before it, so that reading gives them back.
 COMPUTED = rf"'*(?:{BLANK}*[=+\-@＝＋－＠]|[\t\r\n])"
-"""How a cell begins that a spreadsheet would compute; with apostrophes before it, so that reading gives them back."""
 
 GUARDED = re.compile(COMPUTED)
 
@@ -84,8 +84,8 @@ def sheet_bytes(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> by
 # Rows of a CSV file as spreadsheets save it: with or without a byte-order mark, comma, semicolon or tab.
 
 LARGEST = 512 * 1024 * 1024
+# A first line by which some spreadsheets say what divides the cells.
 NAMED_DIVIDER = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
-"""A first line by which some spreadsheets say what divides the cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +193,13 @@ def read_csv_texts(path: Path) -> pl.DataFrame:
 
 TRUE, FALSE = {"true", "yes", "1", "ja", "oui", "vrai", "wahr"}, {"false", "no", "0", "nein", "non", "faux", "falsch"}
 MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+# What spreadsheets make of other texts: `1-2` becomes 02-Jan, a long number 1.23E+11, a formula #REF!.
 RECOMPUTED = re.compile(
     rf"\d{{1,2}}[-. ](?:{MONTHS})[a-z]*(?:[-. ]\d{{2,4}})?|(?:{MONTHS})[a-z]*[-. ]\d{{2,4}}"
     r"|(?:\d{4}[-./]\d\d?[-./]\d\d?|\d\d?[-./]\d\d?[-./]\d{4}|\d\d?/\d\d?/\d\d)(?: \d\d?:\d\d(?::\d\d)?)?"
     r"|\d(?:[.,]\d+)?E[+-]?\d+|#(?:N/A|NAME\?|REF!|VALUE!|DIV/0!|NULL!|NUM!)",
     re.IGNORECASE,
 )
-"""What spreadsheets make of other texts: `1-2` becomes 02-Jan, a long number 1.23E+11, a formula #REF!."""
 
 
 def cell_as(text: str, kind: pl.DataType, *, free: bool, divider: str) -> object:

@@ -80,11 +80,10 @@ class Asking:
     each: Callable[[], float] | None = None
 
 
+# Bytes of a file up to which what an input holds is hashed each time: so much takes some hundredths of a second.
 HASHED = 32 << 20
-"""Bytes of a file up to which what an input holds is hashed each time: so much takes some hundredths of a second."""
 
-Json = object
-"""Anything canonical JSON can hold."""
+Json = object  # Anything canonical JSON can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,5 +247,4 @@ class ToPlan:
     ahead: Mapping[str, Ahead]
 
 
-Slot: TypeAlias = Callable[[ToPlan], PlannedStage]
-"""What stands beside a stage in a run, and plans it."""
+Slot: TypeAlias = Callable[[ToPlan], PlannedStage]  # What stands beside a stage in a run, and plans it

@@ -11,6 +11,7 @@ import polars as pl
 
 from culturekit.core.errors import UsageError
 
+# How a declaration names a polars type.
 TYPES: Mapping[str, pl.DataType] = {
     "str": pl.String(),
     "bool": pl.Boolean(),
@@ -24,24 +25,22 @@ TYPES: Mapping[str, pl.DataType] = {
     "datetime": pl.Datetime("us", "UTC"),
     "list[str]": pl.List(pl.String()),
 }
-"""How a declaration names a polars type."""
 
+# Columns whose texts name something: where nothing is known they are null, as a blank would be one more name.
 NAMES = frozenset(
     {"annotator", "artifact", "artifact_id", "concept", "continent", "country", "image_id", "pool", "prompt_id"}
 )
-"""Columns whose texts name something: where nothing is known they are null, as a blank would be one more name."""
 
+# Columns of names that people write in any table, and what is called so; a table declares those that it has besides.
+# Names are shown as written, and compared by NFKC, without case and surplus spaces, a number without its `.0`.
 CALLED = {
     "model": "models", "pool": "pools", "annotator": "annotators", "annotator_id": "annotators",
     "annotator_region": "regions", "annotator_loc": "regions", "coder": "coders", "location": "locations",
 }  # fmt: skip
-"""Columns of names that people write in any table, and what is called so; a table declares those that it has besides.
-
-Names are shown as written, and compared by NFKC, without case and surplus spaces, a number without its `.0`."""
 
 PERSONS = frozenset({"annotator", "annotator_id", "coder"})
 
-DECLARATION = re.compile(r"^(?P<name>[a-z0-9_]+) (?P<type>[a-z0-9\[\]]+)(?P<nullable>\??)$")
+_DECLARATION = re.compile(r"^(?P<name>[a-z0-9_]+) (?P<type>[a-z0-9\[\]]+)(?P<nullable>\??)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,27 +205,38 @@ def has_blank(column: pl.Series) -> bool:
 
 
 def declare(
-    name: str, *, key: str, columns: str, optional: str = "", names: str = "", belongs: str = "", differ: str = "",
-    among: Mapping[str, str] = MappingProxyType({}), allowed: Mapping[str, Sequence[str]] = MappingProxyType({}),
-) -> Table:  # fmt: skip
-    """Declare a table in the notation of the documentation, such as `qid str, label str?`.
+    text: str,
+    *,
+    among: Mapping[str, str] = MappingProxyType({}),
+    allowed: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Table:
+    """Declare a table as `NAME by KEY: COLUMNS`, columns in the notation of the documentation, such as `label str?`.
 
-    What its rows promise besides: `names`, such as `region source=real`; `belongs`, such as `image_id: region object`.
+    What it may have and promise besides follows after semicolons: `optional: age u8?`; names, as in
+    `names: object region source=real`; and what belongs to what, as in `belongs: image_id: region object`.
     """
-    owners = (part.partition(":") for part in belongs.split(",") if part.strip())
+    head, *rest = (part.partition(":") for part in text.split(";"))
+    name, _, key = head[0].partition(" by ")
+    stated = {part.strip(): said for part, _, said in rest}
+    owners = (part.partition(":") for part in stated.get("belongs", "").split(",") if part.strip())
     return Table(
-        name, tuple(key.split()), parse(columns), parse(optional),
-        {column: known for column, _, known in (one.partition("=") for one in names.split())},
+        name.strip(),
+        tuple(key.split()),
+        _columns_in(head[2]),
+        _columns_in(stated.get("optional", "")),
+        {column: known for column, _, known in (one.partition("=") for one in stated.get("names", "").split())},
         [(owner.strip(), member) for owner, _, members in owners for member in members.split()],
-        differ.split(), {column: others.split() for column, others in among.items()}, allowed,
-    )  # fmt: skip
+        stated.get("differ", "").split(),
+        {column: others.split() for column, others in among.items()},
+        allowed,
+    )
 
 
-def parse(text: str) -> dict[str, Column]:
+def _columns_in(text: str) -> dict[str, Column]:
     """Read comma-separated `name type` pairs; a question mark after the type allows nulls."""
     columns = {}
     for part in filter(None, (" ".join(part.split()) for part in text.split(","))):
-        match = DECLARATION.match(part)
+        match = _DECLARATION.match(part)
         if match is None or match["type"] not in TYPES:
             raise ValueError(f"a column is declared as `name type` or `name type?`, not {part!r}")
         columns[match["name"]] = Column(TYPES[match["type"]], bool(match["nullable"]))

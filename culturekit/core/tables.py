@@ -18,8 +18,8 @@ from culturekit.core.work import Outcome, Work
 
 ROWS_PER_GROUP = 131_072
 
+# Columns of sentences and of days, which may look as a spreadsheet's dates do.
 FREE_TEXTS = frozenset({"text", "detail", "raw", "comment", "prompt_sent", "params", "decided_on", "reviewed_on"})
-"""Columns of sentences and of days, which may look as a spreadsheet's dates do."""
 
 
 def write_table(folder: Path, table: Table, frame: pl.DataFrame) -> Path:

@@ -20,14 +20,13 @@ from typing import Any, Literal, TypeAlias
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import needing
 
+# `mended`: imports work, its own operators do not; `hidden`: beyond mending, so that it counts as not installed.
 Torchvision: TypeAlias = Literal["absent", "whole", "mended", "hidden"]
-"""`mended`: imports work, its own operators do not; `hidden`: beyond mending, so that it counts as not installed."""
 
 SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 OPERATORS = ("nms", "qnms")
 
-REGISTERED: list[Any] = []
-"""What holds the schemas: they are gone when it is."""
+REGISTERED: list[Any] = []  # What holds the schemas: they are gone when it is
 
 ONE_AT_A_TIME = threading.Lock()
 

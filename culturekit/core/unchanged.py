@@ -6,8 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-MANY = 256
-"""Files of a folder that are looked at; of one with more the folder alone is."""
+MANY = 256  # Files of a folder that are looked at; of one with more the folder alone is
 
 Read = TypeVar("Read")
 Place = TypeVar("Place", Path, Path | None)

@@ -5,20 +5,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+# Under this name a stage counts rows that stay in its tables, but that a person has to look at.
 QUARANTINED = "quarantined"
-"""Under this name a stage counts rows that stay in its tables, but that a person has to look at."""
 
+# Under this name a manifest notes, in sentences, what is not comparable between the models that were scored.
 NOT_COMPARABLE = "not_comparable"
-"""Under this name a manifest notes, in sentences, what is not comparable between the models that were scored."""
 
-MARKED = "marked"
-"""Under this name a manifest notes what stands beside some of the scores, as it does in their params."""
+MARKED = "marked"  # Under this name a manifest notes what stands beside some of the scores, as it does in their params
 
+# Under this name a release notes, by reason, the artifacts it took in although nobody kept them.
 UNDER_REVIEW = "released_under_review"
-"""Under this name a release notes, by reason, the artifacts it took in although nobody kept them."""
 
+# Under this name a manifest notes how many rows failed for reasons that pass: the next run tries these again.
 TRY_AGAIN = "try_again"
-"""Under this name a manifest notes how many rows failed for reasons that pass: the next run tries these again."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -29,12 +29,11 @@ NULLS = {"", "~", "null", "Null", "NULL"}
 INFINITIES = {".inf": "inf", ".Inf": "inf", ".INF": "inf", "-.inf": "-inf", "-.Inf": "-inf", "-.INF": "-inf"}
 PLAIN_TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"}
 QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+# What begins something of its own in YAML, and may be meant as it stands; the surest first.
 MEANT = tuple(map(re.compile, (r"([?@`%&*])", r"\S(\{)", r":\s+(\{)[^{}]*\}\s*[^\s,}\]#]", r":\s.*?(:)\s")))
-"""What begins something of its own in YAML, and may be meant as it stands; the surest first."""
 
 MAX_BYTES = 5_000_000
-MAX_NODES = 200_000
-"""Aliases make a few lines stand for billions of nodes; no honest config comes near this."""
+MAX_NODES = 200_000  # Aliases make a few lines stand for billions of nodes; no honest config comes near this
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,8 @@ class StoredReply:
     reply: str
 
 
-JUDGING = ("filter", "completion", "review")
-"""The stages that decide what is in a cultural space."""
-
-REVIEWED = ("review:", "rejected in review")
-"""How the reasons begin that a review gives."""
+JUDGING = ("filter", "completion", "review")  # The stages that decide what is in a cultural space
+REVIEWED = ("review:", "rejected in review")  # How the reasons begin that a review gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,15 +204,13 @@ def verdict_lines(verdicts: Sequence[StageVerdict]) -> Iterator[str]:
             yield "  reply    none is in the journal"
 
 
-PUBLISHED = "published"
-"""The role of the file in the manifest of a cultural space that was taken in as it was."""
+PUBLISHED = "published"  # The role of the file in the manifest of a cultural space that was taken in as it was
 
+# Bytes of a dump up to which it is held against its SHA-256 before a line of it is shown, some two seconds; of a larger
+# one the line alone is held against the graph, as it always is.
 HASHED = 2_000_000_000
-"""Bytes of a dump up to which it is held against its SHA-256 before a line of it is shown, some two seconds; of a
-larger one the line alone is held against the graph, as it always is."""
 
-SHOWN = 200
-"""Characters of a wrong line that are quoted."""
+SHOWN = 200  # Characters of a wrong line that are quoted
 
 CLASS_PROPERTIES = ("P31", "P279")
 COUNTRY_PROPERTIES = ("P495", "P17")

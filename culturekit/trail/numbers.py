@@ -31,14 +31,9 @@ from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import latest_exchanges, shown_text
 from culturekit.trail.evidence import SHOWN_LETTERS
 
-PICTURES, REPLIES, ANSWERS, EXCHANGES = 4, 8, 12, 2
-"""So many of each are shown of one item."""
-
-TRUE = "truth"
-"""How the roles of inputs begin that say what images truly show."""
-
-SIMULATED = "simulated-"
-"""How the kinds of stages begin that stand for people."""
+PICTURES, REPLIES, ANSWERS, EXCHANGES = 4, 8, 12, 2  # So many of each are shown of one item
+TRUE = "truth"  # How the roles of inputs begin that say what images truly show
+SIMULATED = "simulated-"  # How the kinds of stages begin that stand for people
 
 PLACES = ("model", "metric", "country", "concept", "group")
 

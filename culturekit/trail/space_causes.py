@@ -28,13 +28,12 @@ from culturekit.trail.evidence import reason_text
 
 # What lies behind a cultural space: its finished stages, found one from the other and known by their hashes.
 
+# Kinds of stages without which a row cannot be walked back to the dump.
 _NEEDED = ("release", "filter", "extract", "ingest")
-"""Kinds of stages without which a row cannot be walked back to the dump."""
 
 _WITHIN = ("cspace.parquet", "cspace/cspace.parquet", "release/cspace.parquet")
 
-ENTERED = frozenset({"added", "country added"})
-"""Outcomes of proposals that made a row."""
+ENTERED = frozenset({"added", "country added"})  # Outcomes of proposals that made a row
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -192,11 +191,11 @@ _JUDGED, _COMPLETED = "judge ", "LLM:"  # how reasons of a judge and identifiers
 _MOST_ITEMS, _SHOWN, _HASH = 4, 160, 12
 
 _CANDIDATE = (*COLUMNS, "path", "label")
+# The columns of a candidate that the part of a row is made from; other parts are made by the release.
 _FROM_CANDIDATE = {
     "artifact": _CANDIDATE, "name": ("label",), "path": ("path",), "subconcept": ("roots",),
     "country": ("country_qids",), "continent": ("country_qids",),
 }  # fmt: skip
-"""The columns of a candidate that the part of a row is made from; other parts are made by the release."""
 
 
 @dataclass(frozen=True, slots=True)

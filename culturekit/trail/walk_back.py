@@ -132,8 +132,7 @@ def described(row: Mapping[str, Any]) -> str:
 # Behind a corrected score: what people said of which images, how much each counted, and the images it spoke for.
 
 NOTHING = "no culture"
-CELLS_SHOWN = 8
-"""Mapped labels that are told; `--json` has all."""
+CELLS_SHOWN = 8  # Mapped labels that are told; `--json` has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +239,7 @@ def people_lines(people: People) -> Iterator[str]:
         yield f"           and {len(people.cells) - CELLS_SHOWN:,} more labels"
 
 
-MOST_COMMON = 5
-"""So many artifacts and countries are named of what is behind a score."""
+MOST_COMMON = 5  # So many artifacts and countries are named of what is behind a score
 
 
 @dataclass(frozen=True, slots=True)

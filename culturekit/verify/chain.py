@@ -31,12 +31,12 @@ from culturekit.core.run import RECIPE_RECORD
 from culturekit.llm.journal_file import FILE as JOURNAL_FILE
 from culturekit.release.card_facts import keys_behind
 
+# `broken`: bytes or numbers are not what they are said to be; `finding`: a person has to look at it; `note`: what
+# cannot be followed from here, and need not be.
 Severity: TypeAlias = Literal["broken", "finding", "note"]
-"""`broken`: bytes or numbers are not what they are said to be; `finding`: a person has to look at it; `note`: what
-cannot be followed from here, and need not be."""
 
+# Made again and equal; not made again, for a stated reason; not equal.
 Verdict: TypeAlias = Literal["verified", "not verifiable", "wrong"]
-"""Made again and equal; not made again, for a stated reason; not equal."""
 
 _UNREADABLE = (
     CultureKitError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError,

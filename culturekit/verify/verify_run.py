@@ -486,8 +486,8 @@ def _by_hand(finished: FinishedStage) -> Stage | None:
     return None
 
 
+# How a module declares the command of a stage.
 DECLARED = re.compile(rb"^([A-Z_]+ = (Stage|Asking)Command|@(builds|asks|looks))\(", re.MULTILINE)
-"""How a module declares the command of a stage."""
 
 
 def _commands(kind: str) -> Iterator[StageCommand]:

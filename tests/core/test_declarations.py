@@ -12,7 +12,7 @@ ROW = re.compile(r"^\| `(?P<name>[a-z]+)` \| (?P<columns>.*) \|$", re.MULTILINE)
 
 
 def test_a_declaration_names_types_and_what_may_be_null() -> None:
-    table = declare("t", key="a b", columns="a str, b u16?, c list[str]")
+    table = declare("t by a b: a str, b u16?, c list[str]")
     assert table.key == ("a", "b")
     assert table.schema == {"a": pl.String(), "b": pl.UInt16(), "c": pl.List(pl.String())}
     assert [column.nullable for column in table.columns.values()] == [False, True, False]
@@ -21,7 +21,7 @@ def test_a_declaration_names_types_and_what_may_be_null() -> None:
 @pytest.mark.parametrize("columns", ["a", "a string", "A str", "a str??", "a str b str"])
 def test_a_declaration_that_says_nothing_is_a_mistake(columns: str) -> None:
     with pytest.raises(ValueError, match="a column is declared as"):
-        declare("t", key="a", columns=columns)
+        declare(f"t by a: {columns}")
 
 
 def test_every_key_is_a_column() -> None:
@@ -53,6 +53,6 @@ def test_tables_are_as_the_specification_says(name: str) -> None:
     for column, kind, *_ in words:
         declared = table.columns[column]
         plain = kind.rstrip("?")
-        expected = declare("x", key="a", columns=f"a {plain if plain[0].isalpha() else 'str'}").columns["a"].dtype
+        expected = declare(f"x by a: a {plain if plain[0].isalpha() else 'str'}").columns["a"].dtype
         assert declared.dtype == expected, column
         assert declared.nullable == (kind.endswith("?") or (name, column) in MAY_BE_NULL), column

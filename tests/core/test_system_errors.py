@@ -25,7 +25,7 @@ from culturekit.core.table import declare
 from culturekit.core.tables import read_part, read_table, save_parquet, save_part, write_frames
 
 ROWS = pl.DataFrame({"row": np.arange(200_000, dtype=np.uint32), "id": [f"{n * 7919:x}" for n in range(200_000)]})
-NUMBERS = declare("numbers", key="row", columns="row u32, id str")
+NUMBERS = declare("numbers by row: row u32, id str")
 LIMIT = 100_000
 
 

@@ -10,7 +10,7 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.table import declare
 from culturekit.core.tables import save_parquet, slices_of, write_table
 
-TABLE = declare("things", key="kind name", columns="kind str, name str, size i64?", optional="note str")
+TABLE = declare("things by kind name: kind str, name str, size i64?; optional: note str")
 
 
 def things(*rows: tuple[str, str, int | None]) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from culturekit.core.table import declare
 from culturekit.core.tables import merge_parts, read_table, read_together, save_parquet, write_drops, write_table
 from tests.metrics.corrected.audits_by_hand import matches_of
 
-PETS = declare("pets", key="name", columns="name str, legs u8, nicknames list[str], owner str?", optional="age u8?")
+PETS = declare("pets by name: name str, legs u8, nicknames list[str], owner str?; optional: age u8?")
 
 
 def pets(*names: str) -> pl.DataFrame:

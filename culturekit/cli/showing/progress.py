@@ -10,14 +10,11 @@ from typing import Protocol, Self
 
 from culturekit.cli.showing.durations import duration, rate_text
 
-LINE_SECONDS = 5.0
-"""How often a log hears of a stage that is still at work."""
+LINE_SECONDS = 5.0  # How often a log hears of a stage that is still at work
+QUIET_SECONDS = 30.0  # After how long a log hears that a stage is still at work although nothing was counted
 
-QUIET_SECONDS = 30.0
-"""After how long a log hears that a stage is still at work although nothing was counted."""
-
+# After how many units, or a tenth of all, a log foretells how long the rest takes: the first wait for what begins.
 FEW = 10
-"""After how many units, or a tenth of all, a log foretells how long the rest takes: the first wait for what begins."""
 
 
 class CommandProgress(Protocol):
