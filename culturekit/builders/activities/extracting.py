@@ -180,7 +180,7 @@ def extract(
     What it quotes must stand there.
     """
     sections = list(read_table(pages, PAGES).sort(PAGES.key).iter_rows(named=True))
-    request = partial(_extraction_request, instructions=asked.instructions)
+    request = partial(section_request, instructions=asked.instructions)
     came = asked.put(sections, request, unit="sections")
     rows = [row for section, found in came for row in _mentions(section, found, asked.client.model)]
     write_table(asked.work.out, MENTIONS, pl.DataFrame(rows, schema=MENTIONS.schema))
@@ -188,7 +188,7 @@ def extract(
     return asked.outcome(asked.work, {"sections": len(sections), "mentions": len(rows)}, mentions=outcomes)
 
 
-def _extraction_request(section: Mapping[str, Any], *, instructions: str) -> Request:
+def section_request(section: Mapping[str, Any], *, instructions: str) -> Request:
     """Ask what activities a section names."""
     asked = row_id(section["page_id"], str(section["number"]))
     data = {

@@ -208,7 +208,7 @@ def propose(
     It goes dimension by dimension.
     """
     rows = list(dimensions_of(activities_of(prompts, grid=grid, per_category=per_category)))
-    request = partial(_request, at_most=at_most, instructions=asked.instructions)
+    request = partial(proposal_request, at_most=at_most, instructions=asked.instructions)
     came = asked.put(rows, request, unit="dimensions")
     found = [each for row, value in came for each in _proposed_rows(row, asked.client.model, value, at_most=at_most)]
     table = pl.DataFrame(found, schema=PROPOSED_DESCRIPTORS.schema)
@@ -217,7 +217,7 @@ def propose(
     return asked.outcome(asked.work, {"dimensions": len(rows), "proposals": table.height}, proposals=outcomes)
 
 
-def _request(row: ActivityDimension, *, at_most: int, instructions: str) -> Request:
+def proposal_request(row: ActivityDimension, *, at_most: int, instructions: str) -> Request:
     """Ask for the descriptors of a dimension."""
     data, bound = {**row.asked(), "at_most": at_most}, bounded(AskedDescriptors, "descriptors", at_most)
     return Request(PROPOSE, instructions, data, ProposedDescriptors, allowed={"id": (row.id,)},

@@ -296,12 +296,7 @@ def stereotypes(
     kept: list[tuple[str, str]] = []
 
     def request(row: tuple[str, str]) -> Request:
-        name = country(row[0]).name
-        own = row_id("stereotypes", name)
-        return Request(
-            STEREOTYPE, asked.instructions, {"id": own, "country": name, "at_most": at_most}, Stereotypes,
-            allowed={"id": (own,)}, max_tokens=STEREOTYPE_TOKENS, asks=bounded(Stereotypes, "stereotypes", at_most),
-        )  # fmt: skip
+        return stereotype_request(row[0], at_most=at_most, instructions=asked.instructions)
 
     for (iso, _), value in asked.put([(iso, "") for iso in isos], request, unit="countries"):
         tokens = (read_descriptor(named, "neutral", "optional").token for named in value.stereotypes)
@@ -318,3 +313,13 @@ def stereotypes(
         )  # fmt: skip
     write_table(asked.work.out, STEREOTYPES, pl.DataFrame(kept, schema=STEREOTYPES.schema, orient="row"))
     return asked.outcome(asked.work, {"countries": len(isos), "stereotypes": len(kept)})
+
+
+def stereotype_request(iso: str, *, at_most: int, instructions: str) -> Request:
+    """Ask for the stereotypes of a country."""
+    name = country(iso).name
+    own = row_id("stereotypes", name)
+    return Request(
+        STEREOTYPE, instructions, {"id": own, "country": name, "at_most": at_most}, Stereotypes,
+        allowed={"id": (own,)}, max_tokens=STEREOTYPE_TOKENS, asks=bounded(Stereotypes, "stereotypes", at_most),
+    )  # fmt: skip
