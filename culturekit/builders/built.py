@@ -70,9 +70,8 @@ def builds(
         def made(given: Given, inputs: dict[str, Path]) -> Stage:
             said = settings(function, given) if decides is None else decides(given)
             options = {name: value for name, value in said.items() if name not in seeds.values()}
-            drawn: dict[str, Any] = {
-                role: getattr(given.get("options"), name, given.get(name)) for role, name in seeds.items()
-            }
+            among = given.get("options")
+            drawn: dict[str, Any] = {role: getattr(among, name, given.get(name)) for role, name in seeds.items()}
 
             def run(work: Work) -> Outcome:
                 return function(work, **given)  # type: ignore[call-arg]

@@ -351,9 +351,8 @@ def _completed_row(item: KnownItem, rows_by_country: Added, tables: KnownTables,
 def _base_row(item: KnownItem, rows_by_country: Added, tables: KnownTables) -> Mapping[str, Any]:
     """Find the row that an artifact has or would have among the candidates."""
     if item.qid.startswith(SLUG):
-        blank: dict[str, Any] = {
-            name: [] if column.dtype == LIST else None for name, column in CANDIDATES.columns.items()
-        }
+        columns = CANDIDATES.columns.items()
+        blank: dict[str, Any] = {name: [] if column.dtype == LIST else None for name, column in columns}
         return {**blank, "qid": item.qid, "label": item.label, "concept": item.concept, "hop": 0, "sitelinks": 0}
     first = _first(rows_by_country)
     root = first.cell.root_of(first.proposal.kind)
