@@ -21,7 +21,7 @@ from culturekit.core.registry import parse_spec
 from culturekit.core.stage import AskedPlan, Asking, Left, Stage, Tried
 from culturekit.core.tables import write_drops
 from culturekit.core.work import Outcome, Quiet, Work
-from culturekit.kg.concepts import Concept, Root
+from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
@@ -379,22 +379,27 @@ def cost_of(client: Client | FreeClient, requests: Iterable[Request], out: Path,
 
 def judged_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
     """Give what rules and judge read: languages, countries, and what the roots are called."""
-    return _concepts_with(concepts, lambda roots: [{"qid": root.qid, "label": root.label} for root in roots])
+    return {
+        "concepts": {
+            concept.concept: {
+                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
+                "roots": [{"qid": root.qid, "label": root.label} for root in concept.roots],
+            }
+            for concept in concepts
+        }
+    }
 
 
 def released_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
     """Give what a release reads: countries, languages, and the subconcepts that roots stand for, in their order."""
-    return _concepts_with(
-        concepts,
-        lambda roots: [{"qid": root.qid, "subconcept": root.subconcept} for root in roots if root.subconcept],
-    )
-
-
-def _concepts_with(concepts: Sequence[Concept], roots: Callable[[Sequence[Root]], object]) -> Mapping[str, object]:
-    common = {"concept", "countries", "languages"}
     return {
         "concepts": {
-            concept.concept: {**concept.model_dump(mode="json", include=common), "roots": roots(concept.roots)}
+            concept.concept: {
+                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
+                "roots": [
+                    {"qid": root.qid, "subconcept": root.subconcept} for root in concept.roots if root.subconcept
+                ],
+            }
             for concept in concepts
         }
     }
