@@ -1,12 +1,11 @@
 """Images that are put before a model with their prompts: which ones, and why others are not."""
 
-from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 from pydantic import Field
@@ -98,6 +97,7 @@ def sample_note(images: pl.DataFrame, taken: pl.DataFrame, sample: ImageSample) 
 ID_LETTERS = 16  # of a picture's hash, by which a model knows it: file names and ids could tell what it should show
 
 Question = TypeVar("Question")
+Row: TypeAlias = dict[str, Any]
 
 ImagesToShow: TypeAlias = Annotated[Path, Field(description="Images table; its pictures lie beside it.")]
 WhoLooks: TypeAlias = Annotated[
@@ -160,44 +160,34 @@ class Verdict(NamedTuple):
 
 
 @dataclass
-class AskedImages(ABC, Generic[Question]):
+class AskedImages(Generic[Question]):
     """Images go out in their order, a request for each question; the answers come back so and become rows.
 
-    `caveat` is what a reader must know of all such answers; `open` are questions without an answer yet, each with its
-    image and whether it is the last about it.
+    Attributes:
+        shown: reads the pictures.
+        judge: who answers, as rows of judgments name it.
+        questions: lists what is asked about an image.
+        request: asks one question about a picture.
+        verdicts: reads the answer to a question, whatever came of it: at least one verdict.
+        why_not: why nothing is asked about an image; it is not dropped where this is empty.
+        caveat: what a reader must know of all such answers.
+        notes: what is noted besides, once all is answered.
+        write: writes what answers give besides judgments, and counts it.
+        open: questions without an answer yet, each with its image and whether it is the last about it.
     """
-
-    caveat: ClassVar[str] = ""
 
     shown: ShownImages
     judge: str
-    open: deque[tuple[dict[str, Any], Question, bool]] = field(init=False, default_factory=deque)
+    questions: Callable[[Row], Sequence[Question]]
+    request: Callable[[Image, Row, Question], Request]
+    verdicts: Callable[[Row, Question, Answered], Sequence[Verdict]]
+    why_not: Callable[[Row], str] = lambda row: ""
+    caveat: str = ""
+    notes: Callable[[], Mapping[str, object]] = dict
+    write: Callable[[Work], dict[str, int]] = lambda work: {}
+    open: deque[tuple[Row, Question, bool]] = field(init=False, default_factory=deque)
     rows: list[tuple[object, ...]] = field(init=False, default_factory=list)
     outcomes: Counter[str] = field(init=False, default_factory=Counter)
-
-    @abstractmethod
-    def questions(self, row: dict[str, Any]) -> Sequence[Question]:
-        """List what is asked about an image."""
-
-    @abstractmethod
-    def request(self, picture: Image, row: dict[str, Any], question: Question) -> Request:
-        """Ask one question."""
-
-    @abstractmethod
-    def verdicts(self, row: dict[str, Any], question: Question, answered: Answered) -> Sequence[Verdict]:
-        """Read the answer to a question, whatever came of it: at least one verdict."""
-
-    def why_not(self, row: dict[str, Any]) -> str:
-        """Say why nothing is asked about an image; it is not dropped where this is empty."""
-        return ""
-
-    def notes(self, caveat: str) -> dict[str, object]:
-        """Say who answered, and what a reader must know."""
-        return {"judge": self.judge, "caveat": " ".join(filter(None, (caveat, self.caveat)))}
-
-    def write(self, work: Work) -> dict[str, int]:
-        """Write what the answers give besides judgments, and count it."""
-        return {}
 
     def about(self, row: dict[str, Any]) -> Iterator[Request]:
         """Give the requests about one image, read once; none, and the reason kept, where it cannot be shown."""
@@ -253,9 +243,12 @@ def judged(
         raise NothingScored.because("nothing is asked about any image", why, where=str(asked.shown.root))
     write_table(work.out, JUDGMENTS, pl.DataFrame(asked.rows, schema=JUDGMENTS.schema, orient="row"))
     counts = {"judgments": len(asked.rows), "images": images.height, "drops": len(asked.shown.drops)}
-    outcomes = {"outcomes": dict(sorted(asked.outcomes.items())), **watch.notes()}
     more = asked.write(work)
-    return Outcome(counts | unanswered(asked.outcomes) | more, drops, asked.notes(client.caveat) | outcomes)
+    notes = {
+        "judge": asked.judge, "caveat": " ".join(filter(None, (client.caveat, asked.caveat))),
+        "outcomes": dict(sorted(asked.outcomes.items())), **watch.notes(), **asked.notes(),
+    }  # fmt: skip
+    return Outcome(counts | unanswered(asked.outcomes) | more, drops, notes)
 
 
 def read_picture(root: Path, relative: str, *, sha256: str) -> Image | NoPicture:

@@ -90,15 +90,19 @@ def _prompts_of(published: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(list(rows.values()), schema={**PROMPTS.schema, **ACTIVITY})
 
 
-def _published_beside(given: Given) -> dict[str, Path]:
-    """Name the table of the files that descriptors were read from, where there is one."""
-    beside = given["descriptors"].parent / f"{PUBLISHED_DESCRIPTORS.name}.parquet"
-    given["published"] = given["published"] or (beside if beside.is_file() else None)
-    return country_files() | ({"published": given["published"]} if given["published"] else {})
+def _published(given: Given) -> Path | None:
+    """Find the table of the files that descriptors were read from, beside them where it is not given."""
+    beside: Path = given["descriptors"].parent / f"{PUBLISHED_DESCRIPTORS.name}.parquet"
+    return given["published"] or (beside if beside.is_file() else None)
+
+
+def _files_read(given: Given) -> dict[str, Path]:
+    published = _published(given)
+    return country_files() | ({} if published is None else {"published": published})
 
 
 @builds(
-    "export-descriptors", "published", reads=_published_beside,
+    "export-descriptors", "published", reads=_files_read,
     example="--descriptors descriptors/descriptors.parquet --prompts prompts/prompts.parquet --out published",
 )  # fmt: skip
 def export(
@@ -124,7 +128,8 @@ def export(
     if strange:
         raise UsageError(f"{len(strange)} prompts of the descriptors are not among the prompts", where=str(prompts),
                          found=", ".join(strange[:5]))  # fmt: skip
-    files = _written_files(table, placed, None if published is None else read_table(published, PUBLISHED_DESCRIPTORS))
+    before = _published({"descriptors": descriptors, "published": published})
+    files = _written_files(table, placed, None if before is None else read_table(before, PUBLISHED_DESCRIPTORS))
     for file, text in files.items():
         write_atomically(work.out / file, text.encode())
     return Outcome({"files": len(files), "descriptors": table.height})

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +22,7 @@ from culturekit.builders.shown_images import (
     AskedImages,
     ImageSample,
     ImagesToShow,
+    Row,
     ShownImages,
     Verdict,
     drawn,
@@ -65,67 +66,6 @@ UNRECONCILED = "No cultural space was given: the artifacts are named as the mode
 
 METHOD = "vlm"
 OF_THE_IMAGE = ("image_id", "model", "prompt_id", "concept", "repeat", "slot")
-
-
-@dataclass
-class TaggedImages(AskedImages[str]):
-    """One question about each image: which artifact it shows, by name; what is named becomes matches."""
-
-    instructions: str
-    cspace: Path | None
-    scratch: Path
-    notice: Mapping[str, object]
-    matches: list[dict[str, Any]] = field(default_factory=list)
-    answers: Counter[str] = field(default_factory=Counter)
-    reconciling: Counter[str] = field(default_factory=Counter)
-
-    @cached_property
-    def space(self) -> KnownArtifacts | None:
-        """The artifacts that names are reconciled with; a plan needs none."""
-        return None if self.cspace is None else KnownArtifacts(space_table(self.cspace, self.scratch))
-
-    def questions(self, row: dict[str, Any]) -> Sequence[str]:
-        """Ask it of every image."""
-        return ("artifact",)
-
-    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
-        """Ask it.
-
-        Nothing goes along that could tell: the id is made of the picture's own hash, not of its file's name or prompt.
-        """
-        image_id = picture.sha256[:ID_LETTERS]
-        return Request(TASK, self.instructions, {"id": image_id}, GeoTag, allowed={"id": (image_id,)},
-                       images=(picture,), max_tokens=REPLY_TOKENS)  # fmt: skip
-
-    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
-        """Give what the model says that it sees, and how sure it says it is; what it named becomes matches."""
-        tag = answered.value if isinstance(answered.value, GeoTag) else None
-        shown = [] if tag is None else reconciled(row, tag, self.space)
-        abstained = tag is None or tag.shown != "yes" or not shown
-        self.matches += tag_rows(row, shown, abstained=abstained)
-        self.reconciling.update(one.how for one in shown)
-        if tag is not None:
-            self.answers[tag.shown] += 1
-        sure = 100 * shown[0].sure if shown else None
-        return [Verdict(TASK, question, value=sure, choice=None if tag is None else tag.shown)]
-
-    def write(self, work: Work) -> dict[str, int]:
-        """Write the matches."""
-        matches = pl.DataFrame(self.matches, schema=MATCHES.schema)
-        write_table(work.out, MATCHES, matches)
-        abstained = matches.filter(pl.col("rank") == 1, pl.col("abstained")).height
-        return {"matches": matches.height, "abstained": abstained}
-
-    def notes(self, caveat: str) -> dict[str, object]:
-        """Say who tagged, how it went, and what a reader must know."""
-        words = [caveat, CAVEAT, *([UNRECONCILED] if self.cspace is None else [])]
-        return {
-            "judge": self.judge,
-            "caveat": " ".join(filter(None, words)),
-            "shown": dict(sorted(self.answers.items())),
-            "reconciling": dict(sorted(self.reconciling.items())),
-            **self.notice,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,4 +199,36 @@ def tag(
     """
     every = _rows_of(images)
     notice = sample_note(every, drawn(every, sample), sample)
-    return TaggedImages(ShownImages(images.parent, "tag"), by.model, wording("geo_tag"), cspace, by.scratch, notice)
+    words, matches = wording("geo_tag"), list[dict[str, Any]]()
+    answers, reconciling = Counter[str](), Counter[str]()
+    space = cache(lambda: None if cspace is None else KnownArtifacts(space_table(cspace, by.scratch)))  # no plan has it
+
+    def request(picture: Image, row: Row, question: str) -> Request:
+        image_id = picture.sha256[:ID_LETTERS]  # its file's name and its prompt could tell
+        return Request(TASK, words, {"id": image_id}, GeoTag, allowed={"id": (image_id,)}, images=(picture,),
+                       max_tokens=REPLY_TOKENS)  # fmt: skip
+
+    def verdicts(row: Row, question: str, answered: Answered) -> Sequence[Verdict]:
+        said = answered.value if isinstance(answered.value, GeoTag) else None
+        shown = [] if said is None else reconciled(row, said, space())
+        abstained = said is None or said.shown != "yes" or not shown
+        matches.extend(tag_rows(row, shown, abstained=abstained))
+        reconciling.update(one.how for one in shown)
+        answers.update([] if said is None else [said.shown])
+        sure = 100 * shown[0].sure if shown else None
+        return [Verdict(TASK, question, value=sure, choice=None if said is None else said.shown)]
+
+    def write(work: Work) -> dict[str, int]:
+        table = pl.DataFrame(matches, schema=MATCHES.schema)
+        write_table(work.out, MATCHES, table)
+        abstained = table.filter(pl.col("rank") == 1, pl.col("abstained")).height
+        return {"matches": table.height, "abstained": abstained}
+
+    def notes() -> dict[str, object]:
+        how = {"shown": dict(sorted(answers.items())), "reconciling": dict(sorted(reconciling.items()))}
+        return how | notice
+
+    return AskedImages(
+        ShownImages(images.parent, "tag"), by.model, lambda _: ("artifact",), request, verdicts,
+        caveat=f"{CAVEAT} {UNRECONCILED}" if cspace is None else CAVEAT, notes=notes, write=write,
+    )  # fmt: skip

@@ -23,6 +23,7 @@ from culturekit.builders.shown_images import (
     AskedImages,
     ImagesToShow,
     PerPrompt,
+    Row,
     ShownImages,
     Verdict,
     WhoLooks,
@@ -212,32 +213,6 @@ NO_TEXT, NEITHER = "the text of its prompt is not known", "neither yes nor no"
 CAVEAT = 'P("Yes") is a model\'s confidence, not the share of people who would say yes.'
 
 
-class JudgedImages(AskedImages[ImageQuestion]):
-    """Questions of one's own about each image, or about those of one prompt."""
-
-    def __init__(self, shown: ShownImages, judge: str, every: Sequence[ImageQuestion]) -> None:
-        """Sort the questions by the prompt whose images they are about."""
-        super().__init__(shown, judge)
-        self.instructions = wording("image_judge")
-        self.of_prompt: dict[str | None, list[ImageQuestion]] = {None: []}
-        for question in every:
-            self.of_prompt.setdefault(question.prompt_id, []).append(question)
-
-    def questions(self, row: dict[str, Any]) -> Sequence[ImageQuestion]:
-        """List what is asked about the images of a prompt."""
-        of_this = [] if row["prompt_id"] is None else self.of_prompt.get(row["prompt_id"], [])
-        return [*self.of_prompt[None], *of_this]
-
-    def request(self, picture: Image, row: dict[str, Any], question: ImageQuestion) -> Request:
-        """Ask a question."""
-        asked = row["prompt_sent"] or ""
-        return image_request(question, row["image_id"], picture, instructions=self.instructions, prompt=asked)
-
-    def verdicts(self, row: dict[str, Any], question: ImageQuestion, answered: Answered) -> Sequence[Verdict]:
-        """Give the number, the choice or both."""
-        return [Verdict(question.task, question.item, question.dimension, *number_and_choice(answered.value))]
-
-
 def _asked_of_judge(given: Given) -> dict[str, object]:
     check_questions(given["questions"])
     asked = [asdict(question) for question in given["questions"]]
@@ -269,7 +244,22 @@ def judge_own(
 
     `score agreement` holds its answers against people.
     """
-    return JudgedImages(ShownImages(images.parent, "judge"), by.model, questions)
+    words = wording("image_judge")
+    of_prompt: dict[str | None, list[ImageQuestion]] = {None: []}
+    for question in questions:
+        of_prompt.setdefault(question.prompt_id, []).append(question)
+
+    def asked(row: Row) -> Sequence[ImageQuestion]:
+        return [*of_prompt[None], *([] if row["prompt_id"] is None else of_prompt.get(row["prompt_id"], []))]
+
+    def request(picture: Image, row: Row, question: ImageQuestion) -> Request:
+        prompt = row["prompt_sent"] or ""
+        return image_request(question, row["image_id"], picture, instructions=words, prompt=prompt)
+
+    def verdicts(_: Row, question: ImageQuestion, answered: Answered) -> Sequence[Verdict]:
+        return [Verdict(question.task, question.item, question.dimension, *number_and_choice(answered.value))]
+
+    return AskedImages(ShownImages(images.parent, "judge"), by.model, asked, request, verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,34 +285,6 @@ def judge_stage(given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFA
 def judge_name(model: str, of: Share) -> str:
     """Name who says it, with what decides what is said: the question's wording, and what yes is a share of."""
     return f"vqascore:{model}?of={of}&wording={vqa_digest()[:8]}"
-
-
-@dataclass
-class WeighedImages(AskedImages[str]):
-    """How probable it is that each image shows its prompt; `texts` are those of images."""
-
-    caveat = CAVEAT
-
-    texts: Mapping[str, str]
-    of: Share
-    instructions: str
-
-    def questions(self, row: dict[str, Any]) -> Sequence[str]:
-        """Give the text of the prompt, where it is known."""
-        text = self.texts.get(row["image_id"])
-        return () if text is None else (text,)
-
-    def why_not(self, row: dict[str, Any]) -> str:
-        """Say that it is not known."""
-        return NO_TEXT
-
-    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
-        """Ask whether it is shown."""
-        return vqa_request(picture, question, instructions=self.instructions)
-
-    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
-        """Give the probability."""
-        return [weighed(TASK, ITEM, answered, of=self.of)]
 
 
 @looks(
@@ -365,8 +327,13 @@ def vqascore(
         table = read_table(prompts_table(prompts, by.scratch), PROMPTS).select("prompt_id", "text")
         known = known.drop("text").join(table, on="prompt_id", how="inner")
     texts = {image: text for image, text in known.select("image_id", "text").drop_nulls().iter_rows() if text.strip()}
-    shown = ShownImages(images.parent, "vqascore")
-    return WeighedImages(shown, judge_name(by.model, of), texts, of, wording("vqascore"))
+    words = wording("vqascore")
+    return AskedImages(
+        ShownImages(images.parent, "vqascore"), judge_name(by.model, of),
+        lambda row: (texts[row["image_id"]],) if row["image_id"] in texts else (),
+        lambda picture, _, text: vqa_request(picture, text, instructions=words),
+        lambda _, __, answered: [weighed(TASK, ITEM, answered, of=of)], lambda _: NO_TEXT, CAVEAT,
+    )  # fmt: skip
 
 
 def weighed(task: str, item: str, answered: Answered, *, of: Share) -> Verdict:

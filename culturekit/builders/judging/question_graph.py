@@ -5,7 +5,6 @@ Each prompt ends in one of a few ways, and the reply of the model is kept.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -22,6 +21,7 @@ from culturekit.builders.shown_images import (
     AskedImages,
     ImagesToShow,
     PerPrompt,
+    Row,
     ShownImages,
     Verdict,
     WhoLooks,
@@ -45,6 +45,9 @@ ANSWER_TASK = "dsg"  # under which answers stand among judgments
 REQUEST = "image.dsg"
 ANSWER_TOKENS = 64
 NO_PROMPT, NO_QUESTIONS = "the image names no prompt", "no questions for its prompt"
+ANSWER_CAVEAT = (
+    "Whether an image shows what a question asks is a model's word; what it does not know, it tends to deny."
+)
 
 
 class YesOrNo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,44 +55,6 @@ class YesOrNo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     answer: Literal["yes", "no"]
-
-
-@dataclass
-class AnsweredImages(AskedImages[tuple[str, str]]):
-    """The questions about what each image's prompt asks for; each is an id and a text, by the id of its prompt."""
-
-    caveat = "Whether an image shows what a question asks is a model's word; what it does not know, it tends to deny."
-
-    of_prompt: Mapping[str, Sequence[tuple[str, str]]]
-    instructions: str
-    answers: Counter[str] = field(default_factory=Counter)
-
-    def notes(self, caveat: str) -> dict[str, object]:
-        """Count the answers, too."""
-        return {**AskedImages.notes(self, caveat), "answers": dict(sorted(self.answers.items()))}
-
-    def questions(self, row: dict[str, Any]) -> Sequence[tuple[str, str]]:
-        """List the questions of its prompt."""
-        return self.of_prompt.get(row["prompt_id"] or "", ())
-
-    def why_not(self, row: dict[str, Any]) -> str:
-        """Tell an image without a prompt from a prompt without questions."""
-        return NO_PROMPT if row["prompt_id"] is None else NO_QUESTIONS
-
-    def request(self, picture: Image, row: dict[str, Any], question: tuple[str, str]) -> Request:
-        """Ask one, and give away nothing else about the image."""
-        image_id = picture.sha256[:ID_LETTERS]
-        data, allowed = {"id": image_id, "question": question[1]}, {"id": (image_id,)}
-        return Request(REQUEST, self.instructions, data, YesOrNo, allowed=allowed, images=(picture,),
-                       max_tokens=ANSWER_TOKENS)  # fmt: skip
-
-    def verdicts(self, row: dict[str, Any], question: tuple[str, str], answered: Answered) -> Sequence[Verdict]:
-        """Give yes or no, and the number for it."""
-        if not isinstance(answered.value, YesOrNo):
-            return [Verdict(ANSWER_TASK, question[0])]
-        choice = answered.value.answer
-        self.answers[choice] += 1
-        return [Verdict(ANSWER_TASK, question[0], value=float(choice == "yes"), choice=choice)]
 
 
 @looks(
@@ -121,7 +86,25 @@ def answer(
     of_prompt: dict[str, list[tuple[str, str]]] = {}
     for prompt, question, text in table.select("prompt_id", "question_id", "text").iter_rows():
         of_prompt.setdefault(prompt, []).append((question, text))
-    return AnsweredImages(ShownImages(images.parent, "ask"), by.model, of_prompt, wording("question_answer"))
+    words, said = wording("question_answer"), Counter[str]()
+
+    def request(picture: Image, _: Row, question: tuple[str, str]) -> Request:
+        image_id = picture.sha256[:ID_LETTERS]  # nothing else about the image is given away
+        data, allowed = {"id": image_id, "question": question[1]}, {"id": (image_id,)}
+        return Request(REQUEST, words, data, YesOrNo, allowed=allowed, images=(picture,), max_tokens=ANSWER_TOKENS)
+
+    def verdicts(_: Row, question: tuple[str, str], answered: Answered) -> Sequence[Verdict]:
+        if not isinstance(answered.value, YesOrNo):
+            return [Verdict(ANSWER_TASK, question[0])]
+        choice = answered.value.answer
+        said[choice] += 1
+        return [Verdict(ANSWER_TASK, question[0], value=float(choice == "yes"), choice=choice)]
+
+    return AskedImages(
+        ShownImages(images.parent, "ask"), by.model, lambda row: of_prompt.get(row["prompt_id"] or "", ()), request,
+        verdicts, lambda row: NO_PROMPT if row["prompt_id"] is None else NO_QUESTIONS, ANSWER_CAVEAT,
+        notes=lambda: {"answers": dict(sorted(said.items()))},
+    )  # fmt: skip
 
 
 TASK = "prompt.questions"

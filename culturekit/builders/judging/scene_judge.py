@@ -6,10 +6,9 @@ Every question leaves a row, whatever came of it, with the reply as it came; wit
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypeAlias
 
 import msgspec
 import polars as pl
@@ -25,6 +24,7 @@ from culturekit.builders.shown_images import (
     AskedImages,
     ImagesToShow,
     PerPrompt,
+    Row,
     ShownImages,
     Verdict,
     WhoLooks,
@@ -136,100 +136,77 @@ class Rating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answer: Annotated[str, msgspec.Meta(pattern="^score is [1-5]$")]
 
 
-@dataclass
-class DescribedScenes(AskedImages[str]):
-    """What each image shows, dimension by dimension; nothing that is expected of it goes along.
+def _described_scenes(
+    shown: ShownImages,
+    judge: str,
+    dimensions: Sequence[str],
+    activities: Mapping[str, Mapping[str, str]],
+    words: str,
+    reply_tokens: int,
+) -> AskedImages[str]:
+    """Ask what each image shows, dimension by dimension; nothing that is expected of it goes along.
 
-    `activities` are what prompts ask for and where, as published.
+    `activities` are what prompts ask for and where, as published. What was read of replies that were cut or chatty is
+    counted, and what was no phrase.
     """
+    in_part: Counter[str] = Counter()
 
-    caveat = CAVEAT
+    def request(picture: Image, row: Row, dimension: str) -> Request:
+        data = {"id": picture.sha256[:ID_LETTERS], "dimension": dimension, **activities.get(row["prompt_id"] or "", {})}
+        return Request("image.extract", words, data, Descriptors, images=(picture,), max_tokens=reply_tokens)
 
-    dimensions: Sequence[str]
-    activities: Mapping[str, Mapping[str, str]]
-    words: str
-    reply_tokens: int
-    in_part: Counter[str] = field(default_factory=Counter)
-
-    def notes(self, caveat: str) -> dict[str, object]:
-        """Count what was read of replies that were cut or chatty, and what was no phrase."""
-        return super().notes(caveat) | ({"read_in_part": dict(sorted(self.in_part.items()))} if self.in_part else {})
-
-    def questions(self, row: dict[str, Any]) -> Sequence[str]:
-        """List the dimensions."""
-        return self.dimensions
-
-    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
-        """Ask for phrases."""
-        about = self.activities.get(row["prompt_id"] or "", {})
-        data = {"id": picture.sha256[:ID_LETTERS], "dimension": question, **about}
-        return Request("image.extract", self.words, data, Descriptors, images=(picture,), max_tokens=self.reply_tokens)
-
-    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
-        """Give a row for each phrase, and one without where there is none."""
+    def verdicts(_: Row, dimension: str, answered: Answered) -> Sequence[Verdict]:
         value = answered.value
         phrases: tuple[str, ...] = ()
         if isinstance(value, Descriptors):
             phrases = value.phrases
-            self.in_part.update({answered.detail: 1} if answered.detail not in ("", FENCED) else {})
-            self.in_part.update({"phrases that are prose": value.too_long} if value.too_long else {})
-        return [Verdict("extract", phrase, question, choice=_problem(answered)) for phrase in phrases or ("",)]
+            in_part.update({answered.detail: 1} if answered.detail not in ("", FENCED) else {})
+            in_part.update({"phrases that are prose": value.too_long} if value.too_long else {})
+        return [Verdict("extract", phrase, dimension, choice=_problem(answered)) for phrase in phrases or ("",)]
+
+    def notes() -> dict[str, object]:
+        return {"read_in_part": dict(sorted(in_part.items()))} if in_part else {}
+
+    return AskedImages(shown, judge, lambda _: dimensions, request, verdicts, caveat=CAVEAT, notes=notes)
 
 
-@dataclass
-class RatedScenes(AskedImages[str]):
-    """How well each image shows its prompt, by the published scales; prompts have a text and a country."""
+Placed: TypeAlias = Mapping[str, tuple[str, str]]  # text and country of prompts
 
-    caveat = CAVEAT
 
-    prompts: Mapping[str, tuple[str, str]]
-    words: str
+def _rated_scenes(shown: ShownImages, judge: str, prompts: Placed, words: str) -> AskedImages[str]:
+    """Ask how well each image shows its prompt, by the published scales."""
 
-    def questions(self, row: dict[str, Any]) -> Sequence[str]:
-        """List the scales, where the prompt is known."""
-        return LIKERT if row["prompt_id"] in self.prompts else ()
-
-    def why_not(self, row: dict[str, Any]) -> str:
-        """Say that it is not known."""
-        return NO_ONE
-
-    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
-        """Ask for a rating."""
-        text, country = self.prompts[row["prompt_id"]]
+    def request(picture: Image, row: Row, scale: str) -> Request:
+        text, country = prompts[row["prompt_id"]]
         name = countries()[country].name if country in countries() else country
-        data = {"id": picture.sha256[:ID_LETTERS], "criterion": question, "prompt": text, "country": name}
-        return Request("image.likert", self.words, data, Rating, images=(picture,), max_tokens=RATING_TOKENS)
+        data = {"id": picture.sha256[:ID_LETTERS], "criterion": scale, "prompt": text, "country": name}
+        return Request("image.likert", words, data, Rating, images=(picture,), max_tokens=RATING_TOKENS)
 
-    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
-        """Give the rating."""
+    def verdicts(_: Row, scale: str, answered: Answered) -> Sequence[Verdict]:
         if not isinstance(answered.value, Rating):
-            return [Verdict("likert", question, choice=_problem(answered))]
-        return [Verdict("likert", question, value=float(answered.value.answer[-1]), choice=answered.value.answer)]
+            return [Verdict("likert", scale, choice=_problem(answered))]
+        return [Verdict("likert", scale, value=float(answered.value.answer[-1]), choice=answered.value.answer)]
+
+    def questions(row: Row) -> Sequence[str]:
+        return LIKERT if row["prompt_id"] in prompts else ()
+
+    return AskedImages(shown, judge, questions, request, verdicts, lambda _: NO_ONE, CAVEAT)
 
 
-@dataclass
-class StereotypedScenes(RatedScenes):
-    """How probable it is that each image shows what pictures of its country overdo, one by one."""
+def _stereotyped_scenes(
+    shown: ShownImages, judge: str, prompts: Placed, words: str, tokens: Mapping[str, Sequence[str]]
+) -> AskedImages[str]:
+    """Ask how probable it is that each image shows what pictures of its country overdo, one by one."""
 
-    tokens: Mapping[str, Sequence[str]]
-
-    def questions(self, row: dict[str, Any]) -> Sequence[str]:
-        """List what pictures of the country overdo."""
-        _, country = self.prompts.get(row["prompt_id"] or "", ("", ""))
-        return self.tokens.get(country, ())
-
-    def why_not(self, row: dict[str, Any]) -> str:
-        """Tell a country without stereotypes from one that is not known."""
-        return NOT_OVERDONE if row["prompt_id"] in self.prompts else NO_ONE
-
-    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
-        """Ask whether one of them is shown, for the probability of yes."""
-        return vqa_request(picture, question, instructions=self.words)
-
-    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
-        """Give the probability."""
-        verdict = weighed("stereotype", question, answered, of="yes-no")
+    def verdicts(_: Row, token: str, answered: Answered) -> Sequence[Verdict]:
+        verdict = weighed("stereotype", token, answered, of="yes-no")
         return [verdict if answered.value is not None else verdict._replace(choice=_problem(answered))]
+
+    return AskedImages(
+        shown, judge, lambda row: tokens.get(prompts.get(row["prompt_id"] or "", ("", ""))[1], ()),
+        lambda picture, _, token: vqa_request(picture, token, instructions=words), verdicts,
+        lambda row: NOT_OVERDONE if row["prompt_id"] in prompts else NO_ONE, CAVEAT,
+    )  # fmt: skip
 
 
 def _problem(answered: Answered) -> str | None:
@@ -253,16 +230,16 @@ def _requests_of_one(asked: AskedImages[str]) -> list[Request]:
 def _usual_descriptions(given: Given) -> list[Request]:
     words = instructions("descriptor_extract", given["wording"])
     about = USUAL_ACTIVITY if given["prompts"] else {}
-    return _requests_of_one(DescribedScenes(NO_IMAGES, "", given["dimensions"], about, words, given["reply_tokens"]))
+    return _requests_of_one(_described_scenes(NO_IMAGES, "", given["dimensions"], about, words, given["reply_tokens"]))
 
 
 def _usual_ratings(given: Given) -> list[Request]:
-    return _requests_of_one(RatedScenes(NO_IMAGES, "", USUAL_PROMPT, instructions("likert", given["wording"])))
+    return _requests_of_one(_rated_scenes(NO_IMAGES, "", USUAL_PROMPT, instructions("likert", given["wording"])))
 
 
 def _usual_stereotypes(given: Given) -> list[Request]:
     words, tokens = instructions("vqascore", given["wording"]), {"US": ("a usual stereotype",) * MOST_STEREOTYPES}
-    return _requests_of_one(StereotypedScenes(NO_IMAGES, "", USUAL_PROMPT, words, tokens))
+    return _requests_of_one(_stereotyped_scenes(NO_IMAGES, "", USUAL_PROMPT, words, tokens))
 
 
 NO_IMAGES = ShownImages(Path(), "judge")
@@ -315,7 +292,7 @@ def extract(
     """
     shown, words = ShownImages(images.parent, "judge"), instructions("descriptor_extract", wording)
     activities = {} if prompts is None else _activities_in(prompts)
-    return DescribedScenes(shown, by.model, dimensions, activities, words, reply_tokens)
+    return _described_scenes(shown, by.model, dimensions, activities, words, reply_tokens)
 
 
 @looks(
@@ -338,7 +315,7 @@ def likert(
     It rates alignment, hallucination and exaggeration.
     """
     shown, words = ShownImages(images.parent, "judge"), instructions("likert", wording)
-    return RatedScenes(shown, by.model, _placed_prompts(prompts), words)
+    return _rated_scenes(shown, by.model, _placed_prompts(prompts), words)
 
 
 @looks(
@@ -369,7 +346,7 @@ def stereotypes_shown(
         )  # fmt: skip
     shown, words = ShownImages(images.parent, "judge"), instructions("vqascore", wording)
     who, tokens = judge_name(by.model, "yes-no"), dict(table.iter_rows())
-    return StereotypedScenes(shown, who, _placed_prompts(prompts), words, tokens)
+    return _stereotyped_scenes(shown, who, _placed_prompts(prompts), words, tokens)
 
 
 def _placed_prompts(path: Path) -> dict[str, tuple[str, str]]:

@@ -504,8 +504,8 @@ def notes_of(quotas: Quotas | None, selection: Selection, options: PromptOptions
         return {}
     short = unmet(quotas, selection.quotas)
     shown = [f"quota not met: {line}" for line in short[:20]]
-    if len(short) > len(shown):
-        shown.append(f"and {len(short) - len(shown)} more quotas not met: quotas.parquet has them all")
+    if len(short) > 20:
+        shown.append(f"and {len(short) - 20} more quotas not met: quotas.parquet has them all")
     return {"below_limit" if options.per is not None else "findings": shown} if shown else {}
 
 

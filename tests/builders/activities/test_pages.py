@@ -7,7 +7,7 @@ import pytest
 
 from culturekit.builders.activities import page_list
 from culturekit.builders.activities.page_list import read, read_html, read_list, read_wikitext
-from culturekit.core.errors import ConfigError, UpstreamUnavailable, UsageError
+from culturekit.core.errors import ConfigError, CultureKitError, UpstreamUnavailable, UsageError
 from culturekit.core.schemas import PAGES
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
@@ -263,38 +263,33 @@ def test_robots_are_asked_of_where_a_page_has_moved_too(work: Work, tmp_path: Pa
         assert "/private/iran" not in server.paths()
 
 
+PRIVATE = ("http://169.254.169.254/latest", "http://127.0.0.1:9/", "http://[::1]:9/", "http://10.1.1.1")
+HOSTILE = [
+    *((moved(to), "not on the public internet, and is not asked") for to in PRIVATE),
+    *(
+        (Said(200, ATLAS.encode(), {"Content-Type": kind}), f"the reply is {kind}, not HTML")
+        for kind in ("application/pdf", "image/png", "application/json")
+    ),
+    (
+        Said(200, b"<p>x</p>" * 800_000, {"Content-Type": "text/html"}, length=300_000_000),
+        "the reply is too large; expected 5,000,000 bytes",
+    ),
+]
+
+
 @pytest.mark.usefixtures("waits")
-@pytest.mark.parametrize(
-    "to", ["http://169.254.169.254/latest", "http://127.0.0.1:9/", "http://[::1]:9/", "http://10.1.1.1"]
-)
-def test_a_page_that_leads_to_an_address_of_this_network_is_not_followed(work: Work, tmp_path: Path, to: str) -> None:
-    with answering(lambda path: moved(to) if path == "/iran" else site(path)) as server:
-        with pytest.raises(UsageError, match="not on the public internet, and is not asked"):
+@pytest.mark.parametrize(("reply", "says"), HOSTILE)
+def test_a_hostile_reply_is_no_page_and_is_asked_for_once(work: Work, tmp_path: Path, reply: Said, says: str) -> None:
+    with answering(lambda path: reply if path == "/iran" else site(path)) as server:
+        with pytest.raises(CultureKitError, match=says):
             fetch(work, server, tmp_path, "/iran")
         assert server.paths() == ["/robots.txt", "/iran"]
-    with answering(lambda path: moved(to)) as server, pytest.raises(UsageError, match="not on the public internet"):
-        fetch(work, server, tmp_path, "/iran")
-
-
-@pytest.mark.usefixtures("waits")
-def test_a_page_of_300_megabytes_is_not_read_to_its_end(work: Work, tmp_path: Path) -> None:
-    html = {"Content-Type": "text/html"}
-    large = Said(200, b"<p>x</p>" * 800_000, html, length=300_000_000)
-    with answering(lambda path: large if path == "/iran" else site(path)) as server:
-        with pytest.raises(UpstreamUnavailable, match="the reply is too large; expected 5,000,000 bytes"):
-            fetch(work, server, tmp_path, "/iran")
-        assert server.paths() == ["/robots.txt", "/iran"], "it is asked for once"
     assert not (work.out / "pages.parquet").exists()
 
 
 @pytest.mark.usefixtures("waits")
-@pytest.mark.parametrize("kind", ["application/pdf", "image/png", "application/json"])
-def test_a_page_of_another_kind_is_no_page(work: Work, tmp_path: Path, kind: str) -> None:
-    other = Said(200, ATLAS.encode(), {"Content-Type": kind})
-    with (
-        answering(lambda path: other if path == "/iran" else site(path)) as server,
-        pytest.raises(UpstreamUnavailable, match=f"the reply is {kind}, not HTML"),
-    ):
+def test_rules_for_robots_that_lead_to_this_network_are_not_followed(work: Work, tmp_path: Path) -> None:
+    with answering(lambda path: moved(PRIVATE[0])) as server, pytest.raises(UsageError, match="not on the public"):
         fetch(work, server, tmp_path, "/iran")
 
 
