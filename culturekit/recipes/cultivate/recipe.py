@@ -41,8 +41,8 @@ from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.backend import BACKENDS
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
-from culturekit.index.raters.quality import SCORERS, QualityOptions, QualityReads, quality_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
+from culturekit.index.raters.quality import SCORERS, quality_stage
 from culturekit.kg.countries import countries, country_files
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.prices import shut_among
@@ -466,7 +466,7 @@ def _wire_real(recipe: Cultivate, run: Run) -> None:
             / "judgments.parquet"
         )
     else:
-        stage = quality_stage(QualityReads(images, prompts), QualityOptions(wanted.scorer))
+        stage = quality_stage(images, prompts, scorer=wanted.scorer)
         scores = run.add(stage, folders.CANDIDATE_SCORES) / "quality.parquet"
     chosen = choose.stage(
         images, prompts, scores, per_language=wanted.per_prompt, at_least=wanted.at_least, keep=wanted.keep
@@ -527,7 +527,7 @@ def _wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> Non
     found, true = (_by_folder(run, role, everybody) for role in (folders.EXTRACTED, folders.TRUTH))
     texts = (run.table(folders.DESCRIPTORS), *found.values(), *(true.values() if recipe.truthful else ()))
     texts += tuple(_proposals(run).values())
-    run.add(embed_stage(EmbedSource(texts=texts), EmbedOptions(recipe.encoder)), folders.PHRASES)
+    run.add(embed_stage(EmbedSource(texts=texts), encoder=recipe.encoder), folders.PHRASES)
     options = AheadOptions(
         REAL_IMAGES, recipe.scores.tau, recipe.scores.quantile, recipe.scores.aggregate, recipe.scores.reduce,
         recipe.scores.target, recipe.scheme, encoder=recipe.encoder, confidence=recipe.scores.confidence,

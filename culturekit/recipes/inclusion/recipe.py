@@ -25,7 +25,7 @@ from culturekit.core.run import Run
 from culturekit.core.schemas import TASK2
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns, embed_stage
+from culturekit.index.embedding.embed_table import EmbedSource, TextColumns, embed_stage
 from culturekit.metrics.inclusion.task2_files import check_layout
 from culturekit.metrics.inclusion.triplet_distances import COMBOS, Kind, images_needed
 from culturekit.metrics.realism.clip_scores import PRESENCE_THRESHOLDS
@@ -281,7 +281,7 @@ def _wire_extractor(recipe: Inclusion, run: Run, extractor: Extractor) -> None:
     """Embed all images by one extractor, and score how real those of each model look, region by region."""
     for name, tables in _tables_of(run).items():
         for table, part in zip(tables, ("", "-plain"), strict=False):
-            stage = embed_stage(EmbedSource(table), EmbedOptions(extractor.encoder))
+            stage = embed_stage(EmbedSource(table), encoder=extractor.encoder)
             run.add(stage, folders.VECTORS, name, f"{extractor.name}{part}")
     vectors = {name: run.folder(folders.VECTORS, name, extractor.name) for name in run.models}
     means = RealismMeans(by=LEVELS, scheme=OF_PROMPTS, benchmark=BENCHMARK)
@@ -299,7 +299,7 @@ def _wire_names(recipe: Inclusion, run: Run, marks: Path | None) -> None:
     prompts = run.table(roles.PROMPTS)
     for column, variant in (("group", "regions"), ("concept", "objects")):
         source = EmbedSource(texts=(prompts,), columns=TextColumns(column, column))
-        run.add(embed_stage(source, EmbedOptions(encoder)), folders.TEXTS, variant=variant)
+        run.add(embed_stage(source, encoder=encoder), folders.TEXTS, variant=variant)
     width = ClipOptions().width if recipe.people is None else recipe.people.bucket
     means = MeanOptions(by=LEVELS[:1], scheme=OF_PROMPTS, benchmark=BENCHMARK)
     named: tuple[tuple[Literal["region", "object"], Role, str], ...] = (

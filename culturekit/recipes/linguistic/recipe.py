@@ -25,8 +25,8 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
-from culturekit.index.raters.quality import QualityOptions, QualityReads, quality_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
+from culturekit.index.raters.quality import quality_stage
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.linguistic.picture_tones import Detector
 from culturekit.people.export import ExportOptions
@@ -273,8 +273,8 @@ def _wire_dialects(recipe: Linguistic, run: Run, people: Path | None) -> None:
     """Compare dialects by a score, by people, and in truth; and find the tones of the persons they show."""
     prompts, images = run.table(folders.OF_KIND, variant="dialects"), Numbered(run.tables(roles.IMAGES))
     for model in run.models:
-        reads = QualityReads(run.table(roles.IMAGES, model), prompts)
-        run.add(quality_stage(reads, QualityOptions(recipe.scorer)), folders.CLIPSCORE, model)
+        stage = quality_stage(run.table(roles.IMAGES, model), prompts, scorer=recipe.scorer)
+        run.add(stage, folders.CLIPSCORE, model)
     quality, pairs = Numbered(run.tables(folders.CLIPSCORE)), recipe.prompts.pairs
     options = DialectGapOptions(pairs.standard, pairs.other, confidence=recipe.confidence, seed=recipe.seed)
     run.add(dialects.stage(images, prompts, quality, people, options=options), folders.DIALECTS)
@@ -296,7 +296,7 @@ def _wire_neutral(recipe: Linguistic, run: Run) -> None:
     for model in run.models:
         images = run.table(roles.IMAGES, model)
         for role, encoder, variant in encoders:
-            stage = embed_stage(EmbedSource(images=images), EmbedOptions(encoder))
+            stage = embed_stage(EmbedSource(images=images), encoder=encoder)
             vectors = NamedVectors(run.add(stage, folders.VECTORS, model, variant))
             options = NeutralOptions(encoder=encoder, confidence=recipe.confidence)
             run.add(neutral.stage(Numbered([images]), prompts, vectors, options=options), role, model)
@@ -306,12 +306,12 @@ def _wire_specific(recipe: Linguistic, run: Run, people: Path | None) -> None:
     """Ask images of groups about their age, have people rate them, and correct the encoder by people."""
     prompts, asked = run.table(folders.OF_KIND, variant="specific"), recipe.questions
     captions = run.add(question_captions_stage(asked.pairs), folders.CAPTIONS)
-    words = run.add(embed_stage(EmbedSource(texts=(captions,)), EmbedOptions(recipe.encoder)), folders.QUESTION_VECTORS)
+    words = run.add(embed_stage(EmbedSource(texts=(captions,)), encoder=recipe.encoder), folders.QUESTION_VECTORS)
     options = QuestionPairOptions(asked.pairs, asked.logit_scale, recipe.encoder, recipe.confidence)
     for model in run.models:
         images = run.table(roles.IMAGES, model)
         if not run.has(folders.VECTORS, model, "images"):
-            stage = embed_stage(EmbedSource(images=images), EmbedOptions(recipe.encoder))
+            stage = embed_stage(EmbedSource(images=images), encoder=recipe.encoder)
             run.add(stage, folders.VECTORS, model, "images")
         vectors = NamedVectors(run.table(folders.VECTORS, model, "images"))
         stage = question_pairs.stage(Numbered([images]), prompts, vectors, NamedVectors(words), options=options)
