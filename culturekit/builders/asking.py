@@ -173,11 +173,7 @@ def asks(
                 if left is not None:
                     named, wanted = left(given, out)
                     return plan_to_ask(client, named, wanted, out, llm)
-                with scratch() as place:
-                    try:
-                        answer(Work({}, place, place, LocalEngine(1), Quiet()), planning=True)
-                    except _Planned as planned:
-                        requests, left_out = planned.args
+                requests, left_out = _first_questions(partial(answer, planning=True))
                 return plan_to_ask(client, unit, requests, out, llm, left_out=left_out)
 
             typed = settings(function, given) if decides is None else decides(given)
@@ -195,6 +191,16 @@ def asks(
         return Asks(declaring(function, made), example)
 
     return declare
+
+
+def _first_questions(answer: Callable[[Work], object]) -> tuple[list[Request], int]:
+    """Go as far as the first questions: give them, and how much is left out."""
+    with scratch() as place:
+        try:
+            answer(Work({}, place, place, LocalEngine(1), Quiet()))
+        except _Planned as planned:
+            requests, left_out = planned.args
+    return requests, left_out
 
 
 def _spec_of(function: Callable[..., Any]) -> str:
