@@ -126,7 +126,7 @@ class Family:
 
     `texts` is "full" where a text is always filled up to the whole context, "own" where it need not be, and None
     where the model reads pictures only. `patches` is true where pictures keep their proportions. `features` names the
-    vectors of a model of pictures as they are, before they are brought to length one.
+    vectors of pictures as they are, before they are brought to length one.
     """
 
     model: str
@@ -146,7 +146,7 @@ class Family:
 
 
 _FAMILIES: Mapping[str, Family] = {
-    "clip": Family("CLIPModel", "CLIPImageProcessor", "own"),
+    "clip": Family("CLIPModel", "CLIPImageProcessor", "own", features="CLIP"),
     "siglip": Family("SiglipModel", "SiglipImageProcessor", "full"),
     "siglip2": Family("Siglip2Model", "Siglip2ImageProcessor", "full", patches=True),
     "dinov2": Family("Dinov2Model", "BitImageProcessor", any_size=True, features="DINOv2"),
@@ -247,8 +247,8 @@ class TransformersOptions(TorchOptions):
 
     Attributes:
         lowercase: Write texts in small letters first, whatever the tokenizer does.
-        give: What the vectors are: of length one, or with `features` as DINOv2 and DINOv3 give them, for distances of
-            distributions.
+        give: What the vectors of pictures are: of length one, or with `features` as CLIP, DINOv2 and DINOv3 give them,
+            for distances.
     """
 
     lowercase: bool = False
@@ -338,8 +338,9 @@ class _TransformersImageEncoder:
 class _TransformersEncoder(_TransformersImageEncoder):
     """Turns pictures and texts into vectors of one space."""
 
-    def __init__(self, loaded: _LoadedModel, tokens: Tokens, *, lowercase: bool) -> None:
-        super().__init__(loaded, texts=f"{tokens}{', in small letters' if lowercase else ''}")
+    def __init__(self, loaded: _LoadedModel, tokens: Tokens, *, lowercase: bool, as_they_are: bool) -> None:
+        texts = f"{tokens}{', in small letters' if lowercase else ''}"
+        super().__init__(loaded, texts=texts, as_they_are=as_they_are)
         self.tokens = tokens
         if loaded.family.texts == "full" and tokens.keeps_capitals():
             self.caveat = (
@@ -403,7 +404,7 @@ def make(spec: Spec) -> ImageEncoder:
         raise UsageError("this model reads no texts", where=str(spec), found="lowercase=true")
     if not family.features and options.give == "features":
         raise UsageError("this model gives vectors of length one only", where=str(spec), found="give=features",
-                         expected="DINOv2 or DINOv3")  # fmt: skip
+                         expected="CLIP, DINOv2 or DINOv3")  # fmt: skip
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
     settings, file = _picture_settings(folder)
@@ -413,8 +414,9 @@ def make(spec: Spec) -> ImageEncoder:
     network = load_model(folder, family, device=device, dtype=dtype)
     loaded = _LoadedModel(folder, family, network, plan, device, dtype, usual_batch(options, device))
     _check_size(loaded)
+    as_they_are = options.give == "features"
     if tokenizer is None:
-        return _TransformersImageEncoder(loaded, as_they_are=options.give == "features")
+        return _TransformersImageEncoder(loaded, as_they_are=as_they_are)
     context = min(int(network.config.text_config.max_position_embeddings), int(tokenizer.model_max_length))
     tokens = Tokens(
         tokenizer,
@@ -422,7 +424,7 @@ def make(spec: Spec) -> ImageEncoder:
         fill=family.texts == "full",
         rewrite=(lambda text: rewrite(text.lower())) if options.lowercase else rewrite,
     )
-    return _TransformersEncoder(loaded, tokens, lowercase=options.lowercase)
+    return _TransformersEncoder(loaded, tokens, lowercase=options.lowercase, as_they_are=as_they_are)
 
 
 def _check_size(loaded: _LoadedModel) -> None:

@@ -73,7 +73,7 @@ from culturekit.recipes.cultivate.marks import (
     scene_items_stage,
 )
 from culturekit.recipes.cultivate.page import CULTIVATE_PAGE
-from culturekit.recipes.cultivate.preset import GROUND, deviations, people_lines, with_published
+from culturekit.recipes.cultivate.preset import GROUND, deviating, filled_in, people_lines
 from culturekit.recipes.cultivate.scores import AheadOptions, PhraseVectors, ahead
 from culturekit.recipes.cultivate.world import scene_truth_stage, simulated_marks_stage, simulated_pages_stage
 from culturekit.recipes.parts import SCENES, all_scenes, asked, bought, imported_answers, model_images
@@ -335,7 +335,7 @@ class Cultivate(AskingRecipe):
     @classmethod
     def filled(cls, given: Any) -> Any:  # noqa: ANN401 - as YAML has it
         """Fill in what the authors published."""
-        return with_published(given) if isinstance(given, dict) and given.get("preset") == "authors" else given
+        return filled_in(given) if isinstance(given, dict) and given.get("preset") == "authors" else given
 
     @model_validator(mode="after")
     def people_rate_what_there_is(self) -> Self:
@@ -688,7 +688,7 @@ def plan_lines(recipe: Cultivate) -> Iterator[str]:
         )
         yield from people_lines(forms, prompts * len(wanted.photographs) // max(1, places), wanted.in_region)
     if recipe.preset is not None:
-        yield from deviations(recipe)
+        yield from deviating(recipe)
 
 
 CULTIVATE = RecipeKind(Cultivate, wire, sections_headline(CULTIVATE_PAGE), CULTIVATE_PAGE, plan_lines)
