@@ -76,9 +76,6 @@ class _Template(NamedTuple):
     def saved(self) -> int:
         return len(self.head) + len(self.tail)
 
-    def fits(self, body: bytes) -> bool:
-        return len(body) >= self.saved and body.startswith(self.head) and body.endswith(self.tail)
-
 
 class RequestTexts:
     """Writes bodies as the part in which they differ from others, inside whatever transaction is open."""
@@ -118,7 +115,11 @@ class RequestTexts:
 
     def _template_for(self, body: bytes) -> _Template:
         """Choose the template that saves most; a new one where this body and an earlier one share far more."""
-        fitting = [template for template in self.templates if template.fits(body)]
+        fitting = [
+            template
+            for template in self.templates
+            if len(body) >= template.saved and body.startswith(template.head) and body.endswith(template.tail)
+        ]
         best = max(fitting, key=lambda template: template.saved, default=None)
         if best is not None and best.saved * 2 > len(body):
             return best

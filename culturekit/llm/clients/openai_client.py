@@ -3,6 +3,7 @@
 import importlib
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
@@ -420,11 +421,9 @@ class OpenAIBatches:
 
 def _read_job(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
     """Read what came for a batch, which may be anything."""
-    try:
+    with suppress(AttributeError, TypeError, ValueError):
         if batch.id:
             return _job_of(batch)
-    except (AttributeError, TypeError, ValueError):
-        pass
     raise Failure("server", "an answer that names no batch", status=200)
 
 
@@ -446,13 +445,11 @@ def _job_of(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
 
 def _trouble_of(errors: list[Any]) -> tuple[Any, str, tuple[tuple[int, str], ...]]:
     """Read why a batch failed as a whole: what kind of failure that is, what was said, and which lines are to blame."""
-    failures = [
-        failure_of(400, {}, msgspec.json.encode({"error": {"code": error.code, "message": error.message}}))
-        for error in errors
-    ]
-    detail = "; ".join(f"{error.code}: {error.message}" for error in errors[:3])
+    said = [f"{error.code}: {error.message}" for error in errors]
+    detail = "; ".join(said[:3])
     if any(error.code == _CROWDED for error in errors):
         return "busy", detail, ()
-    if any(failure.kind == "fatal" for failure in failures):
+    bodies = (msgspec.json.encode({"error": {"code": error.code, "message": error.message}}) for error in errors)
+    if any(failure_of(400, {}, body).kind == "fatal" for body in bodies):
         return "fatal", detail, ()
-    return "server", detail, tuple((error.line, f"{error.code}: {error.message}") for error in errors if error.line)
+    return "server", detail, tuple((error.line, why) for error, why in zip(errors, said, strict=True) if error.line)
