@@ -16,7 +16,7 @@ import msgspec
 from culturekit.core.errors import CultureKitError, IntegrityError, UpstreamUnavailable, UsageError
 from culturekit.core.offline import check_sending
 from culturekit.core.work import Progress
-from culturekit.llm.batches import ENDED, BatchClient, Batched, BatchResult, BatchRow, Job
+from culturekit.llm.batches import ENDED, BatchClient, Batched, BatchResult, Job
 from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Request, Usage, for_storage
 from culturekit.llm.dispatch import APART, LONG_HOLD, answers_again, given_up, retrying, run_ended_by, spoken
 from culturekit.llm.endpoints import is_elsewhere
@@ -445,7 +445,7 @@ class BatchRunner(Asker):
             for some in asks:
                 await asyncio.sleep(0)
                 for question in some if money_left else ():
-                    line = self.batches.line(BatchRow(question.key.hex(), question.outgoing))
+                    line = self.batches.line(question.key.hex(), question.outgoing)
                     if len(line) > limits.size:
                         planned, raw = Planned(question.key, question.row.tries + 1), b'{"too large for a batch":%d}'
                         self._keep([(planned, "rejected", 413, raw % len(line), question.outgoing.body)])

@@ -12,7 +12,7 @@ import msgspec
 
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec, needing
-from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, BatchRow, Job, JobState, Status
+from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, Job, JobState, Status
 from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Reply, Request, Stop, how_cut
 from culturekit.llm.clients.client_options import OpenAIOptions
 from culturekit.llm.clients.image_slots import BodyTemplates, data_url, filled, slot_of
@@ -226,12 +226,15 @@ class OpenAIConnection:
     def __init__(self, base_url: str, endpoint: str, secret: Secret | None, seconds: float) -> None:
         """Connect lazily; the SDK is imported here."""
         sdk = openai_sdk()
+        # The httpx that the SDK uses, which is another one from version 3 on.
+        kinds = (kind for kind in sdk.DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
+        httpx = importlib.import_module(next(kinds).__module__.partition(".")[0])
         self.sdk: Any = sdk.AsyncOpenAI(
             api_key=secret.reveal() if secret else NO_KEY,
             base_url=base_url,
             max_retries=0,
             timeout=seconds,
-            http_client=http_client(_httpx_of(sdk), seconds=seconds),
+            http_client=http_client(httpx, seconds=seconds),
         )
         self.create = _CREATES[endpoint](self.sdk.with_raw_response)
         self.arguments = frozenset(inspect.signature(self.create).parameters)
@@ -251,12 +254,6 @@ def openai_sdk() -> Any:  # noqa: ANN401 - a module
     """Import the SDK, or say which command installs it."""
     with needing("llm", "the client openai"):
         return importlib.import_module("openai")
-
-
-def _httpx_of(sdk: Any) -> Any:  # noqa: ANN401 - modules
-    """Find the httpx that the SDK uses, which is another one from version 3 on."""
-    kinds = (kind for kind in sdk.DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
-    return importlib.import_module(next(kinds).__module__.partition(".")[0])
 
 
 def make(spec: Spec) -> OpenAIClient:
@@ -347,10 +344,10 @@ class OpenAIBatches:
         """Write a request as it leaves in a batch: just as it would alone."""
         return self.client.compose(request)
 
-    def line(self, row: BatchRow) -> bytes:
+    def line(self, name: str, outgoing: Outgoing) -> bytes:
         """Write the line of one row."""
-        head = msgspec.json.encode({"custom_id": row.name, "method": "POST", "url": self.url})
-        return head[:-1] + b',"body":' + self.client.written.wire(row.outgoing) + b"}\n"
+        head = msgspec.json.encode({"custom_id": name, "method": "POST", "url": self.url})
+        return head[:-1] + b',"body":' + self.client.written.wire(outgoing) + b"}\n"
 
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         """Bring up the file."""
