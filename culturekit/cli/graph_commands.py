@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 Graph = Annotated[Path, typer.Option(help="Graph store that `kg ingest` wrote.")]
-Price = Annotated[float | None, typer.Option(min=0, help="Price of a million tokens; without it no money is said.")]
+Price = Annotated[float | None, typer.Option(min=0, help="Price of a million tokens; without it no cost is estimated.")]
 
 
 def explain(

@@ -72,7 +72,8 @@ def init(
     else:
         tell(begun)
     if begun.findings:
-        typer.echo(f"to be looked at: {'; '.join(begun.findings)}", err=True)
+        said = f"to be looked at: {'; '.join(begun.findings)}"
+        typer.echo(json.dumps({"level": "warning", "said": said}) if as_json else said, err=True)
         raise typer.Exit(1)
 
 
