@@ -8,6 +8,7 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar, cast
 
@@ -521,7 +522,7 @@ class BatchRunner(Asker):
         while records:
             for record in list(records):
                 try:
-                    job = await self.caller.call(lambda record=record: self.batches.poll(record.job))
+                    job = await self.caller.call(partial(self.batches.poll, record.job))
                 except Failure as failure:
                     if failure.status != 404:
                         raise run_ended_by(failure, self.client.model) from failure

@@ -269,7 +269,9 @@ def check_alive(identity: Identity, *, go_on: bool = False) -> None:
 def rate_of(identity: Identity) -> Rate | None:
     """Return what the tokens of a model cost; None where nobody knows, which is a reason not to begin."""
     price = price_of(identity.model, provider=identity.provider)
-    return price and Rate(price.input, price.output, price.batch, f"{price.source}, {price.date}", price.cached)
+    if price is None:
+        return None
+    return Rate(price.input, price.output, price.batch, f"{price.source}, {price.date}", price.cached)
 
 
 def parse_price(text: str) -> Rate:

@@ -157,7 +157,8 @@ Deep: Any = str
 for _ in range(10):
     Deep = list[Deep]
 Loose = msgspec.defstruct("Loose", [("id", str), ("note", str, "")])
-Plain, Row = struct("Plain", a=int), msgspec.defstruct("Row", [("a", int)], array_like=True)
+Plain: Any = struct("Plain", a=int)
+Row: Any = msgspec.defstruct("Row", [("a", int)], array_like=True)
 Pair = NamedTuple("Pair", [("a", int), ("b", str)])  # noqa: UP014
 Kept = msgspec.defstruct("Kept", [("reason", str)], tag="kept")
 Dropped = msgspec.defstruct("Dropped", [("reason", str), ("code", Literal["a", "b"])], tag="dropped")
@@ -213,7 +214,7 @@ NOWHERE: list[tuple[Any, str]] = [
     (struct("Empty"), "Empty: an object has known keys"),
     (msgspec.defstruct("Odd", [("a", str, msgspec.field(name="a key"))]), "Odd.a key: a key is made of letters"),
     (struct("Complex", a=complex), "Complex: this type has no JSON Schema"),
-    (list[Plain], "object with named fields"),
+    (list[Source], "object with named fields"),
     (int, "int: a reply is an object"),
 ]
 
