@@ -1,13 +1,12 @@
 """`culturekit doctor`: what this machine has, and what to do about what it has not."""
 
 import importlib
-import json
 import os
 import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -15,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from culturekit.cli.options import AsJson, Prices
+from culturekit.cli.showing.results import show
 from culturekit.core.errors import CultureKitError, MissingDependency
 from culturekit.version import VERSION, install_line
 
@@ -65,13 +65,13 @@ def doctor(
     checks = [*all_checks(workdir), *(listed_models(named) if models else ending_models(named))]
     checks += judge_checks(judge) if judge else ()
     broken = [check for check in checks if check.level == "broken"]
-    if as_json:
-        print(json.dumps({"ok": not broken, "checks": [asdict(check) for check in checks]}))
-    else:
-        for check in checks:
-            hint = f"\n{'':<18}{check.hint}" if check.hint else ""
-            print(f"{MARKS[check.level]:<8}{check.group:<10}{check.name}: {check.found}{hint}")
-        print(f"{len(broken)} broken" if broken else "nothing is broken")
+    lines = [
+        f"{MARKS[check.level]:<8}{check.group:<10}{check.name}: {check.found}"
+        + (f"\n{'':<18}{check.hint}" if check.hint else "")
+        for check in checks
+    ]
+    said = f"{len(broken)} broken" if broken else "nothing is broken"
+    show({"ok": not broken, "checks": checks}, [*lines, said], as_json=as_json)
     if broken:
         raise typer.Exit(1)
 

@@ -1,13 +1,12 @@
 """`culturekit finetune`: an adapter for a diffusion pipeline, trained on chosen pairs."""
 
-import json
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from culturekit.cli.options import AsJson, Out, Wait
 from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.showing.results import show
 from culturekit.cli.stages import run_one, stoppable
 from culturekit.generation.diffusion.finetune_stage import FinetuneReads, finetune_stage
 from culturekit.generation.diffusion.training import TuningOptions, pairs_in, plan_tuning
@@ -36,8 +35,4 @@ def finetune(
 
         with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
             found = pilot_of(given, options, out, engine=engine, progress=progress, wait=wait)
-    if as_json:
-        print(json.dumps(asdict(found)))
-        return
-    for line in found.lines():
-        print(line)
+    show(found, found.lines(), as_json=as_json)

@@ -11,10 +11,9 @@ import typer
 
 from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Seed, Wait, Workers
-from culturekit.cli.pilots import tell
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stage_command import unstated
-from culturekit.cli.stages import run_one, stoppable
+from culturekit.cli.stages import run_one, stoppable, tell
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import parse_spec
 from culturekit.core.stage_command import Typed
@@ -131,14 +130,9 @@ def stage_of_backend(
     if dry_run:
         raise UsageError("--dry-run shows how the files of a folder map to prompts", expected="--backend folder:DIR")
     return generate_stage(
-        prompts,
-        plan,
-        backend=backend,
-        model=model or parse_spec(backend).name,
-        seed=seed,
-        cspace=cspace_behind(prompts),
-        llm=llm,
-    )
+        prompts, plan, backend=backend, model=model or parse_spec(backend).name, seed=seed,
+        cspace=cspace_behind(prompts), llm=llm,
+    )  # fmt: skip
 
 
 def needed(prompts: Path | None) -> Path:
@@ -177,11 +171,9 @@ def dry_run_of(folder: "ImageFolder", *, as_json: bool) -> None:
 
     with tempfile.TemporaryDirectory() as scratch:
         preview = preview_of(*folder.plan(Path(scratch)))
-    if as_json:
-        print(shown(json.dumps(preview.as_data(), ensure_ascii=False)))
-    else:
-        for line in preview_lines(preview):
-            print(shown(line))
+    data = json.dumps(preview.as_data(), ensure_ascii=False)
+    for line in [data] if as_json else preview_lines(preview):
+        print(shown(line))
     if preview.findings:
         typer.echo(f"to be looked at: {'; '.join(preview.findings)}", err=True)
         raise typer.Exit(1)

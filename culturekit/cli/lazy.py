@@ -15,7 +15,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo, TyperInfo
 
-from culturekit.cli.replacing import add_replace_option, commands_of, replacing
+from culturekit.cli.options import add_replace_option, commands_of, replacing
 from culturekit.core.errors import UsageError
 
 logger = logging.getLogger(__name__)
@@ -107,20 +107,16 @@ class LazyCommands(MutableMapping[str, Any]):
         return self.made[name]
 
     def __setitem__(self, name: str, command: Any) -> None:  # noqa: ANN401 - as above
-        """Put a command in."""
         self.names += [name] if name not in self.names else []
         self.made[name] = command
 
     def __delitem__(self, name: str) -> None:
-        """Take a command out."""
         self.names.remove(name)
 
     def __iter__(self) -> Iterator[str]:
-        """Give the names, in their order."""
         return iter(self.names)
 
     def __len__(self) -> int:
-        """Count the commands."""
         return len(self.names)
 
 

@@ -10,6 +10,7 @@ import typer
 from culturekit.cli.completions import complete_recipe
 from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Prices, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.showing.results import show
 from culturekit.cli.stages import as_data, few_malformed, line_about, run_one, set_aside, stoppable, waiting_rows
 from culturekit.core.counting import counted
 from culturekit.core.work import QUARANTINED
@@ -58,16 +59,9 @@ def run(
 
     path = find_recipe(str(recipe))
     run_all(
-        load_any_recipe(path, settings or ()).going_on(go_on),
-        workdir or RUNS / path.stem,
-        until=until,
-        fresh=fresh or (),
-        workers=workers,
-        engine=engine,
-        wait=wait,
-        strict=strict,
-        as_json=as_json,
-    )
+        load_any_recipe(path, settings or ()).going_on(go_on), workdir or RUNS / path.stem, until=until,
+        fresh=fresh or (), workers=workers, engine=engine, wait=wait, strict=strict, as_json=as_json,
+    )  # fmt: skip
 
 
 def demo(
@@ -112,16 +106,9 @@ def run_all(
     hands = engine_for(engine, workers=workers, folder=workdir)
     with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:
         runs = run_recipe(
-            recipe,
-            workdir,
-            engine=at_work,
-            progress=progress,
-            until=until,
-            fresh=fresh,
-            wait=wait,
-            on_start=lambda stage: progress.stage(stage.name),
-            on_end=finished,
-        )
+            recipe, workdir, engine=at_work, progress=progress, until=until, fresh=fresh, wait=wait,
+            on_start=lambda stage: progress.stage(stage.name), on_end=finished,
+        )  # fmt: skip
     name, file = ("report", "report.html") if recipe.evaluated else ("card", "README.md")
     page = workdir / name / file
     last = shown(page) if name in {stage_run.name for stage_run in runs} and page.is_file() else None
@@ -187,11 +174,8 @@ def plan(
     with progress_for(as_json=as_json) as progress:
         progress.stage("plan")
         steps = plan_recipe(wanted, folder)
-    if as_json:
-        print(json.dumps([step.as_data() for step in steps]))
-        return
-    for line in (*plan_lines(steps), *recipe_kind(wanted.recipe).plan(wanted)):
-        print(line)
+    lines = (*plan_lines(steps), *recipe_kind(wanted.recipe).plan(wanted))
+    show([step.as_data() for step in steps], lines, as_json=as_json)
 
 
 def report(

@@ -94,7 +94,6 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """The name."""
-        ...
 
 
 def unique_names(models: Sequence[Named]) -> Sequence[Named]:

@@ -51,12 +51,9 @@ def check_same(folder: Path, role: str, path: Path, expected: str, found: str) -
     """Refuse an input that is not the one a stage was made from."""
     if found != expected:
         raise IntegrityError(
-            f"the {role} is not the one that {folder.name} was made from",
-            where=str(path),
-            expected=f"SHA-256 {expected}",
-            found=found,
-            hint="Run the recipe again, so that everything fits together.",
-        )
+            f"the {role} is not the one that {folder.name} was made from", where=str(path),
+            expected=f"SHA-256 {expected}", found=found, hint="Run the recipe again, so that everything fits together.",
+        )  # fmt: skip
 
 
 def check_together(root: Path, stages: Sequence[str]) -> None:

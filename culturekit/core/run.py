@@ -92,7 +92,6 @@ class Others:
     folders: Sequence[Path]
 
     def __iter__(self) -> Iterator[Path]:
-        """Give them in the order in which they joined."""
         return (folder for folder in self.folders if folder != self.own)
 
 
@@ -115,7 +114,6 @@ class Run:
     shared: dict[str, list[Path]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Take the folder by its name, too."""
         self.root = Path(self.root)
 
     def add(self, stage: Stage, role: Role, model: str = "", variant: str = "", *, plan: Slot | None = None) -> Path:
@@ -278,20 +276,11 @@ def make_manifest(stage: Stage, out: Path, inputs: Mapping[str, InputRecord], ke
     rows = {f"{name}.parquet": count for name, count in outcome.counts.items()}
     content, outputs = describe_outputs(out, rows)
     return Manifest(
-        stage=stage.kind,
-        version=stage.version,
-        key=key,
-        sha256=content,
-        code={"culturekit": VERSION},
+        stage=stage.kind, version=stage.version, key=key, sha256=content, code={"culturekit": VERSION},
         packages={"python": platform.python_version(), **{name: version(name) for name in stage.packages}},
-        inputs=inputs,
-        options=stage.options,
-        seeds=stage.seeds,
-        counts=dict(sorted(outcome.counts.items())),
-        drops=dict(sorted(outcome.drops.items())),
-        notes=outcome.notes,
-        outputs=outputs,
-    )
+        inputs=inputs, options=stage.options, seeds=stage.seeds, counts=dict(sorted(outcome.counts.items())),
+        drops=dict(sorted(outcome.drops.items())), notes=outcome.notes, outputs=outputs,
+    )  # fmt: skip
 
 
 def run_record(stage: Stage, final: Path, engine: Engine, seconds: float) -> bytes:

@@ -27,11 +27,9 @@ class Told(Protocol):
 
     def lines(self) -> Iterator[str]:
         """Say it in words."""
-        ...
 
     def as_data(self) -> dict[str, object]:
         """Give it as data."""
-        ...
 
 
 class AskedPlan(Told, Protocol):
@@ -40,12 +38,10 @@ class AskedPlan(Told, Protocol):
     @property
     def units(self) -> int:
         """What is asked about."""
-        ...
 
     @property
     def left(self) -> Left:
         """What is left to ask."""
-        ...
 
 
 class Tried(Told, Protocol):
@@ -54,7 +50,6 @@ class Tried(Told, Protocol):
     @property
     def to_mend(self) -> str:
         """Why a person has to look at the replies before the rest is asked; empty where nobody has to."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +122,10 @@ def check_expected(stage: Stage, inputs: Mapping[str, InputRecord]) -> None:
     for role, expected in stage.expected.items():
         if inputs[role].sha256 != expected.lower():
             raise IntegrityError(
-                "not the file that was published",
-                where=str(stage.inputs[role]),
-                expected=f"SHA-256 {expected.lower()}",
-                found=inputs[role].sha256,
+                "not the file that was published", where=str(stage.inputs[role]),
+                expected=f"SHA-256 {expected.lower()}", found=inputs[role].sha256,
                 hint="Nothing was read from it. Fetch it again.",
-            )
+            )  # fmt: skip
 
 
 def record_of(path: Path) -> InputRecord:

@@ -177,14 +177,9 @@ def _png_facts(content: bytes) -> _PictureFacts:
         raise BrokenPicture("no header")
     width, height, bits, colour, *_ = header
     return _PictureFacts(
-        width,
-        height,
-        frames=frames,
-        orientation=orientation,
-        bits=bits,
-        transparent=samples(transparent, colour, bits),
-        pieces=() if pieces == [(0, len(content))] else pieces,
-    )
+        width, height, frames=frames, orientation=orientation, bits=bits,
+        transparent=samples(transparent, colour, bits), pieces=() if pieces == [(0, len(content))] else pieces,
+    )  # fmt: skip
 
 
 def _png_chunks(content: bytes) -> Iterator[tuple[bytes, int, int]]:
@@ -238,13 +233,9 @@ def _jpeg_facts(content: bytes) -> _PictureFacts:
         across, down = [max(1, part >> 4) for part in parts], [max(1, part & 15) for part in parts]
         working = 2.0 * sum(h * v for h, v in zip(across, down, strict=True)) / (max(across) * max(down))
     return _PictureFacts(
-        int.from_bytes(frame[3:5]),
-        int.from_bytes(frame[1:3]),
-        orientation=orientation,
-        bits=frame[0],
-        working=working,
+        int.from_bytes(frame[3:5]), int.from_bytes(frame[1:3]), orientation=orientation, bits=frame[0], working=working,
         extra=3 * at,
-    )
+    )  # fmt: skip
 
 
 def _segments(content: bytes) -> Iterator[tuple[int, int, int]]:
@@ -283,15 +274,10 @@ def _tiff_facts(content: bytes) -> _PictureFacts:
     raw = samples * max(bits, 8) / 8
     orientation = tags.get(ORIENTATION, 1)
     return _PictureFacts(
-        width,
-        height,
-        frames=layout.count(after),
-        orientation=orientation if 1 <= orientation <= 8 else 1,
-        bits=bits,
-        inverted=tags.get(PHOTOMETRIC) == _WHITE_IS_ZERO,
-        working=raw if tags.get(COMPRESSION, 1) != 1 else 0.0,
+        width, height, frames=layout.count(after), orientation=orientation if 1 <= orientation <= 8 else 1, bits=bits,
+        inverted=tags.get(PHOTOMETRIC) == _WHITE_IS_ZERO, working=raw if tags.get(COMPRESSION, 1) != 1 else 0.0,
         extra=asked + (int(tile * max(raw, 4)) if tile > width * height else 0),
-    )
+    )  # fmt: skip
 
 
 class _Layout:

@@ -1,4 +1,4 @@
-"""`culturekit cspace release`: from kept candidates to the cultural space."""
+"""`culturekit cspace release` and `import`: cultural spaces of kept candidates, and of lists of somebody else."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.builders.space.cspace import ReleaseOptions, read_formats
-from culturekit.builders.space.space_stages import release_stage
+from culturekit.builders.space.space_stages import foreign_space_stage, release_stage
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
 
@@ -29,3 +29,18 @@ def release(
     more = {None: (), "both": ("csv", "jsonl")}.get(also, (also,))
     options = replace(options, formats=read_formats(",".join((*options.formats, *more))))
     run_one(release_stage(kept, options), out, wait=wait, as_json=as_json)
+
+
+def import_space(
+    file: Annotated[Path, typer.Argument(help="CSV, JSON, JSON Lines or Parquet, with name, concept, country.")],
+    out: Out,
+    concept: Annotated[str, typer.Option(help="Concept of rows that name none.")] = "",
+    also: Also = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take in a list of artifacts.
+
+    Countries by name, code or item, several a cell; what is left out says why.
+    """
+    run_one(foreign_space_stage(file, concept), out, wait=wait, as_json=as_json, also=also)
