@@ -19,6 +19,7 @@ import msgspec
 from culturekit.core.atomic import ONCE_MORE, explained_outside, remove_strays
 from culturekit.core.digests import JOURNAL, RUN_RECORD, InputRecord, Manifest, describe_outputs, read_manifest
 from culturekit.core.errors import UpstreamUnavailable, UsageError
+from culturekit.core.lineage import RunRecord
 from culturekit.core.plugins import in_use
 from culturekit.core.recipe_plugins import carrying
 from culturekit.core.roles import Role
@@ -31,13 +32,6 @@ from culturekit.version import VERSION
 # Large inputs are hashed once: a file of the same place, size and time of change is the one hashed before.
 
 WORTH_REMEMBERING = 64_000_000  # Bytes from which hashing takes longer than a reader would like to wait
-
-
-class RunRecord(msgspec.Struct):
-    """The part of a run record that tells inputs apart."""
-
-    traces: dict[str, tuple[int, int]] = {}  # Size and time of change, in nanoseconds, of inputs by role
-    plugins: dict[str, str] = {}  # The packages of plugins that were in use, by what they bring
 
 
 def traces_of(inputs: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
