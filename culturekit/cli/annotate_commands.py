@@ -17,6 +17,7 @@ from culturekit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from culturekit.metrics.corrected.audit_sampling import Drawing
+    from culturekit.metrics.corrected.looks import Goal
 
 ELSEWHERE = {
     "export": CommandAt(
@@ -102,6 +103,17 @@ def serve(
             "gets 12 or more. [images]"
         ),
     ] = None,
+    look: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Images of each model after which to look whether models are told apart, 50 or more; repeatable. Who "
+            "is told apart, or cannot be, is asked about no more."
+        ),
+    ] = None,
+    goal: Annotated[
+        str | None,
+        typer.Option(help="What looks are for: order, every pair of models; or top, the one that shows most. [order]"),
+    ] = None,
     region: Annotated[
         str | None, typer.Option(help="Of a form for people of several regions: where those are who answer now.")
     ] = None,
@@ -128,18 +140,22 @@ def serve(
     from culturekit.report.report_stage import folders_of
 
     form = (run / PROJECT_FILE).is_file()
-    if form and (images, people, gold, drawing, intervals) != (None, None, None, None, False):
+    if form and any((images, people, gold, drawing, look, goal, intervals)):
         raise UsageError("a form has its size already", where=str(run), hint="Give --region and --port alone.")
     if region is not None and not form:
         raise UsageError("audits are for people of any region", where=str(run), hint="Leave --region out.")
     hands = engine_for("local", workers=workers, folder=run)
     with progress_for(as_json=as_json) as progress, hands as engine:
         progress.stage("audit")
-        size = AuditSize(images, people, gold, cast("Drawing | None", drawing))
+        size = AuditSize(
+            images, people, gold, cast("Drawing | None", drawing), tuple(look or ()), cast("Goal | None", goal)
+        )
         opened = form_desk(run, region) if form else audit_desk(run, size, engine=engine, progress=progress)
         with opened as desk, FormServer(desk, port=port) as server:
             tell = partial(typer.echo, err=True)
-            narrowing = Narrowing(folders_of(run), desk, engine, tell) if intervals else None
+            if desk.looks and intervals:
+                raise UsageError("an audit that has looks tells no running intervals", hint="Leave --intervals out.")
+            narrowing = Narrowing(folders_of(run), desk, engine, tell) if intervals or desk.looks else None
 
             def saved() -> None:
                 progress.tell("; ".join(filter(None, (desk.together, desk.pace))))
@@ -156,7 +172,7 @@ def serve(
             with suppress(KeyboardInterrupt):
                 server.serve_forever()
             if narrowing is not None and desk.answered:
-                narrowing.end()
+                narrowing.look_now()
     told = {"answered": desk.answered, "wanted": desk.wanted, "people": desk.people}
     print(json.dumps(told) if as_json else desk.together)
     if desk.answered:

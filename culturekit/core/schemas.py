@@ -299,10 +299,11 @@ PUBLISHED_DESCRIPTORS = declare("""published_descriptors by file number:
 # The tables of what people are asked, and what they answer.
 
 # Which images people should look at; `stratum` is the mapped label the draw was spread over, `chance` the probability
-# with which each image was drawn. Where whole batches were drawn, `batch` names that of each image.
+# with which each image was drawn. Where whole batches were drawn, `batch` names that of each image; where somebody
+# looks at the answers on the way, `look` says before which of the looks it is answered, and `goal` for what.
 AUDIT_SAMPLE = declare("""audit_sample by image_id:
     image_id str, model str, concept str?, prompt_id str?, stratum str, chance f64;
-    optional: batch str?""")
+    optional: batch str?, look i64?, goal str?""")
 
 # Images of activities that people are to mark: which of the phrases each shows, and which of them matter. `dimensions`
 # says which each phrase belongs to.

@@ -64,12 +64,12 @@ def answers(
         UnusableReplies: more than half of the rows that `watch` has counted brought no answer; one that is given may
             have counted rows of earlier calls.
     """
-    from culturekit.llm.engine import AskEngine, AskOptions
+    from culturekit.llm.engine import ask_free
     from culturekit.llm.ledger import left_for, note_on_others
 
     watch = watch or ReplyWatch(go_on=llm.go_on)
     if isinstance(client, FreeClient):
-        for answered in AskEngine(client, None, AskOptions()).ask_all(requests):
+        for answered in ask_free(client, requests):
             watch.count(answered)
             yield answered
         return
@@ -83,7 +83,6 @@ def answers(
 def _bought_answers(
     client: Client, requests: Iterable[Request], work: Work, llm: LlmOptions, watch: ReplyWatch
 ) -> Generator[Answered]:
-    """Answer requests for money."""
     from culturekit.llm.batch_runner import BatchRunner, batches_of
     from culturekit.llm.engine import AskEngine
     from culturekit.llm.journal import Journal, run_tag

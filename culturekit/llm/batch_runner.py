@@ -1,6 +1,7 @@
 """Requests answered in batches, in their order, as the engine answers them one by one."""
 
 import asyncio
+import hashlib
 import logging
 import tempfile
 import time
@@ -8,44 +9,34 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, BinaryIO, Protocol, TypeVar, cast
+from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from culturekit.core.errors import CultureKitError, UpstreamUnavailable, UsageError
+from culturekit.core.errors import CultureKitError, IntegrityError, UpstreamUnavailable, UsageError
 from culturekit.core.offline import check_sending
 from culturekit.core.work import Progress
-from culturekit.llm.batches import (
-    ENDED,
-    BatchClient,
-    Batched,
-    BatchRecord,
-    BatchResult,
-    BatchRow,
-    Job,
-    JobBook,
-    Planned,
-)
+from culturekit.llm.batches import ENDED, BatchClient, Batched, BatchResult, BatchRow, Job
 from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Request, Usage, for_storage
 from culturekit.llm.dispatch import APART, LONG_HOLD, answers_again, given_up, retrying, run_ended_by, spoken
 from culturekit.llm.endpoints import is_elsewhere
 from culturekit.llm.engine import NOTHING, Asker, AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, key_of
-from culturekit.llm.price_update import check_listed
-from culturekit.llm.prices import check_alive
-from culturekit.llm.purse import check_price
 from culturekit.llm.rows import Answered, Question, Row
 from culturekit.llm.usage import MOST_TOKENS, fully_counted
 
 logger = logging.getLogger(__name__)
 
 _Thing = TypeVar("_Thing")
+_Phase: TypeAlias = Literal["sending", "open", "collected", "void"]
 
 _AT_ONCE = 500  # rows looked up in the journal together, and results in one commit
 _SUSPICIOUS = 10  # so many lines of which none can be read are not the fault of the lines
 _READINGS = 3  # how often the results are read when there are fewer of them than the provider counted
 _IN_MEMORY = 8_000_000  # lines beyond as many bytes wait on disk
+_KEY_BYTES = hashlib.sha256().digest_size
+_ROW_BYTES = _KEY_BYTES + 4
 
 _PASSING = frozenset({"busy", "server", "timeout", "connection"})
 _UNCLEAR = frozenset({"server", "timeout", "connection"})  # failures after which the job may be there all the same
@@ -53,26 +44,19 @@ _NO_SUCH_PLACE = frozenset({404, 405, 501})  # statuses of a server that does no
 _MISSING: Mapping[str, FailureKind] = {"expired": "timeout", "cancelled": "timeout", "failed": "server"}
 
 
-class Clock(Protocol):
-    """What time it is, and how to wait; tests bring their own."""
-
-    def now(self) -> float:
-        """Seconds since 1970."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-
-
-class _WallClock:
-    """The clock on the wall as it was in the beginning; from then on it never jumps."""
+class Clock:
+    """The clock on the wall as it was in the beginning; from then on it never jumps. Tests bring their own."""
 
     def __init__(self) -> None:
+        """Begin now."""
         self.began = time.time() - time.monotonic()
 
     def now(self) -> float:
+        """Seconds since 1970."""
         return self.began + time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
+        """Wait."""
         await asyncio.sleep(seconds)
 
 
@@ -110,7 +94,7 @@ class _Caller:
         check_sending(self.model)
         began, pause, patience = self.clock.now(), 0.0, self.patience
         while True:
-            await self.turn(began, patience)
+            await self._turn(began, patience)
             try:
                 answer = await ask()
             except Failure as failure:
@@ -131,7 +115,7 @@ class _Caller:
                 self.failing_since, self.spoke = None, -APART
                 return answer
 
-    async def turn(self, began: float, patience: float) -> None:
+    async def _turn(self, began: float, patience: float) -> None:
         """Wait until the provider wants to hear from us again."""
         if self.closed_until - began > patience:
             asked = self.asked_until - self.clock.now()
@@ -142,8 +126,84 @@ class _Caller:
             await self.clock.sleep(left)
 
     def hold(self, seconds: float) -> None:
-        """Let nothing be sent for a while."""
         self.closed_until = max(self.closed_until, self.clock.now() + seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A row of a job: the content key of its request, and which attempt at it this is."""
+
+    key: bytes
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchRecord:
+    """What is written down of a job; `number` is ours, `job` the provider's, `begun` when it began to be created."""
+
+    number: int
+    run: str
+    phase: _Phase
+    begun: float
+    reserved: float
+    upload: str = ""
+    job: str = ""
+
+
+class JobBook:
+    """The jobs of one journal, in the order in which they were planned."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Read what is written down."""
+        self.journal = journal
+        self.records: dict[int, _BatchRecord] = {}
+        while (raw := journal.recall(f"batch/{len(self.records) + 1}/job")) is not None:
+            record = msgspec.json.decode(raw, type=_BatchRecord)
+            self.records[record.number] = record
+
+    def tag(self, run: str, number: int | None = None) -> str:
+        """Name a job, or the one that will be begun next, as the provider knows it."""
+        return f"culturekit-{run}-{number or len(self.records) + 1}"
+
+    def begin(self, plan: "_Plan", *, run: str, begun: float, upload: str) -> _BatchRecord:
+        """Write down that a job is about to be created, its rows and their bodies first."""
+        number = len(self.records) + 1
+        packed = b"".join(row.key + row.attempt.to_bytes(_ROW_BYTES - _KEY_BYTES, "big") for row in plan.rows)
+        self.journal.remember(f"batch/{number}/rows", packed)
+        self.journal.remember(f"batch/{number}/bodies", b"".join([*plan.pressed, plan.press.flush()]))
+        return self._store(_BatchRecord(number, run, "sending", begun, plan.reserved, upload))
+
+    def move(self, record: _BatchRecord, phase: _Phase, *, job: str = "") -> _BatchRecord:
+        """Write down how far a job is."""
+        return self._store(replace(record, phase=phase, job=job or record.job))
+
+    def _store(self, record: _BatchRecord) -> _BatchRecord:
+        self.journal.remember(f"batch/{record.number}/job", msgspec.json.encode(record))
+        self.records[record.number] = record
+        return record
+
+    def unfinished(self) -> list[_BatchRecord]:
+        """List the jobs whose results are not all in the journal."""
+        return [record for record in self.records.values() if record.phase in {"sending", "open"}]
+
+    def rows(self, record: _BatchRecord) -> list[Planned]:
+        """Read the rows of a job, in the order of its lines."""
+        packed = self._recalled(record, "rows")
+        rows = (packed[start : start + _ROW_BYTES] for start in range(0, len(packed), _ROW_BYTES))
+        return [Planned(row[:_KEY_BYTES], int.from_bytes(row[_KEY_BYTES:], "big")) for row in rows]
+
+    def bodies(self, record: _BatchRecord) -> Iterator[bytes]:
+        """Read the bodies of a job's requests, in the order of its lines."""
+        return iter(zlib.decompress(self._recalled(record, "bodies")).splitlines())
+
+    def _recalled(self, record: _BatchRecord, what: str) -> bytes:
+        value = self.journal.recall(f"batch/{record.number}/{what}")
+        if value is None:
+            raise IntegrityError(
+                f"the {what} of batch job {record.number} are not in the journal",
+                hint="Put a backup of the journal in its place; without them the results of the job cannot be placed.",
+            )
+        return value
 
 
 @dataclass(slots=True)
@@ -252,7 +312,7 @@ class BatchRunner(Asker):
         """Take what is asked; nothing is sent."""
         super().__init__(client, journal, options, run)
         self.purse.remember_in(journal, run)
-        self.batches, self.progress, self.pauses, self.clock = batches, progress, pauses, clock or _WallClock()
+        self.batches, self.progress, self.pauses, self.clock = batches, progress, pauses, clock or Clock()
         self.requests: Sequence[Request] = requests if isinstance(requests, Sequence) else list(requests)
         self.keys: list[bytes] = [b""] * len(self.requests)
         self.ended, self.bought = bytearray(len(self.requests)), bytearray(len(self.requests))
@@ -289,7 +349,6 @@ class BatchRunner(Asker):
                 loop.run(self.batches.close())
 
     def _given_out(self) -> Iterator[Answered]:
-        """Yield the rows that ended, in order, as far as none before them is missing."""
         while self.given < len(self.ended) and self.ended[self.given]:
             end = min(len(self.ended), self.given + _AT_ONCE)
             gap = self.ended.find(0, self.given, end)
@@ -309,13 +368,13 @@ class BatchRunner(Asker):
         found = self.journal.found(list({question.key: None for question in questions}), run=self.run)
         for question in questions:
             entries: Sequence[Entry] = found.get(question.key, ())
-            while self.replay.take_in(question, entries):
+            while self.take_in(question, entries):
                 question.key = self._key(question.row.request)
                 entries = self.journal.found([question.key], run=self.run).get(question.key, ())
             if question.ended is None:
                 question.outgoing = self.batches.compose(question.row.request)
             else:
-                self.replay.note_repaired(question)
+                self.note_repaired(question)
             yield question
 
     def _key(self, request: Request) -> bytes:
@@ -407,9 +466,7 @@ class BatchRunner(Asker):
 
     def _reserve(self, question: Question) -> float | None:
         """Set aside what a row can cost at worst in a batch, if there is enough."""
-        check_price(self.client)
-        check_alive(self.client.identity, go_on=self.options.go_on)
-        check_listed(self.client.identity, go_on=self.options.go_on)
+        self.check_sending()
         rate = self.client.rate
         worst = 0.0 if rate is None else rate.batch * self.purse.worst(question)
         if self.purse.budget.reserve(worst):
@@ -417,15 +474,14 @@ class BatchRunner(Asker):
         self.short = worst
         return None
 
-    async def _create(self, plan: _Plan) -> BatchRecord:
+    async def _create(self, plan: _Plan) -> _BatchRecord:
         """Create a job; the record says `void` when it came to nothing."""
-        tag = self.book.next_tag(self.run)
+        tag = self.book.tag(self.run)
         try:
             upload = await self.caller.call(lambda: self.batches.upload(plan.lines, size=plan.size, tag=tag))
         except Failure as failure:
             raise self._not_created(failure) from failure
-        bodies, begun = b"".join([*plan.pressed, plan.press.flush()]), self.clock.now()
-        record = self.book.begin(plan.rows, bodies, run=self.run, begun=begun, reserved=plan.reserved, upload=upload)
+        record = self.book.begin(plan, run=self.run, begun=self.clock.now(), upload=upload)
         try:
             job = await self.caller.call(
                 lambda: self.batches.create(plan.lines, upload=upload, tag=tag), retried=frozenset({"busy"})
@@ -449,7 +505,7 @@ class BatchRunner(Asker):
             hint="Nothing was bought. Ask it one by one: leave out --batch.",
         )
 
-    async def _find(self, record: BatchRecord) -> BatchRecord:
+    async def _find(self, record: _BatchRecord) -> _BatchRecord:
         """Look for a job that was begun and whose number nobody stored; without one, make sure that none can come.
 
         A creation may still be under way somewhere: its lines are withdrawn, and some time is given to it.
@@ -464,14 +520,13 @@ class BatchRunner(Asker):
             found = await self._listed(record)
         return self.book.move(record, "open", job=found[0].number) if found else self.book.move(record, "void")
 
-    async def _listed(self, record: BatchRecord) -> list[Job]:
-        """List the jobs that carry the tag of a record."""
+    async def _listed(self, record: _BatchRecord) -> list[Job]:
         try:
-            return await self.caller.call(lambda: self.batches.find(record.tag))
+            return await self.caller.call(lambda: self.batches.find(self.book.tag(record.run, record.number)))
         except Failure as failure:
             raise run_ended_by(failure, self.client.model) from failure
 
-    async def _wait(self, records: list[BatchRecord]) -> None:
+    async def _wait(self, records: list[_BatchRecord]) -> None:
         """Look at jobs, with growing pauses, until each has ended and is collected."""
         pause = 0.0
         while records:
@@ -487,7 +542,7 @@ class BatchRunner(Asker):
                 pause = self.pauses.after(pause)
                 await self.clock.sleep(pause)
 
-    async def _poll(self, record: BatchRecord) -> Job:
+    async def _poll(self, record: _BatchRecord) -> Job:
         """Ask how a job is doing; one that the provider no longer knows has failed."""
         try:
             return await self.caller.call(lambda: self.batches.poll(record.job))
@@ -496,7 +551,7 @@ class BatchRunner(Asker):
                 return Job(record.job, "failed", detail="the provider no longer knows it")
             raise run_ended_by(failure, self.client.model) from failure
 
-    async def _finish(self, record: BatchRecord, job: Job) -> None:
+    async def _finish(self, record: _BatchRecord, job: Job) -> None:
         """Collect a job that ended; one that was refused as a whole leaves its rows as they were."""
         spent = 0.0
         if job.state == "failed" and job.kind in {"busy", "fatal"} and not job.outputs:
@@ -523,7 +578,7 @@ class BatchRunner(Asker):
             )
         self.caller.hold(self.pauses.longest)
 
-    async def _collect(self, record: BatchRecord, job: Job) -> float:
+    async def _collect(self, record: _BatchRecord, job: Job) -> float:
         """Put the results of a job into the journal, those that are not there yet, and give what they cost."""
         rows = self.book.rows(record)
         names = frozenset(row.key.hex() for row in rows)

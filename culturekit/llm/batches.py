@@ -1,14 +1,11 @@
-"""Batches of any provider: what a client of them does, and the jobs as the journal keeps them."""
+"""Batches of any provider: what a client of them does, and what a job and its results are."""
 
-import hashlib
-import zlib
-from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Annotated, BinaryIO, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from culturekit.core.errors import IntegrityError
 from culturekit.llm.client import FailureKind, Outgoing, Request
 
 JobState: TypeAlias = Literal["waiting", "running", "done", "failed", "expired", "cancelled"]
@@ -117,114 +114,3 @@ class Batched(Protocol):
 
     def batches(self) -> BatchClient:
         """Return its batches; nothing is connected yet."""
-
-
-Phase: TypeAlias = Literal["sending", "open", "collected", "void"]
-
-_KEY_BYTES = hashlib.sha256().digest_size
-_ATTEMPT_BYTES = 4
-_ROW_BYTES = _KEY_BYTES + _ATTEMPT_BYTES
-
-
-class _SmallFacts(Protocol):
-    """The part of the journal that keeps facts, each durable when `remember` returns."""
-
-    def remember(self, name: str, value: bytes) -> None:
-        """Keep a fact, over what was there."""
-
-    def recall(self, name: str) -> bytes | None:
-        """Return a fact back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A row of a job: the content key of its request, and which attempt at it this is."""
-
-    key: bytes
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class BatchRecord:
-    """What is written down of a job; `number` is ours, `job` the provider's, `begun` when it began to be created."""
-
-    number: int
-    run: str
-    phase: Phase
-    begun: float
-    reserved: float
-    upload: str = ""
-    job: str = ""
-
-    @property
-    def tag(self) -> str:
-        """Name the job as the provider is told it."""
-        return _tag_of(self.run, self.number)
-
-
-class JobBook:
-    """The jobs of one journal, in the order in which they were planned."""
-
-    def __init__(self, facts: _SmallFacts) -> None:
-        """Read what is written down."""
-        self.facts = facts
-        self.records: dict[int, BatchRecord] = {}
-        while (raw := facts.recall(_fact(len(self.records) + 1))) is not None:
-            record = msgspec.json.decode(raw, type=BatchRecord)
-            self.records[record.number] = record
-
-    def next_tag(self, run: str) -> str:
-        """Name the job that will be begun next."""
-        return _tag_of(run, len(self.records) + 1)
-
-    def begin(
-        self, rows: Sequence[Planned], bodies: bytes, *, run: str, begun: float, reserved: float, upload: str
-    ) -> BatchRecord:
-        """Write down that a job is about to be created, its rows and their bodies first."""
-        number = len(self.records) + 1
-        packed = b"".join(row.key + row.attempt.to_bytes(_ATTEMPT_BYTES, "big") for row in rows)
-        self.facts.remember(_fact(number, "rows"), packed)
-        self.facts.remember(_fact(number, "bodies"), bodies)
-        return self.store(BatchRecord(number, run, "sending", begun, reserved, upload))
-
-    def move(self, record: BatchRecord, phase: Phase, *, job: str = "") -> BatchRecord:
-        """Write down how far a job is."""
-        return self.store(replace(record, phase=phase, job=job or record.job))
-
-    def store(self, record: BatchRecord) -> BatchRecord:
-        """Make a record durable."""
-        self.facts.remember(_fact(record.number), msgspec.json.encode(record))
-        self.records[record.number] = record
-        return record
-
-    def unfinished(self) -> list[BatchRecord]:
-        """List the jobs whose results are not all in the journal."""
-        return [record for record in self.records.values() if record.phase in {"sending", "open"}]
-
-    def rows(self, record: BatchRecord) -> list[Planned]:
-        """Read the rows of a job, in the order of its lines."""
-        packed = self.recalled(record, "rows")
-        rows = (packed[start : start + _ROW_BYTES] for start in range(0, len(packed), _ROW_BYTES))
-        return [Planned(row[:_KEY_BYTES], int.from_bytes(row[_KEY_BYTES:], "big")) for row in rows]
-
-    def bodies(self, record: BatchRecord) -> Iterator[bytes]:
-        """Read the bodies of a job's requests, in the order of its lines."""
-        return iter(zlib.decompress(self.recalled(record, "bodies")).splitlines())
-
-    def recalled(self, record: BatchRecord, what: str) -> bytes:
-        """Read a fact that has to be there."""
-        value = self.facts.recall(_fact(record.number, what))
-        if value is None:
-            raise IntegrityError(
-                f"the {what} of batch job {record.number} are not in the journal",
-                hint="Put a backup of the journal in its place; without them the results of the job cannot be placed.",
-            )
-        return value
-
-
-def _fact(number: int, what: str = "job") -> str:
-    return f"batch/{number}/{what}"
-
-
-def _tag_of(run: str, number: int) -> str:
-    return f"culturekit-{run}-{number}"

@@ -29,27 +29,6 @@ _FEWEST_ROWS = 5  # below this many rows a stratum borrows the ratio of all
 
 
 @dataclass(frozen=True, slots=True)
-class _Pilot:
-    """Of each request of a pilot: its estimated input, and the tokens it took; and what repairs added to that."""
-
-    estimates: _Floats
-    inputs: _Floats
-    outputs: _Floats
-    all_inputs: int
-    all_outputs: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Total:
-    """Estimated tokens of many requests, each with its standard error; NaN where the pilot is a single request."""
-
-    inputs: float
-    outputs: float
-    input_error: float
-    output_error: float
-
-
-@dataclass(frozen=True, slots=True)
 class CostPlan:
     """What is still to be bought, and what it takes.
 
@@ -81,15 +60,6 @@ class CostPlan:
         return Left(self.requests - self.bought, self.input_tokens + self.output_tokens, self.usd)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sizes:
-    """Of each request still to be sent: the estimate and the bound of its input, and the most that can come back."""
-
-    estimates: _Floats
-    bounds: _Floats
-    outputs: _Floats
-
-
 def plan_requests(
     client: Client | FreeClient, requests: Iterable[Request], *, spent: Sequence[Spent], batch: bool
 ) -> CostPlan:
@@ -117,7 +87,11 @@ def plan_cost(
     mode: Mode = "online",
     spent: Sequence[Spent] = (),
 ) -> CostPlan:
-    """Plan requests; nothing is sent. `spent` is what the journal knows of some of them."""
+    """Plan requests; nothing is sent. `spent` is what the journal knows of some of them.
+
+    The pilot are requests whose cost is known: those of the plan, and others of their kind, with their repairs. What
+    else a journal holds, such as the other question of a task with two, tells nothing about these.
+    """
     known: dict[bytes, Spent] = {one.key: one for one in spent}
     parts = array("d"), array("d"), array("d")
     seen: dict[bytes, tuple[float, Spent]] = {}
@@ -136,44 +110,24 @@ def plan_cost(
             continue
         for part, value in zip(parts, (guess, input_bound(outgoing, identity), outgoing.max_tokens), strict=True):
             part.append(value)
-    sizes = _Sizes(*(np.frombuffer(part) if part else np.zeros(0) for part in parts))
+    estimates, bounds, outputs = (np.frombuffer(part) if part else np.zeros(0) for part in parts)
+    most = _cost(rate, bounds.sum(), outputs.sum(), mode)
     of_kind = [one for one in known.values() if one.key not in seen and words_only and kind.asks(one.body)]
     pilot = [*seen.values(), *((estimate(Outgoing(one.body), identity), one) for one in of_kind)]
-    repairs = [one for one in spent if kind.repairs(one.body)]
-    return _summed(sizes, rate, mode=mode, count=count, bought=bought, pilot=_pilot_of(pilot, repairs))
+    if not pilot:
+        tokens = int(estimates.sum()), int(outputs.sum())
+        return CostPlan(count, bought, 0, mode, *tokens, _cost(rate, *tokens, mode), None, most, "sizes")
+    table = np.array([(guess, one.input_tokens, one.output_tokens) for guess, one in pilot], dtype=np.float64)
+    repairs = [(one.input_tokens, one.output_tokens) for one in spent if kind.repairs(one.body)]
+    repeated = np.array(repairs, dtype=np.float64).reshape(-1, 2).sum(axis=0) / np.maximum(table[:, 1:].sum(axis=0), 1)
+    totals, errors = (part * (1 + repeated) for part in _estimate_total(estimates, table))
+    (sent, came), (spread_in, spread_out) = totals.tolist(), (1.96 * errors).tolist()
+    usd = _cost(rate, sent, came, mode)
+    margin = None if math.isnan(spread_in + spread_out) else _cost(rate, spread_in, spread_out, mode)
+    return CostPlan(count, bought, len(pilot), mode, round(sent), round(came), usd, margin, most, "pilot")
 
 
-def _pilot_of(asked: Sequence[tuple[float, Spent]], repairs: Sequence[Spent]) -> _Pilot:
-    """Make a pilot of requests whose cost is known: those of the plan, and others of their kind, with their repairs.
-
-    What else a journal holds, such as the other question of a task with two, tells nothing about these.
-    """
-    costs = [one for _, one in asked]
-    return _Pilot(
-        estimates=np.array([guess for guess, _ in asked], dtype=np.float64),
-        inputs=np.array([one.input_tokens for one in costs], dtype=np.float64),
-        outputs=np.array([one.output_tokens for one in costs], dtype=np.float64),
-        all_inputs=sum(one.input_tokens for one in [*costs, *repairs]),
-        all_outputs=sum(one.output_tokens for one in [*costs, *repairs]),
-    )
-
-
-def _summed(sizes: _Sizes, rate: Rate | None, *, mode: Mode, count: int, bought: int, pilot: _Pilot) -> CostPlan:
-    """Add sizes up, by the pilot where there is one."""
-    most = cost(rate, sizes.bounds.sum(), sizes.outputs.sum(), mode)
-    if not len(pilot.estimates):
-        tokens = int(sizes.estimates.sum()), int(sizes.outputs.sum())
-        return CostPlan(count, bought, 0, mode, *tokens, cost(rate, *tokens, mode), None, most, "sizes")
-    total = _estimate_total(sizes.estimates, pilot)
-    usd = cost(rate, total.inputs, total.outputs, mode)
-    errors = 1.96 * total.input_error, 1.96 * total.output_error
-    margin = None if any(map(math.isnan, errors)) else cost(rate, *errors, mode)
-    tokens = round(total.inputs), round(total.outputs)
-    return CostPlan(count, bought, len(pilot.estimates), mode, *tokens, usd, margin, most, "pilot")
-
-
-def cost(rate: Rate | None, inputs: float, outputs: float, mode: Mode) -> float | None:
-    """Compute what tokens cost, where the price is known."""
+def _cost(rate: Rate | None, inputs: float, outputs: float, mode: Mode) -> float | None:
     if rate is None:
         return None
     return worst_cost(rate, input_tokens=round(inputs), output_tokens=round(outputs), mode=mode)
@@ -247,35 +201,27 @@ class RequestKind:
         return before.startswith(self.head) and start >= 0 and self.tail.startswith(before[start:])
 
 
-def _estimate_total(estimates: _Floats, pilot: _Pilot) -> _Total:
-    """Estimate what requests take from what a pilot took.
+def _estimate_total(estimates: _Floats, pilot: _Floats) -> tuple[_Floats, _Floats]:
+    """Estimate what requests take in and out from what a pilot took, each with its standard error.
 
     Requests are parted by size. In each part the input is in proportion to its estimate (Cochran 1977, Sampling
-    Techniques, section 6.10, the separate ratio estimate), and the output is the mean of the part. What repairs took in
-    the pilot is added in proportion.
+    Techniques, section 6.10, the separate ratio estimate), and the output is the mean of the part.
     """
-    edges = _boundaries(np.concatenate([estimates, pilot.estimates]), len(pilot.estimates))
-    parts, pilot_parts = np.digitize(estimates, edges), np.digitize(pilot.estimates, edges)
-    inputs = outputs = input_variance = output_variance = 0.0
+    guesses, inputs, outputs = pilot.T
+    edges = _boundaries(np.concatenate([estimates, guesses]), len(guesses))
+    parts, pilot_parts = np.digitize(estimates, edges), np.digitize(guesses, edges)
+    totals, variances = np.zeros(2), np.zeros(2)
     for part in range(len(edges) + 1):
         size, rows = estimates[parts == part], pilot_parts == part
         if not len(size):
             continue
         if rows.sum() < _FEWEST_ROWS:
             rows = np.ones_like(rows)
-        ratio = pilot.inputs[rows].sum() / max(pilot.estimates[rows].sum(), 1.0)
-        inputs += ratio * size.sum()
-        outputs += pilot.outputs[rows].mean() * len(size)
-        input_variance += _variance(pilot.inputs[rows] - ratio * pilot.estimates[rows]) * len(size) ** 2
-        output_variance += _variance(pilot.outputs[rows]) * len(size) ** 2
-    more_in = pilot.all_inputs / max(pilot.inputs.sum(), 1.0)
-    more_out = pilot.all_outputs / max(pilot.outputs.sum(), 1.0)
-    return _Total(
-        float(inputs * more_in),
-        float(outputs * more_out),
-        float(np.sqrt(input_variance) * more_in),
-        float(np.sqrt(output_variance) * more_out),
-    )
+        ratio = inputs[rows].sum() / max(guesses[rows].sum(), 1.0)
+        totals += ratio * size.sum(), outputs[rows].mean() * len(size)
+        spread = _variance(inputs[rows] - ratio * guesses[rows]), _variance(outputs[rows])
+        variances += np.array(spread) * len(size) ** 2
+    return totals, np.sqrt(variances)
 
 
 def _variance(values: _Floats) -> float:

@@ -16,7 +16,6 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from culturekit.core.errors import CultureKitError, UpstreamUnavailable, UsageError
 from culturekit.llm.client import Failure, Identity, Quota, Reply, Usage
@@ -24,9 +23,9 @@ from culturekit.llm.journal import Journal
 from culturekit.llm.purse import Purse
 from culturekit.llm.rows import CLOSING, Answered, Question, Row, failed, failure_text, heard
 
-FIRST_WAIT = 1.0
-LONGEST_WAIT = 60.0
+logger = logging.getLogger(__name__)
 
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 _JITTER = 0.25  # waits are drawn out by up to this share, never shortened
 # How many seconds later than a server's hint allows we begin, so that no rounding of a clock makes it too early.
 _LATE = 0.002
@@ -38,31 +37,19 @@ def retry_wait(key: bytes, tries: int, *, hint: float | None = None) -> float:
     The jitter comes from the key of the row, so that rows that failed together come back apart, and a schedule can be
     repeated.
     """
-    wait = min(FIRST_WAIT * 2.0 ** max(tries - 1, 0), LONGEST_WAIT)
-    drawn_out = wait * (1.0 + _JITTER * _fraction(key, tries))
-    return drawn_out if hint is None else _upward(hint)
+    if hint is not None:
+        return max(hint, 0.0) + _LATE
+    fraction = zlib.crc32(key + tries.to_bytes(4, "big")) / 2**32
+    return min(FIRST_WAIT * 2.0 ** max(tries - 1, 0), LONGEST_WAIT) * (1.0 + _JITTER * fraction)
 
 
-def _upward(hint: float) -> float:
-    """Return a server's hint with a little on top, because nothing may be sent before it has expired."""
-    return max(hint, 0.0) + _LATE
-
-
-def _fraction(key: bytes, tries: int) -> float:
-    """Draw a number from 0 to 1 that differs between rows and tries, and is the same each time."""
-    return zlib.crc32(key + tries.to_bytes(4, "big")) / 2**32
-
-
-_A_STEP = 0.01
-_A_STEP_AT_MOST = 0.03
-_A_SMALL_STEP = 0.0003
+_STEP, _LARGEST_STEP, _SMALL_STEP = 0.01, 0.03, 0.0003
 _SECONDS_TO_GROW = 20.0  # how long it takes, at most, from little to the ceiling
 _REMEMBERED = 50.0  # requests over which the share of refusals is taken
 _OFTEN = 0.25  # the share of refusals from which on the tempo is to blame
 _A_MINUTE = 1.0 / 60.0
 _NEAR = 0.05
-_SLOWER = 0.9  # what is left of the tempo after a refusal
-_MUCH_SLOWER = 0.5  # the same after one that follows another closely
+_SLOWER, _MUCH_SLOWER = 0.9, 0.5  # what is left of the tempo after a refusal, and after one that follows closely
 _SELDOM = 50  # successes between two refusals above which nothing has to be limited that is not limited yet
 _CLOSELY = 30  # successes between two refusals below which the tempo is far from what is allowed, not a little above it
 
@@ -70,45 +57,38 @@ _CLOSELY = 30  # successes between two refusals below which the tempo is far fro
 class _Tempo:
     """So many units a second; infinite as long as nothing is stated or learnt."""
 
-    def __init__(self, ceiling: float | None) -> None:
-        self.ceiling = math.inf if ceiling is None else ceiling
+    def __init__(self, a_minute: float | None) -> None:
+        self.ceiling = math.inf if a_minute is None else a_minute * _HEADROOM / 60.0
         self.per_second = self.ceiling
-        self.mark = math.inf
+        self.mark = self.tested = math.inf
         self.successes = _SELDOM
         self.refused_share = 0.0
-        self.tested = math.inf
         self.blameless = False
 
     def succeeded(self) -> None:
-        """Grow a little."""
+        """Grow a little: to the ceiling or the mark in good time, also where successes are seldom."""
         self.successes += 1
         self.refused_share -= self.refused_share / _REMEMBERED
         if self.per_second >= self.ceiling or math.isinf(self.per_second):
             return
-        near = self.mark * (1.0 - _NEAR) <= self.per_second < self.mark * (1.0 + _NEAR)
-        step = (
-            _A_SMALL_STEP * self.mark
-            if near
-            else max(min(_A_STEP * self.per_second, _A_STEP_AT_MOST), self.smallest_step())
-        )
+        if self.mark * (1.0 - _NEAR) <= self.per_second < self.mark * (1.0 + _NEAR):
+            step = _SMALL_STEP * self.mark
+        else:
+            least = 0.0 if math.isinf(min(self.ceiling, self.mark)) else 1.0 / _SECONDS_TO_GROW
+            step = max(min(_STEP * self.per_second, _LARGEST_STEP), least)
         self.per_second = min(self.per_second + step, self.ceiling)
 
-    def smallest_step(self) -> float:
-        """Return the step that leads to the ceiling or the mark in good time, also where successes are seldom."""
-        goal = min(self.ceiling, self.mark)
-        return 0.0 if math.isinf(goal) else 1.0 / _SECONDS_TO_GROW
-
     def count_refusal(self) -> None:
-        """Count one refusal of many that may be one event."""
         self.refused_share += (1.0 - self.refused_share) / _REMEMBERED
 
     def refused(self, *, minute: float, lately: float) -> None:
         """Slow down; what went through a second, in the last minute and lately, is a guess at what is allowed."""
-        if self.has_nothing_to_do_with_it() or (math.isinf(self.per_second) and self.successes >= _SELDOM):
-            self.successes = 0
+        limited, successes = not math.isinf(self.per_second), self.successes
+        self.successes = 0
+        if self._blameless() or (not limited and successes >= _SELDOM):
             return
-        before = max(lately, minute, _A_MINUTE) if math.isinf(self.per_second) else self.per_second
-        if self.successes >= _CLOSELY and not math.isinf(self.per_second):
+        before = self.per_second if limited else max(lately, minute, _A_MINUTE)
+        if successes >= _CLOSELY and limited:
             self.mark, self.per_second = before, before * _SLOWER
         elif before * _MUCH_SLOWER <= minute <= before:
             self.mark, self.per_second = minute, minute * _SLOWER
@@ -116,9 +96,8 @@ class _Tempo:
             self.mark, self.per_second = math.inf, max(before, minute) * _MUCH_SLOWER
         if self.refused_share >= _OFTEN or self.mark < math.inf or math.isinf(self.tested):
             self.tested = before
-        self.successes = 0
 
-    def has_nothing_to_do_with_it(self) -> bool:
+    def _blameless(self) -> bool:
         """Check whether refusals come whatever the tempo: half of it did not make them go away.
 
         A tempo that is too high is refused often; a little too high, it is not refused any more at half of it.
@@ -131,25 +110,20 @@ class _Tempo:
         return self.blameless
 
     def restart(self) -> None:
-        """Begin at half after an outage."""
-        if not math.isinf(self.per_second):
-            self.per_second *= _MUCH_SLOWER
+        self.per_second *= _MUCH_SLOWER
 
 
 _HEADROOM = 0.97  # the share of a stated quota that is aimed at; the rest is for clocks that differ
 _FIRST_WINDOW = 4.0  # how many requests go at once in the beginning
 _FEWER = 0.7  # the share of them that is left after an overload
-_FIRST_HOLD = 0.5
-_LONGEST_HOLD = 20.0  # seconds for which nothing is sent after a refusal without a hint; doubled while nothing succeeds
+# Seconds for which nothing is sent after a refusal without a hint; doubled while nothing succeeds.
+_FIRST_HOLD, _LONGEST_HOLD = 0.5, 20.0
 _LEARNING = 0.05
-
 # The statuses of servers that have too much to do, or a tired one behind them; a 500 is a matter of the request.
 _OVERLOADED = frozenset({502, 503, 504, 529})
 _LONGEST_PACE_WAIT = 60.0  # seconds; what is allowed a minute is allowed again by then, however much was sent at once
 _MAKE_UP = 0.1  # seconds of the pace that may be sent at once, so that a late timer costs nothing of the quota
-_MINUTE = 60
-_LATELY = 2
-_SHORTEST = 0.25
+_MINUTE, _LATELY, _SHORTEST = 60.0, 2.0, 0.25
 
 
 class Limiter:
@@ -161,14 +135,15 @@ class Limiter:
         self.window = min(_FIRST_WINDOW, self.most)
         self.slow_start_until = self.most
         self.quota = quota
-        self.request_tempo, self.token_tempo = _Tempo(a_second(quota.requests)), _Tempo(a_second(quota.tokens))
-        self.requests, self.tokens = Pace(), Pace()
-        self.throughput = _Throughput()
+        self.request_tempo, self.token_tempo = _Tempo(quota.requests), _Tempo(quota.tokens)
+        self.requests, self.tokens = _Pace(), _Pace()
+        self.granted: deque[int] = deque()  # the seconds in which requests succeeded, of the last minute
+        self.first_granted = math.inf
         self.typical_output: float | None = None
         self.input_ratio = 1.0
         self.held_until = self.decreased_at = -math.inf
         self.hold = _FIRST_HOLD
-        self.set_paces()
+        self._set_paces()
 
     def at_once(self) -> int:
         """Return how many requests may be under way at the same time."""
@@ -182,32 +157,32 @@ class Limiter:
         """Count a request as sent; give the tokens that it is expected to take."""
         output = max_tokens if self.typical_output is None else min(self.typical_output, max_tokens)
         expected = input_guess * self.input_ratio + output
-        self.requests.sent(1.0, now)
-        self.tokens.sent(expected, now)
+        for pace, units in ((self.requests, 1.0), (self.tokens, expected)):
+            pace.even = max(pace.even, now)
+            pace.correct(units, now)
         return expected
 
     def succeeded(self, expected: float, input_guess: int, usage: Usage, now: float) -> None:
-        """Record a reply, and of how many tokens it took in truth."""
+        """Record a reply, and of how many tokens it took in truth; learn what requests of this kind take."""
         self.tokens.correct(usage.input_tokens + usage.output_tokens - expected, now)
-        self.learn(input_guess, usage)
-        self.throughput.count(now)
-        self.hold = _FIRST_HOLD
-        self.window = min(self.window + (1.0 if self.window < self.slow_start_until else 1.0 / self.window), self.most)
-        self.request_tempo.succeeded()
-        self.token_tempo.succeeded()
-        self.set_paces()
-
-    def learn(self, input_guess: int, usage: Usage) -> None:
-        """Learn what requests of this kind take, from the last few dozen."""
         if input_guess and usage.input_tokens:
             self.input_ratio += (usage.input_tokens / input_guess - self.input_ratio) * _LEARNING
         typical = usage.output_tokens if self.typical_output is None else self.typical_output
         self.typical_output = typical + (usage.output_tokens - typical) * _LEARNING
+        self.first_granted = min(self.first_granted, now)
+        self.granted.append(int(now))
+        while self.granted[0] <= int(now) - _MINUTE:
+            self.granted.popleft()
+        self.hold = _FIRST_HOLD
+        self.window = min(self.window + (1.0 if self.window < self.slow_start_until else 1.0 / self.window), self.most)
+        self.request_tempo.succeeded()
+        self.token_tempo.succeeded()
+        self._set_paces()
 
     def failed(self, failure: Failure, now: float, *, sent: float) -> None:
         """Record a failure of a request that was sent at a time."""
         if failure.wait is not None:
-            self.held_until = max(self.held_until, now + _upward(failure.wait))
+            self.held_until = max(self.held_until, now + max(failure.wait, 0.0) + _LATE)
         if failure.kind == "busy":
             self.request_tempo.count_refusal()
             self.token_tempo.count_refusal()
@@ -217,30 +192,30 @@ class Limiter:
         self.decreased_at = now
         self.window = self.slow_start_until = max(self.window * _FEWER, 1.0)
         if failure.kind == "busy":
-            self.slow_down(now, hinted=failure.wait is not None)
+            self._slow_down(now, hinted=failure.wait is not None)
 
-    def slow_down(self, now: float, *, hinted: bool) -> None:
+    def _slow_down(self, now: float, *, hinted: bool) -> None:
         """Go slower after a refusal; without a hint, wait longer each time until something succeeds."""
         if not hinted:
             self.held_until = max(self.held_until, now + self.hold)
             self.hold = min(self.hold * 2.0, _LONGEST_HOLD)
         if self.quota.requests is not None or self.quota.tokens is None:
-            self.request_tempo.refused(
-                minute=self.throughput.a_second(_MINUTE, now), lately=self.throughput.a_second(_LATELY, now)
-            )
+            lasted = min(max(now - min(self.first_granted, now), _SHORTEST), _LATELY)
+            lately = sum(second > now - _LATELY for second in self.granted) / lasted
+            minute = sum(second > now - _MINUTE for second in self.granted) / _MINUTE
+            self.request_tempo.refused(minute=minute, lately=lately)
         if self.quota.tokens is not None:
             self.token_tempo.refused(minute=0.0, lately=0.0)
-        self.set_paces()
+        self._set_paces()
 
     def restart(self) -> None:
         """Begin slowly again after an outage."""
         self.window, self.slow_start_until = min(_FIRST_WINDOW, self.most), self.most
         self.request_tempo.restart()
         self.token_tempo.restart()
-        self.set_paces()
+        self._set_paces()
 
-    def set_paces(self) -> None:
-        """Let the tempos decide the paces."""
+    def _set_paces(self) -> None:
         self.requests.per_second = max(self.request_tempo.per_second, 1 / 60)
         self.tokens.per_second = max(self.token_tempo.per_second, 1.0)
 
@@ -251,61 +226,22 @@ class Limiter:
         return f"{self.at_once()} at once{rate}"
 
 
-def a_second(a_minute: float | None) -> float | None:
-    """Return what is aimed at of a stated quota."""
-    return None if a_minute is None else a_minute * _HEADROOM / 60.0
-
-
-class Pace:
+class _Pace:
     """So many units a second, a little of what was missed made up for, never more; without a rate, at any time."""
 
-    def __init__(self, per_second: float = math.inf) -> None:
-        """Start with nothing sent."""
-        self.per_second = per_second
+    def __init__(self) -> None:
+        self.per_second = math.inf
         self.even = -math.inf  # when all that was sent would have been sent, had it gone evenly
 
     def due(self, now: float) -> float:
-        """Return when the next unit may go, now or later."""
         return max(now, self.even - _MAKE_UP)
-
-    def sent(self, units: float, now: float) -> None:
-        """Count units as sent."""
-        self.even = max(self.even, now)
-        self.correct(units, now)
 
     def correct(self, units: float, now: float) -> None:
         """Count units on top, or take units back, that turned out to be more or fewer than thought."""
         self.even = min(self.even + units / self.per_second, now + _LONGEST_PACE_WAIT)
 
 
-class _Throughput:
-    """Successes by second over the last minute; a ceiling can be read off when a provider begins to refuse."""
-
-    def __init__(self) -> None:
-        self.seconds: deque[tuple[int, int]] = deque()
-        self.first: float | None = None
-
-    def count(self, now: float) -> None:
-        """Count one success."""
-        if self.first is None:
-            self.first = now
-        second = int(now)
-        if self.seconds and self.seconds[-1][0] == second:
-            self.seconds[-1] = (second, self.seconds[-1][1] + 1)
-        else:
-            self.seconds.append((second, 1))
-        while self.seconds[0][0] <= second - _MINUTE:
-            self.seconds.popleft()
-
-    def a_second(self, seconds: int, now: float) -> float:
-        """Return the successes a second within so many seconds."""
-        since = now if self.first is None else self.first
-        counted = sum(count for second, count in self.seconds if second > now - seconds)
-        return counted / (seconds if seconds == _MINUTE else min(max(now - since, _SHORTEST), seconds))
-
-
 _WORTH_KEEPING = 0.25  # seconds; a shorter hint has expired before anything could be started again
-logger = logging.getLogger(__name__)
 
 
 class DurableHold:
@@ -333,9 +269,14 @@ class DurableHold:
         A clock that was ahead when the hint came, or is behind now, makes them no more than the hint itself. A hint
         longer than patience ended the run that got it: the next run was started to see whether the server answers.
         """
-        until, wait = _hint_of(self.journal.recall(self.fact))
+        try:
+            until, *waits = [float(part) for part in (self.journal.recall(self.fact) or b"").split()]
+        except ValueError:  # no hint, or none that can be read
+            return 0.0
         left = until - time.time()
-        wait = left if wait is None else wait
+        wait = waits[0] if waits else left  # earlier versions did not note how long the hint was
+        if not math.isfinite(left) or not math.isfinite(wait):
+            return 0.0
         if left > 0.0 and wait > self.patience:
             if not self.passed_over:
                 text = (
@@ -345,17 +286,6 @@ class DurableHold:
             self.passed_over = True
             return 0.0
         return max(min(left, wait), 0.0)
-
-
-def _hint_of(known: bytes | None) -> tuple[float, float | None]:
-    """Read a hint: until when, and how long it was, which earlier versions did not note; what is no hint has passed."""
-    try:
-        numbers = [float(part) for part in (known or b"").split()]
-    except ValueError:
-        numbers = []
-    if not numbers or not all(map(math.isfinite, numbers)):
-        return -math.inf, None
-    return numbers[0], numbers[1] if len(numbers) > 1 else None
 
 
 # Statuses of a fatal failure that a flag, a key or a name mends.
@@ -395,8 +325,7 @@ def given_up(model: str, *, patience: float, held_for: float, last: str) -> Upst
 
 
 _FAILING_ROWS = 8  # as many different rows in a row make an outage
-_FIRST_PAUSE = 1.0
-_LONGEST_PAUSE = 20.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 20.0
 
 
 class _Outage:
@@ -407,13 +336,13 @@ class _Outage:
         self.last_success = -math.inf
         # Since when something was sent and nothing was answered; None where nothing is owed.
         self.silent_since: float | None = None
-        self.opened_at: float | None = None
+        self.opened_at = math.inf  # when it began
         self.next_probe = 0.0
         self.pause = _FIRST_PAUSE
 
     @property
     def open(self) -> bool:
-        return self.opened_at is not None
+        return self.opened_at < math.inf
 
     def sent(self, now: float) -> None:
         """Record that a request left."""
@@ -427,9 +356,9 @@ class _Outage:
         self.last_success = now
         self.silent_since = now if owed else None
         self.failing.clear()
-        if self.opened_at is not None and sent < self.opened_at:
+        if self.open and sent < self.opened_at:
             return False
-        ended, self.opened_at, self.pause = self.open, None, _FIRST_PAUSE
+        ended, self.opened_at, self.pause = self.open, math.inf, _FIRST_PAUSE
         return ended
 
     def failed(self, row: int, *, first_sent: float, sent: float, now: float) -> bool:
@@ -437,7 +366,7 @@ class _Outage:
 
         `first_sent` is when the first try of the row that failed was sent, `sent` when this one was.
         """
-        if self.opened_at is not None:
+        if self.open:
             if sent >= self.opened_at:
                 self.next_probe = now + self.pause
                 self.pause = min(self.pause * 2.0, _LONGEST_PAUSE)
@@ -463,9 +392,6 @@ class Later:
     """Nothing may be sent before a time, or, without one, before something else happens."""
 
     until: float = math.inf
-
-
-_Move: TypeAlias = Question | Later  # what to do now: send this question, or wait
 
 
 class Dispatch:
@@ -497,7 +423,7 @@ class Dispatch:
         """Send nothing any more; the first reason counts."""
         self.ending = self.ending or ending
 
-    def next(self, now: float) -> _Move:
+    def next(self, now: float) -> Question | Later:
         """Return what to do now."""
         gives_up = self.outage.gives_up_at(self.patience)
         if now >= gives_up or self.limiter.held_until > min(gives_up, now + self.patience):
@@ -509,18 +435,22 @@ class Dispatch:
         while self.waiting and self.waiting[0][0] <= now:
             _, number, question = heapq.heappop(self.waiting)
             heapq.heappush(self.ready, (number, question))
-        due = self.due(now)
+        due = self._due(now)
         if due > now:
             return Later(min(due, gives_up))
-        question = self.choose()
+        question = self._choose()
         if self.purse.reserve(question):
-            return self.send(question, now)
+            self.in_flight += 1
+            self.outage.sent(now)
+            question.expected_tokens = self.limiter.sent(question.input_guess, question.outgoing.max_tokens, now)
+            question.sent, question.bought = now, True
+            return question
         heapq.heappush(self.ready, (question.place, question))
         if self.in_flight == 0:
             self.end(OutOfMoney(question.reserved))
         return Later()
 
-    def due(self, now: float) -> float:
+    def _due(self, now: float) -> float:
         """Return when something can be sent, as far as is known now."""
         if not self.ready:
             return self.waiting[0][0] if self.waiting else math.inf
@@ -528,7 +458,7 @@ class Dispatch:
             return math.inf
         return max(self.limiter.due(now), self.outage.next_probe if self.outage.open else now)
 
-    def choose(self) -> Question:
+    def _choose(self) -> Question:
         """Take the first row in order; as a probe rather one that has not failed, or seldom."""
         if not self.outage.open:
             return heapq.heappop(self.ready)[1]
@@ -536,15 +466,6 @@ class Dispatch:
         self.ready.remove(chosen)
         heapq.heapify(self.ready)
         return chosen[1]
-
-    def send(self, question: Question, now: float) -> Question:
-        """Count a row as sent."""
-        self.in_flight += 1
-        self.outage.sent(now)
-        question.expected_tokens = self.limiter.sent(question.input_guess, question.outgoing.max_tokens, now)
-        question.sent = now
-        question.bought = True
-        return question
 
     def charges(self, question: Question) -> bool:
         """Check whether a failure now is one of the row's tries: not in an outage, unless every row has failed."""
@@ -562,9 +483,9 @@ class Dispatch:
         if failure.kind == "fatal":
             self.end(run_ended_by(failure, self.model))
         elif failure.kind in CLOSING:
-            self.serving_again(question, now, owed=self.in_flight - 1)
+            self._serving_again(question, now, owed=self.in_flight - 1)
         else:
-            self.count_failure(question, now)
+            self._count_failure(question, now)
         tries = question.failures if failure.sent else min(question.failures, _UNSENT_AT_MOST)
         question.ready = now + retry_wait(question.key, tries, hint=failure.wait)
         return charged
@@ -578,7 +499,7 @@ class Dispatch:
             self.purse.free(question)
         if failure.kind == "fatal":
             return False
-        return self.stepped(question, failed(question.row, failure, tries=self.tries, charged=charged))
+        return self._stepped(question, failed(question.row, failure, tries=self.tries, charged=charged))
 
     def reply_kept(self, question: Question, reply: Reply, *, charged: bool, now: float) -> bool:
         """Count a reply that is on disk; True when the row leaves: it ended, or its repair is to be prepared."""
@@ -588,29 +509,24 @@ class Dispatch:
             self.purse.keep(question)
             self.last_failure = "a reply that cannot be read"
             self.failed = Failure("server", self.last_failure)
-            self.count_failure(question, now)
+            self._count_failure(question, now)
             question.ready = now + retry_wait(question.key, question.failures)
         else:
             self.purse.settle(question, reply.usage)
-            self.serving_again(question, now, owed=self.in_flight)
-            usage = self.believable(question, reply.usage)
+            self._serving_again(question, now, owed=self.in_flight)
+            # No more tokens than were asked for decide the pace, lest a claim of millions stops the run.
+            sent, came = self.purse.bound(question), question.outgoing.max_tokens
+            usage = Usage(min(reply.usage.input_tokens, sent), min(reply.usage.output_tokens, came))
             self.limiter.succeeded(question.expected_tokens, question.input_guess, usage, now)
-        return self.stepped(question, heard(question.row, reply, tries=self.tries, charged=charged))
+        return self._stepped(question, heard(question.row, reply, tries=self.tries, charged=charged))
 
-    def believable(self, question: Question, usage: Usage) -> Usage:
-        """Return the tokens that decide the pace: no more than asked for, lest a claim of millions stops the run."""
-        sent, came = self.purse.bound(question), question.outgoing.max_tokens
-        if usage.input_tokens <= sent and usage.output_tokens <= came:
-            return usage
-        return Usage(min(usage.input_tokens, sent), min(usage.output_tokens, came))
-
-    def serving_again(self, question: Question, now: float, *, owed: int) -> None:
+    def _serving_again(self, question: Question, now: float, *, owed: int) -> None:
         """Record that the provider answered; after an outage everything begins slowly."""
         self.failed, self.patience = None, self.full_patience
         if self.outage.succeeded(sent=question.sent, now=now, owed=owed):
             self.limiter.restart()
 
-    def count_failure(self, question: Question, now: float) -> None:
+    def _count_failure(self, question: Question, now: float) -> None:
         """Count a failure that may pass, as evidence of an outage too."""
         if question.failures == 0:
             question.first_sent = question.sent
@@ -618,7 +534,7 @@ class Dispatch:
         question.failures += 1
         self.outage.failed(question.place, first_sent=question.first_sent, sent=question.sent, now=now)
 
-    def stepped(self, question: Question, step: Row | Answered) -> bool:
+    def _stepped(self, question: Question, step: Row | Answered) -> bool:
         """Put a row where its step leads: to its end, to its repair, or to wait for its next try."""
         if isinstance(step, Row) and step.repairing == question.row.repairing:
             question.row = step
@@ -661,7 +577,7 @@ class WaitNotices:
         silent = 0.0 if since is None else now - since
         failed = self.dispatch.failed
         if failed is None:
-            yield from self.about_quiet(silent, now)
+            yield from self._about_quiet(silent, now)
         elif now >= self.failing_next and (silent >= _LASTING or not failed.sent or failed.kind == "timeout"):
             self.failing_next = now + APART
             self.failing_since = self.failing_since or now - silent
@@ -671,7 +587,7 @@ class WaitNotices:
             self.hold_next = now + max(held, APART)
             yield f"the server asks to wait {spoken(held)}: nothing is sent until then; Ctrl-C keeps everything"
 
-    def about_quiet(self, silent: float, now: float) -> Iterator[str]:
+    def _about_quiet(self, silent: float, now: float) -> Iterator[str]:
         """Report that failures are over, or that replies are awaited."""
         if self.failing_since is not None:
             yield answers_again(now - self.failing_since)

@@ -39,12 +39,6 @@ def normal_base_url(url: str) -> str:
     return parts._replace(scheme=parts.scheme.lower(), netloc=parts.netloc.lower()).geturl().rstrip("/")
 
 
-def is_official(url: str, official: str) -> bool:
-    """Check whether a base URL is a provider's own, over an encrypted connection; its regions count."""
-    host, provider_host = urlsplit(url).hostname or "", urlsplit(official).hostname or ""
-    return _is_encrypted(url) and (host == provider_host or host.endswith("." + provider_host))
-
-
 def _is_encrypted(url: str) -> bool:
     return urlsplit(url).scheme.lower() == "https"
 
@@ -70,8 +64,9 @@ class Service:
         return normal_base_url(url or self.official)
 
     def owns(self, base_url: str) -> bool:
-        """Check whether an address is the provider's own."""
-        return is_official(base_url, self.official)
+        """Check whether an address is the provider's own, over an encrypted connection; its regions count."""
+        host, ours = urlsplit(base_url).hostname or "", urlsplit(self.official).hostname or ""
+        return _is_encrypted(base_url) and (host == ours or host.endswith("." + ours))
 
     def key(self, named: str, base_url: str) -> Secret | None:
         """Find the key for a server; None where the server is somebody's own and none is set.

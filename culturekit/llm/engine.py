@@ -1,7 +1,7 @@
 """Many questions, each answered once: journalled first, never bought twice, within limits and a budget, in order.
 
 ```
-requests -> composed, looked up in the journal (asking) -> answered from there (replaying), or
+requests -> composed, looked up in the journal -> answered from there, or
          -> what may go when (dispatch: rows, limits, outages, money) -> the wire -> the journal -> the answer
 ```
 
@@ -18,7 +18,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from types import FrameType
@@ -51,42 +51,78 @@ from culturekit.llm.purse import Purse, check_price
 from culturekit.llm.rows import Answered, Question, ReplyWatch, Row, failed, heard, reading_of
 from culturekit.llm.usage import Budget, dollars, estimate, fully_counted
 
+CHUNK = 256  # requests that are composed and looked up together
+WINDOW = 8192  # rows by which the wire may be ahead of the first row that has not ended
+_WINDOW_BYTES = 64 * 2**20  # the same in bytes that leave
+NOTHING = Outgoing(b"")  # what stands in a row that has ended, so that it holds on to nothing
+_ENDED = Row(Request("", "", {}, msgspec.Struct))
+# Seconds: that closing connections may take; that requests under way, which are paid for, may still take when the run
+# has ended, when it ended because nothing comes, and when it was interrupted; until an interrupted run is left.
+_LONGEST_CLOSE, _LONGEST_FINISH, _SHORT_FINISH, _DRAIN, _LEAVE = 2.0, 60.0, 2.0, 4.0, 4.8
+_TELL_SECONDS, _SECONDS_BETWEEN, _SECONDS_LOOKED_BACK = 0.5, 1.0, 30.0
+_INTERRUPTED = 130  # the exit code of a command that was interrupted
+
 
 @dataclass(frozen=True, slots=True)
-class Replay:
-    """Takes questions through what is journalled: of `run` every entry counts, of other runs only answers do."""
+class AskOptions:
+    """How answers are bought; none of it decides what they say.
 
-    journal: Journal
-    purse: Purse
-    client: Client
-    run: str
-    tries: int
+    `budget` is in US dollars; `patience` is how many seconds may pass without any reply before the run is given up,
+    to be resumed later; `longest` is how many seconds one request of a client may take that knows no timeout itself.
+    `watch` ends the run when most of what comes cannot be used. With `go_on` a model is asked that is shut.
+    """
 
-    def take_in(self, question: Question, entries: Sequence[Entry]) -> bool:
-        """Read entries; True when the question has changed to its repair, whose key has entries of its own."""
+    concurrency: int = 16
+    budget: float | None = None
+    tries: int = 6
+    patience: float = PATIENCE
+    longest: float = 1.1 * LONGEST_TIMEOUT
+    watch: ReplyWatch | None = None
+    go_on: bool = False
+
+
+class Asker:
+    """One asking of one client into one journal, by whichever transport; what is journalled is not asked again."""
+
+    def __init__(self, client: Client, journal: Journal, options: AskOptions, run: str) -> None:
+        """Sum what the journal holds; nothing is sent yet."""
+        self.client, self.journal, self.options, self.run = client, journal, options, run
+        self.purse = Purse(client.rate, client.identity, Budget(options.budget))
+        self.purse.look_back(journal)
+
+    def check_sending(self) -> None:
+        """Make sure that something may be sent, to a model that is there, at a price that is known."""
+        check_sending(self.client.model)
+        check_price(self.client)
+        check_alive(self.client.identity, go_on=self.options.go_on)
+        check_listed(self.client.identity, go_on=self.options.go_on)
+
+    def take_in(self, question: Question, entries: Iterable[Entry]) -> bool:
+        """Take a question through its entries: of this run all count, of other runs only answers do.
+
+        True when the question has changed to its repair, whose key has entries of its own.
+        """
         for entry in entries:
-            step = self.step(question, entry)
+            step, repairing = self._step(question, entry), question.row.repairing
             if isinstance(step, Answered):
                 question.ended = step
                 return False
-            if step.repairing and not question.row.repairing:
-                question.row = step
-                return True
             question.row = step
+            if step.repairing and not repairing:
+                return True
         return False
 
-    def step(self, question: Question, entry: Entry) -> Row | Answered:
-        """Read one entry."""
-        row = question.row
+    def _step(self, question: Question, entry: Entry) -> Row | Answered:
+        row, tries = question.row, self.options.tries
         if entry.kind != "reply":
             if entry.run != self.run or entry.kind == "fatal":
                 return row
             failure = Failure(entry.kind, "", status=entry.status, raw=entry.raw)  # type: ignore[arg-type]
-            return failed(replace(row, tries=entry.attempt), failure, tries=self.tries, charged=False)
+            return failed(replace(row, tries=entry.attempt), failure, tries=tries, charged=False)
         reply = self.counted(question, entry)
         if reply.stop == "unreadable":
             row = replace(row, tries=entry.attempt)
-        step = heard(row, reply, tries=self.tries, charged=False)
+        step = heard(row, reply, tries=tries, charged=False)
         answers = isinstance(step, Answered) and step.outcome in ANSWERED
         if entry.run != self.run and not answers and entry.outcome not in ANSWERED:
             return question.row  # of other runs only answers count, and the invalid reply before a repaired one
@@ -99,12 +135,6 @@ class Replay:
         if not outgoing.body and not (entry.outcome and reply.usage.counted == "provider"):
             outgoing = self.client.compose(question.row.request)
         return fully_counted(reply, outgoing, self.client.identity)
-
-    def note_repaired(self, question: Question) -> None:
-        """Note that what came before a repaired answer is part of it."""
-        if question.ended is not None and question.ended.outcome == "repaired":
-            for number, reading in question.read[:-1]:
-                self.journal.note(number, Reading("repaired", reading.usage, reading.usd))
 
     def _note(self, question: Question, entry: Entry, reply: Reply, step: Row | Answered) -> None:
         """Note what an entry says, where a kill came before that."""
@@ -121,15 +151,218 @@ class Replay:
         if entry.outcome != "repaired":
             question.read.append((entry.number, reading))
 
+    def note_repaired(self, question: Question) -> None:
+        """Note that what came before a repaired answer is part of it."""
+        if question.ended is not None and question.ended.outcome == "repaired":
+            for number, reading in question.read[:-1]:
+                self.journal.note(number, Reading("repaired", reading.usage, reading.usd))
 
-CHUNK = 256  # requests that are composed and looked up together
-WINDOW = 8192  # rows by which the wire may be ahead of the first row that has not ended
-_WINDOW_BYTES = 64 * 2**20  # the same in bytes that leave
-_ENDED = Row(Request("", "", {}, msgspec.Struct))
-NOTHING = Outgoing(b"")  # what stands in a row that has ended, so that it holds on to nothing
-_LONGEST_CLOSE = 2.0  # seconds that closing connections may take
-_LONGEST_FINISH = 60.0  # seconds that requests under way may still take when the run has ended: they are paid for
-_SHORT_FINISH = 2.0  # the same when the run has ended because nothing comes
+    def out_of_money(self, needed: float, *, done: int, total: int | None) -> BudgetReached:
+        """Build the error of a budget: how many rows are done, and what the rest needs, as far as can be told."""
+        spent, unsure = self.purse.budget.spent, self.purse.unsure
+        rows = f"{done:,} rows are" if total is None else f"{done:,} of {total:,} rows are"
+        more = f"the next question can cost up to ${needed:.6f}"
+        hint = "Run the same command again with a larger budget."
+        if total is not None and done and spent > 0.0:
+            rest = (total - done) * spent / done
+            more += f", and the rest about ${rest:.4f} at what rows cost so far"
+            hint = f"Run the same command again with a budget of ${spent + rest + needed:.4f} or more."
+        paid = f"${spent - unsure:.6f}"
+        if unsure > 0.0:
+            paid += f" and up to ${unsure:.6f} for replies that did not come or were not counted"
+        return BudgetReached(
+            f"the budget of ${dollars(self.purse.budget.limit or 0):g} is reached: {rows} done for {paid}, {more}",
+            where=self.client.model,
+            hint=f"Everything bought is kept. {hint}",
+        )
+
+
+class AskEngine(Asker):
+    """Asks one by one: pulls, looks up, sends, and gives out in order; a run goes on after a kill under its tag."""
+
+    def __init__(
+        self, client: Client, journal: Journal, options: AskOptions, *, run: str = "", progress: Progress | None = None
+    ) -> None:
+        """Prepare everything but the wire, which starts with the first question that must be sent."""
+        super().__init__(client, journal, options, run)
+        self.source: Iterator[Request] = iter(())
+        self.pulled, self.all_pulled = 0, False
+        self.total: int | None = None
+        self.rows: deque[Question] = deque()  # those between the first not given out and the last that was pulled
+        self.asked: dict[bytes, Question] = {}
+        self.weight = self.given = 0
+        self.meter = _Meter(progress) if progress else None
+        self.wire: Wire | None = None
+        self.notices: WaitNotices | None = None
+        self.left = False
+
+    def ask_all(self, requests: Iterable[Request]) -> Generator[Answered]:
+        """Answer requests, in their order; leave the wire in order, whatever happens.
+
+        Raises:
+            BudgetReached: the next request could cost more than is left; everything bought is kept.
+            UnusableReplies: more than half of what came cannot be used; everything bought is kept.
+            UpstreamUnavailable: the provider does not answer; everything bought is kept.
+            UsageError: a key, a model or a price is missing or wrong.
+            KeyboardInterrupt: the run was interrupted; everything bought is kept.
+        """
+        self.source = iter(requests)
+        self.total = len(requests) if isinstance(requests, Sized) else None
+        try:
+            with _interruptible(self._leave):
+                yield from self._answered()
+        finally:
+            self._leave()
+
+    def _answered(self) -> Iterator[Answered]:
+        watch = self.options.watch
+        while True:
+            while self.rows and (answered := self.rows[0].answered) is not None:
+                self.rows.popleft()
+                self.given += 1
+                if watch is not None:
+                    watch.count(answered)
+                yield answered
+            if self.notices is not None:
+                self.notices.give(time.monotonic())
+            if self.meter is not None and self.wire is not None:
+                self.meter.tell(self.purse, self.wire.dispatch.limiter)
+            if watch is not None and watch.stops:
+                self._end_unusable(watch)
+            if (chunk := self._chunk()) > 0:
+                self._send(self._pull(chunk))
+            elif self.rows:
+                self._wait()
+            else:
+                return
+
+    def _end_unusable(self, watch: ReplyWatch) -> None:
+        """End the run, if any row is left; what is under way is paid for, and waited for."""
+        if not self.rows and not self.all_pulled:
+            following = next(self.source, None)
+            self.all_pulled = following is None
+            self.source = self.source if following is None else chain([following], self.source)
+        if not self.rows and self.all_pulled:
+            return
+        if self.wire is not None:
+            self.wire.stop(watch.error(self.client.model), grace=_LONGEST_FINISH)
+            while (questions := self.wire.next_left(_TELL_SECONDS)) is not None:
+                self._came_back(questions)
+        raise watch.error(self.client.model)
+
+    def _chunk(self) -> int:
+        """Return how many rows may be pulled now: few, until it is known that replies can be used."""
+        if self.all_pulled or len(self.rows) >= WINDOW or self.weight >= _WINDOW_BYTES:
+            return 0
+        ahead = None if self.options.watch is None else self.options.watch.ahead
+        return CHUNK if ahead is None else min(ahead - len(self.rows), CHUNK)
+
+    def _pull(self, chunk: int) -> list[Question]:
+        """Pull some requests, take what the journal has, and give those that must be sent."""
+        questions: list[Question] = []
+        for request in islice(self.source, chunk):
+            question = Question(self.pulled + len(questions), Row(request), NOTHING, b"")
+            self._compose(question)
+            questions.append(question)
+        self.all_pulled = len(questions) < chunk
+        self.pulled += len(questions)
+        self.rows.extend(questions)
+        return self._look_up(questions)
+
+    def _compose(self, question: Question) -> None:
+        """Compose what a row asks now; a repair has a key of its own."""
+        question.outgoing = self.client.compose(question.row.request)
+        question.key = key_of(self.client.identity, question.outgoing)
+        question.input_bound = question.failures = 0
+
+    def _look_up(self, questions: Sequence[Question]) -> list[Question]:
+        """Take questions as far as the journal goes; give those that must be sent."""
+        to_send = []
+        while questions:
+            found = self.journal.found([question.key for question in questions], run=self.run)
+            repairs = []
+            for question in questions:
+                if self.take_in(question, found.get(question.key, ())):
+                    self._compose(question)
+                    repairs.append(question)
+                elif question.ended is not None:
+                    self._close(question)
+                elif self._is_first(question):
+                    to_send.append(question)
+            questions = repairs
+        return to_send
+
+    def _is_first(self, question: Question) -> bool:
+        """Check whether nobody else is asking the same; a twin waits for what comes for the first."""
+        first = self.asked.setdefault(question.key, question)
+        if first is not question:
+            first.twins.append(question)
+            return False
+        question.input_guess = estimate(question.outgoing, self.client.identity)
+        self.weight += question.weight()
+        return True
+
+    def _came_back(self, questions: Sequence[Question]) -> list[Question]:
+        """Read what left the wire: rows that ended, and rows whose repair is to be asked; give what must be sent."""
+        to_look_up = []
+        for question in questions:
+            self.weight -= question.weight()
+            del self.asked[question.key]
+            to_look_up += question.twins
+            question.twins = []
+            if question.ended is None:
+                self._compose(question)
+                to_look_up.append(question)
+            else:
+                self._close(question)
+        return self._look_up(to_look_up)
+
+    def _close(self, question: Question) -> None:
+        """Let go of what a row needed while it was asked."""
+        ended = question.ended
+        self.note_repaired(question)
+        question.answered = replace(ended, bought=True) if ended is not None and question.bought else ended
+        question.read, question.row, question.outgoing = [], _ENDED, NOTHING
+
+    def _send(self, questions: Sequence[Question]) -> None:
+        """Hand questions to the wire, which starts once it is clear that what is sent can be paid for."""
+        if questions:
+            self.wire = self.wire or self._start()
+            self.wire.add(questions)
+
+    def _start(self) -> "Wire":
+        client, options = self.client, self.options
+        self.check_sending()
+        self.purse.remember_in(self.journal, self.run)
+        hold = DurableHold(self.journal, client.identity, options.patience)
+        began = time.monotonic()
+        replied = probe_once(client, self.journal, self.purse, hold, run=self.run)
+        limiter = Limiter(client.quota, options.concurrency)
+        dispatch = Dispatch(client.model, limiter, self.purse, tries=options.tries, patience=options.patience)
+        if not replied:
+            dispatch.outage.sent(began)
+        self.notices = WaitNotices(dispatch)
+        return Wire(client, self.journal, dispatch, hold, run=self.run, longest=options.longest)
+
+    def _wait(self) -> None:
+        if self.wire is None:
+            raise CultureKitError("rows are open and nothing is under way")
+        questions = self.wire.next_left(_TELL_SECONDS)
+        if questions is not None:
+            self._send(self._came_back(questions))
+            return
+        ending = self.wire.dispatch.ending
+        if isinstance(ending, OutOfMoney):
+            done = self.given + sum(question.answered is not None for question in self.rows)
+            raise self.out_of_money(ending.needed, done=done, total=self.total)
+        raise ending or CultureKitError("the wire ended without a reason")
+
+    def _leave(self) -> None:
+        """Send nothing more, and wait a little for what is under way."""
+        if self.wire is not None and not self.left:
+            self.left = True
+            self.wire.stop(KeyboardInterrupt(), grace=_DRAIN)
+            self.wire.thread.join(_LEAVE)
 
 
 class Wire:
@@ -143,12 +376,8 @@ class Wire:
         self, client: Client, journal: Journal, dispatch: Dispatch, hold: DurableHold, *, run: str, longest: float
     ) -> None:
         """Start the thread."""
-        self.client = client
-        self.journal = journal
-        self.dispatch = dispatch
-        self.hold = hold
-        self.run = run
-        self.longest = longest
+        self.client, self.journal, self.dispatch, self.hold = client, journal, dispatch, hold
+        self.run, self.longest = run, longest
         dispatch.limiter.held_until = time.monotonic() + hold.left()
         self.asked: queue.SimpleQueue[Sequence[Question]] = queue.SimpleQueue()
         self.left: queue.SimpleQueue[list[Question] | None] = queue.SimpleQueue()
@@ -156,7 +385,7 @@ class Wire:
         self.tasks: set[asyncio.Task[None]] = set()
         self.leave_by = math.inf
         self.started = threading.Event()
-        self.thread = threading.Thread(target=self.talk, name="wire", daemon=True)
+        self.thread = threading.Thread(target=self._talk, name="wire", daemon=True)
         self.thread.start()
         self.started.wait()
 
@@ -177,65 +406,57 @@ class Wire:
     def add(self, questions: Sequence[Question]) -> None:
         """Add questions, from any thread."""
         self.asked.put(questions)
-        self.wake()
+        self._wake()
 
     def stop(self, ending: BaseException, *, grace: float) -> None:
         """Send nothing more; what is under way may take some seconds still, then it is cancelled. From any thread."""
         self.dispatch.end(ending)
         self.leave_by = time.monotonic() + grace
-        self.wake()
+        self._wake()
 
-    def wake(self) -> None:
-        """Let the thread look around."""
+    def _wake(self) -> None:
         with contextlib.suppress(RuntimeError, AttributeError):  # its loop has ended, or never began
             self.loop.call_soon_threadsafe(self.woken.set)
 
-    def talk(self) -> None:
+    def _talk(self) -> None:
         """Run the event loop of this thread; nothing that is raised in it gets lost."""
         try:
-            asyncio.run(self.work())
+            asyncio.run(self._work())
         except BaseException as error:
             self.dispatch.end(error)
         finally:
             self.started.set()
             self.left.put(None)
 
-    async def work(self) -> None:
+    async def _work(self) -> None:
         """Send until the dispatch has ended, then wait for what is under way."""
         self.loop, self.woken = asyncio.get_running_loop(), asyncio.Event()
         self.started.set()
         try:
-            await self.send_until_ended()
+            await self._send_until_ended()
         except Exception as error:
             self.dispatch.end(error)
         finally:
-            await self.drain()
-            self.hand_over()
-            self.left.put(None)
+            await self._drain()
+            self._hand_over()
 
-    async def send_until_ended(self) -> None:
+    async def _send_until_ended(self) -> None:
         """Send all that may be sent, and look again when something changes."""
         while True:
             self.woken.clear()
             while not self.asked.empty():
                 for question in self.asked.get():
                     self.dispatch.add(question)
-            self.hand_over()
-            move = self.dispatch.next(time.monotonic())
-            while not isinstance(move, Later):
-                self.send(move)
-                move = self.dispatch.next(time.monotonic())
+            self._hand_over()
+            while not isinstance(move := self.dispatch.next(time.monotonic()), Later):
+                task = self.loop.create_task(self._exchange(move))
+                self.tasks.add(task)
+                task.add_done_callback(self._came_back)
             if self.dispatch.ending is not None:
                 return
-            await self.change(move.until)
+            await self._change(move.until)
 
-    def send(self, question: Question) -> None:
-        """Let a question be answered while others are sent."""
-        task = self.loop.create_task(self.exchange(question))
-        self.tasks.add(task)
-        task.add_done_callback(self.came_back)
-
-    def came_back(self, task: "asyncio.Task[None]") -> None:
+    def _came_back(self, task: "asyncio.Task[None]") -> None:
         """Look after what ended; an error that no client should raise ends the run."""
         self.tasks.discard(task)
         error = None if task.cancelled() else task.exception()
@@ -243,19 +464,19 @@ class Wire:
             self.dispatch.end(error)
         self.woken.set()
 
-    async def change(self, until: float) -> None:
+    async def _change(self, until: float) -> None:
         """Wait until something happens, or until a time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(None if math.isinf(until) else until):
                 await self.woken.wait()
 
-    async def drain(self) -> None:
+    async def _drain(self) -> None:
         """Wait for what is under way, which is paid for, but not without end; then close the connections."""
         until = time.monotonic() + (_SHORT_FINISH if self.dispatch.out_of_patience else _LONGEST_FINISH)
         while self.tasks and time.monotonic() < min(until, self.leave_by):
             self.woken.clear()
-            await self.change(min(until, self.leave_by))
-            self.hand_over()
+            await self._change(min(until, self.leave_by))
+            self._hand_over()
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -263,78 +484,93 @@ class Wire:
             async with asyncio.timeout(_LONGEST_CLOSE):
                 await self.client.close()
 
-    def hand_over(self) -> None:
-        """Pass on what has left, all of one turn together."""
+    def _hand_over(self) -> None:
         if self.leaving:
             self.left.put(self.leaving)
             self.leaving = []
 
-    async def exchange(self, question: Question) -> None:
-        """Send a question, keep what comes, then look into it."""
-        leaving = self.dispatch.purse.leaves(question)
-        if leaving:
+    async def _exchange(self, question: Question) -> None:
+        if leaving := self.dispatch.purse.leaves(question):
             await self.journal.write(leaving)
         try:
             async with asyncio.timeout(self.longest):
                 raw = await self.client.send(question.outgoing)
         except Failure as failure:
-            leaves = await self.keep_failure(question, failure)
+            leaves = await self._keep_failure(question, failure)
         except TimeoutError:
-            leaves = await self.keep_failure(question, Failure("timeout", f"no reply in {self.longest:g} s"))
+            leaves = await self._keep_failure(question, Failure("timeout", f"no reply in {self.longest:g} s"))
         else:
-            leaves = await self.keep_reply(question, raw)
+            leaves = await self._keep_reply(question, raw)
         if leaves:
             self.leaving.append(question)
 
-    async def keep_failure(self, question: Question, failure: Failure) -> bool:
+    async def _keep_failure(self, question: Question, failure: Failure) -> bool:
         """Heed a failure at once, then journal it, unless nothing was asked."""
         charged = self.dispatch.failure_came(question, failure, time.monotonic())
         if failure.wait is not None:
             self.hold.keep(failure.wait)
         facts = self.dispatch.purse.came(question, sold=failure.may_be_sold)
-        if not failure.sent:
-            if facts:
-                self.journal.write_soon(facts)
-            return self.dispatch.failure_kept(question, failure, charged=charged)
-        entry = self.entry(question, failure.kind, failure.raw, failure.status, charged=charged)
-        await self.journal.append(entry, facts)
+        if failure.sent:
+            entry = self._entry(question, failure.kind, failure.raw, failure.status, charged=charged)
+            await self.journal.append(entry, facts)
+        elif facts:
+            self.journal.write_soon(facts)
         return self.dispatch.failure_kept(question, failure, charged=charged)
 
-    async def keep_reply(self, question: Question, raw: bytes) -> bool:
+    async def _keep_reply(self, question: Question, raw: bytes) -> bool:
         """Journal a reply, then read it as it came."""
-        charged = self.dispatch.charges(question)
+        purse, charged = self.dispatch.purse, self.dispatch.charges(question)
         stored = for_storage(self.client, raw)
-        entry = self.entry(question, "reply", stored, 200, charged=charged)
-        number = await self.journal.append(entry, self.dispatch.purse.came(question))
-        reply = self.read(question, raw, stored)
-        unsure = self.dispatch.purse.unsure
+        entry = self._entry(question, "reply", stored, 200, charged=charged)
+        number = await self.journal.append(entry, purse.came(question))
+        reply, unsure = self._read(question, raw, stored), purse.unsure
         leaves = self.dispatch.reply_kept(question, reply, charged=charged, now=time.monotonic())
-        reading = self.dispatch.purse.reading(reading_of(question.ended, reply), reply.usage)
+        reading = purse.reading(reading_of(question.ended, reply), reply.usage)
         self.journal.note(number, reading)
-        if self.dispatch.purse.unsure > unsure:
-            self.journal.write_soon([self.dispatch.purse.unsure_fact()])
+        if purse.unsure > unsure:
+            self.journal.write_soon([purse.unsure_fact()])
         question.read.append((number, reading))
         return leaves
 
-    def read(self, question: Question, raw: bytes, stored: bytes) -> Reply:
+    def _read(self, question: Question, raw: bytes, stored: bytes) -> Reply:
         """Read a reply as it came; where it echoes our key, as it is stored, as far as that says no less."""
         reply = fully_counted(self.client.read(raw), question.outgoing, self.client.identity)
         if stored == raw:
             return reply
         blanked = fully_counted(self.client.read(stored), question.outgoing, self.client.identity)
-        return blanked if self.gist(question, blanked) == self.gist(question, reply) else reply
+        return blanked if self._gist(question, blanked) == self._gist(question, reply) else reply
 
-    def gist(self, question: Question, reply: Reply) -> tuple[Reply, str]:
+    def _gist(self, question: Question, reply: Reply) -> tuple[Reply, str]:
         """Return what a reply says apart from its words, and what its row makes of it."""
         step = heard(question.row, reply, tries=self.dispatch.tries)
         usage = reply.usage if reply.usage.counted == "provider" else Usage()
         return replace(reply, text="", detail="", usage=usage), reading_of(step, reply)
 
-    def entry(self, question: Question, kind: str, raw: bytes, status: int, *, charged: bool) -> Entry:
+    def _entry(self, question: Question, kind: str, raw: bytes, status: int, *, charged: bool) -> Entry:
         """Make the journal's entry of an exchange; its attempt is how many tries are used up with it."""
-        attempt = question.row.tries + charged
-        body, model = question.outgoing.body, self.client.model
-        return Entry(question.key, self.run, attempt, "online", status, kind, raw, body, model=model)
+        attempt, body = question.row.tries + charged, question.outgoing.body
+        return Entry(question.key, self.run, attempt, "online", status, kind, raw, body, model=self.client.model)
+
+
+class _Meter:
+    """Tells how it goes at most once a second, money first; its speed is that of the last half minute."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.last = time.monotonic()
+        self.past: deque[tuple[float, int]] = deque([(self.last, 0)])
+
+    def tell(self, purse: Purse, limiter: Limiter) -> None:
+        now = time.monotonic()
+        if now - self.last < _SECONDS_BETWEEN:
+            return
+        self.last = now
+        self.past.append((now, purse.tokens))
+        while now - self.past[0][0] > _SECONDS_LOOKED_BACK and len(self.past) > 2:
+            self.past.popleft()
+        since, before = self.past[0]
+        speed = (purse.tokens - before) / max(now - since, 1e-9)
+        self.progress.tell(f"{purse.paid_in_words}, {speed:,.0f} tokens/s, {limiter.in_words()}")
 
 
 def ask_free(client: FreeClient, requests: Iterable[Request]) -> Iterator[Answered]:
@@ -357,9 +593,6 @@ def _ask_once(client: FreeClient, row: Row) -> Row | Answered:
     if reply.stop == "unreadable":
         return Answered("invalid", detail=reply.detail, raw=reply.text)
     return heard(row, reply, tries=1)
-
-
-_INTERRUPTED = 130  # the exit code of a command that was interrupted
 
 
 @contextlib.contextmanager
@@ -387,316 +620,3 @@ def _interruptible(wind_down: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-_DRAIN_SECONDS = 4.0  # how long replies under way are waited for when a run is interrupted
-_LEAVE_SECONDS = 4.8
-_TELL_SECONDS = 0.5
-
-_SECONDS_BETWEEN = 1.0
-_SECONDS_LOOKED_BACK = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class AskOptions:
-    """How answers are bought; none of it decides what they say.
-
-    `budget` is in US dollars; `patience` is how many seconds may pass without any reply before the run is given up,
-    to be resumed later; `longest` is how many seconds one request of a client may
-    take that knows no timeout itself. `watch` ends the run when most of what comes cannot be used. With `go_on` a model
-    is asked that is shut.
-    """
-
-    concurrency: int = 16
-    budget: float | None = None
-    tries: int = 6
-    patience: float = PATIENCE
-    longest: float = 1.1 * LONGEST_TIMEOUT
-    watch: ReplyWatch | None = None
-    go_on: bool = False
-
-
-class Asker:
-    """One asking of one client into one journal, by whichever transport."""
-
-    def __init__(self, client: Client, journal: Journal, options: AskOptions, run: str) -> None:
-        """Sum what the journal holds; nothing is sent yet."""
-        self.client, self.journal, self.options, self.run = client, journal, options, run
-        self.purse = Purse(client.rate, client.identity, Budget(options.budget))
-        self.purse.look_back(journal)
-        self.replay = Replay(journal, self.purse, client, run=run, tries=options.tries)
-
-    def out_of_money(self, needed: float, *, done: int, total: int | None) -> BudgetReached:
-        """Build the error of a budget: how many rows are done, and what the rest needs, as far as can be told."""
-        spent, unsure = self.purse.budget.spent, self.purse.unsure
-        rows = f"{done:,} rows are" if total is None else f"{done:,} of {total:,} rows are"
-        more = f"the next question can cost up to ${needed:.6f}"
-        hint = "Run the same command again with a larger budget."
-        if total is not None and done and spent > 0.0:
-            rest = (total - done) * spent / done
-            more += f", and the rest about ${rest:.4f} at what rows cost so far"
-            hint = f"Run the same command again with a budget of ${spent + rest + needed:.4f} or more."
-        paid = f"${spent - unsure:.6f}"
-        if unsure > 0.0:
-            paid += f" and up to ${unsure:.6f} for replies that did not come or were not counted"
-        return BudgetReached(
-            f"the budget of ${dollars(self.purse.budget.limit or 0):g} is reached: {rows} done for {paid}, {more}",
-            where=self.client.model,
-            hint=f"Everything bought is kept. {hint}",
-        )
-
-
-class AskEngine:
-    """Answers requests through one client and one journal; a run may go on after a kill under the same tag."""
-
-    def __init__(
-        self,
-        client: Client | FreeClient,
-        journal: Journal | None,
-        options: AskOptions,
-        *,
-        run: str = "",
-        progress: Progress | None = None,
-    ) -> None:
-        """Name what works together; nothing is sent yet. A free client needs no journal."""
-        self.client, self.journal, self.options, self.run, self.progress = client, journal, options, run, progress
-
-    def ask_all(self, requests: Iterable[Request]) -> Iterator[Answered]:
-        """Answer requests, in their order.
-
-        Raises:
-            BudgetReached: the next request could cost more than is left; everything bought is kept.
-            UnusableReplies: more than half of what came cannot be used; everything bought is kept.
-            UpstreamUnavailable: the provider does not answer; everything bought is kept.
-            UsageError: a key, a model or a price is missing or wrong.
-            KeyboardInterrupt: the run was interrupted; everything bought is kept.
-        """
-        if isinstance(self.client, FreeClient):
-            return ask_free(self.client, requests)
-        if self.journal is None:
-            raise CultureKitError("a client that costs money needs a journal")
-        return Pass(self.client, self.journal, requests, self.options, self.run, self.progress).answers()
-
-
-class Pass(Asker):
-    """One call of `ask_all`: pulls, looks up, sends one by one, and gives out in order."""
-
-    def __init__(
-        self,
-        client: Client,
-        journal: Journal,
-        requests: Iterable[Request],
-        options: AskOptions,
-        run: str,
-        progress: Progress | None = None,
-    ) -> None:
-        """Prepare everything but the wire, which starts with the first question that must be sent."""
-        super().__init__(client, journal, options, run)
-        self.source, self.pulled, self.all_pulled = iter(requests), 0, False
-        self.rows: deque[Question] = deque()  # those between the first not given out and the last that was pulled
-        self.asked: dict[bytes, Question] = {}
-        self.weight = 0
-        self.total = len(requests) if isinstance(requests, Sized) else None
-        self.meter = _Meter(progress) if progress else None
-        self.wire: Wire | None = None
-        self.notices: WaitNotices | None = None
-        self.given = 0
-        self.left = False
-
-    def answers(self) -> Iterator[Answered]:
-        """Yield the answers; leave the wire behind in order, whatever happens."""
-        try:
-            with _interruptible(self._leave):
-                yield from self._answered()
-        finally:
-            self._leave()
-
-    def _answered(self) -> Iterator[Answered]:
-        """Yield the answers as they come."""
-        while True:
-            for answered in self._closed():
-                self.given += 1
-                if self.options.watch is not None:
-                    self.options.watch.count(answered)
-                yield answered
-            self._tell()
-            self._look_at_replies()
-            if (chunk := self._chunk()) > 0:
-                self._send(self._pull(chunk))
-            elif self.rows:
-                self._wait()
-            else:
-                return
-
-    def _closed(self) -> Iterator[Answered]:
-        """Yield the rows at the front that have ended."""
-        while self.rows and (answered := self.rows[0].answered) is not None:
-            self.rows.popleft()
-            yield answered
-
-    def _unfinished(self) -> bool:
-        """Check whether any row has still to be asked or to end."""
-        if not self.rows and not self.all_pulled:
-            following = next(self.source, None)
-            self.all_pulled = following is None
-            self.source = self.source if following is None else chain([following], self.source)
-        return bool(self.rows) or not self.all_pulled
-
-    def _chunk(self) -> int:
-        """Return how many rows may be pulled now: few, until it is known that replies can be used."""
-        if self.all_pulled or len(self.rows) >= WINDOW or self.weight >= _WINDOW_BYTES:
-            return 0
-        ahead = None if self.options.watch is None else self.options.watch.ahead
-        return CHUNK if ahead is None else min(ahead - len(self.rows), CHUNK)
-
-    def _pull(self, chunk: int) -> list[Question]:
-        """Pull some requests, take what the journal has, and give those that must be sent."""
-        requests = list(islice(self.source, chunk))
-        self.all_pulled = len(requests) < chunk
-        questions = []
-        for request in requests:
-            outgoing = self.client.compose(request)
-            questions.append(Question(self.pulled, Row(request), outgoing, key_of(self.client.identity, outgoing)))
-            self.pulled += 1
-        self.rows.extend(questions)
-        return self._look_up(questions)
-
-    def _look_up(self, questions: Sequence[Question]) -> list[Question]:
-        """Take questions as far as the journal goes; give those that must be sent."""
-        to_send = []
-        while questions:
-            found = self.journal.found([question.key for question in questions], run=self.run)
-            repairs = []
-            for question in questions:
-                entries = found.get(question.key)
-                if entries is not None and self.replay.take_in(question, entries):
-                    self._compose_repair(question)
-                    repairs.append(question)
-                elif question.ended is not None:
-                    self._close(question)
-                elif self._is_first(question):
-                    to_send.append(question)
-            questions = repairs
-        return to_send
-
-    def _compose_repair(self, question: Question) -> None:
-        """Compose the question that a row has come to; it has a key of its own."""
-        question.outgoing = self.client.compose(question.row.request)
-        question.key = key_of(self.client.identity, question.outgoing)
-        question.input_bound = question.failures = 0
-
-    def _is_first(self, question: Question) -> bool:
-        """Check whether nobody else is asking the same; a twin waits for what comes for the first."""
-        first = self.asked.setdefault(question.key, question)
-        if first is not question:
-            first.twins.append(question)
-            return False
-        question.input_guess = estimate(question.outgoing, self.client.identity)
-        self.weight += question.weight()
-        return True
-
-    def _came_back(self, questions: Sequence[Question]) -> list[Question]:
-        """Read what left the wire: rows that ended, and rows whose repair is to be asked; give what must be sent."""
-        to_look_up = []
-        for question in questions:
-            self.weight -= question.weight()
-            del self.asked[question.key]
-            to_look_up += question.twins
-            question.twins = []
-            if question.ended is None:
-                self._compose_repair(question)
-                to_look_up.append(question)
-            else:
-                self._close(question)
-        return self._look_up(to_look_up) if to_look_up else []
-
-    def _close(self, question: Question) -> None:
-        """Let go of what a row needed while it was asked."""
-        ended = question.ended
-        self.replay.note_repaired(question)
-        question.answered = replace(ended, bought=True) if ended is not None and question.bought else ended
-        question.read, question.row, question.outgoing = [], _ENDED, NOTHING
-
-    def _look_at_replies(self) -> None:
-        """End the run where most of what came cannot be used; what is under way is paid for, and waited for."""
-        watch = self.options.watch
-        if watch is None or not watch.stops or not self._unfinished():
-            return
-        if self.wire is not None:
-            self.wire.stop(watch.error(self.client.model), grace=_LONGEST_FINISH)
-            while (questions := self.wire.next_left(_TELL_SECONDS)) is not None:
-                self._came_back(questions)
-        raise watch.error(self.client.model)
-
-    def _send(self, questions: Sequence[Question]) -> None:
-        """Hand questions to the wire, which starts once it is clear that what is sent can be paid for."""
-        if questions:
-            self.wire = self.wire or self._start()
-            self.wire.add(questions)
-
-    def _start(self) -> "Wire":
-        client, journal, options = self.client, self.journal, self.options
-        check_sending(client.model)
-        check_price(client)
-        check_alive(client.identity, go_on=options.go_on)
-        check_listed(client.identity, go_on=options.go_on)
-        self.purse.remember_in(journal, self.run)
-        hold = DurableHold(journal, client.identity, options.patience)
-        began = time.monotonic()
-        replied = probe_once(client, journal, self.purse, hold, run=self.run)
-        limiter = Limiter(client.quota, options.concurrency)
-        dispatch = Dispatch(client.model, limiter, self.purse, tries=options.tries, patience=options.patience)
-        if not replied:
-            dispatch.outage.sent(began)
-        self.notices = WaitNotices(dispatch)
-        return Wire(client, journal, dispatch, hold, run=self.run, longest=options.longest)
-
-    def _wait(self) -> None:
-        """Wait until some questions come back, and pass them on."""
-        if self.wire is None:
-            raise CultureKitError("rows are open and nothing is under way")
-        questions = self.wire.next_left(_TELL_SECONDS)
-        if questions is not None:
-            self._send(self._came_back(questions))
-            return
-        ending = self.wire.dispatch.ending
-        if isinstance(ending, OutOfMoney):
-            done = self.given + sum(question.answered is not None for question in self.rows)
-            raise self.out_of_money(ending.needed, done=done, total=self.total)
-        raise ending or CultureKitError("the wire ended without a reason")
-
-    def _leave(self) -> None:
-        """Send nothing more, and wait a little for what is under way."""
-        if self.wire is not None and not self.left:
-            self.left = True
-            self.wire.stop(KeyboardInterrupt(), grace=_DRAIN_SECONDS)
-            self.wire.thread.join(_LEAVE_SECONDS)
-
-    def _tell(self) -> None:
-        """Return how it goes, and what is waited for."""
-        if self.notices is not None:
-            self.notices.give(time.monotonic())
-        if self.meter is not None and self.wire is not None:
-            self.meter.tell(self.purse, self.wire.dispatch.limiter)
-
-
-class _Meter:
-    """Counts, and tells at most once a second, money first; its speed is that of the last half minute."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
-        self.last = time.monotonic()
-        self.past: deque[tuple[float, int]] = deque([(self.last, 0)])
-
-    def tell(self, purse: Purse, limiter: Limiter) -> None:
-        """Return how it goes, if it is time."""
-        now = time.monotonic()
-        if now - self.last < _SECONDS_BETWEEN:
-            return
-        self.last = now
-        self.past.append((now, purse.tokens))
-        while now - self.past[0][0] > _SECONDS_LOOKED_BACK and len(self.past) > 2:
-            self.past.popleft()
-        since, before = self.past[0]
-        speed = (purse.tokens - before) / max(now - since, 1e-9)
-        self.progress.tell(f"{purse.paid_in_words}, {speed:,.0f} tokens/s, {limiter.in_words()}")

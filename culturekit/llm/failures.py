@@ -106,25 +106,33 @@ _DURATION = re.compile(r"(?P<seconds>\d+(?:\.\d+)?)s")
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
     """Tell from status, headers (names in small letters) and body what became of a request."""
-    kind, wait, detail = _verdict(status, read_error(body), headers)
-    return Failure(kind, f"HTTP {status}. {detail}".rstrip(), status=status, wait=wait, raw=body)
+    error = read_error(body)
+    return _failure(f"HTTP {status}.", _judged(status, error), error, status, headers, body)
 
 
 def failure_within(error: _ErrorBody, headers: Mapping[str, str], body: bytes) -> Failure:
     """Tell what an error means that came with status 200."""
-    status = error.number if 400 <= error.number < 600 else 200
-    kind, wait, detail = _verdict(status, error, headers)
-    return Failure(kind, f"An error inside HTTP 200. {detail}".rstrip(), status=200, wait=wait, raw=body)
+    judged = _judged(error.number if 400 <= error.number < 600 else 200, error)
+    return _failure("An error inside HTTP 200.", judged, error, 200, headers, body)
 
 
-def _verdict(status: int, error: _ErrorBody, headers: Mapping[str, str]) -> tuple[FailureKind, float | None, str]:
-    """Return the kind of an error, the wait that it asks for, and what it says with the advice that belongs to it."""
-    kind, advice = judged(status, error)
+def _failure(
+    head: str,
+    judged: tuple[FailureKind, str],
+    error: _ErrorBody,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+) -> Failure:
+    kind, advice = judged
     wait = wait_of(headers, list(error.details), now=time.time()) if kind in _PASSING else None
-    return kind, wait, " ".join(filter(None, (sentence(error.message), _ADVICE.get(advice, ""))))
+    said = error.message
+    if said and not said.endswith((".", "!", "?", "…")):
+        said += "."
+    return Failure(kind, " ".join(filter(None, (head, said, _ADVICE.get(advice)))), status=status, wait=wait, raw=body)
 
 
-def judged(status: int, error: _ErrorBody) -> tuple[FailureKind, str]:
+def _judged(status: int, error: _ErrorBody) -> tuple[FailureKind, str]:
     """Return the kind of a failure and the name of the advice to it; what was said outweighs the number."""
     if status < 500:
         for codes, verdict in _BY_CODE:
@@ -134,20 +142,6 @@ def judged(status: int, error: _ErrorBody) -> tuple[FailureKind, str]:
         return "fatal", "key"
     if _NOT_TAKEN & error.codes and (error.param in _SAMPLING or "reasoning" in error.param):
         return "fatal", "setting"
-    return by_number(status, error)
-
-
-_BY_CODE: tuple[tuple[set[str], tuple[FailureKind, str]], ...] = (
-    (_NO_MONEY, ("fatal", "money")),
-    (_BAD_KEY, ("fatal", "key")),
-    (_POLICY, ("blocked", "")),
-    (_NO_MODEL, ("fatal", "absent")),
-    (_BUSY, ("busy", "")),
-)
-
-
-def by_number(status: int, error: _ErrorBody) -> tuple[FailureKind, str]:
-    """Judge by the status, where nothing that was said decides."""
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if status >= 500 or _SERVER & error.codes:
@@ -159,9 +153,13 @@ def by_number(status: int, error: _ErrorBody) -> tuple[FailureKind, str]:
     return ("rejected", "") if status >= 400 else ("server", "")
 
 
-def sentence(text: str) -> str:
-    """End a message with a full stop."""
-    return text if not text or text.endswith((".", "!", "?", "…")) else text + "."
+_BY_CODE: tuple[tuple[set[str], tuple[FailureKind, str]], ...] = (
+    (_NO_MONEY, ("fatal", "money")),
+    (_BAD_KEY, ("fatal", "key")),
+    (_POLICY, ("blocked", "")),
+    (_NO_MODEL, ("fatal", "absent")),
+    (_BUSY, ("busy", "")),
+)
 
 
 def wait_of(headers: Mapping[str, str], details: object = None, *, now: float) -> float | None:
@@ -170,20 +168,22 @@ def wait_of(headers: Mapping[str, str], details: object = None, *, now: float) -
     `headers` have names in small letters, `details` is the list of details of an error in Google's form, and `now` is
     in seconds since 1970.
     """
-    hints = (
-        scaled(number(headers.get("retry-after-ms")), 0.001),
-        _retry_after(headers.get("retry-after"), headers.get("date"), now),
-        _retry_info(details),
-    )
-    waits = [wait for wait in hints if wait is not None]
-    return min(max(waits), LONGEST_HINT) if waits else None
+    milliseconds = _number(headers.get("retry-after-ms"))
+    waits = [None if milliseconds is None else milliseconds * 0.001]
+    waits.append(_retry_after(headers.get("retry-after"), headers.get("date"), now))
+    for detail in details if isinstance(details, list) else ():  # in Google's form
+        if isinstance(detail, dict) and str(detail.get("@type", "")).endswith(_RETRY_INFO):
+            waits.append(_duration(detail.get("retryDelay")))
+            break
+    hints = [wait for wait in waits if wait is not None]
+    return min(max(hints), LONGEST_HINT) if hints else None
 
 
 def _retry_after(value: str | None, date: str | None, now: float) -> float | None:
     """Read Retry-After: seconds, or a date, which is compared with the clock of the server that wrote it."""
     if value is None:
         return None
-    seconds = number(value)
+    seconds = _number(value)
     if seconds is not None:
         return seconds
     until = _instant(value)
@@ -193,27 +193,18 @@ def _retry_after(value: str | None, date: str | None, now: float) -> float | Non
     return max(0.0, until - (now if written is None else written))
 
 
-def _retry_info(details: object) -> float | None:
-    """Read the delay in the details of an error in Google's form."""
-    for detail in details if isinstance(details, list) else ():
-        if isinstance(detail, dict) and str(detail.get("@type", "")).endswith(_RETRY_INFO):
-            return duration(detail.get("retryDelay"))
-    return None
-
-
-def duration(value: object) -> float | None:
+def _duration(value: object) -> float | None:
     """Read a duration: `3.5s`, or seconds and nanoseconds apart."""
     if isinstance(value, str):
         found = _DURATION.fullmatch(value.strip())
         return float(found["seconds"]) if found else None
     if isinstance(value, dict):
-        seconds, nanos = number(value.get("seconds", 0)), number(value.get("nanos", 0))
+        seconds, nanos = _number(value.get("seconds", 0)), _number(value.get("nanos", 0))
         return None if seconds is None or nanos is None else seconds + nanos / 1e9
     return None
 
 
-def number(value: object) -> float | None:
-    """Read a finite number that is not negative."""
+def _number(value: object) -> float | None:
     try:
         found = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -221,13 +212,7 @@ def number(value: object) -> float | None:
     return found if math.isfinite(found) and found >= 0 else None
 
 
-def scaled(value: float | None, factor: float) -> float | None:
-    """Multiply a number that may not be there."""
-    return None if value is None else value * factor
-
-
 def _instant(value: str) -> float | None:
-    """Read an HTTP date as seconds since 1970."""
     try:
         found = parsedate_to_datetime(value)
     except (TypeError, ValueError, IndexError, OverflowError):

@@ -21,12 +21,10 @@ from culturekit.llm.usage import MOST_TOKENS
 _STANDS_OTHERWISE = {"Outgoing": {"body", "images"}, "Image": {"content"}, "Identity": set[str]()}
 
 
-def listed(kind: type) -> tuple[str, ...]:
-    """Name the fields of a type that count as they are."""
-    return tuple(field.name for field in fields(kind) if field.name not in _STANDS_OTHERWISE[kind.__name__])
-
-
-_OUTGOING, IMAGE, IDENTITY = listed(Outgoing), listed(Image), listed(Identity)
+_OUTGOING, _IMAGE, _IDENTITY = (
+    tuple(field.name for field in fields(kind) if field.name not in _STANDS_OTHERWISE[kind.__name__])
+    for kind in (Outgoing, Image, Identity)
+)
 
 
 def key_of(identity: Identity, outgoing: Outgoing) -> bytes:
@@ -38,7 +36,7 @@ def key_of(identity: Identity, outgoing: Outgoing) -> bytes:
     parts: dict[str, object] = {name: getattr(outgoing, name) for name in _OUTGOING}
     if outgoing.images:
         parts["images"] = [  # by what they hold, not by what somebody says they hold
-            {name: getattr(image, name) for name in IMAGE} | {"content": hashlib.sha256(image.content).hexdigest()}
+            {name: getattr(image, name) for name in _IMAGE} | {"content": hashlib.sha256(image.content).hexdigest()}
             for image in outgoing.images
         ]
     head = b"%b%b\n" % (_identity_parts(identity), canonical_json(parts))
@@ -47,7 +45,7 @@ def key_of(identity: Identity, outgoing: Outgoing) -> bytes:
 
 @lru_cache(maxsize=64)
 def _identity_parts(identity: Identity) -> bytes:
-    return canonical_json({name: getattr(identity, name) for name in IDENTITY}) + b"\n"
+    return canonical_json({name: getattr(identity, name) for name in _IDENTITY}) + b"\n"
 
 
 Mode: TypeAlias = Literal["online", "batch"]
@@ -151,23 +149,24 @@ _SYSTEM_ERRORS = {
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
     """Open the file, or make it, so that what is committed has reached the disk."""
+    connection = _opened(path, "rwc")
     with errors_explained(path):
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        _check_ours(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
-        connection.execute(_CACHE)
         connection.executescript(f"BEGIN IMMEDIATE;{TABLES}COMMIT;")
     return connection
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
     """Open the file as it is, also while a run writes to it; nothing in it is changed."""
+    return _opened(path, "ro")
+
+
+def _opened(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"{path.absolute().as_uri()}?mode={mode}"
     with errors_explained(path):
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False, timeout=30
-        )
+        connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=30)
         _check_ours(connection, path)
         connection.execute(_CACHE)
     return connection

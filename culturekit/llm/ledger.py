@@ -38,15 +38,18 @@ def journals_below(folders: Sequence[Path]) -> list[JournalPlace]:
     """
     found: dict[Path, JournalPlace] = {}
     for folder in folders:
-        if not folder.exists():
-            partial = folder.with_name(f".{folder.name}{_PARTIAL}")
-            if not partial.exists():
-                raise UsageError("there is no such folder", where=str(folder))
-        for path in _files_below(folder):
-            journal = _place_of(path, folder)
+        above = folder.absolute()
+        partial = above.with_name(f".{above.name}{_PARTIAL}")
+        if not folder.exists() and not partial.exists():
+            raise UsageError("there is no such folder", where=str(folder))
+        for path in [folder] if folder.name == FILE else [*folder.rglob(FILE), *partial.rglob(FILE)]:
+            if path.parent.name != JOURNAL or path.parent.parent.name.endswith(_PREVIOUS):
+                continue
             stage = _stage_folder(path)
             if stage not in found or found[stage].finished:
-                found[stage] = journal
+                inside = stage != above and stage.is_relative_to(above)
+                name = stage.relative_to(above).as_posix() if inside else stage.name
+                found[stage] = JournalPlace(name, path, finished=stage == path.absolute().parent.parent)
     if not found:
         raise UsageError(
             "no journal of replies lies below",
@@ -57,13 +60,6 @@ def journals_below(folders: Sequence[Path]) -> list[JournalPlace]:
     return sorted(found.values(), key=lambda journal: (journal.stage, journal.path))
 
 
-def _files_below(folder: Path) -> list[Path]:
-    """List the files of journals in a folder, and in the unfinished one beside it."""
-    beside = folder.absolute().with_name(f".{folder.absolute().name}{_PARTIAL}")
-    paths = [folder] if folder.name == FILE else [*folder.rglob(FILE), *beside.rglob(FILE)]
-    return [path for path in paths if path.parent.name == JOURNAL and not path.parent.parent.name.endswith(_PREVIOUS)]
-
-
 def _stage_folder(path: Path) -> Path:
     """Return the folder in which the stage of a journal is, or will be, finished."""
     for parent in path.absolute().parents:
@@ -72,12 +68,10 @@ def _stage_folder(path: Path) -> Path:
     return path.absolute().parent.parent
 
 
-def _place_of(path: Path, folder: Path) -> JournalPlace:
-    """Describe a journal by its stage, as seen from the folder that was named."""
-    stage = _stage_folder(path)
-    above = folder.absolute()
-    name = stage.relative_to(above).as_posix() if stage != above and stage.is_relative_to(above) else stage.name
-    return JournalPlace(name, path, finished=stage == path.absolute().parent.parent)
+def _rows(path: Path, query: str, *values: object) -> list[Any]:
+    """Read rows of a journal, which a run may be writing to."""
+    with errors_explained(path), closing(open_for_reading(path)) as connection:
+        return connection.execute(query, values).fetchall()
 
 
 _UNREAD = "unread"  # the outcome of a reply that a kill left on disk before it was read
@@ -94,8 +88,6 @@ LEFT JOIN readings ON readings.number = replies.number AND {SOUND}
 WHERE ? IN ('', ended) AND {{mentions}}
 ORDER BY replies.number DESC LIMIT ?
 """
-
-_MENTIONS = "instr(head || middle || tail, ?)"
 
 # What was asked about, between its fences; no text from outside can write a fence.
 _DATA = re.compile(r"<untrusted-data-([0-9a-f]{16})>\n(.*)\n<untrusted-data-\1>")
@@ -125,7 +117,8 @@ def latest_exchanges(path: Path, *, outcome: str = "", limit: int, mentions: Seq
 
     With `mentions`, only those in whose request one of these texts stands.
     """
-    query = _LATEST.format(mentions=f"({' OR '.join([_MENTIONS] * len(mentions))})" if mentions else "1")
+    mentioned = " OR ".join(["instr(head || middle || tail, ?)"] * len(mentions)) or "1"
+    query = _LATEST.format(mentions=f"({mentioned})")
     for row in reversed(_rows(path, query, outcome, *mentions, limit)):
         check_types(path, f"exchange {row[0]}", [row[1], *row[9:13]], [bytes] * 5)
         number, key, tag, model, attempt, at, mode, status, ended, raw, *request = row[:13]
@@ -151,7 +144,6 @@ def question_of(request: bytes) -> Mapping[str, Any]:
 
 
 def _texts_in(value: object) -> Iterator[str]:
-    """Yield all texts of a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -171,14 +163,6 @@ SELECT {PAID}
 FROM readings JOIN replies ON replies.number = readings.number JOIN runs ON runs.number = replies.run
 WHERE tag = ? AND {SOUND}
 """
-_OF_ALL = f"SELECT {PAID} FROM readings WHERE {SOUND}"
-_UNSOUND = f"SELECT count(*) FROM readings WHERE NOT {SOUND}"
-
-
-def _rows(path: Path, query: str, *values: object) -> list[Any]:
-    """Read rows of a journal, which a run may be writing to."""
-    with errors_explained(path), closing(open_for_reading(path)) as connection:
-        return connection.execute(query, values).fetchall()
 
 
 def spent_in_run(path: Path, run: str) -> float:
@@ -188,12 +172,12 @@ def spent_in_run(path: Path, run: str) -> float:
 
 def paid_in_journal(path: Path) -> int:
     """Sum what all replies cost, in picodollars."""
-    return paid(*_rows(path, _OF_ALL)[0])
+    return paid(*_rows(path, f"SELECT {PAID} FROM readings WHERE {SOUND}")[0])
 
 
 def count_unsound(path: Path) -> int:
     """Count the readings that cannot be true: what an earlier version took from a server as it came."""
-    return int(_rows(path, _UNSOUND)[0][0])
+    return int(_rows(path, f"SELECT count(*) FROM readings WHERE NOT {SOUND}")[0][0])
 
 
 # Facts of requests that have left, by run and number: the most each can cost. What came of it takes it away.
@@ -234,18 +218,14 @@ def unsure_of(path: Path, run: str) -> Unsure:
 
 
 def _unsure_runs(path: Path) -> list[Unsure]:
-    """Return for each run of a journal what it may owe."""
     left = {name.rpartition(":")[0] for name, _ in _rows(path, _FACTS, UNDER_WAY, UNDER_WAY)}
     others = {name for kind in (UNSURE, PROMISED) for name, _ in _rows(path, _FACTS, kind, kind)}
     return [unsure_of(path, run) for run in sorted({name.partition(":")[2] for name in left | others})]
 
 
-_LAST_RUN = "SELECT tag FROM runs ORDER BY number DESC LIMIT 1"
-
-
 def journal_for(final: Path) -> Path | None:
     """Find the journal that the next run of a stage folder would go on with; None where nothing was bought yet."""
-    partial = final.with_name(f".{final.name}.partial")
+    partial = final.with_name(f".{final.name}{_PARTIAL}")
     places = (partial / "out" / JOURNAL, partial / JOURNAL, final / JOURNAL)
     return next((folder / FILE for folder in places if (folder / FILE).is_file()), None)
 
@@ -253,20 +233,17 @@ def journal_for(final: Path) -> Path | None:
 def spent_elsewhere(stages: Iterable[Path]) -> float:
     """Sum what the last run of each stage has spent, or may have spent, in US dollars."""
     _check_folders(stages)
-    journals = [journal for stage in stages if (journal := journal_for(stage)) is not None]
-    return sum(_spent_in_last_run(journal) for journal in journals)
+    spent = 0.0
+    for journal in filter(None, map(journal_for, stages)):
+        for (tag,) in _rows(journal, "SELECT tag FROM runs ORDER BY number DESC LIMIT 1"):
+            spent += spent_in_run(journal, tag) + dollars(unsure_of(journal, tag).picodollars)
+    return spent
 
 
 def _check_folders(stages: Iterable[Path]) -> None:
     """Reject a file where the folder of a paid stage is expected."""
     if files := [stage for stage in stages if stage.is_file()]:
         raise UsageError("a paid stage is a folder", where=str(files[0]), expected="its --out", found="a file")
-
-
-def _spent_in_last_run(journal: Path) -> float:
-    """Return what the last run in a journal paid; replies that never came count as its budget counted them."""
-    tags = [tag for (tag,) in _rows(journal, _LAST_RUN)]
-    return sum(spent_in_run(journal, tag) + dollars(unsure_of(journal, tag).picodollars) for tag in tags)
 
 
 def left_for(budget: float | None, stages: Iterable[Path]) -> float | None:
@@ -329,7 +306,7 @@ def read_spending(path: Path | None) -> list[Spent]:
     ]
 
 
-SUMS = f"""
+_SUMS = f"""
 SELECT model, mode, {_OUTCOME} AS ended, count(*),
        coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0),
        coalesce(sum(thinking_tokens), 0), coalesce(sum(cached_tokens), 0), {PAID},
@@ -385,9 +362,6 @@ class LedgerLine:
         return dollars(self.picodollars_unsure)
 
 
-_SUMMED = [each.name for each in fields(LedgerLine)[4:]]
-
-
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """The lines of some journals, and their sum."""
@@ -398,17 +372,14 @@ class Ledger:
 
 def read_ledger(places: Sequence[JournalPlace]) -> Ledger:
     """Sum journals, by stage, model, mode and outcome; a run may be writing to them meanwhile."""
-    lines = tuple(line for journal in places for line in _lines_of(journal))
-    sums = {name: sum(getattr(line, name) for line in lines) for name in _SUMMED}
-    total, unsure = (
-        LedgerLine("total", "", "", "", **sums),
-        [unsure for journal in places for unsure in _unsure_runs(journal.path)],
+    lines = tuple(
+        LedgerLine(journal.stage, *(*row[:8], paid(*row[8:10]), *row[10:]))
+        for journal in places
+        for row in _rows(journal.path, _SUMS)
     )
+    names = [each.name for each in fields(LedgerLine)[4:]]
+    total = LedgerLine("total", "", "", "", **{name: sum(getattr(line, name) for line in lines) for name in names})
+    unsure = [unsure for journal in places for unsure in _unsure_runs(journal.path)]
     billed = total.perhaps_billed + sum(each.requests for each in unsure)
     picodollars = sum(each.picodollars for each in unsure)
     return Ledger(lines, replace(total, perhaps_billed=billed, picodollars_unsure=picodollars))
-
-
-def _lines_of(journal: JournalPlace) -> list[LedgerLine]:
-    """Sum one journal."""
-    return [LedgerLine(journal.stage, *(*row[:8], paid(*row[8:10]), *row[10:])) for row in _rows(journal.path, SUMS)]

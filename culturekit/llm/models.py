@@ -16,7 +16,6 @@ _Provider: TypeAlias = Literal["openai", "google"]
 
 
 def _calendar_day(text: str) -> str:
-    """Accept a day that there is."""
     try:
         date.fromisoformat(text)
     except ValueError:

@@ -6,7 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -54,22 +54,19 @@ _PRICED = ("chat", "responses", "completion", "image_generation")  # modes of Li
 _STANDARD, _DEFAULT_SIZE = "standard", "1K"  # where LiteLLM states one price for all images of a model of Google
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Renewal:
     """What an update found: models by name, with what changed in words."""
 
     path: Path
-    new: tuple[str, ...]
-    changed: tuple[str, ...]
-    alike: int
     left_out: int
+    new: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    alike: int = 0
 
     def lines(self) -> Iterator[str]:
-        """Say it in words."""
-        for name in self.new:
-            yield f"new      {name}"
-        for name in self.changed:
-            yield f"changed  {name}"
+        yield from (f"new      {name}" for name in self.new)
+        yield from (f"changed  {name}" for name in self.changed)
         left_out = f", {self.left_out:,} entries are left out: no price per token, or nobody asks them here"
         yield (
             f"{len(self.new):,} new, {len(self.changed):,} changed, {self.alike:,} as known"
@@ -86,29 +83,30 @@ def update_prices(source: str) -> _Renewal:
         UpstreamUnavailable: its address did not answer.
     """
     found, left_out = _read_source(source)
+    path = configured_prices()
+    renewal = _Renewal(path, left_out)
+    ours = read_prices(path).providers if path.is_file() else {}
+    merged = dict(ours)
     known = {(price.provider, price.model): price for price in known_prices()}
-    new: list[str] = []
-    changed: list[str] = []
-    alike = 0
-    merged = _user_file()
     for provider, prices in found.providers.items():
         lines = {}
         for model, line in prices.models.items():
             before = known.get((provider, model))
             stated = _differences(before, line)
             if before is not None and not stated:
-                alike += 1
+                renewal.alike += 1
                 continue
             lines[model] = _dated(line, prices)
-            (new if before is None else changed).append(f"{model}: {stated}" if stated else model)
-        images = {model: sizes for model, sizes in prices.images.items() if sizes != _known_sizes(provider, model)}
-        changed += [f"{model}: tokens of its images" for model in images if model not in lines]
+            (renewal.new if before is None else renewal.changed).append(f"{model}: {stated}" if stated else model)
+        listed = [one[provider].images for one in (ours, price_list().providers) if provider in one]
+        sizes = {model: next((one[model] for one in listed if one.get(model)), None) for model in prices.images}
+        images = {model: stated for model, stated in prices.images.items() if stated != sizes[model]}
+        renewal.changed += [f"{model}: tokens of its images" for model in images if model not in lines]
         if lines or images:
-            merged[provider] = _merged(merged.get(provider), prices, lines, images)
-    path = configured_prices()
-    if new or changed:
+            merged[provider] = _merged(ours.get(provider), prices, lines, images)
+    if renewal.new or renewal.changed:
         _write(path, merged)
-    return _Renewal(path, tuple(new), tuple(changed), alike, left_out)
+    return renewal
 
 
 def get(url: str, headers: Mapping[str, str] | None = None, *, seconds: float = _SECONDS) -> bytes:
@@ -289,28 +287,15 @@ def _dated(line: ModelPrice, prices: ProviderPrices) -> ModelPrice:
     return line.model_copy(update={"date": line.date or prices.date, "source": line.source or prices.source})
 
 
-def _known_sizes(provider: str, model: str) -> object:
-    files = [read_prices(configured_prices())] if configured_prices().is_file() else []
-    found = (one.providers[provider].images.get(model) for one in (*files, price_list()) if provider in one.providers)
-    return next(filter(None, found), None)
-
-
-def _user_file() -> dict[str, ProviderPrices]:
-    """Read what the user's file has; nothing where there is none."""
-    path = configured_prices()
-    return read_prices(path).providers if path.is_file() else {}
-
-
 def _merged(
     before: ProviderPrices | None, prices: ProviderPrices, lines: Mapping[str, ModelPrice], images: Mapping[str, Any]
 ) -> ProviderPrices:
     """Put new lines over those of the user's file."""
+    before = before or ProviderPrices(source=prices.source, date=prices.date, batch=prices.batch)
+    old = {model: _dated(line, before) for model, line in before.models.items()}
+    images = {**before.images, **images}
     return ProviderPrices(
-        source=prices.source,
-        date=prices.date,
-        batch=prices.batch if before is None else before.batch,
-        models={**({} if before is None else {k: _dated(v, before) for k, v in before.models.items()}), **lines},
-        images={**({} if before is None else before.images), **images},
+        source=prices.source, date=prices.date, batch=before.batch, models=old | dict(lines), images=images
     )
 
 
@@ -427,14 +412,12 @@ def _standing(provider: str, model: str, listed: Mapping[str, str], price: Price
 
 
 def _openai(base_url: str, secret: Secret, seconds: float) -> Iterator[tuple[str, str]]:
-    """Read the models of OpenAI, each with the day that it is shut on where one is told."""
     url = f"{base_url}/models"
     for entry in _entries(get(url, {"Authorization": f"Bearer {secret.reveal()}"}, seconds=seconds), "data", url):
         yield str(entry.get("id", "")), _day(entry.get("shutdown_date"))
 
 
 def _google(base_url: str, secret: Secret, seconds: float) -> Iterator[tuple[str, str]]:
-    """Read the models of Google, page after page."""
     token = ""
     for _ in range(_PAGES):
         url = f"{base_url}/v1beta/models?pageSize=1000{f'&pageToken={quote(token)}' if token else ''}"
@@ -447,7 +430,6 @@ def _google(base_url: str, secret: Secret, seconds: float) -> Iterator[tuple[str
 
 
 def _entries(content: bytes, key: str, url: str) -> list[dict[str, Any]]:
-    """Read the entries of a list."""
     try:
         body = msgspec.json.decode(content)
     except msgspec.DecodeError:

@@ -19,7 +19,6 @@ logger = logging.getLogger(__name__)
 
 SECONDS = 30.0  # how long the reply to a probe is waited for; a server that is slower is asked again by the next run
 _INSTRUCTIONS = "Judge the candidate. Reply with one JSON object that has one key: verdict, which is keep or remove."
-_ENFORCED = ""
 _NOT_ENFORCED = (
     "The server at {address} answers without holding the model {model} to the schema: expect more invalid "
     "replies, each of which costs a repair. See docs/llm-self-hosted.md."
@@ -42,35 +41,36 @@ def probe_once(client: Client, journal: Journal, purse: Purse, hold: DurableHold
         return True
     outgoing = client.compose(probe_request())
     question = Question(0, Row(probe_request()), outgoing, key_of(client.identity, outgoing))
-    entries = journal.found([question.key], run=run).get(question.key, ())
-    bought = next((entry for entry in entries if entry.kind == "reply"), None)  # a kill came before it was read
-    if bought is None and not purse.reserve(question):
-        return True
 
     def kept(kind: str, raw: bytes, status: int, *, sold: bool = False) -> int:
-        model = client.model
-        entry = Entry(question.key, run, 1, "online", status, kind, raw, outgoing.body, model=model)
+        entry = Entry(question.key, run, 1, "online", status, kind, raw, outgoing.body, model=client.model)
         return journal.append_all([entry], purse.came(question, sold=sold))[0]
 
-    if bought is None:
+    entries = journal.found([question.key], run=run).get(question.key, ())
+    bought = next((entry for entry in entries if entry.kind == "reply"), None)  # a kill came before it was read
+    if bought is not None:
+        raw, number = bought.raw, bought.number
+    elif not purse.reserve(question):
+        return True
+    else:
         journal.write_now(purse.leaves(question))
-    try:
-        raw = bought.raw if bought else asyncio.run(sent(client, question, min(SECONDS, hold.patience)))
-    except Failure as failure:
-        (purse.keep if failure.may_be_sold else purse.free)(question)
-        if failure.sent:
-            kept(failure.kind, failure.raw, failure.status, sold=failure.may_be_sold)
-        else:
-            journal.write_now(purse.came(question))
-        if failure.kind == "fatal":
-            raise run_ended_by(failure, client.model) from None
-        if failure.wait is not None:
-            hold.keep(failure.wait)
-        logger.info("%s did not say whether it enforces schemas: %s", client.identity.base_url, failure.detail)
-        return False
-    number = bought.number if bought else kept("reply", for_storage(client, raw), 200)
+        try:
+            raw = asyncio.run(_sent(client, question, min(SECONDS, hold.patience)))
+        except Failure as failure:
+            (purse.keep if failure.may_be_sold else purse.free)(question)
+            if failure.sent:
+                kept(failure.kind, failure.raw, failure.status, sold=failure.may_be_sold)
+            else:
+                journal.write_now(purse.came(question))
+            if failure.kind == "fatal":
+                raise run_ended_by(failure, client.model) from None
+            if failure.wait is not None:
+                hold.keep(failure.wait)
+            logger.info("%s did not say whether it enforces schemas: %s", client.identity.base_url, failure.detail)
+            return False
+        number = kept("reply", for_storage(client, raw), 200)
     reply = fully_counted(client.read(raw), outgoing, client.identity)
-    if not bought:
+    if bought is None:
         purse.settle(question, reply.usage)
         journal.write_soon([purse.unsure_fact()])
     journal.note(number, purse.reading("ok", reply.usage))
@@ -81,7 +81,7 @@ def probe_once(client: Client, journal: Journal, purse: Purse, hold: DurableHold
     return True
 
 
-async def sent(client: Client, question: Question, seconds: float) -> bytes:
+async def _sent(client: Client, question: Question, seconds: float) -> bytes:
     """Send the probe, and close the connections that belong to this event loop."""
     quiet = f"no reply to a first small question for {QUIET:g} s; waiting for it; Ctrl-C keeps everything"
     soon = asyncio.get_running_loop().call_later(QUIET, logger.warning, "%s: %s", client.model, quiet)
@@ -114,16 +114,14 @@ def probe_request() -> Request:
 
 def probe_warning(client: Client, reply: Reply) -> str:
     """Tell what a reply to the probe means; empty where the schema held."""
+    text, why = _UNKNOWN, f"{reply.stop} {reply.detail}".strip().rstrip(".")
     if reply.stop == "length" and len(reply.text.strip()) * 2 < len(reply.text):
-        return _filled_warning(client, _WHITE_SPACE)
-    if reply.stop not in ("end", "length"):
-        return _filled_warning(client, _UNKNOWN, f"{reply.stop} {reply.detail}".strip())
-    try:
-        msgspec.json.decode(reply.text.encode("utf-8", "replace"), type=ProbeReply)
-    except msgspec.DecodeError:
-        return _filled_warning(client, _NOT_ENFORCED)
-    return _ENFORCED
-
-
-def _filled_warning(client: Client, text: str, why: str = "") -> str:
-    return text.format(address=client.identity.base_url, model=client.model, why=why.rstrip("."))
+        text = _WHITE_SPACE
+    elif reply.stop in ("end", "length"):
+        try:
+            msgspec.json.decode(reply.text.encode("utf-8", "replace"), type=ProbeReply)
+        except msgspec.DecodeError:
+            text = _NOT_ENFORCED
+        else:
+            return ""
+    return text.format(address=client.identity.base_url, model=client.model, why=why)

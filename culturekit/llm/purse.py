@@ -132,7 +132,7 @@ class Purse:
 
     @property
     def paid_in_words(self) -> str:
-        """Write what was paid, for the progress line."""
+        """What was paid, for the progress line."""
         return "cost unknown" if self.paid is None else f"${self.paid:,.4f}"
 
     def settle(self, question: Question, usage: Usage) -> None:

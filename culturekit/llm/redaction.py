@@ -131,32 +131,32 @@ def know(name: str, value: str) -> None:
 
 @cache
 def in_json(value: str) -> str:
-    """Write a pattern that finds a text in JSON however it is escaped there, also in JSON that is a string of JSON."""
-    return "".join(map(_character_in_json, value))
+    """Write a pattern that finds a text in JSON however it is escaped there, also in JSON that is a string of JSON.
 
-
-def _character_in_json(character: str) -> str:
-    """Write a pattern for one character: as it is, or as one or two escapes of four hexadecimal digits."""
-    units = character.encode("utf-16-be", "surrogatepass").hex(" ", 2).split()
-    plain = (r"\\*" if character in _ESCAPABLE else "") + re.escape(character)
-    escaped = "".join(rf"\\+u(?i:{unit})" for unit in units)
-    return f"(?:{plain}|{escaped})"
+    Each character stands there as it is, or as one or two escapes of four hexadecimal digits.
+    """
+    pattern = ""
+    for character in value:
+        units = character.encode("utf-16-be", "surrogatepass").hex(" ", 2).split()
+        escaped = "".join(rf"\\+u(?i:{unit})" for unit in units)
+        plain = (r"\\*" if character in _ESCAPABLE else "") + re.escape(character)
+        pattern += f"(?:{plain}|{escaped})"
+    return pattern
 
 
 def redact(text: str) -> str:
     """Blank every known key in a text, and whatever looks like one."""
-    return masked(blanked(text))
+    return masked(_blanked(text))
 
 
 def redact_bytes(content: bytes) -> bytes:
     """Blank every known key in bytes; nothing else of them changes."""
     text = content.decode("utf-8", "surrogateescape")
-    clean = blanked(text)
+    clean = _blanked(text)
     return content if clean == text else clean.encode("utf-8", "surrogateescape")
 
 
-def blanked(text: str) -> str:
-    """Blank every known key in a text."""
+def _blanked(text: str) -> str:
     for pattern in PATTERNS if "\\" in text else PATTERNS[:1]:
         text = pattern.sub(_shown_for, text)
     return text
@@ -168,7 +168,7 @@ def _shown_for(match: re.Match[str]) -> str:
 
 def scrub(error: BaseException) -> None:
     """Take out of an exception, and of those behind it, all that may hold a key: locals of frames, requests, texts."""
-    for each in chain(error):
+    for each in _chain(error):
         traceback.clear_frames(each.__traceback__)
         with contextlib.suppress(Exception):
             each.args = tuple(_redacted(argument) for argument in each.args)
@@ -177,7 +177,7 @@ def scrub(error: BaseException) -> None:
                 setattr(each, name, None if name in {"request", "response"} else _redacted(value))
 
 
-def chain(error: BaseException) -> Iterator[BaseException]:
+def _chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception, what caused it, and what it groups, each once."""
     waiting, met = [error], set[int]()
     while waiting:
@@ -212,9 +212,8 @@ class KeyFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record, and let it pass."""
         _clean_record(record)
-        for name, value in list(record.__dict__.items()):
-            if name not in {"msg", "args", "exc_info", "exc_text", "stack_info"}:
-                record.__dict__[name] = _redacted(value)
+        for name in record.__dict__.keys() - {"msg", "args", "exc_info", "exc_text", "stack_info"}:
+            record.__dict__[name] = _redacted(record.__dict__[name])
         return True
 
 

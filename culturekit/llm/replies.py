@@ -51,7 +51,6 @@ Answer: TypeAlias = "msgspec.Struct | ParseFailure"
 _LONGEST = 1_000_000  # characters; what a model can say in one reply ends well before
 _DEEPEST = 32  # levels; the deepest schema that any target takes has 10
 _FLOOD = 200  # characters of white space in a row, in what is no answer, that are called endless
-_SHORT = 2_000
 _LARGEST = 2**63 - 1  # beyond this no table can hold a whole number
 _EXACT = 2**53
 _BRACES_TRIED = 20
@@ -60,7 +59,6 @@ _WHITE_SPACE = " \t\r\n"
 _RUN = re.compile(rf"[ \t\r\n]{{{_FLOOD}}}")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _END = re.compile(r"(?<!\\)\$$")  # to Python alone, `$` is also the place before a last line break
-_PLAIN_OBJECT = msgspec.json.Decoder(dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,8 @@ def read_reply(request: Request, text: str, *, fences: _Fences = "refuse") -> An
         value = read_json(text, fences=fences)
     except _Unreadable as error:
         return ParseFailure(error.code, "", text)
-    mistake = _first_mistake(shape_of(request.reply), value)
+    shape = shape_of(request.reply)
+    mistake = next(_mistakes(shape, shape.root, value, ""), None)
     if mistake is not None:
         return ParseFailure(mistake.code, f"{mistake.path.lstrip('.') or 'reply'}: {mistake.expected}", text)
     for key, allowed in request.allowed.items():
@@ -119,9 +118,6 @@ def read_json(text: str, *, fences: _Fences = "refuse") -> Json:
 
     With `fences="strip"` a code fence around it is taken off, if the whole text is that one fence.
     """
-    plain = plain_object(text)
-    if plain is not None:
-        return plain
     if len(text) > _LONGEST:
         raise _Unreadable("endless-white-space" if _RUN.search(text, 0, _LONGEST) else "too-long")
     bare = text.strip(_WHITE_SPACE)
@@ -146,20 +142,6 @@ def read_json(text: str, *, fences: _Fences = "refuse") -> Json:
     except UnicodeEncodeError:
         raise _Unreadable("lone-surrogate") from None
     return value
-
-
-def plain_object(text: str) -> Json | None:
-    """Read a short object of ASCII texts without escapes, as most replies are; None for anything else.
-
-    Four quotation marks a pair: so no key is there twice.
-    """
-    if len(text) > _SHORT or not text.isascii() or "\\" in text:
-        return None
-    try:
-        value: Json = _PLAIN_OBJECT.decode(text)
-    except msgspec.DecodeError:
-        return None
-    return value if text.count('"') == 4 * len(value) else None
 
 
 def _too_deep(text: str) -> bool:
@@ -207,7 +189,6 @@ def _holds_object(text: str) -> bool:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield all texts of a JSON value, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | dict):
@@ -247,6 +228,7 @@ class _Mistake(NamedTuple):
     expected: str
 
 
+_TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 _KINDS = {
     "object": "an object",
     "array": "a list",
@@ -256,19 +238,6 @@ _KINDS = {
     "boolean": "true or false",
     "null": "null",
 }
-
-
-def _first_mistake(shape: Shape, value: Json) -> _Mistake | None:
-    """Find the first mistake of an object, in the order of the fields; None where it fits."""
-    plain = shape.plain  # most replies are no more than plain texts and choices
-    if plain is not None and len(value) == len(plain):
-        for key, values in plain.items():
-            below = value.get(key)
-            if type(below) is not str or (values is not None and below not in values):
-                break
-        else:
-            return None
-    return next(_mistakes(shape, shape.root, value, ""), None)
 
 
 def _mistakes(shape: Shape, node: Json, value: Any, path: str) -> Iterator[_Mistake]:  # noqa: ANN401 - any JSON value
@@ -297,32 +266,22 @@ def _mistakes(shape: Shape, node: Json, value: Any, path: str) -> Iterator[_Mist
     elif node["type"] in ("integer", "number"):
         if node["type"] == "integer" and abs(value) > _LARGEST:
             yield _Mistake("number-out-of-range", path, "a number of at most 63 bits")
-        if any(_passes(word, node[word], value) for word in node.keys() & LIMITS.keys()):
-            yield _Mistake("wrong-value", path, " and ".join(LIMITS[word].format(node[word]) for word in _limits(node)))
+        limits = [word for word in LIMITS if word in node]
+        if any(_passes(word, node[word], value) for word in limits):
+            yield _Mistake("wrong-value", path, " and ".join(LIMITS[word].format(node[word]) for word in limits))
     else:
-        passed = (word for word in _limits(node) if _passes(word, node[word], value))
+        passed = (word for word in LIMITS if word in node and _passes(word, node[word], value))
         yield from (_Mistake("wrong-value", path, LIMITS[word].format(node[word])) for word in passed)
         for item in value if node["type"] == "array" else ():
             yield from _mistakes(shape, node["items"], item, f"{path}[]")
 
 
-def _limits(node: Json) -> Iterator[str]:
-    return (word for word in LIMITS if word in node)
-
-
 def _is_kind(value: object, kind: str) -> bool:
     """Check a value against a type of JSON Schema; 3.0 is a whole number, true is none."""
-    match kind:
-        case "object":
-            return isinstance(value, dict)
-        case "array":
-            return isinstance(value, list)
-        case "string":
-            return isinstance(value, str)
-        case "boolean" | "null":
-            return isinstance(value, bool) if kind == "boolean" else value is None
-    whole = isinstance(value, int) or (isinstance(value, float) and (kind == "number" or value.is_integer()))
-    return whole and not isinstance(value, bool)
+    if kind in ("integer", "number"):
+        whole = isinstance(value, int) or (isinstance(value, float) and (kind == "number" or value.is_integer()))
+        return whole and not isinstance(value, bool)
+    return isinstance(value, _TYPES[kind])
 
 
 def _passes(word: str, limit: Any, value: Any) -> bool:  # noqa: ANN401 - as JSON Schema has them

@@ -49,7 +49,8 @@ Reply again, with nothing but one JSON object of this shape:
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
 import msgspec
@@ -57,6 +58,7 @@ import msgspec
 from culturekit.core.errors import UsageError
 
 Json: TypeAlias = dict[str, Any]
+_ReplyType: TypeAlias = Any  # a msgspec struct; mypy takes no type for hashable
 Target: TypeAlias = Literal["openai", "google-json", "google-schema", "vllm", "llamacpp", "ollama"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 
@@ -148,44 +150,38 @@ ABILITIES: Mapping[Target, _Abilities] = {
 }
 
 
-def schema_of(reply_type: type[object], target: Target) -> Json:
+def schema_of(reply_type: _ReplyType, target: Target) -> Json:
     """Compile a reply type for a target.
 
     Raises:
         UsageError: the target cannot take it; the message names the field and what to do.
     """
-    schema: Json = msgspec.json.decode(_compiled(reply_type, target))
+    schema: Json = msgspec.json.decode(_compiled(reply_type, target))  # whoever gets it may change it
     return schema
 
 
-def check_shape(reply_type: type[object], *targets: Target) -> None:
+def check_shape(reply_type: _ReplyType, *targets: Target) -> None:
     """Check that a reply of a type can be asked for at all, and from each of the targets named."""
     shape_of(reply_type)
     for target in targets:
         _compiled(reply_type, target)
 
 
-def response_format(reply_type: type[object], target: Target) -> Json:
+def response_format(reply_type: _ReplyType, target: Target) -> Json:
     """Write the `response_format` of a chat completion, which OpenAI and its likes on one's own machine all read."""
     if target in {"google-json", "google-schema"}:
         raise UsageError("Google takes a schema, not a response format", found=target, hint="Use schema_of.")
-    schema = {"name": reply_type.__name__[:64], "strict": True, "schema": schema_of(reply_type, target)}
+    schema = {"name": _name_of(reply_type)[:64], "strict": True, "schema": schema_of(reply_type, target)}
     return {"type": "json_schema", "json_schema": schema}
 
 
-def _compiled(reply_type: type[object], target: Target) -> bytes:
-    """Compile once; the bytes cannot be changed by whoever gets them."""
-    if (reply_type, target) not in _COMPILED:
-        _COMPILED[reply_type, target] = _compile(reply_type, target)
-    return _COMPILED[reply_type, target]
-
-
-def _compile(reply_type: type[object], target: Target) -> bytes:
+@cache
+def _compiled(reply_type: _ReplyType, target: Target) -> bytes:
     """Check a type against a target, and write its schema."""
     if target not in ABILITIES:
         raise UsageError("there is no such schema target", expected=" or ".join(TARGETS), found=repr(target))
     shape = shape_of(reply_type)
-    _check_abilities(shape.root, reply_type.__name__, target)
+    _check_abilities(shape.root, _name_of(reply_type), target)
     schema = _written(shape.root, target)
     if shape.recursive:
         schema["$defs"] = {name: _written(node, target) for name, node in sorted(shape.recursive.items())}
@@ -196,32 +192,21 @@ def _compile(reply_type: type[object], target: Target) -> bytes:
 class Shape:
     """A reply type in the few words of JSON Schema that can be asked for, definitions written out.
 
-    `recursive` are the objects that contain themselves, by the name that a `$ref` gives. `plain` lists the fields of an
-    object of plain texts and choices, each with the values it may have; None where the type is more than that.
+    `recursive` are the objects that contain themselves, by the name that a `$ref` gives.
     """
 
     root: Json
-    recursive: Mapping[str, Json] = field(default_factory=dict)
-    plain: Mapping[str, frozenset[str] | None] | None = None
+    recursive: Mapping[str, Json]
 
 
-_SHAPES: dict[type[object], Shape] = {}
-_COMPILED: dict[tuple[type[object], Target], bytes] = {}
-
-
-def shape_of(reply_type: type[object]) -> Shape:
+@cache
+def shape_of(reply_type: _ReplyType) -> Shape:
     """Read the shape of a msgspec struct from the JSON Schema that msgspec writes, once.
 
     Raises:
         UsageError: a part of the type is nothing that can be asked for; the message names the field.
     """
-    if reply_type not in _SHAPES:
-        _SHAPES[reply_type] = _read_shape(reply_type)
-    return _SHAPES[reply_type]
-
-
-def _read_shape(reply_type: type[object]) -> Shape:
-    name = getattr(reply_type, "__name__", str(reply_type))
+    name = _name_of(reply_type)
     try:
         schema = msgspec.json.schema(reply_type)
     except KeyError as error:
@@ -239,12 +224,11 @@ def _read_shape(reply_type: type[object]) -> Shape:
     root = reader.read(schema, name)
     if "properties" not in root:
         _refuse(name, "a reply is an object with named fields", "Make it a struct.")
-    fields = {key: below.get("enum", below) for key, below in root["properties"].items()}
-    simple = all(isinstance(kind, list) or kind.keys() <= {"type", "description"} for kind in fields.values())
-    if not simple or any(isinstance(kind, dict) and kind["type"] != "string" for kind in fields.values()):
-        return Shape(root, reader.recursive)
-    plain = {key: frozenset(kind) if isinstance(kind, list) else None for key, kind in fields.items()}
-    return Shape(root, reader.recursive, plain if len(root["required"]) == len(plain) else None)
+    return Shape(root, reader.recursive)
+
+
+def _name_of(reply_type: _ReplyType) -> str:
+    return str(getattr(reply_type, "__name__", reply_type))
 
 
 def _refuse(path: str, problem: str, hint: str) -> NoReturn:
@@ -261,7 +245,6 @@ class _SchemaReader:
         self.met_again: set[str] = set()
 
     def read(self, schema: Json, path: str) -> Json:
-        """Read a schema and all below it."""
         if "$ref" in schema:
             return self.follow(schema["$ref"].removeprefix(_DEFINITIONS), path)
         if "anyOf" in schema:
@@ -305,7 +288,6 @@ class _SchemaReader:
         return {"anyOf": [choice, {"type": "null"}]} if None in values else choice
 
     def object(self, schema: Json, path: str) -> Json:
-        """Read an object with known keys, or an open map."""
         properties, rest = schema.get("properties", {}), schema.get("additionalProperties", False)
         if not properties and rest is not False:
             return {"type": "object", "additionalProperties": self.read(rest if rest is not True else {}, f"{path}.*")}
@@ -323,7 +305,6 @@ class _SchemaReader:
 
 
 def _closed(limits: Json) -> Json:
-    """Close the open bounds of whole numbers."""
     least = [limits.get("minimum"), None if (above := limits.get("exclusiveMinimum")) is None else above + 1]
     most = [limits.get("maximum"), None if (below := limits.get("exclusiveMaximum")) is None else below - 1]
     closed = {

@@ -135,10 +135,10 @@ class Row:
 def heard(row: Row, reply: Reply, *, tries: int, charged: bool = True) -> Row | Answered:
     """Read a reply: it ends the row, or asks for its repair, or, unreadable, counts as a failure that may pass."""
     if reply.stop == "unreadable":
-        text = f"a reply that cannot be read{f': {reply.detail}' if reply.detail else ''}"
-        return tried(replace(row, text=reply.text or row.text), text, tries=tries, charged=charged)
+        why = f"a reply that cannot be read{f': {reply.detail}' if reply.detail else ''}"
+        return _tried(replace(row, text=reply.text or row.text), why, tries=tries, charged=charged)
     if row.request.weighed:
-        return weighed(row, reply)
+        return _weighed(row, reply)
     if reply.stop != "end":
         part = _read_in_part(row, reply, "truncated") if reply.stop == "length" else None
         return part or Answered(_STOPPED[reply.stop], detail=reply.detail, raw=reply.text)
@@ -160,7 +160,7 @@ def _read_in_part(row: Row, reply: Reply, why: str) -> Answered | None:
     return None if value is None else Answered("repaired", value, why, reply.text)
 
 
-def weighed(row: Row, reply: Reply) -> Answered:
+def _weighed(row: Row, reply: Reply) -> Answered:
     """Read how probable beginnings of a reply are; a reply without that is not asked for again, as nothing changes.
 
     That the reply breaks off is what was asked for. What was recorded or written by hand has the listing as its text.
@@ -187,25 +187,22 @@ def failed(row: Row, failure: Failure, *, tries: int, charged: bool = True) -> R
 
     A failure that is not charged tells nothing about the row: everything fails at the moment.
     """
-    text = failure_text(failure.kind, failure.status)
-    outcome = CLOSING.get(failure.kind)
+    why, outcome = failure_text(failure.kind, failure.status), CLOSING.get(failure.kind)
     if outcome is not None:
-        return Answered(outcome, detail=text, raw=failure.raw.decode("utf-8", "replace"))
-    return tried(row, text, tries=tries, charged=charged)
+        return Answered(outcome, detail=why, raw=failure.raw.decode("utf-8", "replace"))
+    return _tried(row, why, tries=tries, charged=charged)
 
 
-def tried(row: Row, text: str, *, tries: int, charged: bool) -> Row | Answered:
-    """Count a try that failed."""
+def _tried(row: Row, why: str, *, tries: int, charged: bool) -> Row | Answered:
     count = row.tries + charged
     if count >= tries:
-        return Answered("exhausted", detail=f"{count} tries; the last: {text}", raw=row.text)
+        return Answered("exhausted", detail=f"{count} tries; the last: {why}", raw=row.text)
     return replace(row, tries=count)
 
 
 def failure_text(kind: FailureKind, status: int) -> str:
     """Return what failed in words that the journal can give again, so that a resumed row ends with the same ones."""
-    text = _FAILURES.get(kind, kind)
-    return f"{text} (status {status})" if status else text
+    return _FAILURES.get(kind, kind) + (f" (status {status})" if status else "")
 
 
 @dataclass(slots=True, eq=False)
@@ -224,14 +221,12 @@ class Question:
     twins: list["Question"] = field(default_factory=list)
     bought: bool = False
     ended: Answered | None = None
-    # How the row ended; it may be given out once `answered` is set, by the thread that gives out.
-    answered: Answered | None = None
+    answered: Answered | None = None  # the same once it may be given out, set by the thread that gives out
     input_bound: int = 0
     input_guess: int = 0
     reserved: float = 0.0
     ticket: str = ""  # the fact of the journal that says that it has left
     expected_tokens: float = 0.0
-
     failures: int = 0
     first_sent: float = math.inf
     sent: float = 0.0
@@ -242,15 +237,10 @@ class Question:
         return len(self.outgoing.body) + sum(len(image.content) for image in self.outgoing.images)
 
 
-# Whether what a model replies can be used at all: counted as rows end, and asked about before more is bought.
-
-
 LOOKED_AT = 20  # rows that end before their outcomes are judged: by then a model that works shows some answers
 _SENTENCES = {str(code): sentence for code, sentence in CODES.items()}
-
-
 # Outcomes that another SPEC may mend; a refusal or a block is a word of the model or its provider.
-BROKEN = ("invalid", "truncated")
+_BROKEN = ("invalid", "truncated")
 _SHOWN = 200  # characters of a reply that are shown
 _SAMPLES = 5  # replies that are no answers of which the text is kept, to be shown
 
@@ -269,7 +259,7 @@ class RepliesSeen:
     def to_mend(self) -> str:
         """Why something is to be mended before more is asked: replies are no answers, or most are of no use."""
         count = sum(self.unusable.values())
-        if not any(why.startswith(BROKEN) for why in self.unusable) and 2 * count <= self.rows:
+        if not any(why.startswith(_BROKEN) for why in self.unusable) and 2 * count <= self.rows:
             return ""
         return self.stopped or f"{count:,} of {self.rows:,} replies are no answers: look at them"
 

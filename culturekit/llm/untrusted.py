@@ -73,7 +73,6 @@ _EMOJI: _Ranges = [(0x2190, 0x2BFF), (0x1F000, 0x1FAFF)]
 
 
 def _charset(*ranges: _Ranges) -> str:
-    """Write ranges as the inside of a character class."""
     pairs = (pair for each in ranges for pair in each)
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in pairs)
 
@@ -290,11 +289,7 @@ LONGEST_TEXT = 8_000
 # What opens markup, templates, code and the turns of chat templates, in look-alikes too where a model uses these.
 _ESCAPED = re.compile("[<>\\[\\]{}`|#~\\x7f\uff1c\uff1e\uff5c\u2581]")
 
-# Texts of letters, digits and harmless marks are sent as they are, between quotes. Most labels are such texts.
-PLAIN = re.compile(r"[\w !$%'()*+,./:;=?@^-]*")
-_FILLERS = re.compile("[\u115f\u1160\u3164\uffa0]")  # letters, as Unicode has it, that nobody sees
 _LITERALS = {None: "null", True: "true", False: "false"}
-
 _MOST_HIDDEN = 20  # how many times as long a text may be as what is shown of it, before it is cut unread
 
 
@@ -312,43 +307,9 @@ def user_message(data: Mapping[str, object]) -> str:
     Raises:
         UsageError: a value is no text, number, boolean, None, list or mapping.
     """
-    body = plainly_written(data) or written(cleaned(data))
+    body = written(cleaned(data))
     fence = f"<untrusted-data-{hashlib.sha256(body.encode()).hexdigest()[:16]}>"
     return f"{fence}\n{body}\n{fence}"
-
-
-def plainly_written(data: Mapping[str, object]) -> str:
-    """Write plain texts and lists of them as `written(cleaned(data))` would; empty where there is more to do."""
-    heads = _plain_keys(tuple(data))
-    if heads is None:
-        return ""
-    parts = []
-    for key, head in heads:
-        value = data[key]
-        if type(value) is str and is_plain(value):
-            shown = f'"{value}"'
-        elif type(value) is list and all(type(item) is str and is_plain(item) for item in value):
-            shown = "[" + ",".join([f'"{item}"' for item in value]) + "]"
-        elif value is None:
-            shown = "null"
-        else:
-            return ""
-        parts.append(head + shown)
-    return "{" + ",".join(parts) + "}"
-
-
-@lru_cache(maxsize=1024)
-def _plain_keys(keys: tuple[str, ...]) -> list[tuple[str, str]] | None:
-    """Write keys in their order, each with its colon; None where one is not sent as it is."""
-    heads = [(key, f"{_written_key(key)}:") for key in sorted(keys)]
-    return heads if all(_clean_key(key) == key for key in keys) else None
-
-
-def is_plain(text: str) -> bool:
-    """Check whether a text is sent as it is."""
-    if len(text) > LONGEST_TEXT or PLAIN.fullmatch(text) is None:
-        return False
-    return text.isascii() or _FILLERS.search(text) is None
 
 
 def strip_hidden(text: str) -> str:
@@ -361,8 +322,7 @@ def cleaned(data: Mapping[str, object]) -> dict[str, _Json]:
     return _clean_mapping(data, "data")
 
 
-def clean(value: object, path: str) -> _Json:
-    """Clean a value and all below it."""
+def _clean(value: object, path: str) -> _Json:
     match value:
         case str():
             return _clean_text(value, LONGEST_TEXT)
@@ -377,7 +337,7 @@ def clean(value: object, path: str) -> _Json:
         case Mapping():
             return _clean_mapping(value, path)
         case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
-            return [clean(item, f"{path}[{number}]") for number, item in enumerate(value)]
+            return [_clean(item, f"{path}[{number}]") for number, item in enumerate(value)]
     raise UsageError(
         "this cannot be sent as JSON",
         where=path,
@@ -388,7 +348,7 @@ def clean(value: object, path: str) -> _Json:
 
 def _clean_mapping(value: Mapping[str, object], path: str) -> dict[str, _Json]:
     """Clean the keys and values of a mapping; two keys may not look the same."""
-    kept = {_clean_key(str(key)): clean(below, f"{path}.{key}") for key, below in value.items()}
+    kept = {_clean_key(str(key)): _clean(below, f"{path}.{key}") for key, below in value.items()}
     if len(kept) < len(value):
         raise UsageError("two keys are the same once what is hidden is taken out", where=path)
     return kept
@@ -397,11 +357,6 @@ def _clean_mapping(value: Mapping[str, object], path: str) -> dict[str, _Json]:
 @lru_cache(maxsize=1024)
 def _clean_key(key: str) -> str:
     return _clean_text(key, LONGEST_TEXT)
-
-
-@lru_cache(maxsize=1024)
-def _written_key(key: str) -> str:
-    return written(key)
 
 
 def _clean_text(text: str, longest: int) -> str:
@@ -417,16 +372,11 @@ def written(value: _Json) -> str:
     """Write a value as JSON, keys sorted; characters that mean something outside JSON are escaped."""
     match value:
         case str():
-            return _ESCAPED.sub(escape, encode_basestring(value))
+            return _ESCAPED.sub(lambda sign: f"\\u{ord(sign[0]):04x}", encode_basestring(value))
         case dict():
-            return "{" + ",".join(f"{_written_key(key)}:{written(value[key])}" for key in sorted(value)) + "}"
+            return "{" + ",".join(f"{written(key)}:{written(value[key])}" for key in sorted(value)) + "}"
         case list():
             return "[" + ",".join(map(written, value)) + "]"
         case None | bool():
             return _LITERALS[value]
     return repr(value)
-
-
-def escape(match: re.Match[str]) -> str:
-    """Write a character as JSON allows any character to be written."""
-    return f"\\u{ord(match[0]):04x}"

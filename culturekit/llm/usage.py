@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from culturekit.core.errors import UsageError
 from culturekit.llm.client import Identity, Image, Outgoing, Reply, Usage
@@ -102,36 +102,15 @@ def estimate(outgoing: Outgoing, identity: Identity | None = None) -> int:
     return round(tokens + len(beyond) / _OTHER_CHARACTERS_PER_TOKEN) + images
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Width and height in pixels."""
-
-    width: int
-    height: int
-
-    def tiles(self, side: int) -> int:
-        """Count the squares that cover this."""
-        return math.ceil(self.width / side) * math.ceil(self.height / side)
-
-    def within(self, *, longest: float, shortest: float) -> "Size":
-        """Shrink, keeping the shape, until both sides are within their limits."""
-        scale = min(1.0, longest / max(self.width, self.height))
-        scale = min(scale, shortest / min(self.width, self.height))
-        return Size(max(1, math.ceil(self.width * scale)), max(1, math.ceil(self.height * scale)))
-
-
-def _size_of(image: Image) -> Size:
-    return Size(image.width or _SIDE_WHEN_UNKNOWN, image.height or _SIDE_WHEN_UNKNOWN)
-
-
 def image_bound(image: Image, identity: Identity) -> int:
     """Return the most that a picture can cost: never less than what is billed."""
     size = _size_of(image)
     if identity.provider == "google":
         return max(_google_tokens(size), _GOOGLE_HIGHEST)
+    most = _openai_most(identity.model)
     if "openai.com" not in identity.base_url:
-        return max(_LEAST_OF_OPEN_MODELS, size.tiles(_SMALLEST_PATCH), _openai_most(identity.model))
-    return _openai_most(identity.model)
+        return max(_LEAST_OF_OPEN_MODELS, _tiles(size, _SMALLEST_PATCH), most)
+    return most
 
 
 def image_estimate(image: Image, identity: Identity | None) -> int:
@@ -142,20 +121,30 @@ def image_estimate(image: Image, identity: Identity | None) -> int:
     seen = known_models().pictures
     known = seen.usual if identity is None else _openai_model(identity.model)
     if known in seen.patches:
-        return math.ceil(min(size.tiles(32), _MOST_PATCHES) * seen.patches[known])
+        return math.ceil(min(_tiles(size, 32), _MOST_PATCHES) * seen.patches[known])
     whole, tile = seen.tiles[known or seen.usual]
-    return whole + tile * size.within(longest=2048, shortest=768).tiles(512)
+    scale = min(1.0, 2048 / max(size))
+    scale = min(scale, 768 / min(size))  # no longer than the one, no broader than the other
+    return whole + tile * _tiles((max(1, math.ceil(size[0] * scale)), max(1, math.ceil(size[1] * scale))), 512)
+
+
+def _size_of(image: Image) -> tuple[int, int]:
+    return image.width or _SIDE_WHEN_UNKNOWN, image.height or _SIDE_WHEN_UNKNOWN
+
+
+def _tiles(size: tuple[int, int], side: int) -> int:
+    """Count the squares that cover a picture."""
+    return math.ceil(size[0] / side) * math.ceil(size[1] / side)
 
 
 def _openai_most(model: str) -> int:
-    """Return the most that OpenAI bills for one picture: eight tiles, or all patches."""
+    """Return the most that OpenAI bills for one picture: eight tiles, or all patches; of any model where unknown."""
     seen, known = known_models().pictures, _openai_model(model)
     if known in seen.patches:
         return math.ceil(_MOST_PATCHES * seen.patches[known])
-    if known:
-        return seen.tiles[known][0] + 8 * seen.tiles[known][1]
-    largest = max(whole + 8 * tile for whole, tile in seen.tiles.values())
-    return max(largest, math.ceil(_PATCHES_AT_FULL_SIZE * max(seen.patches.values())))
+    tiles = [seen.tiles[known]] if known else seen.tiles.values()
+    largest = max(whole + 8 * tile for whole, tile in tiles)
+    return largest if known else max(largest, math.ceil(_PATCHES_AT_FULL_SIZE * max(seen.patches.values())))
 
 
 def _openai_model(model: str) -> str:
@@ -164,12 +153,11 @@ def _openai_model(model: str) -> str:
     return next((name for name in known if model == name or model.startswith(f"{name}-20")), "")
 
 
-def _google_tokens(size: Size) -> int:
+def _google_tokens(size: tuple[int, int]) -> int:
     """Count the tiles of a picture as Gemini cuts it; a small one is a single tile."""
-    if max(size.width, size.height) <= 384:
+    if max(size) <= 384:
         return _GOOGLE_TILE
-    unit = min(768, max(256, math.floor(min(size.width, size.height) / 1.5)))
-    return _GOOGLE_TILE * size.tiles(unit)
+    return _GOOGLE_TILE * _tiles(size, min(768, max(256, math.floor(min(size) / 1.5))))
 
 
 # In one request or reply, ten times what any model takes: a larger count is a mistake of whoever counted.

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -64,6 +64,8 @@ class AnswerDesk:
         holders: who was given each sheet.
         counts: how many people answered each task.
         aside: what else those who answer are told of the whole.
+        looks: before which look at the answers a task is answered, where there are looks.
+        settled: tasks that need no answer any more, as their models are told apart or given up.
     """
 
     page: str
@@ -79,6 +81,8 @@ class AnswerDesk:
     busy: threading.RLock = field(default_factory=threading.RLock)
     spellings: dict[str, str] = field(default_factory=dict)
     recent: deque[float] = field(default_factory=deque)
+    looks: Mapping[str, int] = field(default_factory=dict)
+    settled: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Take up what was answered before, under one spelling of each name."""
@@ -110,8 +114,36 @@ class AnswerDesk:
 
     @property
     def to_fill(self) -> dict[str, tuple[str, ...]]:
-        """Give the tasks of all sheets but trials."""
-        return {sheet: tasks for sheet, tasks in self.sheets.items() if not self.is_trial(sheet)}
+        """Give the tasks of all sheets but trials that still need answers."""
+        sheets = {sheet: tasks for sheet, tasks in self.sheets.items() if not self.is_trial(sheet)}
+        left = {sheet: tuple(task for task in tasks if task not in self.settled) for sheet, tasks in sheets.items()}
+        return {sheet: tasks for sheet, tasks in left.items() if tasks}
+
+    @property
+    def whole_look(self) -> int:
+        """Count the looks before which every task is answered by all who are wanted."""
+        wanted = Counter(task for tasks in self.to_fill.values() for task in tasks)
+        open_looks = [self.looks[task] for task in self.looks if self.counts[task] < wanted[task]]
+        return min(open_looks, default=max(self.looks.values(), default=0) + 1) - 1
+
+    def ask_in_looks(self, looks: Mapping[str, int]) -> None:
+        """Hand out what is answered before the first look first, and so on; a sheet is for the last of its tasks."""
+        self.looks = looks
+        last = {sheet: max(looks.get(task, 0) for task in tasks) for sheet, tasks in self.sheets.items()}
+        self.sheets = dict(sorted(self.sheets.items(), key=lambda one: last[one[0]]))
+
+    def settle(self, tasks: Iterable[str]) -> None:
+        """Ask about some tasks no more, nor about what only stands between them, such as checks."""
+        with self.busy:
+            self.settled |= frozenset(tasks)
+            for sheet in self.sheets.values():
+                if all(task in self.settled for task in sheet if task in self.looks):
+                    self.settled |= frozenset(task for task in sheet if self.looks) - self.trial_tasks
+
+    @property
+    def trial_tasks(self) -> frozenset[str]:
+        """Give the tasks of trials."""
+        return frozenset(task for sheet in self.sheets if self.is_trial(sheet) for task in self.sheets[sheet])
 
     def passed(self, person: str, sheet: str) -> bool:
         """Tell whether somebody answered enough of a trial right."""
@@ -185,7 +217,8 @@ class AnswerDesk:
             answered = {task: entry["annotations"][0] for task, entry in said.items()}
             failed = sheet is None and any(self.is_trial(one) and not self.passed(person, one) for one in self.sheets)
             about = {"together": self.together, "size": self.size, "failed": FAILED if failed else ""}
-            return {"annotator": person, "sheet": sheet, "answered": answered, **about}
+            settled = [task for task in tasks if task in self.settled]
+            return {"annotator": person, "sheet": sheet, "answered": answered, "settled": settled, **about}
 
     def known_as(self, name: str) -> str:
         """Give a name as it was first written: who writes it in other letters is no other person."""
@@ -208,7 +241,8 @@ class AnswerDesk:
 
     def finished(self, sheet: str, person: str) -> bool:
         """Tell whether somebody has answered all tasks of a sheet."""
-        return all((person, task) in self.journal.answers for task in self.sheets[sheet])
+        left = (task for task in self.sheets[sheet] if task not in self.settled)
+        return all((person, task) in self.journal.answers for task in left)
 
     def take(self, entry: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON holds
         """Keep an answer, unless an import would set it aside; what was said before to the same task gives way."""

@@ -35,6 +35,7 @@ class Item:
         region: where an annotator is at home in it; None for nowhere.
         about: model, concept, country, group and prompt_id, for the tables.
         known: of a gold item, the labels that are right, none where it shows no culture; None of any other item.
+        look: before which look at the answers it is judged; 0 where nobody looks on the way.
     """
 
     item_id: str
@@ -43,6 +44,7 @@ class Item:
     region: str | None
     about: Mapping[str, str | None]
     known: Mapping[str, str] | None = None
+    look: int = 0
 
 
 def items_of_images(

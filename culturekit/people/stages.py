@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -383,13 +383,15 @@ def gold_of(
 
 
 def chosen(files: ExportFiles, items: list[Item]) -> list[Item]:
-    """Keep the items of the sample."""
+    """Keep the items of the sample, each for its look."""
     if files.sample is None:
         return items
-    wanted = set(read_table(files.sample, AUDIT_SAMPLE)["image_id"])
-    found = [item for item in items if item.item_id in wanted]
+    sample = read_table(files.sample, AUDIT_SAMPLE)
+    looks = sample["look"] if "look" in sample.columns else pl.repeat(0, sample.height, eager=True)
+    wanted = dict(zip(sample["image_id"], looks.fill_null(0), strict=True))
+    found = [replace(item, look=wanted[item.item_id]) for item in items if item.item_id in wanted]
     if len(found) < len(wanted):
-        missing = min(wanted - {item.item_id for item in found})
+        missing = min(set(wanted) - {item.item_id for item in found})
         raise UsageError(
             "a sampled image is not among the images", found=repr(missing), expected="--images of all models"
         )

@@ -233,11 +233,12 @@ def trial_part(project: Project, region: str) -> Part:
 
 
 def sheets_of(project: Project, share: Share, order: Sequence[int]) -> list[Sequence[int]]:
-    """Divide items in a drawn order into sheets; in queues each is of one concept and region."""
-    cells: dict[str, list[int]] = {}
+    """Divide items in a drawn order into sheets, each of one look; in queues also of one concept and region."""
+    cells: dict[tuple[int, str], list[int]] = {}
     for place in order:
         item = share.items[place]
-        cells.setdefault(f"{item.about.get('concept')} {item.region}" if project.queues else "", []).append(place)
+        queue = f"{item.about.get('concept')} {item.region}" if project.queues else ""
+        cells.setdefault((item.look, queue), []).append(place)
     counts = {cell: -(-len(places) // project.per_sheet) for cell, places in cells.items()}
     return [cells[cell][number :: counts[cell]] for cell in sorted(cells) for number in range(counts[cell])]
 

@@ -25,6 +25,7 @@ from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import Design, audited_answers, marks_of
 from culturekit.metrics.corrected.audit_sampling import Drawing, Per, audit_sample
 from culturekit.metrics.corrected.audited_counts import AuditedShare, audited_rate, audited_share
+from culturekit.metrics.corrected.looks import Goal
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.answers import Refusals
@@ -230,8 +231,8 @@ def votes(part: pl.DataFrame, labels: pl.Series) -> NDArray[np.float64]:
 
 def _without_concepts(stage: Stage, given: Mapping[str, Any]) -> Stage:
     """Leave out what a sample of single images of each concept is known without."""
-    usual = {("per", "concept"), ("drawing", "images")}
-    known = {name: value for name, value in stage.options.items() if (name, value) not in usual}
+    usual = {"per": "concept", "drawing": "images", "looks": (), "goal": "order"}
+    known = {name: value for name, value in stage.options.items() if name not in usual or value != usual[name]}
     return replace(stage, options=known)
 
 
@@ -257,6 +258,17 @@ def draw_audit_sample(
             "of prompts; each concept then gets 12 batches or more."
         ),
     ] = "images",
+    looks: Annotated[
+        Sequence[int],
+        Field(
+            description="Images of a model after which to look whether models are told apart, 50 or more; repeatable. "
+            "The last look is at all images. [none: the answers are looked at once]"
+        ),
+        Typed("look"),
+    ] = (),
+    goal: Annotated[
+        Goal, Field(description="What looks are for: every pair in order, or the one model that shows most.")
+    ] = "order",
     seed: Seed = 0,
 ) -> Outcome:
     """Draw the images whose audit corrects the diversity.
@@ -264,5 +276,8 @@ def draw_audit_sample(
     Spread evenly over what they were mapped to.
     """
     rng = np.random.default_rng(seed)
-    sample = audit_sample(matches.together(MATCHES), n=images, rng=rng, per=per, drawing=drawing)
+    planned = tuple(sorted({*looks, images})) if looks else ()
+    sample = audit_sample(
+        matches.together(MATCHES), n=images, rng=rng, per=per, drawing=drawing, looks=planned, goal=goal
+    )
     return table_outcome(work, AUDIT_SAMPLE, sample)

@@ -1,6 +1,7 @@
 """From matches and audits to corrected diversity, beside the mapped one."""
 
 import hashlib
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ import polars as pl
 
 from culturekit.builders.country_names import country_code
 from culturekit.core.counting import counted
+from culturekit.core.digests import canonical_json
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import AUDITS, MATCHES
 from culturekit.core.table import folded_name
@@ -28,7 +30,16 @@ from culturekit.metrics.corrected.audit_gates import (
 )
 from culturekit.metrics.corrected.audited_counts import RatedInterval, over_concepts
 from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
-from culturekit.metrics.diversity.kernel_diversity import Weights, check_weights, kernel_name
+from culturekit.metrics.corrected.looks import (
+    Estimate,
+    Pair,
+    look_limits,
+    open_models,
+    planned_looks,
+    settled_pairs,
+    whole_looks,
+)
+from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.answers import Refusals
 from culturekit.scores.diversity import NO_CORRECTION, PAIRS_ORDER, Correction, QvsOptions
@@ -161,7 +172,8 @@ def score_corrected(
         quality: conforms to QUALITY; with it there is a corrected qvs for each scorer.
         options: what to correct: kernels with artifacts at q = 2, whatever the order, and no other order but the first.
         correction: whose answers correct.
-        sample: conforms to AUDIT_SAMPLE: which images people were asked about, where that is known.
+        sample: conforms to AUDIT_SAMPLE: which images people were asked about, where that is known. Where it was drawn
+            for looks, each model is corrected by those that are whole, and pairs of models have a row of their own.
         second: conforms to MATCHES: the same images by another instrument.
 
     Raises:
@@ -173,11 +185,16 @@ def score_corrected(
     scorers = quality_by_scorer(quality)
     rows: list[Row] = []
     reasons = Refusals()
-    for images in nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True):
-        rows += model_rows(images, (said, sample, second), scorers, options, correction, reasons)
+    models = nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True)
+    people = said, sample, second
+    if planned_looks(sample) is not None:
+        rows += Looking(models, people, scorers, options, correction, reasons).rows()
+    else:
+        for images in models:
+            rows += model_rows(images, people, scorers, options, correction, reasons)
     if not rows and correction.required:
         raise reasons.refusal("no model could be corrected", partial(counted, many=KERNELS))
-    products = sum(1 if row["metric"] == "qvs" else -len(scorers) for row in rows)
+    products = sum({"qvs": 1, "vs": -len(scorers)}.get(row["metric"], 0) for row in rows)
     left_out = {**reasons.left_out(NOT_CORRECTED), UNRATED: -products, **answers_about_others(said, nearest)}
     return scored(rows, left_out=left_out)
 
@@ -212,6 +229,110 @@ def model_rows(
             ends = ends_over(sizes, [told for _, told in found])
             told = {**asked, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
             yield from rows_of(images, None, overall, weights, scorers, options, told)
+
+
+NOT_WHOLE = "not corrected: no look of it is answered yet"
+
+
+class Looking:
+    """The looks of an audit: each model is corrected by those that are answered, and pairs by all up to the last.
+
+    Intervals of models hold over all looks: whoever stops at one does not make them lie.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[pl.DataFrame],
+        people: People,
+        scorers: Mapping[str, pl.DataFrame],
+        options: QvsOptions,
+        correction: Correction,
+        reasons: Refusals,
+    ) -> None:
+        """Take the images of each model, and what people answered about images of a sample that has looks."""
+        said, sample, _ = people
+        planned = planned_looks(sample)
+        assert planned is not None and sample is not None
+        self.people, self.scorers, self.options, self.correction = people, scorers, options, correction
+        self.reasons, (self.planned, self.goal) = reasons, planned
+        self.models = {images["model"][0]: images for images in models}
+        self.whole = whole_looks(sample, said["image_id"])
+        self.limits = look_limits([count / self.planned[-1] for count in self.planned], alpha=1 - options.confidence)
+
+    def up_to(self, look: int) -> People:
+        """Give the part of the sample and of the answers that a look sees; answers about no drawn image stay."""
+        said, sample, second = self.people
+        assert sample is not None
+        later = sample.filter(pl.col("look") > look).select("image_id")
+        return said.join(later, on="image_id", how="anti"), sample.filter(pl.col("look") <= look), second
+
+    def rows(self) -> Iterator[Row]:
+        """Make the rows of every model at its last look, and of the pairs."""
+        for model, images in self.models.items():
+            look = self.whole.get(model, 0)
+            if not look:
+                self.reasons.note(UsageError(NOT_WHOLE), model, "all concepts", "every kernel")
+                continue
+            people, factor = self.up_to(look), float(self.limits[look - 1]) / self.margin
+            for one in model_rows(images, people, self.scorers, self.options, self.correction, self.reasons):
+                yield held_over_looks(one, factor, look=look, looks=self.planned)
+        yield from (self.row(pair) for pair in self.pairs())
+
+    @property
+    def margin(self) -> float:
+        """How many standard errors an interval of one look reaches."""
+        from scipy.special import ndtri
+
+        return float(ndtri((1 + self.options.confidence) / 2))
+
+    def estimates(self, look: int) -> dict[str, Estimate]:
+        """Give the diversity of countries of each model that has answered a look."""
+        found, only = {}, replace(self.options, kernels=(STANDARD_KERNELS["country"],))
+        for model, images in self.models.items():
+            if self.whole.get(model, 0) >= look:
+                rows = list(model_rows(images, self.up_to(look), {}, only, self.correction, Refusals()))
+                overall = [row for row in rows if row["concept"] is None] or rows
+                if len(overall) == 1 and overall[0]["ci_low"] is not None:
+                    one, error = overall[0], (overall[0]["ci_high"] - overall[0]["ci_low"]) / 2 / self.margin
+                    found[model] = Estimate(one["value"], error, json.loads(one["params"])["audited"])
+        return found
+
+    def pairs(self) -> list[Pair]:
+        """Say of each pair whether the looks so far settle which model shows more countries."""
+        looks = [self.estimates(look) for look in range(1, max(self.whole.values(), default=0) + 1)]
+        return settled_pairs(looks, self.planned, goal=self.goal, confidence=self.options.confidence)
+
+    def row(self, pair: Pair) -> Row:
+        """Write the difference of two models."""
+        params = {
+            "kernel": "country", "labels": "corrected", "over": pair.second, "state": pair.state, "goal": self.goal,
+            "look": pair.look, "looks": self.planned, "confidence": self.options.confidence,
+        }  # fmt: skip
+        answer = Interval(pair.difference, pair.low, pair.high, self.planned[pair.look - 1], "these")
+        return statistic_row(
+            "vs_difference", model=pair.first, benchmark=self.options.benchmark, answer=answer, params=params
+        )
+
+
+def looked_at(
+    matches: pl.DataFrame, audits: pl.DataFrame, sample: pl.DataFrame, *, options: QvsOptions, correction: Correction
+) -> tuple[list[Pair], list[str]]:
+    """Say of each pair of models what the looks so far settle, and about which models people are to be asked on."""
+    nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1).sort("model", "concept", "image_id")
+    people = checked_answers(audits, nearest), sample, None
+    models = nearest.partition_by("model", maintain_order=True)
+    looking = Looking(models, people, {}, options, correction, Refusals())
+    pairs = looking.pairs()
+    return pairs, open_models(pairs, list(looking.models), looking.goal)
+
+
+def held_over_looks(row: Row, factor: float, *, look: int, looks: Sequence[int]) -> Row:
+    """Widen an interval so that it holds at whichever look people stop."""
+    params = {**json.loads(row["params"]), "look": look, "looks": list(looks)}
+    low, high = (row["value"] + factor * (row[end] - row["value"]) for end in ("ci_low", "ci_high"))
+    if row["metric"] == "vs":
+        low, high = max(low, 1 / params["size"]), min(high, 1.0)
+    return {**row, "params": canonical_json(params).decode(), "ci_low": low, "ci_high": high}
 
 
 def marked(

@@ -21,6 +21,7 @@ from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import drawing_of, of_batches
+from culturekit.metrics.corrected.looks import planned_looks
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.diversity.label_diversity import bounds_of_codes
 from culturekit.scores.catalog import describe
@@ -167,6 +168,11 @@ OF_BATCHES = (
     "Corrected diversity rests on whole batches, every image of which people looked at. Here a score rests on {}."
 )
 
+IN_LOOKS = (
+    " The answers were looked at on the way (planned after {} images of each model); intervals hold at whichever look "
+    "people stopped."
+)
+
 ONCE = Typed(once=True)
 
 
@@ -239,6 +245,23 @@ VS_WORST = describe(
     pitfalls=_BOUNDS_PITFALLS,
 )
 
+VS_DIFFERENCE = describe(
+    "vs_difference",
+    "Difference of the corrected diversity of two models",
+    "a's corrected vs of countries - b's, at the look that settles the pair, or at the last one there was",
+    paper="Lan and DeMets 1983; O'Brien and Fleming 1979",
+    inputs=("matches", "audits", "sample, drawn for looks"),
+    pitfalls=(
+        "params.over is b, params.state says whether the pair is settled; two not told apart need not be equal. "
+        "Where only the top was looked for, a model is dropped from the race, which says nothing of a pair.",
+        "Its interval holds over all looks together; of all pairs, one is settled falsely at most as often as "
+        "params.confidence leaves open.",
+    ),
+    low=-1.0,
+    high=1.0,
+    direction="higher",
+)
+
 
 def _settled(audits: Files, sample: Files, second: Files, correction: Correction, **_: object) -> None:
     """Reject options that have no effect without the answers of people."""
@@ -266,7 +289,7 @@ def _with_audits(stage: Stage, given: Mapping[str, Any]) -> Stage:
 
 
 @scores(
-    "qvs", MEAN_QUALITY, QVS, VS, VS_BEST, VS_WORST, version=9, settle=_settled, amend=_with_audits,
+    "qvs", MEAN_QUALITY, QVS, VS, VS_BEST, VS_WORST, VS_DIFFERENCE, version=9, settle=_settled, amend=_with_audits,
     example="--matches matches/matches.parquet --out scores",
 )  # fmt: skip
 def qvs(
@@ -362,6 +385,8 @@ def qvs(
         if other is not None and not whole:
             methods = ", ".join(other["method"].unique().sort())
             assumed += f" A second instrument ({methods}) took part in the correction."
+        if (looks := planned_looks(sampled)) is not None:
+            assumed += IN_LOOKS.format(", ".join(map(str, looks[0])))
         caveat = f"{assumed} {outcome.notes.get('caveat', '')}".rstrip()
         outcome = replace(outcome, notes={**outcome.notes, "caveat": caveat})
     return noted(outcome, traits_by_model(asked)) if asked else outcome

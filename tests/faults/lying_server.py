@@ -67,7 +67,7 @@ class LyingServer:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
             size = int(head.split("content-length:")[1].split("\r\n")[0])
             question = chat_question(json.loads(await reader.readexactly(size)))
-            answer = answer_to(question, None, Script(), None, lambda _: None)
+            answer = answer_to(question, None, Script(), None)
             self.sell(question, answer, size)
             reply = chat_completion(question, answer)
             parts = [http(json.dumps(reply).encode())] if self.lie is None else self.lie(reply)

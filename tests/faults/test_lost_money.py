@@ -13,7 +13,7 @@ import pytest
 from culturekit.cli.llm_commands import ledger_lines
 from culturekit.core.errors import BudgetReached
 from culturekit.llm.client import Outgoing, Rate
-from culturekit.llm.engine import AskEngine, AskOptions, Pass
+from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.ledger import Ledger, journals_below, left_for, read_ledger
 from culturekit.llm.purse import Purse
@@ -80,7 +80,7 @@ def spent_by_budget(folder: Path) -> float:
     """Give what a process counts as spent that goes on."""
     client = FakeClient()
     with Journal(folder / "filter/journal") as journal:
-        going_on = Pass(client, journal, [], AskOptions(budget=1.0), "one")
+        going_on = AskEngine(client, journal, AskOptions(budget=1.0), run="one")
         going_on.purse.remember_in(journal, "one")
         return going_on.purse.budget.spent
 

@@ -15,7 +15,7 @@ from culturekit.core.errors import BudgetReached, UpstreamUnavailable, UsageErro
 from culturekit.llm import engine
 from culturekit.llm.client import Failure, Rate, Reply, Request
 from culturekit.llm.dispatch import Limiter
-from culturekit.llm.engine import AskEngine, AskOptions
+from culturekit.llm.engine import AskEngine, AskOptions, ask_free
 from culturekit.llm.journal import Journal
 from culturekit.llm.ledger import latest_exchanges, spent_in_run
 from culturekit.llm.rows import Answered
@@ -145,7 +145,7 @@ def test_requests_are_pulled_only_as_far_as_the_window_reaches(tmp_path: Path) -
         answers = AskEngine(FakeClient(behaviour), journal, FAST, run="one").ask_all(endless())
         next(answers)
         assert pulled <= 9000
-        answers.close()  # type: ignore[attr-defined]
+        answers.close()
 
 
 def test_a_budget_ends_the_run_before_it_is_passed_and_more_money_goes_on(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_what_is_left_behind_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with Journal(tmp_path / "journal") as journal:
         answers = AskEngine(client, journal, FAST, run="one").ask_all(questions(100))
         next(answers)
-        answers.close()  # type: ignore[attr-defined]
+        answers.close()
     bought = dict(client.asked)
     ask(client, tmp_path, questions(100))
     assert set(client.asked.values()) == {1}
@@ -301,7 +301,7 @@ def test_a_free_client_is_asked_directly() -> None:
                 return Reply("prose")
             return Reply(json.dumps({"id": identifier, "verdict": "keep"}))
 
-    answers = AskEngine(Scripted(), None, AskOptions()).ask_all(questions(4))
+    answers = ask_free(Scripted(), questions(4))
     assert [answered.outcome for answered in answers] == ["ok", "refused", "repaired", "ok"]
 
 

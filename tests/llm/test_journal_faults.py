@@ -130,7 +130,7 @@ def test_a_full_database_tells_everybody_who_waits_and_goes_on_when_there_is_roo
 
     with Journal(tmp_path) as journal:
         journal.append_all([entry(0)])
-        connection = journal.writer.connection
+        connection = journal.connection
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages + 40}")
         ended = asyncio.run(many(journal, range(1, 200)))
@@ -154,7 +154,7 @@ def test_a_writer_that_fails_where_nobody_looks_tells_everybody_now_and_later(
     journal = Journal(tmp_path)
     with pytest.raises(MemoryError, match="no room"), journal:
         journal.append_all([entry(1)])
-        monkeypatch.setattr(journal.writer, "commit_group", broken)
+        monkeypatch.setattr(journal, "commit_group", broken)
         journal.append_all([entry(2)])
     with pytest.raises(CultureKitError, match="the journal is closed"):
         journal.append_all([entry(3)])
@@ -165,7 +165,7 @@ def test_a_writer_that_fails_where_nobody_looks_tells_everybody_now_and_later(
 def test_notes_that_could_not_be_written_are_no_secret(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left on device"), Journal(tmp_path) as journal:
         (number,) = journal.append_all([entry(1)])
-        connection = journal.writer.connection
+        connection = journal.connection
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages}")
         for _ in range(2000):
@@ -176,7 +176,7 @@ def test_notes_that_could_not_be_written_are_no_secret(tmp_path: Path) -> None:
 def test_a_failure_of_the_run_is_not_hidden_by_one_of_the_journal_behind_it(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), Journal(tmp_path) as journal:
         (number,) = journal.append_all([entry(1)])
-        journal.writer.connection.execute("PRAGMA query_only = 1")
+        journal.connection.execute("PRAGMA query_only = 1")
         journal.note(number, Reading("ok"))
         raise KeyboardInterrupt
 
@@ -258,7 +258,7 @@ def test_those_who_wait_together_share_commits(tmp_path: Path) -> None:
         await asyncio.gather(*(journal.append(entry(key)) for key in range(640)))
 
     with Journal(tmp_path) as journal:
-        journal.writer.connection.set_trace_callback(lambda statement: commits.append(statement == "COMMIT"))
+        journal.connection.set_trace_callback(lambda statement: commits.append(statement == "COMMIT"))
         asyncio.run(many(journal))
-        journal.writer.connection.set_trace_callback(None)
+        journal.connection.set_trace_callback(None)
     assert 1 <= sum(commits) <= 640 / 8

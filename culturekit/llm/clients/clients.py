@@ -8,7 +8,6 @@ _OPTIONS = "culturekit.llm.clients.client_options"
 
 
 def _replied(_: object, answer: object, asked: Request | bytes) -> Reply:
-    """Take a reply."""
     del asked
     hold(isinstance(answer, Reply), "a Reply", shown(answer))
     reply: Reply = answer  # type: ignore[assignment]
@@ -17,7 +16,6 @@ def _replied(_: object, answer: object, asked: Request | bytes) -> Reply:
 
 
 def _composed(_: object, answer: object, request: Request) -> Outgoing:
-    """Take what would leave."""
     del request
     hold(
         isinstance(answer, Outgoing) and isinstance(answer.body, bytes),

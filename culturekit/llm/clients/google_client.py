@@ -36,25 +36,23 @@ class _GeminiSettings:
     told about it.
     """
 
-    temperature: float | None = 0.0
-    top_p: float | None = None
-    seed: int | None = None
-    thinking: tuple[tuple[str, int | str], ...] = ()
-    media_resolution: str = ""
-    max_tokens: int | None = None
-    room: int = 0
+    options: GoogleOptions
+    temperature: float | None
+    thinking: Mapping[str, int | str]
+    room: int
 
     def limit(self, request: Request) -> int:
-        return (self.max_tokens or request.max_tokens) + self.room
+        return (self.options.max_tokens or request.max_tokens) + self.room
 
     def generation(self, sample: int) -> dict[str, Any]:
         """Return how tokens are drawn; samples of one question are drawn from different seeds."""
+        options = self.options
         chosen: dict[str, Any] = {
             "temperature": self.temperature,
-            "topP": self.top_p,
-            "seed": None if self.seed is None else self.seed + sample,
+            "topP": options.top_p,
+            "seed": None if options.seed is None else options.seed + sample,
             "thinkingConfig": dict(self.thinking) or None,
-            "mediaResolution": f"MEDIA_RESOLUTION_{self.media_resolution.upper()}" if self.media_resolution else None,
+            "mediaResolution": options.media_resolution and f"MEDIA_RESOLUTION_{options.media_resolution.upper()}",
         }
         return {name: value for name, value in chosen.items() if value is not None}
 
@@ -70,19 +68,12 @@ def settings_of(model: str, options: GoogleOptions) -> _GeminiSettings:
     budget, level = options.thinking_budget, options.thinking_level
     if budget is None and level is None and habits.stops_thinking:
         budget = 0
-    thinks = level is not None or habits.thinks
-    thinking: list[tuple[str, int | str]] = [] if level is None else [("thinkingLevel", level)]
+    thinking: dict[str, int | str] = {} if level is None else {"thinkingLevel": level}
     if budget is not None and level is None:
-        thinking.append(("thinkingBudget", budget))
-    return _GeminiSettings(
-        0.0 if options.temperature is None and habits.samples else options.temperature,
-        options.top_p,
-        options.seed,
-        tuple(thinking),
-        options.media_resolution or "",
-        options.max_tokens,
-        budget if budget is not None else _ROOM_TO_THINK if thinks else 0,
-    )
+        thinking = {"thinkingBudget": budget}
+    room = _ROOM_TO_THINK if level is not None or habits.thinks else 0
+    temperature = 0.0 if options.temperature is None and habits.samples else options.temperature
+    return _GeminiSettings(options, temperature, thinking, room if budget is None else budget)
 
 
 _GARBLED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"}
@@ -95,7 +86,6 @@ def compose(request: Request, settings: _GeminiSettings, templates: BodyTemplate
 
 
 def _body_of(request: Request, settings: _GeminiSettings, data: str) -> dict[str, Any]:
-    """Write the body around what comes from outside."""
     slots = [{"inlineData": {"mimeType": image.media_type, "data": slot_of(image)}} for image in request.images]
     return {
         "systemInstruction": {"parts": [{"text": request.instructions}]},
@@ -135,9 +125,7 @@ def _ending(reason: str, reply_text: str) -> tuple[Stop, str]:
         return "end", ""
     if reason == "MAX_TOKENS":
         return "length", how_cut(reply_text)
-    if reason in _GARBLED:
-        return "unreadable", reason
-    return "blocked", reason
+    return "unreadable" if reason in _GARBLED else "blocked", reason
 
 
 def usage(value: object, reply_text: str) -> Usage:
@@ -246,16 +234,13 @@ class _Trouble(msgspec.Struct):
     message: str = ""
 
 
-NOTHING = msgspec.Raw(b"null")
-
-
 class _ResultLine(msgspec.Struct):
     """A line of a file of results, or an element of inline results, its response untouched."""
 
     key: str | None = None
     metadata: Mapping[str, str] | None = None
-    response: msgspec.Raw = NOTHING
-    error: msgspec.Raw = NOTHING
+    response: msgspec.Raw = msgspec.Raw(b"null")
+    error: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _RequestLine(msgspec.Struct):
@@ -265,17 +250,11 @@ class _RequestLine(msgspec.Struct):
     request: msgspec.Raw
 
 
-def _request_line(name: str, body: bytes) -> bytes:
-    return b'{"key":' + msgspec.json.encode(name) + b',"request":' + body + b"}\n"
-
-
 def result_of(line: bytes) -> BatchResult | None:
     """Read a line or an element of results; None where it cannot be read or has no key."""
     row: _ResultLine | None = decoded(line, _ResultLine)
-    if row is None:
-        return None
-    name = row.key or (row.metadata or {}).get(KEY)
-    if name is None:
+    name = None if row is None else row.key or (row.metadata or {}).get(KEY)
+    if row is None or name is None:
         return None
     if bytes(row.response) != b"null":
         return BatchResult(name, "reply", 200, bytes(row.response))
@@ -290,8 +269,7 @@ def _error_of(name: str, raw: bytes) -> BatchResult:
         return BatchResult(name, "server", 0, raw, "neither a response nor an error")
     status = _STATUS_OF.get(trouble.code, trouble.code)
     if trouble.code in _NOT_DONE or status < 400:
-        kind = _NOT_DONE.get(trouble.code, "server")
-        return BatchResult(name, kind, status, raw, trouble.message)
+        return BatchResult(name, _NOT_DONE.get(trouble.code, "server"), status, raw, trouble.message)
     failure = failure_of(status, {}, msgspec.json.encode({"error": {"code": status, "message": trouble.message}}))
     return BatchResult(name, failure.kind, status, raw, failure.detail)
 
@@ -329,7 +307,8 @@ class GoogleBatches:
 
     def line(self, row: BatchRow) -> bytes:
         """Write the line of one row."""
-        return _request_line(row.name, self.client.written.wire(row.outgoing))
+        body = self.client.written.wire(row.outgoing)
+        return b'{"key":' + msgspec.json.encode(row.name) + b',"request":' + body + b"}\n"
 
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         """Bring up the file, if the lines are too large to go inline."""
@@ -416,7 +395,6 @@ class GoogleBatches:
 
 
 def _job_of(operation: Mapping[str, Any]) -> Job:
-    """Read what the provider says of a batch."""
     metadata = record(operation.get("metadata"))
     output = record(metadata.get("output")) or record(operation.get("response"))
     inline = records(record(output.get("inlinedResponses")).get("inlinedResponses"))
@@ -428,7 +406,7 @@ def _job_of(operation: Mapping[str, Any]) -> Job:
         "failed" if trouble and state in {"waiting", "running"} else state,
         tag=str(metadata.get("displayName") or ""),
         created=_seconds_of(metadata.get("createTime")),
-        counted=counted(record(metadata.get("batchStats"))),
+        counted=_counted(record(metadata.get("batchStats"))),
         outputs=(str(output["responsesFile"]),) if output.get("responsesFile") else (),
         inline=tuple(msgspec.json.encode(element) for element in inline),
         kind=failure.kind if failure.kind in {"busy", "fatal"} else "server",
@@ -436,7 +414,7 @@ def _job_of(operation: Mapping[str, Any]) -> Job:
     )
 
 
-def counted(stats: Mapping[str, Any]) -> int | None:
+def _counted(stats: Mapping[str, Any]) -> int | None:
     """Count the rows that have a result; the provider writes its numbers as texts."""
     done = [stats.get("successfulRequestCount"), stats.get("failedRequestCount")]
     try:

@@ -32,19 +32,14 @@ class BodyTemplates:
         """Write a request of so many tokens at most; `also` names what else in its body is not the text."""
         slots = tuple(map(slot_of, request.images))
         key = (request.instructions, request.schema_type, request.sample, limit, slots, *also)
-        return Outgoing(self._body(key, user_message(request.data), write), request.images, request.sample, limit)
-
-    def _body(self, key: object, text: str, write: Callable[[str], Any]) -> bytes:
-        """Write the canonical JSON of `write(text)`; two calls with the same key may differ in the text only."""
         ends = self._kept.get(key)
         if ends is None:
-            head, *tails = canonical_json(write(_MARK)).split(_MARK_WRITTEN)
-            if len(tails) != 1:
-                return canonical_json(write(text))
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            ends = self._kept[key] = (head, tails[0])
-        return ends[0] + orjson.dumps(text) + ends[1]
+            head, tail = canonical_json(write(_MARK)).split(_MARK_WRITTEN)
+            ends = self._kept[key] = (head, tail)
+        body = ends[0] + orjson.dumps(user_message(request.data)) + ends[1]
+        return Outgoing(body, request.images, request.sample, limit)
 
 
 def slot_of(image: Image) -> str:
@@ -87,14 +82,8 @@ def _fill(node: Any, written: dict[str, str]) -> int:  # noqa: ANN401 - JSON of 
     return count
 
 
-# A picture as it goes with a request: upright, no larger than needed, the same bytes every time.
-
-
-_LONGEST_SIDE = 1024
-
-
-def image_of(pixels: Pixels, *, longest: int = _LONGEST_SIDE) -> Image:
-    """Scale the longer side of a picture down to at most `longest` pixels, and write it in the one way.
+def image_of(pixels: Pixels, *, longest: int = 1024) -> Image:
+    """Scale the longer side of a picture down to at most `longest` pixels, and write it the same way every time.
 
     Nothing of a file but its pixels remains: no place, no camera, no thumbnail.
     """

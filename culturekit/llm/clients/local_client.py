@@ -40,23 +40,14 @@ class Turn(msgspec.Struct, frozen=True):
     weighed: tuple[str, ...] = ()
 
 
-class _Generated(msgspec.Struct, frozen=True):
-    """One reply."""
+class _Said(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One reply; `tokens` are how probable it begins with each of some texts, where nothing was generated."""
 
     text: str
     stop: Literal["end", "length", "time"]
     input_tokens: int
     output_tokens: int
-
-
-class _Weighed(msgspec.Struct, frozen=True):
-    """How probable a reply begins with each of some texts; nothing was generated."""
-
-    text: str
-    stop: Literal["end"]
-    input_tokens: int
-    output_tokens: int
-    tokens: list[WeighedToken]
+    tokens: list[WeighedToken] = []
 
 
 class LocalModel:
@@ -78,17 +69,31 @@ class LocalModel:
         self.model: Any = kind.from_pretrained(folder, local_files_only=True, dtype=chosen).to(self.device).eval()
         self.has_template = bool(getattr(self.words, "chat_template", None))
 
-    def generate(self, turn: Turn, images: Sequence[Image], *, seconds: float, stopped: threading.Event) -> _Generated:
-        """Generate one reply, the likeliest tokens or drawn from a seed; stop when told, or when the time is over."""
+    def reply(self, turn: Turn, images: Sequence[Image], *, seconds: float, stopped: threading.Event) -> _Said:
+        """Generate one reply, the likeliest tokens or drawn from a seed; stop when told, or when the time is over.
+
+        Where texts are to be weighed, nothing is generated.
+        """
         if images and not self.sees:
             raise UsageError("this model sees no images", found=f"{len(images)} images", hint="Choose a vision model.")
         inputs = self.tokens(turn, images).to(self.device)
         length = int(inputs["input_ids"].shape[1])
-        until = time.monotonic() + seconds
-        over = _StopWhen(self.torch, lambda: stopped.is_set() or time.monotonic() > until)
+        if turn.weighed:
+            found = _weighed_texts(self.torch, self.model, self.tokenizer, inputs, turn.weighed)
+            return _Said(max(found, key=lambda item: item.logprob).token, "end", length, 1, found)
+        until, struck = time.monotonic() + seconds, False
+
+        def over(tokens: Any, scores: Any, **_: Any) -> Any:  # noqa: ANN401 - tensors
+            nonlocal struck
+            struck = struck or stopped.is_set() or time.monotonic() > until
+            return self.torch.full((tokens.shape[0],), struck, dtype=self.torch.bool, device=tokens.device)
+
         drawn: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
         if turn.temperature is not None:
             drawn = {"do_sample": True, "temperature": turn.temperature, "top_p": turn.top_p or 1.0, "top_k": 0}
+        configured, pad = self.model.generation_config.eos_token_id, self.tokenizer.pad_token_id
+        listed = configured if isinstance(configured, list) else [configured]
+        ends = {token for token in (*listed, self.tokenizer.eos_token_id) if token is not None}
         with self.torch.inference_mode(), self.torch.random.fork_rng():
             self.torch.manual_seed(turn.seed)
             sequences = self.model.generate(
@@ -96,21 +101,13 @@ class LocalModel:
                 **drawn,
                 max_new_tokens=turn.max_new_tokens,
                 stopping_criteria=self.transformers.StoppingCriteriaList([over]),
-                pad_token_id=self.padding(),
+                pad_token_id=min(ends, default=None) if pad is None else pad,  # generation asks for it
             )
-        tokens = sequences[0, length:].tolist()
-        ended = bool(tokens) and tokens[-1] in self.ends()
-        stop: Literal["end", "length", "time"] = "end" if ended else "time" if over.struck else "length"
-        return _Generated(self.tokenizer.decode(tokens, skip_special_tokens=True), stop, length, len(tokens))
-
-    def weigh(self, turn: Turn, images: Sequence[Image]) -> _Weighed:
-        """Return how probable it is that the reply begins with each of some texts."""
-        if images and not self.sees:
-            raise UsageError("this model sees no images", found=f"{len(images)} images", hint="Choose a vision model.")
-        inputs = self.tokens(turn, images).to(self.device)
-        found = _weighed_texts(self.torch, self.model, self.tokenizer, inputs, turn.weighed)
-        likeliest = max(found, key=lambda item: item.logprob)
-        return _Weighed(likeliest.token, "end", int(inputs["input_ids"].shape[1]), 1, found)
+        said = sequences[0, length:].tolist()
+        stop: Literal["end", "length", "time"] = "time" if struck else "length"
+        if said and said[-1] in ends:
+            stop = "end"
+        return _Said(self.tokenizer.decode(said, skip_special_tokens=True), stop, length, len(said))
 
     def tokens(self, turn: Turn, images: Sequence[Image]) -> Any:  # noqa: ANN401 - a batch of tensors
         """Write a question as the model was taught to read it."""
@@ -126,31 +123,6 @@ class LocalModel:
         if self.sees:
             return self.words(text=[written], images=pictures or None, return_tensors="pt", add_special_tokens=False)
         return self.tokenizer(written, return_tensors="pt", add_special_tokens=False)
-
-    def ends(self) -> set[int]:
-        """Return the tokens that end a reply."""
-        configured = self.model.generation_config.eos_token_id
-        listed = configured if isinstance(configured, list) else [configured]
-        return {token for token in (*listed, self.tokenizer.eos_token_id) if token is not None}
-
-    def padding(self) -> int | None:
-        """Return the token that fills up, which a batch of one never needs but generation asks for."""
-        pad: int | None = self.tokenizer.pad_token_id
-        return min(self.ends(), default=None) if pad is None else pad
-
-
-class _StopWhen:
-    """Tells a generation to stop; `struck` says that it was told so."""
-
-    def __init__(self, torch: Any, over: Any) -> None:  # noqa: ANN401 - a module, a function
-        self.torch = torch
-        self.over = over
-        self.struck = False
-
-    def __call__(self, tokens: Any, scores: Any, **_: Any) -> Any:  # noqa: ANN401 - tensors
-        """Look before each token."""
-        self.struck = self.struck or bool(self.over())
-        return self.torch.full((tokens.shape[0],), self.struck, dtype=self.torch.bool, device=tokens.device)
 
 
 def _weighed_texts(
@@ -292,12 +264,10 @@ class LocalClient:
         with self.turn:
             if self.loaded is None or stopped.is_set():
                 raise Failure("connection", "the question was called off")
-            if body.weighed:
-                return msgspec.json.encode(self.loaded.weigh(body, outgoing.images))
-            reply_text = self.loaded.generate(body, outgoing.images, seconds=self.settings.timeout, stopped=stopped)
-        if reply_text.stop == "time":
+            said = self.loaded.reply(body, outgoing.images, seconds=self.settings.timeout, stopped=stopped)
+        if said.stop == "time":
             raise Failure("timeout", f"no whole reply within {self.settings.timeout:g} s")
-        return msgspec.json.encode(reply_text)
+        return msgspec.json.encode(said)
 
     def read(self, raw: bytes) -> Reply:
         """Read a reply as `send` wrote it."""

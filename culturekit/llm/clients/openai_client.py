@@ -5,25 +5,25 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO
 
 import msgspec
 
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec, needing
 from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, BatchRow, Job, JobState, Status
-from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Reply, Request, Stop, Usage, how_cut
-from culturekit.llm.clients.client_options import Dialect, OpenAIOptions
+from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Reply, Request, Stop, how_cut
+from culturekit.llm.clients.client_options import OpenAIOptions
 from culturekit.llm.clients.image_slots import BodyTemplates, data_url, filled, slot_of
 from culturekit.llm.clients.remote_client import Connection, RemoteClient, WireFormat, http_client, model_of
 from culturekit.llm.endpoints import NO_KEY, OPENAI
 from culturekit.llm.failures import failure_of, shortened
-from culturekit.llm.json_values import decoded, each_key_once, record, records, text, why_no_object
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.models import Habits, habits_of, model_for
 from culturekit.llm.redaction import Secret
 from culturekit.llm.reply_schema import response_format
 from culturekit.llm.rows import MOST_LISTED, listed_tokens, refuse_weighing
-from culturekit.llm.usage import MOST_TOKENS, stated_usage, too_few
+from culturekit.llm.usage import stated_usage
 
 _ROOM_TO_THINK = 4096
 
@@ -37,24 +37,27 @@ class _Settings:
     """
 
     model: str
-    dialect: Dialect
+    options: OpenAIOptions
     limit_field: str
-    temperature: float | None = None
-    top_p: float | None = None
-    seed: int | None = None
-    effort: str = ""
-    detail: str = ""
-    max_tokens: int | None = None
-    room: int = 0
-    weighs: bool = True
+    temperature: float | None
+    room: int
+    weighs: bool
+
+    @property
+    def effort(self) -> str:
+        """How much the model thinks; empty where it is not asked."""
+        return self.options.reasoning_effort or ""
 
     def limit(self, request: Request) -> int:
-        return (self.max_tokens or request.max_tokens) + self.room
+        return (self.options.max_tokens or request.max_tokens) + self.room
+
+    def format(self, request: Request) -> dict[str, Any]:
+        return response_format(request.schema_type, self.options.schema or "openai")
 
     def sampling(self, sample: int) -> dict[str, Any]:
         """Return how tokens are drawn; samples of one question are drawn from different seeds."""
-        seed = None if self.seed is None else self.seed + sample
-        chosen = {"temperature": self.temperature, "top_p": self.top_p, "seed": seed}
+        seed = None if self.options.seed is None else self.options.seed + sample
+        chosen = {"temperature": self.temperature, "top_p": self.options.top_p, "seed": seed}
         return {name: value for name, value in chosen.items() if value is not None}
 
 
@@ -69,7 +72,7 @@ def settings_of(model: str, base_url: str, options: OpenAIOptions) -> _Settings:
     """
     official = OPENAI.owns(base_url)
     habits = habits_of(model, "openai") if official else Habits(samples=True)
-    effort = options.reasoning_effort or ""
+    effort = options.reasoning_effort
     if effort and habits.efforts and effort not in habits.efforts:
         raise UsageError(
             f"{model} does not think with this effort",
@@ -78,31 +81,20 @@ def settings_of(model: str, base_url: str, options: OpenAIOptions) -> _Settings:
             where="the SPEC of the model",
             hint=f"Write openai:{model}?reasoning_effort={habits.efforts[0]}, or leave it away.",
         )
-    unthinking = effort == "none"
     room = options.thinking_budget
     if room is None:
-        room = _ROOM_TO_THINK if habits.thinks and not unthinking else 0
-    temperature = options.temperature
-    if temperature is None and habits.samples:
-        temperature = 0.0
+        room = _ROOM_TO_THINK if habits.thinks and effort != "none" else 0
     return _Settings(
         model,
-        options.schema or "openai",
+        options,
         options.max_tokens_field or ("max_completion_tokens" if official else "max_tokens"),
-        temperature,
-        options.top_p,
-        options.seed,
-        effort,
-        options.detail or "",
-        options.max_tokens,
+        0.0 if options.temperature is None and habits.samples else options.temperature,
         room,
-        weighs=not room and (not habits.thinks or (habits.weighs_unthinking and unthinking)),
+        weighs=not room and (not habits.thinks or (habits.weighs_unthinking and effort == "none")),
     )
 
 
 _STOPS: dict[str, Stop] = {"stop": "end", "length": "length", "content_filter": "blocked"}
-
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
 
 
 def compose_completion(request: Request, settings: _Settings, templates: BodyTemplates) -> Outgoing:
@@ -116,15 +108,17 @@ def compose_completion(request: Request, settings: _Settings, templates: BodyTem
 
 
 def _completion_body(request: Request, settings: _Settings, data: str) -> dict[str, Any]:
-    """Write the body around what comes from outside."""
+    """Write the body around what comes from outside: text alone, or text and the slots of its images."""
     wanted: dict[str, Any] = {"logprobs": True, "top_logprobs": MOST_LISTED}
     if not request.weighed:
-        wanted = {"response_format": response_format(request.schema_type, settings.dialect)}
+        wanted = {"response_format": settings.format(request)}
+    detail = {"detail": settings.options.detail} if settings.options.detail else {}
+    slots = [{"type": "image_url", "image_url": {"url": slot_of(image), **detail}} for image in request.images]
     body: dict[str, Any] = {
         "model": settings.model,
         "messages": [
             {"role": "system", "content": request.instructions},
-            {"role": "user", "content": _user_content(request, settings, data)},
+            {"role": "user", "content": [{"type": "text", "text": data}, *slots] if slots else data},
         ],
         **wanted,
         settings.limit_field: settings.limit(request),
@@ -133,21 +127,7 @@ def _completion_body(request: Request, settings: _Settings, data: str) -> dict[s
     return body | {"reasoning_effort": settings.effort} if settings.effort else body
 
 
-def _user_content(request: Request, settings: _Settings, data: str) -> str | list[dict[str, Any]]:
-    """Write what comes from outside: text alone, or text and the slots of its images."""
-    if not request.images:
-        return data
-    detail = {"detail": settings.detail} if settings.detail else {}
-    slots = [{"type": "image_url", "image_url": {"url": slot_of(image), **detail}} for image in request.images]
-    return [{"type": "text", "text": data}, *slots]
-
-
 def read_completion(raw: bytes) -> Reply:
-    """Read a reply."""
-    return plain_completion(raw) or any_completion(raw)
-
-
-def any_completion(raw: bytes) -> Reply:
     """Read a reply of which nothing is certain."""
     body = record(decoded(raw))
     choices = records(body.get("choices"))
@@ -157,82 +137,18 @@ def any_completion(raw: bytes) -> Reply:
     version = " ".join(part for part in (text(body.get("model")), text(body.get("system_fingerprint"))) if part)
     content, refusal = message.get("content"), text(message.get("refusal"))
     reply_text = text(content) or "".join(text(part.get("text")) for part in records(content))  # some send parts
-    reason = text(choices[0].get("finish_reason"))
-    stop, detail = _completion_ending(reply_text, refusal, reason)
+    stop, detail = _completion_ending(reply_text, refusal, text(choices[0].get("finish_reason")))
     counts = stated_usage(body.get("usage"), reply_text or refusal, sent="prompt_tokens", came="completion_tokens")
     return Reply(reply_text or refusal, counts, stop, detail, version, listed_tokens(choices[0].get("logprobs")))
 
 
 def _completion_ending(reply_text: str, refusal: str, reason: str) -> tuple[Stop, str]:
-    """Return why a reply ended."""
     if refusal:
         return "refusal", "the model declined"
     stop = _STOPS.get(reason, "end")
     if stop == "length":
         return stop, how_cut(reply_text)
     return stop, "" if stop == "end" and reason in ("stop", "") else reason
-
-
-class _Message(msgspec.Struct, gc=False):
-    content: Annotated[str, msgspec.Meta(min_length=1)]
-    refusal: None = None
-
-
-class _Choice(msgspec.Struct, gc=False):
-    message: _Message
-    finish_reason: Literal["stop"]
-    logprobs: None = None
-
-
-class _InputDetails(msgspec.Struct, gc=False):
-    cached_tokens: _Count | None = None
-
-
-class _OutputDetails(msgspec.Struct, gc=False):
-    reasoning_tokens: _Count | None = None
-
-
-class _Counts(msgspec.Struct, gc=False):
-    prompt_tokens: _Count
-    completion_tokens: _Count
-    total_tokens: _Count | None = None
-    prompt_tokens_details: _InputDetails | None = None
-    completion_tokens_details: _OutputDetails | None = None
-
-
-class _Completion(msgspec.Struct, gc=False):
-    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
-    usage: _Counts
-    model: str = ""
-    system_fingerprint: str | None = None
-
-
-# A reply with nothing odd about it.
-_USUAL = msgspec.json.Decoder(_Completion)
-
-
-def plain_completion(raw: bytes) -> Reply | None:
-    """Read the usual reply; None for any other, which is looked at field by field."""
-    try:
-        body = _USUAL.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    text, usage = body.choices[0].message.content, _plain_usage(body.usage)
-    if usage is None or too_few(usage.output_tokens, text) or not each_key_once(raw):
-        return None
-    version = " ".join(part for part in (body.model, body.system_fingerprint) if part)
-    return Reply(text, usage, model_version=version)
-
-
-def _plain_usage(counts: _Counts) -> Usage | None:
-    """Take counts that fit together; None where they do not."""
-    details, known = counts.completion_tokens_details, counts.prompt_tokens_details
-    thought = (details.reasoning_tokens or 0) if details else 0
-    cached = (known.cached_tokens or 0) if known else 0
-    sent, came = counts.prompt_tokens, counts.completion_tokens
-    if not sent or cached > sent or thought > came or (counts.total_tokens or 0) > sent + came:
-        return None
-    return Usage(sent, came, thought, cached)
 
 
 _LEAST_TOKENS = 16
@@ -246,16 +162,13 @@ def compose_response(request: Request, settings: _Settings, templates: BodyTempl
 
 
 def _response_body(request: Request, settings: _Settings, data: str, limit: int) -> dict[str, Any]:
-    """Write the body around what comes from outside."""
-    detail = settings.detail or "auto"
+    detail = settings.options.detail or "auto"
     slots = [{"type": "input_image", "image_url": slot_of(image), "detail": detail} for image in request.images]
     body: dict[str, Any] = {
         "model": settings.model,
         "instructions": request.instructions,
         "input": [{"role": "user", "content": [{"type": "input_text", "text": data}, *slots]}],
-        "text": {
-            "format": {"type": "json_schema", **response_format(request.schema_type, settings.dialect)["json_schema"]}
-        },
+        "text": {"format": {"type": "json_schema", **settings.format(request)["json_schema"]}},
         "max_output_tokens": limit,
         "store": False,
         **settings.sampling(request.sample),
@@ -271,29 +184,22 @@ def read_response(raw: bytes) -> Reply:
         found = why_no_object(raw) if raw and not body else "not a response"
         nothing = f"status {shortened(status)}" if status else found
         return Reply("", stop="unreadable", detail=nothing)
-    parts = [
-        part
-        for item in records(body.get("output"))
-        if item.get("type") == "message"
-        for part in records(item.get("content"))
-    ]
+    said = [item for item in records(body.get("output")) if item.get("type") == "message"]
+    parts = [part for item in said for part in records(item.get("content"))]
     reply_text = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
     refusal = "".join(text(part.get("refusal")) for part in parts if part.get("type") == "refusal")
-    stop, detail = _response_ending(body, reply_text, refusal)
+    stop, detail = _response_ending(status, body, reply_text, refusal)
     usage = stated_usage(body.get("usage"), reply_text or refusal, sent="input_tokens", came="output_tokens")
     return Reply(reply_text or refusal, usage, stop, detail, text(body.get("model")))
 
 
-def _response_ending(body: dict[str, Any], reply_text: str, refusal: str) -> tuple[Stop, str]:
-    """Return why a reply ended."""
+def _response_ending(status: str, body: dict[str, Any], reply_text: str, refusal: str) -> tuple[Stop, str]:
     if refusal:
         return "refusal", "the model declined"
-    if body["status"] == "completed":
+    if status == "completed":
         return "end", ""
     reason = text(record(body.get("incomplete_details")).get("reason"))
-    if reason == "content_filter":
-        return "blocked", reason
-    return "length", how_cut(reply_text)
+    return ("blocked", reason) if reason == "content_filter" else ("length", how_cut(reply_text))
 
 
 _ENDPOINTS = {"chat": "/chat/completions", "responses": "/responses"}
@@ -356,21 +262,16 @@ def make(spec: Spec) -> OpenAIClient:
     """Make the client; nothing is imported or sent yet."""
     options = spec.read(OpenAIOptions)
     base_url = OPENAI.base_url(options.base_url)
-    model = model_of(spec, model_for("text-small"))
-    endpoint = _ENDPOINTS[options.api]
-    settings = settings_of(model, base_url, options)
+    model, endpoint = model_of(spec, model_for("text-small")), _ENDPOINTS[options.api]
     chat = options.api == "chat"
-    compose = compose_completion if chat else compose_response
+    settings = settings_of(model, base_url, options)
+    compose = partial(compose_completion if chat else compose_response, settings=settings, templates=BodyTemplates())
     client = OpenAIClient(
         Identity("openai", base_url, endpoint, model),
         options,
         key=partial(OPENAI.key, options.key_variable, base_url),
         connect=lambda secret: OpenAIConnection(base_url, endpoint, secret, options.timeout),
-        written=WireFormat(
-            partial(compose, settings=settings, templates=BodyTemplates()),
-            partial(filled, write=data_url),
-            read_completion if chat else read_response,
-        ),
+        written=WireFormat(compose, partial(filled, write=data_url), read_completion if chat else read_response),
     )
     if not OPENAI.owns(base_url):
         client.caveat = "The server is not OpenAI's own: whether it enforces the schema of replies is for it to decide."
@@ -402,25 +303,20 @@ class _ResultLine(msgspec.Struct):
     error: _Trouble | None = None
 
 
-def _request_line(name: str, url: str, body: bytes) -> bytes:
-    """Write the line of one request around its body."""
-    head = msgspec.json.encode({"custom_id": name, "method": "POST", "url": url})
-    return head[:-1] + b',"body":' + body + b"}\n"
-
-
 def result_of(line: bytes) -> BatchResult | None:
     """Read a line of results; None where it cannot be read."""
     row: _ResultLine | None = decoded(line, _ResultLine)
     if row is None:
         return None
-    response, trouble = row.response, row.error
-    if response is not None and response.status_code == 200:
-        return BatchResult(row.custom_id, "reply", 200, bytes(response.body))
-    if response is not None and response.status_code:
-        failure = failure_of(response.status_code, {}, bytes(response.body))
-        return BatchResult(row.custom_id, failure.kind, response.status_code, bytes(response.body), failure.detail)
-    code = (trouble.code if trouble else None) or "no response and no error"
-    detail = f"{code}: {(trouble.message if trouble else None) or ''}"
+    status, body = (row.response.status_code, bytes(row.response.body)) if row.response else (0, b"")
+    if status == 200:
+        return BatchResult(row.custom_id, "reply", 200, body)
+    if status:
+        failure = failure_of(status, {}, body)
+        return BatchResult(row.custom_id, failure.kind, status, body, failure.detail)
+    trouble = row.error or _Trouble()
+    code = trouble.code or "no response and no error"
+    detail = f"{code}: {trouble.message or ''}"
     return BatchResult(row.custom_id, _NOT_DONE.get(code, "server"), 0, line.strip(), detail)
 
 
@@ -452,14 +348,18 @@ class OpenAIBatches:
 
     def line(self, row: BatchRow) -> bytes:
         """Write the line of one row."""
-        return _request_line(row.name, self.url, self.client.written.wire(row.outgoing))
+        head = msgspec.json.encode({"custom_id": row.name, "method": "POST", "url": self.url})
+        return head[:-1] + b',"body":' + self.client.written.wire(row.outgoing) + b"}\n"
 
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         """Bring up the file."""
         lines.seek(0)
         file = (f"{tag}.jsonl", lines, "application/jsonl")
         stored = await self.ask(lambda sdk, more: sdk.files.create(file=file, purpose="batch", **more), _FILE_SECONDS)
-        return named(stored)
+        name = getattr(stored, "id", None)
+        if not name:
+            raise Failure("server", "an answer that names no file", status=200)
+        return str(name)
 
     async def create(self, lines: BinaryIO, *, upload: str, tag: str) -> Job:
         """Create the batch of an uploaded file."""
@@ -468,18 +368,13 @@ class OpenAIBatches:
         return _read_job(await self.ask(lambda sdk, more: sdk.batches.create(input_file_id=upload, **wanted, **more)))
 
     async def find(self, tag: str) -> list[Job]:
-        """Go through all batches there are for those with a tag."""
-        found = [_job_of(batch) async for batch in self.listed()]
-        return sorted((job for job in found if job.tag == tag), key=lambda job: (job.created, job.number))
-
-    async def listed(self) -> AsyncIterator[Any]:
-        """Go through the pages of the list."""
+        """Go through the pages of all batches there are for those with a tag."""
+        found = []
         page = await self.ask(lambda sdk, more: sdk.batches.list(limit=100, **more))
         while True:
-            for batch in page.data or ():
-                yield batch
+            found += [job for job in map(_job_of, page.data or ()) if job.tag == tag]
             if not page.has_next_page():
-                return
+                return sorted(found, key=lambda job: (job.created, job.number))
             page = await self.ask(lambda _, __, last=page: last.get_next_page())
 
     async def withdraw(self, upload: str) -> None:
@@ -523,18 +418,6 @@ class OpenAIBatches:
         return answer
 
 
-def named(stored: Any) -> str:  # noqa: ANN401 - a file of the SDK, or whatever a server brought in its place
-    """Return the name of a file that was brought up.
-
-    Raises:
-        Failure: what came names none.
-    """
-    name = getattr(stored, "id", None)
-    if not name:
-        raise Failure("server", "an answer that names no file", status=200)
-    return str(name)
-
-
 def _read_job(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
     """Read what came for a batch, which may be anything."""
     try:
@@ -546,7 +429,6 @@ def _read_job(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
 
 
 def _job_of(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
-    """Read what the SDK says of a batch."""
     counts = batch.request_counts
     kind, detail, rejected = _trouble_of(getattr(batch.errors, "data", None) or [])
     return Job(

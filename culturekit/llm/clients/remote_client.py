@@ -47,38 +47,6 @@ _CURRENT: ContextVar[Sending] = ContextVar("sending")
 Thing = TypeVar("Thing")
 
 
-async def _sent_once(
-    ask: Callable[[], Awaitable[Thing]], *, seconds: float, largest: int | None = _LARGEST_REPLY
-) -> tuple[Sending, Thing | None]:
-    """Let an SDK ask, and give what came back within the time, beside what the SDK made of it.
-
-    That is None where the SDK made nothing of it: a status that is no success, or bytes that it cannot read.
-    """
-    current = Sending(largest)
-    token = _CURRENT.set(current)
-    try:
-        async with asyncio.timeout(seconds):
-            return current, await ask()
-    except TimeoutError:
-        raise current.failure or _timed_out(f"after {seconds:g} s") from None
-    except Exception:
-        if current.failure is not None:
-            raise current.failure from None
-        if not current.status:
-            raise
-        return current, None
-    finally:
-        _CURRENT.reset(token)
-
-
-def verdict(current: Sending) -> Failure | None:
-    """Check whether a success is a failure, because it holds an error in place of a reply."""
-    if b'"error"' not in current.received[:_LOOKED_AT]:
-        return None
-    error = error_of(decoded(current.received))
-    return failure_within(error, current.headers or {}, current.received) if error else None
-
-
 def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the httpx of whichever SDK
     """Make a client that keeps what comes for the current sending before the SDK sees it.
 
@@ -92,14 +60,21 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
         "limits": http.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=_KEPT_SECONDS),
         "verify": _trusted(http),
     }
-    lanes = _Lanes(lambda: http.AsyncClient(**settings))
+    # One HTTP client of one connection for each request under way: a pool looks through all its idle connections before
+    # each request, which costs more than the request itself where many go at once.
+    lanes: list[Any] = []
+    free: list[Any] = []
 
     class KeepingTransport(http.AsyncBaseTransport):  # type: ignore[misc]
         """Reads each reply to its end, and keeps its bytes."""
 
         async def handle_async_request(self, request: Any) -> Any:  # noqa: ANN401
             """Send a request within our limits of time, without following redirects, and keep the whole reply."""
-            current, lane = _CURRENT.get(), lanes.take()
+            current = _CURRENT.get()
+            if not free:
+                lanes.append(http.AsyncClient(**settings))
+                free.append(lanes[-1])
+            lane = free.pop()
             request.extensions = {**request.extensions, "timeout": timeout.as_dict()}
             try:
                 response = await lane.send(request, stream=True, follow_redirects=False)
@@ -111,14 +86,15 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
                 current.failure = _failure_on_the_way(error, unsent=unsent, timeout=http.TimeoutException)
                 raise current.failure from None
             finally:
-                lanes.free.append(lane)
+                free.append(lane)
             current.status, current.headers, current.received = response.status_code, response.headers, received
             headers = [(name, value) for name, value in response.headers.multi_items() if name not in _FRAMING]
             return http.Response(response.status_code, headers=headers, content=received)
 
         async def aclose(self) -> None:
-            """Close the connections."""
-            await lanes.close()
+            free.clear()
+            while lanes:
+                await lanes.pop().aclose()
 
     return http.AsyncClient(transport=KeepingTransport(), timeout=timeout)
 
@@ -147,7 +123,6 @@ def _timed_out(how: str) -> Failure:
 
 def _reason_of(error: BaseException) -> str:
     """Name the reason at the bottom of an error by its number: messages of the HTTP client may hold what was sent."""
-    name = type(error).__name__
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLError):
@@ -157,7 +132,7 @@ def _reason_of(error: BaseException) -> str:
         if isinstance(cause, OSError) and cause.errno:
             return os.strerror(cause.errno).lower()
         cause = cause.__cause__ or cause.__context__
-    return name
+    return type(error).__name__
 
 
 async def _read_to_end(response: Any, largest: int | None) -> bytes:  # noqa: ANN401 - of whichever httpx
@@ -171,32 +146,6 @@ async def _read_to_end(response: Any, largest: int | None) -> bytes:  # noqa: AN
                 "server", f"a reply of more than {largest >> 20} MiB was cut off", status=response.status_code
             )
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-class _Lanes:
-    """HTTP clients of one connection each, one for each request under way: none to choose from.
-
-    A pool looks through all its idle connections before each request, which costs more than the request itself where
-    many go at once. Here the lane that was free last is taken, and one is opened where none is free.
-    """
-
-    def __init__(self, open_lane: Callable[[], Any]) -> None:
-        self.open_lane = open_lane
-        self.all: list[Any] = []
-        self.free: list[Any] = []
-
-    def take(self) -> Any:  # noqa: ANN401 - a client of whichever httpx
-        """Take a lane; it is given back when its reply has been read or has failed."""
-        if self.free:
-            return self.free.pop()
-        self.all.append(self.open_lane())
-        return self.all[-1]
-
-    async def close(self) -> None:
-        """Close all of them."""
-        while self.all:
-            await self.all.pop().aclose()
-        self.free.clear()
 
 
 _REFUSED = os.strerror(errno.ECONNREFUSED).lower()
@@ -240,11 +189,7 @@ class RemoteClient:
         written: WireFormat,
     ) -> None:
         """Take the parts; no key is read and nothing is imported before `ready` or the first request."""
-        self.identity = identity
-        self.settings = options
-        self.key = key
-        self.connect = connect
-        self.written = written
+        self.identity, self.settings, self.key, self.connect, self.written = identity, options, key, connect, written
         self.secret: Secret | None = None
         self.open: tuple[asyncio.AbstractEventLoop, Connection] | None = None
 
@@ -288,9 +233,8 @@ class RemoteClient:
         """Send once; give the raw bytes of the reply, as they came."""
         body = decoded(self.written.wire(outgoing))
         current, _ = await self.through(lambda opened: opened.ask(body))
-        refused = verdict(current)
-        if refused is not None:
-            raise self.without_key_in(refused)
+        if b'"error"' in current.received[:_LOOKED_AT] and (error := error_of(decoded(current.received))):
+            raise self.without_key_in(failure_within(error, current.headers or {}, current.received))
         return current.received
 
     async def through(
@@ -305,18 +249,27 @@ class RemoteClient:
         Raises:
             Failure: nothing came, or a status that is no success; our key stands in none of its texts.
         """
-        opened = self.connection()
+        opened, current, parsed = self.connection(), Sending(largest), None
+        seconds = seconds or self.settings.timeout
+        token = _CURRENT.set(current)
         try:
-            current, parsed = await _sent_once(
-                lambda: ask(opened), seconds=seconds or self.settings.timeout, largest=largest
-            )
-        except Failure as failure:
-            if failure.detail == _REFUSED and self.settings.patience is None and is_loopback(self.identity.base_url):
-                failure.patience = _NOBODY_HERE
-            raise self.without_key_in(failure) from None
-        if not 200 <= current.status < 300:
-            raise self.without_key_in(failure_of(current.status, current.headers or {}, current.received))
-        return current, parsed
+            async with asyncio.timeout(seconds):
+                parsed = await ask(opened)
+        except TimeoutError:
+            current.failure = current.failure or _timed_out(f"after {seconds:g} s")
+        except Exception:
+            if current.failure is None and not current.status:
+                raise
+        finally:
+            _CURRENT.reset(token)
+        failure = current.failure
+        if failure is None and not 200 <= current.status < 300:
+            failure = failure_of(current.status, current.headers or {}, current.received)
+        if failure is None:
+            return current, parsed
+        if failure.detail == _REFUSED and self.settings.patience is None and is_loopback(self.identity.base_url):
+            failure.patience = _NOBODY_HERE
+        raise self.without_key_in(failure)
 
     def read(self, raw: bytes) -> Reply:
         """Read the raw bytes of a reply."""
@@ -349,9 +302,8 @@ class RemoteClient:
 
     def without_key_in(self, failure: Failure) -> Failure:
         """Take our key out of a failure."""
-        detail = self.without_key(failure.detail.encode()).decode()
-        raw = self.without_key(failure.raw)
-        failure.detail, failure.args, failure.raw = detail, (detail,), raw
+        failure.detail = self.without_key(failure.detail.encode()).decode()
+        failure.args, failure.raw = (failure.detail,), self.without_key(failure.raw)
         return failure
 
 

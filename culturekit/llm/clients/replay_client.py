@@ -32,17 +32,12 @@ class _ReplayClient:
     """Gives replies again, and nothing of its own."""
 
     def __init__(self, replies: "_JournalReplies | _ScriptedReplies", path: Path, *, miss_is_error: bool) -> None:
-        self.replies = replies
-        self.path = path
-        self.miss_is_error = miss_is_error
+        self.replies, self.path, self.miss_is_error = replies, path, miss_is_error
         self.model = replies.model
         self.caveat = f"The replies are replayed from {path.name}: no model was asked."
 
     def ask(self, request: Request) -> Reply:
-        """Return the reply to a request."""
-        found = self.replies.reply_to(request)
-        if found is None and not self.miss_is_error:
-            found = self.replies.default_for(request)
+        found = self.replies.reply_to(request, default=not self.miss_is_error)
         if found is None:
             about = f"{request.task}, row {request.data.get('id', 'without an id')}, sample {request.sample}"
             raise UsageError(
@@ -61,36 +56,40 @@ def make(spec: Spec) -> _ReplayClient:
         raise UsageError(
             "there are no replies to replay", where=spec.target, expected="replay:FILE.jsonl or replay:FOLDER"
         )
-    replies: _JournalReplies | _ScriptedReplies
-    if path.is_dir():
-        if not options.client:
-            raise UsageError(
-                "a journal is replayed through the client that wrote it",
-                where=str(path),
-                expected="replay:FOLDER?client=SPEC, where & and ? of that SPEC are written %26 and %3F",
-            )
-        replies = _JournalReplies(path, options.client, run=options.run)
-    else:
-        replies = _ScriptedReplies(path, _far_client(options.client) if options.client else None)
+    if path.is_dir() and not options.client:
+        raise UsageError(
+            "a journal is replayed through the client that wrote it",
+            where=str(path),
+            expected="replay:FOLDER?client=SPEC, where & and ? of that SPEC are written %26 and %3F",
+        )
+    replies = _JournalReplies(path, options) if path.is_dir() else _ScriptedReplies(path, options)
     return _ReplayClient(replies, path, miss_is_error=options.miss == "error")
+
+
+def _far_client(text: str) -> Client:
+    """Make the client whose replies were recorded; it is never asked, so it needs no key."""
+    client = CLIENTS.make(text)
+    if not isinstance(client, Client):
+        raise UsageError("a journal holds the replies of far clients", found=parse_spec(text).name)
+    return client
 
 
 class _JournalReplies:
     """Replies in the journal of a run, found by the same key under which they were bought; the journal is only read."""
 
-    def __init__(self, folder: Path, spec: str, *, run: str) -> None:
+    def __init__(self, folder: Path, options: ReplayOptions) -> None:
         found = [path for path in (folder / FILE, folder / "journal" / FILE) if path.is_file()]
         if not found:
             raise UsageError("there is no journal of replies in this folder", where=str(folder), expected=FILE)
-        self.path = found[0]
-        self.client = _far_client(spec)
-        self.run = run
+        self.path, self.run = found[0], options.run
+        self.client = _far_client(options.client)
         self.model = self.client.model
         self.connection = open_for_reading(self.path)
         self.lock = threading.Lock()
 
-    def reply_to(self, request: Request) -> Reply | None:
+    def reply_to(self, request: Request, *, default: bool) -> Reply | None:
         """Return the reply to a request: the last answer, or what came last where none was an answer."""
+        del default  # a journal has none
         key = key_of(self.client.identity, self.client.compose(request))
         with self.lock, errors_explained(self.path):
             rows = self.connection.execute(_REPLIES, (key, self.run)).fetchall()
@@ -101,17 +100,6 @@ class _JournalReplies:
         if crc32(raw) != checksum:
             raise damaged(self.path, f"reply {number} is not what was written")
         return self.client.read(raw)
-
-    def default_for(self, request: Request) -> Reply | None:
-        return None
-
-
-def _far_client(text: str) -> Client:
-    """Make the client whose replies were recorded; it is never asked, so it needs no key."""
-    client = CLIENTS.make(text)
-    if not isinstance(client, Client):
-        raise UsageError("a journal holds the replies of far clients", found=parse_spec(text).name)
-    return client
 
 
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,65 +125,48 @@ class _ScriptedReplies:
     A line of a task without a row stands for all rows of the task that have none of their own.
     """
 
-    def __init__(self, path: Path, client: Client | None = None) -> None:
+    def __init__(self, path: Path, options: ReplayOptions) -> None:
         content = path.read_bytes()
         self.model = f"replay-{digest_bytes(content)[:12]}"
-        self.client = client
-        self.lines: dict[tuple[str, str | None, int], _Line] = {}
-        self.keys: dict[str, _Line] = {}
+        self.client = _far_client(options.client) if options.client else None
+        self.lines: dict[tuple[str, str | None, int] | str, _Line] = {}
         problems = []
         for number, written in enumerate(content.splitlines(), start=1):
             if written.strip():
                 try:
-                    self.add(msgspec.json.decode(written, type=_Line))
+                    self._add(msgspec.json.decode(written, type=_Line))
                 except (msgspec.MsgspecError, ValueError) as error:
                     problems.append(Problem(str(error), str(path), number))
         if problems:
             raise ConfigError(problems)
 
-    def add(self, line: _Line) -> None:
-        """Take a line."""
+    def _add(self, line: _Line) -> None:
         if (line.text is None) == (line.reply is None):
             raise ValueError("a line has a text or a reply, and not both")
         if bool(line.task) == bool(line.key):
             raise ValueError("a line has a task or a key, and not both")
-        if line.key:
-            self.add_key(line)
-            return
-        key = (line.task, line.id, line.sample)
+        if line.key and self.client is None:
+            raise ValueError("a line with a key needs client=SPEC, the client whose requests have such keys")
+        key = line.key.lower() or (line.task, line.id, line.sample)
         if key in self.lines:
-            raise ValueError(f"task {line.task}, id {line.id}, sample {line.sample} have a reply above")
+            named = f"key {line.key} has" if line.key else f"task {line.task}, id {line.id}, sample {line.sample} have"
+            raise ValueError(f"{named} a reply above")
         self.lines[key] = line
 
-    def add_key(self, line: _Line) -> None:
-        """Take a line that answers the request with a key."""
-        if self.client is None:
-            raise ValueError("a line with a key needs client=SPEC, the client whose requests have such keys")
-        if line.key.lower() in self.keys:
-            raise ValueError(f"key {line.key} has a reply above")
-        self.keys[line.key.lower()] = line
-
-    def reply_to(self, request: Request) -> Reply | None:
-        """Return the reply to a request or to a row."""
-        if self.client is not None and self.keys:
-            keyed = self.keys.get(key_of(self.client.identity, self.client.compose(request)).hex())
-            if keyed is not None:
-                return _reply_of_line(keyed, request)
-        row = request.data.get("id")
-        line = None if row is None else self.lines.get((request.task, str(row), request.sample))
-        return None if line is None else _reply_of_line(line, request)
-
-    def default_for(self, request: Request) -> Reply | None:
-        """Return the reply to all rows of a task that have none of their own."""
-        line = self.lines.get((request.task, None, request.sample)) or self.lines.get((request.task, None, 0))
-        return None if line is None else _reply_of_line(line, request)
-
-
-def _reply_of_line(line: _Line, request: Request) -> Reply:
-    """Make the reply of a line."""
-    if line.text is not None:
+    def reply_to(self, request: Request, *, default: bool) -> Reply | None:
+        """Return the reply to a request or to a row, or, where allowed, to all rows of its task."""
+        task, sample, row = request.task, request.sample, request.data.get("id")
+        keys: list[tuple[str, str | None, int] | str] = []
+        if self.client is not None:
+            keys.append(key_of(self.client.identity, self.client.compose(request)).hex())
+        keys += [] if row is None else [(task, str(row), sample)]
+        keys += [(task, None, sample), (task, None, 0)] if default else []
+        line = next((self.lines[key] for key in keys if key in self.lines), None)
+        if line is None:
+            return None
         text = line.text
-    else:
-        row_id = str(request.data.get("id", ""))
-        text = msgspec.json.encode({k: row_id if v == _OWN_ID else v for k, v in (line.reply or {}).items()}).decode()
-    return Reply(text, stop=line.stop, detail=line.detail, model_version=line.model_version)
+        if text is None:
+            own = str(request.data.get("id", ""))
+            filled = {key: own if value == _OWN_ID else value for key, value in (line.reply or {}).items()}
+            text = msgspec.json.encode(filled).decode()
+        return Reply(text, stop=line.stop, detail=line.detail, model_version=line.model_version)

@@ -61,6 +61,5 @@ class _TimedReader(io.RawIOBase):
         return self.raw.readinto(buffer)  # type: ignore[arg-type]
 
     def close(self) -> None:
-        """Close the file below, too."""
         self.raw.close()
         super().close()

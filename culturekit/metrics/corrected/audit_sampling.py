@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
@@ -29,6 +29,7 @@ from culturekit.metrics.corrected.batch_audit import FEWEST_BATCHES, draw_batche
 from culturekit.metrics.corrected.corrected_diversity import checked_options, mean_of_labels
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_prompts import Findings, drawn_rows, impute
+from culturekit.metrics.corrected.looks import Goal, check_looks
 from culturekit.metrics.corrected.rectified import parted, rectified
 from culturekit.metrics.diversity.kernel_diversity import Kernel, Weights, check_weights
 
@@ -48,6 +49,8 @@ def audit_sample(
     per: Per = "concept",
     drawing: Drawing = "images",
     size: int = BATCH_SIZE,
+    looks: Sequence[int] = (),
+    goal: Goal = "order",
 ) -> pl.DataFrame:
     """Draw n images of each model and concept, or of each model, for an audit.
 
@@ -65,9 +68,12 @@ def audit_sample(
         drawing: `batches` draws whole batches of a prompt, spread over prompts by their mapped diversity: what kernels
             with artifacts need where there are many prompts.
         size: images of a batch.
+        looks: images of a model after which somebody looks whether the models are told apart; n is the last.
+        goal: what is looked for: `order` settles every pair of models, `top` which shows most.
 
     Returns:
-        AUDIT_SAMPLE: the images, their stratum and the chance with which each was drawn; the batch of each.
+        AUDIT_SAMPLE: the images, their stratum and the chance with which each was drawn; the batch of each, or the look
+        before which it is answered, and the goal.
 
     Raises:
         UsageError: an argument breaks its rule.
@@ -78,6 +84,11 @@ def audit_sample(
         raise argument_error("stratum", "'country' or 'continent'", stratum)
     check_choice("per", per, ("model", "concept"))
     check_choice("drawing", drawing, ("images", "batches"))
+    if looks:
+        check_looks(looks)
+        check_choice("goal", goal, get_args(Goal))
+        if looks[-1] != n or per != "model" or drawing != "images":
+            raise argument_error("looks", "the last of them n, for single images drawn per model", list(looks))
     nearest = matches.filter(pl.col("rank") == 1)
     if nearest.is_empty():
         raise UsageError("there are no matches to draw from", expected="at least one image")
@@ -85,9 +96,31 @@ def audit_sample(
     least = FEWEST_AUDITED if drawing == "images" else FEWEST_BATCHES * size
     wanted = [min(n, images.height) for images in groups] if per == "concept" else shared_by_model(groups, n, least)
     draw_some = partial(draw, stratum=stratum) if drawing == "images" else partial(draw_batches, size=size)
-    drawn = pl.concat([draw_some(images, n=count, rng=rng) for images, count in zip(groups, wanted, strict=True)])
-    columns = [*AUDIT_SAMPLE.columns, *(AUDIT_SAMPLE.optional if drawing == "batches" else ())]
-    return drawn.select(columns).sort(AUDIT_SAMPLE.key)
+    parts = [draw_some(images, n=count, rng=rng) for images, count in zip(groups, wanted, strict=True)]
+    if looks:
+        counts = zip(*(shared_by_model(groups, look, least) for look in looks), strict=True)
+        parts = [in_looks(part, each, goal, rng) for part, each in zip(parts, counts, strict=True)]
+    more = [name for name in AUDIT_SAMPLE.optional if name in parts[0].columns]
+    return pl.concat(parts).select(*AUDIT_SAMPLE.columns, *more).sort(AUDIT_SAMPLE.key)
+
+
+def in_looks(drawn: pl.DataFrame, counts: Sequence[int], goal: Goal, rng: np.random.Generator) -> pl.DataFrame:
+    """Deal drawn images to looks, as many as `counts` says up to each, all spread over the whole draw.
+
+    Steps of the golden ratio round a circle, from a random place, leave every first part of them even.
+
+    Raises:
+        UsageError: two looks would be at the same images.
+    """
+    if len(set(counts)) < len(counts):
+        raise UsageError(
+            "two looks would see the same images", where=f"concept {drawn['concept'][0]!r}",
+            expected=f"looks far enough apart for {FEWEST_AUDITED} images or more of each concept, and more at each",
+            found=f"{', '.join(map(str, counts))} images", hint="Begin to look later, or at fewer times.",
+        )  # fmt: skip
+    turn = (rng.random() + np.arange(drawn.height) * (math.sqrt(5) - 1) / 2) % 1
+    look = np.searchsorted(counts, np.argsort(np.argsort(turn)), side="right") + 1
+    return drawn.with_columns(look=pl.Series(look, dtype=pl.Int64), goal=pl.lit(goal))
 
 
 def shared_by_model(groups: Sequence[pl.DataFrame], n: int, least: int) -> list[int]:

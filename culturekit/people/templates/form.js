@@ -283,6 +283,7 @@
     annotator = said.annotator;
     sheet = content.sheets.find((one) => one.name === said.sheet);
     if (!sheet) return finish(said.failed);
+    sheet = { ...sheet, tasks: sheet.tasks.filter((number) => !said.settled.includes(content.tasks[number].task)) };
     const before = kept();
     state = { answers: { ...before?.answers }, seconds: { ...before?.seconds }, finished: { ...before?.finished } };
     for (const [task, annotation] of Object.entries(said.answered)) {

@@ -6,7 +6,7 @@ Who asks to see it is told how its intervals narrow while people answer.
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,12 +24,13 @@ from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import CultureKitError, UsageError, check_choice
 from culturekit.core.inputs import Files
 from culturekit.core.run import RECIPE_RECORD, Run, run_stage
-from culturekit.core.schemas import AUDITS, IMAGES, MATCHES
+from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES
 from culturekit.core.stage_folder import hold
 from culturekit.core.tables import read_table
 from culturekit.core.work import Engine, Progress, Quiet, Work
 from culturekit.metrics.corrected.audit_gates import of_batches
 from culturekit.metrics.corrected.audit_sampling import Drawing
+from culturekit.metrics.corrected.looks import Goal, Pair, lower_of, planned_looks
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
 from culturekit.people.answer_desk import AnswerDesk, open_desk
 from culturekit.people.answers import AnswerJournal, journal_in
@@ -43,7 +44,7 @@ from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import HEADLINE_KERNEL, RunFolders
 from culturekit.report.shots import shown_by
 from culturekit.scores.audited import draw_audit_sample
-from culturekit.scores.corrected import score_corrected
+from culturekit.scores.corrected import looked_at, score_corrected
 from culturekit.scores.diversity import Correction, QvsOptions
 from culturekit.scores.qvs import samples_of
 
@@ -61,18 +62,25 @@ class AuditSize:
     """How many images of each model are looked at, by how many people each, and which known pictures are among them.
 
     None for what is usual or drawn: of known pictures the references, where they say what they show. `drawing` says
-    whether single images are drawn or whole batches.
+    whether single images are drawn or whole batches; after `looks` images of each model somebody looks whether the
+    `goal` is reached.
     """
 
     images: int | None = None
     people: int | None = None
     gold: Path | None = None
     drawing: Drawing | None = None
+    looks: tuple[int, ...] = ()
+    goal: Goal | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an unknown way to draw."""
+        """Refuse an unknown way to draw, or a goal that nobody looks for."""
         if self.drawing is not None:
             check_choice("--drawing", self.drawing, get_args(Drawing))
+        if self.goal is not None:
+            check_choice("--goal", self.goal, get_args(Goal))
+            if not self.looks:
+                raise UsageError("a goal is reached at a look", expected="--look", found=f"--goal {self.goal} alone")
 
 
 class RecordedAudit(msgspec.Struct):
@@ -130,14 +138,23 @@ def audit_desk(root: Path, size: AuditSize, *, engine: Engine, progress: Progres
             check_size(run, size)
             check_images(run)
         with AnswerJournal(journal_of(run)) as journal:
-            yield open_desk(run.folder(roles.TO_AUDIT), journal)
+            desk = open_desk(run.folder(roles.TO_AUDIT), journal)
+            sample = read_table(run.table(roles.AUDITED_SAMPLE), AUDIT_SAMPLE)
+            if planned_looks(sample) is not None:
+                looks = dict(sample.select("image_id", "look").iter_rows())
+                items = {task: row["item_id"][0] for task, row in desk.key.items()}
+                desk.ask_in_looks({task: looks[item] for task, item in items.items() if item in looks})
+            yield desk
 
 
 def draw(run: RunFolders, size: AuditSize, *, seed: int, engine: Engine, progress: Progress) -> None:
     """Draw images of all models, and make their form."""
     matches, images = list(run.tables(roles.MATCHES).values()), list(run.tables(roles.IMAGES).values())
     sample, form = run.folder(roles.AUDITED_SAMPLE), run.folder(roles.TO_AUDIT)
-    drawing = partial(draw_audit_sample.stage, Files(matches), drawing=size.drawing or "images", seed=seed)
+    drawing = partial(
+        draw_audit_sample.stage, Files(matches), drawing=size.drawing or "images", looks=size.looks,
+        goal=size.goal or "order", seed=seed,
+    )  # fmt: skip
     stage = drawing() if size.images is None else drawing(images=size.images)
     run_stage(stage, sample, engine=engine, progress=progress, replace=True)
     quotas = Quotas() if size.people is None else Quotas(size.people)
@@ -169,6 +186,8 @@ def check_size(run: RunFolders, size: AuditSize) -> None:
     checked = (
         ("images", size.images, sample.options["images"]), ("people", size.people, form.options["quotas"]["inside"]),
         ("gold", size.gold, same), ("drawing", size.drawing, sample.options.get("drawing", "images")),
+        ("look", list(size.looks) or None, sample.options.get("looks", [])),
+        ("goal", size.goal, sample.options.get("goal", "order")),
     )  # fmt: skip
     for name, wanted, there in checked:
         if wanted not in (None, there):
@@ -219,28 +238,50 @@ class Narrowing:
     def __init__(self, run: RunFolders, desk: AnswerDesk, engine: Engine, tell: Callable[[str], None]) -> None:
         """Begin with what is answered."""
         self.run, self.desk, self.engine, self.tell = run, desk, engine, tell
-        self.looked_at, self.looking = desk.answered, threading.Lock()
+        self.looked_at, self.looking = 0 if desk.looks else desk.answered, threading.Lock()
 
     def heard(self) -> None:
         """Take note of an answer; look again if enough are new and nobody is looking."""
-        if self.desk.answered - self.looked_at >= EVERY and self.looking.acquire(blocking=False):
-            self.looked_at = self.desk.answered
+        now, enough = (self.desk.whole_look, 1) if self.desk.looks else (self.desk.answered, EVERY)
+        if now - self.looked_at >= enough and self.looking.acquire(blocking=False):
+            self.looked_at = now
             threading.Thread(target=self.look, name="intervals").start()
 
-    def end(self) -> None:
-        """Look a last time, after who is looking."""
+    def look_now(self) -> None:
+        """Look, after who is looking."""
         self.looking.acquire()
         self.look()
 
     def look(self) -> None:
         """Work the intervals out, and tell; whoever calls holds the lock, and it is free then."""
         try:
-            for line in self.lines():
+            for line in self.at_looks() if self.desk.looks else self.lines():
                 self.tell(line)
         except CultureKitError as error:
             self.tell(f"no intervals yet: {error}")
         finally:
             self.looking.release()
+
+    def at_looks(self) -> Iterator[str]:
+        """Say how far the looks that are answered reach the goal, and ask no more about models that are done.
+
+        No interval is told: what is said stays true, whenever people stop.
+        """
+        matches = pl.concat([self.run.matches(model).select(list(MATCHES.schema)) for model in self.run.models])
+        sample = samples_of(Files([self.run.table(roles.AUDITED_SAMPLE)]))
+        whole = min(self.desk.whole_look, max(self.desk.looks.values()))
+        planned = planned_looks(sample)
+        if not whole or planned is None or sample is None:
+            yield "no look yet: its images are not all answered"
+            return
+        size = int(self.run.manifest(roles.SCORES).options["size"])
+        pairs, left = looked_at(
+            matches, self.audits(), sample, options=QvsOptions(size=size), correction=Correction(required=False)
+        )
+        done = set(sample.filter(~pl.col("model").is_in(left))["image_id"])
+        later = (task for task, look in self.desk.looks.items() if look > whole)
+        self.desk.settle(task for task in later if self.desk.key[task]["item_id"][0] in done)
+        yield look_line(pairs, left, planned, whole, self.desk.wanted - self.desk.answered)
 
     def lines(self) -> Iterator[str]:
         """Say the corrected diversity of each model, as far as answers carry it."""
@@ -274,3 +315,22 @@ class Narrowing:
         with TemporaryDirectory(prefix="culturekit-audit-") as folder:
             import_answers(Work({}, Path(folder), Path(folder), self.engine, Quiet()), project, [journal], pool=None)
             return read_table(Path(folder) / f"{AUDITS.name}.parquet", AUDITS)
+
+
+def look_line(pairs: Sequence[Pair], left: Sequence[str], planned: tuple[list[int], Goal], look: int, more: int) -> str:
+    """Say what a look at the answers settles, and how much is left to ask."""
+    counts, goal = planned
+    states = [pair.state for pair in pairs]
+    settled, apart = states.count("settled"), states.count("not told apart")
+    what = "which model shows most" if goal == "top" else "the order"
+    known = f"{settled} of {counted(len(pairs), 'pairs')} settled" + (f", {apart} not told apart" if apart else "")
+    if goal == "top":
+        out = len({lower_of(pair) for pair in pairs if pair.state in {"dropped", "settled"}})
+        known = "one model shows most" if settled else f"{counted(out, 'models')} out of the race for the top"
+    if left:
+        ending = f"at most {counted(more, 'more answers')} about {counted(len(left), 'models')}"
+    elif goal == "order" and apart:
+        ending = f"nothing more to ask: {what} is settled as far as {counts[-1]} images of each model can settle it"
+    else:
+        ending = f"nothing more to ask about {what}"
+    return f"look {look} of {len(counts)}, {counts[look - 1]} images of each model: {known}; {ending}"

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
+from culturekit.llm.batch_runner import Clock
 from culturekit.llm.batches import BatchLimits, BatchResult, BatchRow, Job, JobState
 from culturekit.llm.client import Failure, Outgoing, Request
 from tests.llm.fake_client import FakeClient, answer_for
@@ -18,7 +19,7 @@ class Killed(BaseException):
 
 
 @dataclass
-class TestClock:
+class TestClock(Clock):
     """Time passes only when somebody sleeps."""
 
     __test__ = False

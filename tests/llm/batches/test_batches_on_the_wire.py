@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.core.errors import BudgetReached, UpstreamUnavailable, UsageError
-from culturekit.llm.batch_runner import Pauses
+from culturekit.llm.batch_runner import Clock, Pauses
 from culturekit.llm.clients import google_client as google_batches
 from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal import Journal
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.parametrize("provider", PROVIDERS)
 CREATED = ("batches.create",)
 
 
-class JumpingClock:
+class JumpingClock(Clock):
     """A clock that does not let anybody wait."""
 
     passed = 0.0

@@ -2,7 +2,7 @@ import pytest
 
 from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.llm.clients.client_options import RemoteOptions
-from culturekit.llm.endpoints import OPENAI, check_base_url, is_loopback, is_official, normal_base_url
+from culturekit.llm.endpoints import OPENAI, check_base_url, is_loopback, normal_base_url
 
 OFFICIAL = "https://api.openai.com/v1"
 CANARY = "sk-canary-4711"
@@ -70,7 +70,7 @@ def test_a_base_url_that_cannot_be_one_is_refused(url: str) -> None:
 
 def test_base_urls_are_told_apart() -> None:
     assert normal_base_url("HTTPS://API.OpenAI.com/v1/") == OFFICIAL
-    assert is_official("https://eu.api.openai.com/v1", OFFICIAL)
-    assert not is_official("https://api.openai.com.evil.org/v1", OFFICIAL)
-    assert not is_official("http://api.openai.com/v1", OFFICIAL)
+    assert OPENAI.owns("https://eu.api.openai.com/v1")
+    assert not OPENAI.owns("https://api.openai.com.evil.org/v1")
+    assert not OPENAI.owns("http://api.openai.com/v1")
     assert is_loopback("http://127.8.8.8") and not is_loopback("http://128.0.0.1")

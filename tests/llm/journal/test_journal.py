@@ -18,12 +18,11 @@ from culturekit.core.digests import canonical_json
 from culturekit.core.stage_folder import Staging
 from culturekit.core.work import Work
 from culturekit.llm.client import Identity, Image, Outgoing, Reply, Request, Usage
-from culturekit.llm.engine import Replay
-from culturekit.llm.journal import Journal, RequestTexts, read_templates, run_tag, shared_ends
+from culturekit.llm.engine import Asker, AskOptions
+from culturekit.llm.journal import Journal, RequestTexts, run_tag, shared_ends
 from culturekit.llm.journal_file import TABLES, Entry, Reading, key_of
-from culturekit.llm.purse import Purse
 from culturekit.llm.rows import Question, Row
-from culturekit.llm.usage import Budget, estimate
+from culturekit.llm.usage import estimate
 from tests.core.test_stage_folder import finish
 from tests.llm.fake_client import FakeClient, answer_for, questions
 
@@ -75,8 +74,8 @@ def test_the_name_of_a_new_journal_reaches_the_disk_as_what_is_in_it_does(
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
     with Journal(tmp_path / "journal") as journal:
         assert (tmp_path / "journal").stat().st_ino in synced
-        assert journal.writer.connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert journal.writer.connection.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert journal.connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert journal.connection.execute("PRAGMA synchronous").fetchone() == (2,)
     assert os.listdir(tmp_path / "journal") == ["replies.sqlite"]
 
 
@@ -207,9 +206,10 @@ def texts() -> RequestTexts:
 
 
 def stored(kept: RequestTexts) -> dict[bytes, bytes]:
-    templates = read_templates(kept.connection)
-    rows = kept.connection.execute("SELECT key, template, middle FROM requests")
-    return {key: templates[number].head + middle + templates[number].tail for key, number, middle in rows}
+    rows = kept.connection.execute(
+        "SELECT key, CAST(head || middle || tail AS BLOB) FROM requests JOIN templates ON templates.number = template"
+    )
+    return dict(rows)
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40))
@@ -251,7 +251,7 @@ def test_a_template_is_added_only_where_it_saves_far_more_than_the_best_one() ->
     kept, rng = texts(), random.Random(1)
     for number in range(40):
         kept.numbers_of([(b"k%031d" % number, b"a" * 200 + rng.randbytes(600))])
-    assert len(kept.templates) == len(read_templates(kept.connection)) <= 3
+    assert len(kept.templates) <= 3
     for number in range(40, 50):
         kept.numbers_of([(b"k%031d" % number, b"a" * 200 + b"b" * 600 + rng.randbytes(900))])
     assert max(template.saved for template in kept.templates) >= 800
@@ -280,9 +280,9 @@ def test_what_a_server_did_not_count_in_a_batch_is_counted_by_the_request(
 ) -> None:
     client, (request,) = StatingClient(stated=stated), questions(1)
     request = replace(request, instructions="Judge whether this is a dish. " * 20)
-    purse = Purse(client.rate, client.identity, Budget(None))
-    replay = Replay(Journal(tmp_path), purse, client, run="one", tries=3)
     entry = Entry(b"k", "one", 1, "batch", 200, "reply", answer_for("Q0"), b"", outcome=outcome)
-    usage = replay.counted(Question(0, Row(request), Outgoing(b""), b"k"), entry).usage
+    with Journal(tmp_path) as journal:
+        asker = Asker(client, journal, AskOptions(), "one")
+        usage = asker.counted(Question(0, Row(request), Outgoing(b""), b"k"), entry).usage
     assert usage.input_tokens == estimate(client.compose(request)) > 100
     assert (usage.output_tokens, usage.counted) == (10, "here")

@@ -313,10 +313,10 @@ def test_a_line_that_is_no_price_is_named(tmp_path: Path) -> None:
 def test_an_update_in_our_own_form_says_what_is_new(tmp_path: Path) -> None:
     (tmp_path / "ours.yaml").write_text(OURS)
     renewed = update_prices(str(tmp_path / "ours.yaml"))
-    assert renewed.new == ("gpt-9: 1 in, 4 out, shuts 2027-03-01",)
+    assert renewed.new == ["gpt-9: 1 in, 4 out, shuts 2027-03-01"]
     assert len(renewed.changed) == 1 and "input 2.5 -> 2.0" in renewed.changed[0]
     again = update_prices(str(tmp_path / "ours.yaml"))
-    assert (again.new, again.changed, again.alike) == ((), (), 2)
+    assert (again.new, again.changed, again.alike) == ([], [], 2)
     assert "nothing to write" in "\n".join(again.lines())
 
 

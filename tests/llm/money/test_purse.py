@@ -12,7 +12,7 @@ import pytest
 from culturekit.core.digests import JOURNAL
 from culturekit.core.errors import BudgetReached
 from culturekit.llm.client import Quota, Rate, Reply, Usage
-from culturekit.llm.engine import AskEngine, AskOptions, Pass
+from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, Reading, key_of
 from culturekit.llm.ledger import (
@@ -220,8 +220,8 @@ def test_the_dollars_of_the_progress_are_those_of_the_ledger(tmp_path: Path) -> 
     heard = HeardProgress()
     client = Miscounting(stated=None, delay=0.06)
     with Journal(tmp_path / JOURNAL) as journal:
-        asking = Pass(client, journal, questions(60), AskOptions(concurrency=1, budget=1.0), "two", heard)
-        list(asking.answers())
+        asking = AskEngine(client, journal, AskOptions(concurrency=1, budget=1.0), run="two", progress=heard)
+        list(asking.ask_all(questions(60)))
     total = ledger_of(tmp_path).total
     assert total.requests == 60
     assert asking.purse.paid == total.usd < asking.purse.budget.spent

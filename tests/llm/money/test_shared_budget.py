@@ -71,6 +71,6 @@ def test_the_journal_of_an_unfinished_stage_goes_before_that_of_the_finished_one
 
 def test_without_a_budget_nobody_adds_up_what_others_spent(tmp_path: Path) -> None:
     bought(tmp_path / "filter", run="only", usd=1.0, key=b"1" * 32)
-    with mock.patch("culturekit.llm.ledger._spent_in_last_run", side_effect=AssertionError):
+    with mock.patch("culturekit.llm.ledger.spent_in_run", side_effect=AssertionError):
         assert left_for(None, [tmp_path / "filter"]) is None
         assert note_on_others(None, [tmp_path / "filter"]) == ""

@@ -14,17 +14,17 @@ A server for a block, in a thread of this process:
 
 `server_process(...)` does the same in a process of its own, as does
 
-    python -m tests.llm.server --port 0 --script script.json --state state.json --model module:function
+    python -m tests.llm.server --port 0 --script script.json --model module:function
 
-whose first line is its address; it outlives the clients it serves, and with `--state` itself.
+whose first line is its address; it outlives the clients it serves.
 
-What is offered. Under `/openai/v1`: chat completions and responses, models, files, batches.
-Under `/google/v1beta`: generateContent, countTokens, models, files with resumable uploads,
-batches (inline and from files). `GET /stats` gives everything in sum, `GET /stats/records?since=N` each request,
+What is offered. Under `/openai/v1`: chat completions and responses, images, files, batches.
+Under `/google/v1beta`: generateContent, files with resumable uploads, batches (inline and from files).
+`GET /stats` gives everything in sum, `GET /stats/records?since=N` each request,
 `PUT /script` starts another script.
 
 How a script is written. A `Script` has rules; the first rule whose `When` fits a request decides, and the request
-goes wrong as its `Fault` says. `fault_kinds.FAULT_KINDS` lists every kind with what it does. In JSON, fields that keep
+goes wrong as its `Fault` says. `script.FAULT_KINDS` lists every kind with what it does. In JSON, fields that keep
 their defaults are left out:
 
     {"rules": [

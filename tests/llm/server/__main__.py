@@ -12,7 +12,6 @@ from tests.llm.server.answers import Model
 from tests.llm.server.running import serve
 from tests.llm.server.script import Script, script_from_json
 from tests.llm.server.service import Service
-from tests.llm.server.state import restore, save
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -20,15 +19,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.llm.server", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="port on loopback; 0: any that is free")
     parser.add_argument("--script", type=Path, help="a script in JSON; see tests/llm/server/script.py")
-    parser.add_argument("--state", type=Path, help="read at the start where it exists, written at the end")
-    parser.add_argument("--save-every", type=float, default=0.0, help="write the state every so many seconds, too")
     parser.add_argument("--model", default="", help="a model of your own, as module:function")
     options = parser.parse_args(arguments)
     script = script_from_json(options.script.read_bytes()) if options.script else Script()
     service = Service(script, _model(options.model) if options.model else None)
-    if options.state and options.state.exists():
-        restore(service, options.state)
-    asyncio.run(_serve(service, options.port, options.state, options.save_every))
+    asyncio.run(_serve(service, options.port))
 
 
 def _model(name: str) -> Model:
@@ -37,7 +32,7 @@ def _model(name: str) -> Model:
     return model
 
 
-async def _serve(service: Service, port: int, state: Path | None, save_every: float) -> None:
+async def _serve(service: Service, port: int) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -47,15 +42,8 @@ async def _serve(service: Service, port: int, state: Path | None, save_every: fl
     gc.set_threshold(200_000, 50, 100)
     sys.stdout.write(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
-    while not stop.is_set():
-        try:
-            await asyncio.wait_for(stop.wait(), save_every or None)
-        except TimeoutError:
-            if state is not None:
-                save(service, state)
+    await stop.wait()
     server.close()
-    if state is not None:
-        save(service, state)
 
 
 if __name__ == "__main__":

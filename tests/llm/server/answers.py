@@ -14,12 +14,10 @@ _TEN_MEGABYTES = 10_000_000
 _DEEP = 100_000
 
 
-def mischievous_text(fault: Fault, question: Question, value: Any, *, other: Any) -> str:
-    """Say the answer wrongly; `other` is the answer to another row."""
+def mischievous_text(fault: Fault, question: Question, value: Any) -> str:
+    """Say the answer wrongly."""
     if fault.kind == "says":
         return fault.text.replace("{id}", question.row)
-    if fault.kind == "other-row":
-        return _json(other)
     return _MISCHIEF[fault.kind](fault, value)
 
 
@@ -52,10 +50,6 @@ def _duplicate_key(fault: Fault, value: Any) -> str:
     return f"{{{_json(key)}:{_json(held)},{_json(_with(value, key, f'{held}0'))[1:]}"
 
 
-def _wrong_type(fault: Fault, value: Any) -> str:
-    return _json(_with(value, fault.text or _first_text(value), 7))
-
-
 def _placed(value: Any, key: str, written: str) -> str:
     """Write a value with one of its keys holding JSON that no encoder would write."""
     marker = "\x00placed\x00"
@@ -65,22 +59,17 @@ def _placed(value: Any, key: str, written: str) -> str:
 _MISCHIEF: dict[str, Callable[[Fault, Any], str]] = {
     "wrong-id": _wrong_id,
     "missing-key": _missing_key,
-    "unknown-key": lambda fault, value: _json(_with(value, fault.text or "confidence", 1)),
     "duplicate-key": _duplicate_key,
     "not-in-enum": lambda fault, value: _json(_with(value, _first_text(value), fault.text or "perhaps")),
-    "wrong-type": _wrong_type,
     "prose": lambda fault, value: fault.text or "I believe this one should be kept, but it is hard to be sure.",
     "code-fence": lambda fault, value: f"```json\n{_json(value)}\n```",
     "prose-around": lambda fault, value: f"Sure! Here is the answer:\n{_json(value)}\nLet me know if you need more.",
-    "two-objects": lambda fault, value: f"{_json(value)}\n{_json(value)}",
-    "cut-text": lambda fault, value: _json(value)[: max(1, len(_json(value)) // 2)],
     "long-string": lambda fault, value: _json(_with(value, _first_text(value), "a" * (fault.size or _TEN_MEGABYTES))),
     "deep-nesting": lambda fault, value: _placed(
         value, _first_text(value), "[" * (fault.size or _DEEP) + "]" * (fault.size or _DEEP)
     ),
     "nan": lambda fault, value: _placed(value, _first_text(value), "NaN"),
     "lone-surrogate": lambda fault, value: _placed(value, _first_text(value), '"half \\ud83d a pair"'),
-    "empty-text": lambda fault, value: "",
     "array": lambda fault, value: _json([value]),
     "null": lambda fault, value: "null",
 }
@@ -112,10 +101,8 @@ class Answer:
     logprobs: tuple[tuple[str, float], ...] | None = ()
 
 
-def answer_to(
-    question: Question, fault: Fault | None, script: Script, model: Model | None, other: Callable[[str], Any]
-) -> Answer:
-    """Answer a question as the script has it; `other` gives the value said to another row."""
+def answer_to(question: Question, fault: Fault | None, script: Script, model: Model | None) -> Answer:
+    """Answer a question as the script has it."""
     own = model(question) if model is not None else None
     if isinstance(own, Answer):
         answer = own
@@ -124,7 +111,7 @@ def answer_to(
     elif fault is not None and fault.kind in ANSWER_FAULTS:
         answer = _stopped(question, fault, own, script)
     else:
-        answer = Answer(_text(question, fault, own, script, other))
+        answer = Answer(_text(question, fault, own, script))
         if fault is None or fault.kind not in TEXT_FAULTS:
             answer = _limited(answer, question, script)
     return _counted(answer, question, script)
@@ -138,14 +125,9 @@ def written(value: Any) -> str:
         return _ENCODER.encode(value)
 
 
-def _text(question: Question, fault: Fault | None, own: str | None, script: Script, other: Callable[[str], Any]) -> str:
+def _text(question: Question, fault: Fault | None, own: str | None, script: Script) -> str:
     if fault is not None and fault.kind in TEXT_FAULTS:
-        return mischievous_text(
-            fault,
-            question,
-            made_value(question, script.salt),
-            other=other(fault.text) if fault.kind == "other-row" else None,
-        )
+        return mischievous_text(fault, question, made_value(question, script.salt))
     if own is not None:
         return own
     if script.ignores_schema and question.schema is not None:
@@ -159,7 +141,7 @@ def _text(question: Question, fault: Fault | None, own: str | None, script: Scri
 def _stopped(question: Question, fault: Fault, own: str | None, script: Script) -> Answer:
     match fault.kind:
         case "truncated":
-            text = _text(question, None, own, script, lambda named: None)
+            text = _text(question, None, own, script)
             return Answer(text[: max(1, len(text) // 2)], "length", output_tokens=question.max_tokens)
         case "truncated-empty":
             return Answer("", "length", output_tokens=question.max_tokens, thinking_tokens=question.max_tokens)

@@ -10,10 +10,10 @@ import msgspec
 
 from tests.llm.server import (
     google_batches,
-    google_endpoints,
     google_files,
+    google_generate,
     openai_batches,
-    openai_endpoints,
+    openai_chat,
     openai_files,
     openai_image_making,
 )
@@ -38,14 +38,6 @@ class Route:
     sells: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A route and the parts of the path that have names."""
-
-    route: Route
-    groups: dict[str, str]
-
-
 def _openai(method: str, path: str, operation: str, endpoint: Endpoint, *, sells: bool = False) -> Route:
     return Route(method, re.compile(r"/openai/v1" + path), operation, "openai", endpoint, sells)
 
@@ -58,31 +50,19 @@ _ID = r"/(?P<name>[^/:]+)"
 _UPLOAD = re.compile(r"/google/upload/v1(?:beta|alpha)?/files")
 
 ROUTES = (
-    _openai("POST", "/chat/completions", "chat", openai_endpoints.chat, sells=True),
-    _google("POST", f"/models{_ID}:generateContent", "generate", google_endpoints.generate, sells=True),
-    _openai("POST", "/responses", "responses", openai_endpoints.respond, sells=True),
+    _openai("POST", "/chat/completions", "chat", openai_chat.chat, sells=True),
+    _google("POST", f"/models{_ID}:generateContent", "generate", google_generate.generate, sells=True),
+    _openai("POST", "/responses", "responses", openai_chat.respond, sells=True),
     _openai("POST", "/images/generations", "images", openai_image_making.make_image, sells=True),
-    _openai("GET", "/models", "models.list", openai_endpoints.list_models),
-    _openai("GET", r"/models/(?P<name>.+)", "models.get", openai_endpoints.retrieve_model),
     _openai("POST", "/files", "files.create", openai_files.create_file),
-    _openai("GET", "/files", "files.list", openai_files.list_files),
-    _openai("GET", f"/files{_ID}", "files.get", openai_files.retrieve_file),
     _openai("GET", f"/files{_ID}/content", "files.content", openai_files.file_content),
     _openai("DELETE", f"/files{_ID}", "files.delete", openai_files.delete_file),
     _openai("POST", "/batches", "batches.create", openai_batches.create_batch),
     _openai("GET", "/batches", "batches.list", openai_batches.list_batches),
     _openai("GET", f"/batches{_ID}", "batches.get", openai_batches.retrieve_batch),
-    _openai("POST", f"/batches{_ID}/cancel", "batches.cancel", openai_batches.cancel_batch),
-    _google("POST", f"/models{_ID}:countTokens", "tokens.count", google_endpoints.count_tokens),
     _google("POST", f"/models{_ID}:batchGenerateContent", "batches.create", google_batches.create_batch),
-    _google("GET", "/models", "models.list", google_endpoints.list_models),
-    _google("GET", f"/models{_ID}", "models.get", google_endpoints.get_model),
     _google("GET", "/batches", "batches.list", google_batches.list_batches),
     _google("GET", f"/batches{_ID}", "batches.get", google_batches.get_batch),
-    _google("POST", f"/batches{_ID}:cancel", "batches.cancel", google_batches.cancel_batch),
-    _google("DELETE", f"/batches{_ID}", "batches.delete", google_batches.delete_batch),
-    _google("GET", "/files", "files.list", google_files.list_files),
-    _google("GET", f"/files{_ID}", "files.get", google_files.get_file),
     _google("GET", f"/files{_ID}:download", "files.content", google_files.download_file),
     _google("DELETE", f"/files{_ID}", "files.delete", google_files.delete_file),
     Route("POST", _UPLOAD, "files.create", "google", google_files.start_upload),
@@ -90,15 +70,12 @@ ROUTES = (
 _FINISH_UPLOAD = Route("POST", _UPLOAD, "files.upload", "google", google_files.take_upload)
 
 
-def find_route(method: str, path: str, query: Mapping[str, str]) -> Found | None:
-    """Find who answers; None where nobody does."""
+def find_route(method: str, path: str, query: Mapping[str, str]) -> tuple[Route, dict[str, str]] | None:
+    """Find who answers, and the parts of the path that have names; None where nobody does."""
     for route in ROUTES:
-        if route.method != method:
-            continue
-        found = route.pattern.fullmatch(path)
-        if found is not None:
+        if route.method == method and (found := route.pattern.fullmatch(path)):
             uploading = route.endpoint is google_files.start_upload and "upload_id" in query
-            return Found(_FINISH_UPLOAD if uploading else route, found.groupdict())
+            return _FINISH_UPLOAD if uploading else route, found.groupdict()
     return None
 
 
@@ -135,9 +112,9 @@ class Application:
         found = find_route(arrived.method, arrived.path, arrived.query)
         if found is None:
             return self._own(arrived)
-        route = found.route
+        route, groups = found
         record = self.service.begin(arrived, route.operation, route.provider)
-        exchange = Exchange(self.service, record, arrived, found.groups)
+        exchange = Exchange(self.service, record, arrived, groups)
         try:
             return answered(exchange, route.endpoint, sells=route.sells)
         except Exception as error:

@@ -124,19 +124,8 @@ def hint_headers(hint: str, wait: float) -> list[tuple[str, str]]:
             return [("retry-after", formatdate(math.ceil(time.time() + wait), usegmt=True))]
         case "retry-after-ms":
             return [("retry-after-ms", str(math.ceil(wait * 1000)))]
-        case "x-ratelimit":
-            left = [("x-ratelimit-limit-requests", "500"), ("x-ratelimit-remaining-requests", "0")]
-            return [*left, ("x-ratelimit-reset-requests", _spelled(wait))]
         case _:
             return []
-
-
-def _spelled(seconds: float) -> str:
-    """Spell a duration the way OpenAI does: 8ms, 1.2s, 6m0s."""
-    if seconds < 1:
-        return f"{math.ceil(seconds * 1000)}ms"
-    minutes, rest = divmod(math.ceil(seconds * 1000) / 1000, 60)
-    return f"{int(minutes)}m{rest:g}s" if minutes else f"{rest:g}s"
 
 
 def _google_details(fault: Fault) -> list[dict[str, Any]] | None:

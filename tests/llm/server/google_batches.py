@@ -1,4 +1,4 @@
-"""Gemini's batches: made of inline requests or of a file, looked at, listed, cancelled, deleted."""
+"""Gemini's batches: made of inline requests or of a file, looked at, listed."""
 
 import time
 from datetime import UTC, datetime
@@ -8,11 +8,9 @@ import orjson
 
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.exchange import Exchange, json_body
-from tests.llm.server.google_endpoints import check_model
-from tests.llm.server.google_generate import generate_question, pick
-from tests.llm.server.google_image_making import writes_generated
-from tests.llm.server.google_requests import check_batch_request, check_generate, fitting
-from tests.llm.server.job_runs import cancel, look_at, next_plan, register
+from tests.llm.server.google_generate import check_model, generate_question, writes_generated
+from tests.llm.server.google_requests import check_batch_request, check_generate, fitting, pick
+from tests.llm.server.job_runs import look_at, next_plan, register
 from tests.llm.server.jobs import Job, Line, LineResult
 from tests.llm.server.selling import encoded
 from tests.llm.server.service import Service
@@ -20,7 +18,7 @@ from tests.llm.server.shapes import anything, fields, mapping_of, text
 from tests.llm.server.wire import Departing, json_departing
 
 _LINE = fields({"key": text(), "request": anything, "metadata": mapping_of(anything)}, required=("request",))
-_STATES = {"running": "RUNNING", "cancelling": "RUNNING", "completed": "SUCCEEDED", "failed": "FAILED"}
+_STATES = {"running": "RUNNING", "completed": "SUCCEEDED", "failed": "FAILED"}
 _TYPE = "type.googleapis.com/google.ai.generativelanguage.v1main.GenerateContentBatch"
 
 
@@ -96,18 +94,6 @@ def list_batches(exchange: Exchange) -> Departing:
     return json_departing({**told, **({"nextPageToken": str(start + size)} if start + size < len(jobs) else {})})
 
 
-def cancel_batch(exchange: Exchange) -> Departing:
-    """POST /batches/{name}:cancel."""
-    cancel(_found(exchange))
-    return json_departing({})
-
-
-def delete_batch(exchange: Exchange) -> Departing:
-    """DELETE /batches/{name}."""
-    del exchange.service.storage.jobs[_found(exchange).name]
-    return json_departing({})
-
-
 def _found(exchange: Exchange) -> Job:
     job = exchange.service.storage.jobs.get(f"batches/{exchange.groups['name']}")
     if job is None:
@@ -116,7 +102,7 @@ def _found(exchange: Exchange) -> Job:
 
 
 def _looked_at(service: Service, job: Job) -> Job:
-    running = job.state in {"running", "cancelling"}
+    running = job.state == "running"
     look_at(service, job, writes_generated(service.script))
     if running and job.source and job.results:
         content = b"".join(encoded({"key": result.name, **_outcome(result)}) + b"\n" for result in job.results)
@@ -144,7 +130,7 @@ def _inlined(result: LineResult) -> dict[str, Any]:
 def _told(service: Service, job: Job) -> dict[str, Any]:
     state = _STATES.get(job.state, job.state.upper())
     wall = time.time() - service.now()
-    ended = job.state not in {"running", "cancelling"}
+    ended = job.state != "running"
     answered = sum(result.status == 200 for result in job.results)
     stats = {"requestCount": str(len(job.lines))}
     if ended:

@@ -1,4 +1,4 @@
-"""Gemini's files: uploaded in one or more pieces by the resumable protocol, told about, listed, read, deleted."""
+"""Gemini's files: uploaded in one or more pieces by the resumable protocol, read, deleted."""
 
 import base64
 import hashlib
@@ -83,22 +83,6 @@ def take_upload(exchange: Exchange) -> Departing:
     del storage.uploads[upload]
     storage.files[stored.name] = stored
     return json_departing({"file": told_file(stored, _host(exchange))}, headers=[("x-goog-upload-status", "final")])
-
-
-def get_file(exchange: Exchange) -> Departing:
-    """GET /files/{name}."""
-    return json_departing(told_file(_found(exchange), _host(exchange)))
-
-
-def list_files(exchange: Exchange) -> Departing:
-    """GET /files, a page at a time."""
-    query = exchange.arrived.query
-    stored = [one for one in exchange.service.storage.files.values() if one.provider == "google"]
-    start, size = int(query.get("pageToken") or 0), int(query.get("pageSize") or 10)
-    page: dict[str, Any] = {"files": [told_file(one, _host(exchange)) for one in stored[start : start + size]]}
-    if start + size < len(stored):
-        page["nextPageToken"] = str(start + size)
-    return json_departing(page if stored else {})
 
 
 def delete_file(exchange: Exchange) -> Departing:

@@ -1,15 +1,22 @@
-"""Gemini generateContent: read a request as a question, write an answer as a response."""
+"""Gemini generateContent: read a request as a question, write an answer as a response, in words or in pictures."""
 
 import base64
 import hashlib
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
 
 from tests.llm.server.answers import Answer
+from tests.llm.server.error_replies import Refused
+from tests.llm.server.exchange import Exchange, json_body
+from tests.llm.server.google_requests import check_generate, pick
 from tests.llm.server.made_replies import Question, count_image, count_text, data_of
+from tests.llm.server.pictures import CONTENT_TYPES, picture_bytes
+from tests.llm.server.script import Script
+from tests.llm.server.selling import sell
+from tests.llm.server.service import Service
+from tests.llm.server.wire import Departing
 
 _FINISH = {
     "stop": "STOP",
@@ -20,11 +27,6 @@ _FINISH = {
     "prohibited": "PROHIBITED_CONTENT",
 }
 _DEFAULT_LIMIT = 65_536
-
-
-def pick(message: Mapping[str, Any], name: str) -> Any:
-    """Read a field by its JSON name or its proto name; the service takes both."""
-    return message[name] if name in message else message.get(re.sub(r"([A-Z])", r"_\1", name).lower())
 
 
 def counted_tokens(body: Mapping[str, Any]) -> int:
@@ -120,3 +122,70 @@ def _candidate(answer: Answer) -> dict[str, Any]:
         parts = [{"text": answer.text}] if answer.text else []
         candidate["content"] = {**({"parts": parts} if parts else {}), "role": "model"}
     return candidate
+
+
+_IMAGE_FINISH = {
+    "content-filter": "IMAGE_SAFETY",
+    "prohibited": "IMAGE_PROHIBITED_CONTENT",
+    "recitation": "IMAGE_RECITATION",
+    "length": "MAX_TOKENS",
+}
+
+
+def writes_generated(script: Script) -> Callable[[Question, Answer], dict[str, Any]]:
+    """Write answers as this script has pictures, and those in words as they are."""
+
+    def write(question: Question, answer: Answer) -> dict[str, Any]:
+        if question.operation != "images":
+            return generate_response(question, answer)
+        reply: dict[str, Any] = {
+            "usageMetadata": usage_of(answer),
+            "modelVersion": question.model,
+            "responseId": question.digest[:22],
+        }
+        if answer.ending == "prompt-blocked":
+            return {**reply, "promptFeedback": {"blockReason": answer.detail}}
+        if answer.ending == "no-candidates":
+            return reply
+        return {**reply, "candidates": [candidate(question, answer, script)]}
+
+    return write
+
+
+def candidate(question: Question, answer: Answer, script: Script) -> dict[str, Any]:
+    """Write the one candidate there is."""
+    told = script.pictures
+    if answer.ending in _IMAGE_FINISH:
+        return {"index": 0, "finishReason": _IMAGE_FINISH[answer.ending], "finishMessage": "Unable to show this image."}
+    if answer.ending == "refusal":
+        return {"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": [{"text": answer.text}]}}
+    if told.form == "none":
+        return {"index": 0, "finishReason": "NO_IMAGE"}
+    kind = CONTENT_TYPES.get(told.form, "image/png")
+    parts = [
+        {"inlineData": {"mimeType": kind, "data": base64.b64encode(picture_bytes(question.digest, at, told)).decode()}}
+        for at in range(1 + told.more)
+    ]
+    draft = {"thought": True, "inlineData": {"mimeType": kind, "data": base64.b64encode(b"a draft").decode()}}
+    ratings = [{"category": "HARM_CATEGORY_HATE_SPEECH", "probability": "NEGLIGIBLE"}]
+    content = {"role": "model", "parts": [draft, {"text": "Here it is."}, *parts]}
+    return {"index": 0, "finishReason": "STOP", "content": content, "safetyRatings": ratings}
+
+
+def generate(exchange: Exchange) -> Departing:
+    """POST /models/{name}:generateContent."""
+    service, model = exchange.service, exchange.groups["name"]
+    body = json_body(exchange)
+    check_model(service, model)
+    check_generate(body, size=len(exchange.arrived.body))
+    question = generate_question(body, model)
+    if question.input_tokens > service.script.context:
+        counts = f"({question.input_tokens}) exceeds the maximum number of tokens allowed ({service.script.context})."
+        raise Refused("context-length", f"The input token count {counts}")
+    return sell(service, exchange.record, question, exchange.arrived.body, writes_generated(service.script))
+
+
+def check_model(service: Service, model: str) -> None:
+    """Refuse a model that is not there."""
+    if service.script.models and model not in service.script.models:
+        raise Refused("not-found", f"models/{model} is not found for API version v1beta.")

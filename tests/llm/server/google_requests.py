@@ -10,13 +10,11 @@ from typing import Any
 import orjson
 
 from tests.llm.server.error_replies import Refused
-from tests.llm.server.google_generate import pick
 from tests.llm.server.shapes import (
     Complaint,
     Shape,
     anything,
     fields,
-    flag,
     list_of,
     mapping_of,
     maybe,
@@ -27,61 +25,25 @@ from tests.llm.server.shapes import (
 )
 
 # The fields of the service's Schema message, by their JSON names.
-SCHEMA_FIELDS = frozenset(
-    [
-        "type",
-        "format",
-        "title",
-        "description",
-        "nullable",
-        "enum",
-        "maxItems",
-        "minItems",
-        "properties",
-        "required",
-        "minProperties",
-        "maxProperties",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "example",
-        "anyOf",
-        "propertyOrdering",
-        "default",
-        "items",
-        "minimum",
-        "maximum",
-    ]
-)
+_SCHEMA_NAMES = """
+type format title description nullable enum maxItems minItems properties required minProperties maxProperties
+minLength maxLength pattern example anyOf propertyOrdering default items minimum maximum
+"""
+SCHEMA_FIELDS = frozenset(_SCHEMA_NAMES.split())
 # The keywords that `responseJsonSchema` supports; others would be ignored without a word, so here they are refused.
-JSON_SCHEMA_KEYWORDS = frozenset(
-    [
-        "$id",
-        "$defs",
-        "$ref",
-        "$anchor",
-        "type",
-        "format",
-        "title",
-        "description",
-        "enum",
-        "items",
-        "prefixItems",
-        "minItems",
-        "maxItems",
-        "minimum",
-        "maximum",
-        "anyOf",
-        "oneOf",
-        "properties",
-        "additionalProperties",
-        "required",
-        "propertyOrdering",
-    ]
-)
+_KEYWORDS = """
+$id $defs $ref $anchor type format title description enum items prefixItems minItems maxItems minimum maximum
+anyOf oneOf properties additionalProperties required propertyOrdering
+"""
+JSON_SCHEMA_KEYWORDS = frozenset(_KEYWORDS.split())
 _TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
 _FORMATS = {"STRING": {"enum", "date-time"}, "NUMBER": {"float", "double"}, "INTEGER": {"int32", "int64"}}
 _PLACE = "GenerateContentRequest.generation_config.response_schema"
+
+
+def pick(message: Mapping[str, Any], name: str) -> Any:
+    """Read a field by its JSON name or its proto name; the service takes both."""
+    return message[name] if name in message else message.get(re.sub(r"([A-Z])", r"_\1", name).lower())
 
 
 def check_schema(schema: Any) -> None:
@@ -209,15 +171,11 @@ def _base64(value: Any, path: tuple[str | int, ...]) -> None:
 
 
 _BLOB = fields(_both({"mimeType": text(least=1), "data": _base64}), required=("data",))
-_FILE = fields(_both({"mimeType": text(), "fileUri": text(least=1)}))
-_PART = fields(
-    _both({"text": text(), "inlineData": _BLOB, "fileData": _FILE, "thought": flag, "thoughtSignature": _base64})
-)
+_PART = fields(_both({"text": text(), "inlineData": _BLOB}))
 _CONTENT = fields({"role": one_of("user", "model"), "parts": list_of(_PART, least=1)}, required=("parts",))
 _THINKING = fields(
     _both(
         {
-            "includeThoughts": flag,
             "thinkingBudget": whole(-1, 2**31 - 1),
             "thinkingLevel": one_of("THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH"),
         }
@@ -238,24 +196,17 @@ _SAFETY = fields(
     required=("category", "threshold"),
 )
 
-# Fields for text and images; speech and pictures as output are not known to this service.
+# Fields that this package sends; the real service knows more.
 CONFIG_FIELDS: dict[str, Shape] = {
-    "stopSequences": list_of(text(), most=5),
-    "responseMimeType": one_of("text/plain", "application/json", "text/x.enum"),
+    "responseMimeType": one_of("application/json"),
     "responseSchema": mapping_of(anything),
     "responseJsonSchema": anything,
     "responseModalities": list_of(one_of("TEXT", "IMAGE")),
-    "candidateCount": whole(1, 8),
     "maxOutputTokens": whole(1, 2**31 - 1),
     "temperature": number(0, 2),
     "topP": number(0, 1),
-    "topK": number(1, 1000),
     "imageConfig": fields(_both({"aspectRatio": text(), "imageSize": one_of("512", "1K", "2K", "4K")})),
     "seed": whole(-(2**31), 2**31 - 1),
-    "presencePenalty": number(-2, 2),
-    "frequencyPenalty": number(-2, 2),
-    "responseLogprobs": flag,
-    "logprobs": whole(0, 20),
     "thinkingConfig": _THINKING,
     "mediaResolution": one_of("MEDIA_RESOLUTION_LOW", "MEDIA_RESOLUTION_MEDIUM", "MEDIA_RESOLUTION_HIGH"),
 }
@@ -265,15 +216,12 @@ REQUEST_FIELDS: dict[str, Shape] = {
     "systemInstruction": maybe(fields({"role": text(), "parts": list_of(_PART, least=1)}, required=("parts",))),
     "generationConfig": fields(_both(CONFIG_FIELDS)),
     "safetySettings": list_of(_SAFETY),
-    "serviceTier": text(),
-    "store": flag,
 }
 _REQUEST = fields(_both(REQUEST_FIELDS), required=("contents",))
-_COUNT = fields(_both({"contents": list_of(_CONTENT, least=1), "generateContentRequest": _REQUEST}))
 _INLINED = fields({"request": _REQUEST, "metadata": mapping_of(anything)}, required=("request",))
 _INPUT = fields(_both({"fileName": text(least=1), "requests": fields({"requests": list_of(_INLINED, least=1)})}))
 _BATCH = fields(
-    {"batch": fields(_both({"displayName": text(), "inputConfig": _INPUT, "priority": text(), "model": text()}))},
+    {"batch": fields(_both({"displayName": text(), "inputConfig": _INPUT, "model": text()}))},
     required=("batch",),
 )
 
@@ -301,11 +249,6 @@ def check_generate(body: Any, *, size: int = 0) -> None:
         check_schema(schema)
     if standard is not None:
         check_json_schema(standard)
-
-
-def check_count(body: Any) -> None:
-    """Refuse a countTokens request the service would not take."""
-    fitting(_COUNT, body)
 
 
 def check_batch_request(body: Any, *, size: int) -> None:

@@ -25,17 +25,9 @@ def register(service: Service, job: Job) -> None:
     service.statistics.made([line.question.digest for line in job.lines if line.question is not None])
 
 
-def cancel(job: Job) -> None:
-    """Ask a job to stop; it has stopped by the next look at it."""
-    if job.state == "running":
-        job.state = "cancelling"
-
-
 def look_at(service: Service, job: Job, encode: Encode) -> Job:
     """Look at a job, which may end by that: jobs go on by being looked at, so that tests need not wait."""
-    if job.state == "cancelling":
-        _end(service, job, encode, "cancelled", job.progress())
-    elif job.state == "running" and job.due(service.now()):
+    if job.state == "running" and job.due(service.now()):
         ends = "failed" if job.problems else job.plan.ends
         _end(service, job, encode, ends, 0.0 if ends == "failed" else job.plan.share)
     return job
@@ -49,7 +41,6 @@ def _end(service: Service, job: Job, encode: Encode, ends: Any, share: float) ->
     reached = reaching(made, job.results)
     for result, answer, good in sold:
         if answer is not None and result.line.question is not None:
-            job.sold.add(answer)
             service.statistics.sold_line(result.line.question, answer, good=good and result.name in reached)
     job.state, job.ended = ends, service.now()
 
@@ -64,10 +55,7 @@ def _worked(service: Service, line: Line, encode: Encode) -> tuple[LineResult, A
     if fault is not None and fault.kind in STATUS_FAULTS:
         refused = Refused(fault.kind, fault.text)
         return LineResult(line, refused.status, error_body(question.provider, refused), line.name), None, False
-    answer = answer_to(
-        question, fault, service.script, service.model, lambda named: service.other_value(question, named)
-    )
-    service.lately = question
+    answer = answer_to(question, fault, service.script, service.model)
     body = encode(question, answer)
     assert isinstance(body, dict)
     return LineResult(line, 200, _body(body, fault, question), line.name), answer, is_good(fault)

@@ -8,9 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from tests.llm.server.made_replies import Question, fraction_of
 from tests.llm.server.script import JobPlan
-from tests.llm.server.statistics import Sales
 
-JobState: TypeAlias = Literal["running", "cancelling", "completed", "expired", "failed", "cancelled"]
+JobState: TypeAlias = Literal["running", "completed", "expired", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,6 @@ class Job:
     ended: float = 0.0
     results: list[LineResult] = field(default_factory=list)
     undone: list[Line] = field(default_factory=list)
-    sold: Sales = field(default_factory=Sales)
     output_file: str = ""
     error_file: str = ""
 

@@ -1,4 +1,4 @@
-"""OpenAI's batches: made of an uploaded file, looked at, listed, cancelled."""
+"""OpenAI's batches: made of an uploaded file, looked at, listed."""
 
 import time
 from typing import Any
@@ -7,14 +7,12 @@ import orjson
 
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.exchange import Exchange, json_body
-from tests.llm.server.job_runs import cancel, look_at, next_plan, register
+from tests.llm.server.job_runs import look_at, next_plan, register
 from tests.llm.server.jobs import Job, Line, LineResult
 from tests.llm.server.made_replies import Question
-from tests.llm.server.openai_chat import chat_completion, chat_question
+from tests.llm.server.openai_chat import chat_completion, chat_question, response, responses_question
 from tests.llm.server.openai_image_making import check_image, image_question, writes_images
-from tests.llm.server.openai_requests import check_batch, check_chat, fitting
-from tests.llm.server.openai_response_requests import check_responses
-from tests.llm.server.openai_responses import response, responses_question
+from tests.llm.server.openai_requests import check_batch, check_chat, check_responses, fitting
 from tests.llm.server.selling import Encode, encoded
 from tests.llm.server.service import Service
 from tests.llm.server.shapes import anything, fields, one_of, text
@@ -115,7 +113,6 @@ def _undone_told(line: Line, state: str) -> dict[str, Any]:
 
 
 _DAY = 86_400
-_KNOWN = {"/v1/chat/completions", "/v1/responses", "/v1/images/generations"}
 
 
 def create_batch(exchange: Exchange) -> Departing:
@@ -123,8 +120,6 @@ def create_batch(exchange: Exchange) -> Departing:
     service = exchange.service
     body = json_body(exchange)
     check_batch(body)
-    if body["endpoint"] not in _KNOWN:
-        raise Refused("bad-request", f"This server has no {body['endpoint']}.", param="endpoint")
     stored = service.storage.files.get(body["input_file_id"])
     if stored is None or stored.provider != "openai":
         raise Refused("bad-request", f"No such File object: {body['input_file_id']}", param="input_file_id")
@@ -154,15 +149,6 @@ def retrieve_batch(exchange: Exchange) -> Departing:
     return json_departing(_told(exchange.service, _looked_at(exchange.service, _found(exchange))))
 
 
-def cancel_batch(exchange: Exchange) -> Departing:
-    """POST /batches/{name}/cancel."""
-    job = _found(exchange)
-    if job.state not in {"running", "cancelling"}:
-        raise Refused("conflict", f"Cannot cancel a batch with status '{job.state}'.")
-    cancel(job)
-    return json_departing(_told(exchange.service, job))
-
-
 def list_batches(exchange: Exchange) -> Departing:
     """GET /batches, the newest first, a page at a time."""
     service, query = exchange.service, exchange.arrived.query
@@ -185,7 +171,7 @@ def _found(exchange: Exchange) -> Job:
 
 
 def _looked_at(service: Service, job: Job) -> Job:
-    running = job.state in {"running", "cancelling"}
+    running = job.state == "running"
     look_at(service, job, _encode(service, job.endpoint))
     if running and job.state in {"completed", "expired", "cancelled"}:
         job.output_file = _kept(service, job, "output", output_lines(job))
@@ -210,7 +196,7 @@ def _told(service: Service, job: Job) -> dict[str, Any]:
     created = int(wall + job.created)
     ended = int(wall + job.ended)
     answered = sum(result.status == 200 for result in job.results)
-    running = job.state in {"running", "cancelling"}
+    running = job.state == "running"
     return {
         "id": job.name,
         "object": "batch",
@@ -225,30 +211,13 @@ def _told(service: Service, job: Job) -> dict[str, Any]:
         "created_at": created,
         "in_progress_at": created if job.looks else None,
         "expires_at": created + _DAY,
-        "finalizing_at": ended if job.state == "completed" else None,
         "completed_at": ended if job.state == "completed" else None,
-        "failed_at": ended if job.state == "failed" else None,
-        "expired_at": ended if job.state == "expired" else None,
-        "cancelling_at": ended if job.state == "cancelled" else None,
-        "cancelled_at": ended if job.state == "cancelled" else None,
         "request_counts": {
             "total": len(job.lines) if job.looks else 0,
             "completed": int(len(job.lines) * job.progress()) if running else answered,
             "failed": 0 if running else len(job.results) - answered,
         },
-        "usage": _usage(job) if job.sold.replies else None,
         "metadata": job.tag,
-    }
-
-
-def _usage(job: Job) -> dict[str, Any]:
-    sold = job.sold
-    return {
-        "input_tokens": sold.input_tokens,
-        "input_tokens_details": {"cached_tokens": sold.cached_tokens},
-        "output_tokens": sold.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": sold.thinking_tokens},
-        "total_tokens": sold.input_tokens + sold.output_tokens,
     }
 
 

@@ -1,4 +1,4 @@
-"""OpenAI chat completions: read a request as a question, write an answer as a completion."""
+"""OpenAI chat completions and responses: read a request as a question, sell an answer, write it down."""
 
 import base64
 import binascii
@@ -12,7 +12,12 @@ import orjson
 
 from tests.llm.server.answers import Answer
 from tests.llm.server.error_replies import Refused
+from tests.llm.server.exchange import Exchange, json_body
 from tests.llm.server.made_replies import Question, count_image, count_text, data_of
+from tests.llm.server.openai_requests import check_chat, check_responses
+from tests.llm.server.selling import sell
+from tests.llm.server.service import Service
+from tests.llm.server.wire import Departing
 
 _DATA_URL = re.compile(r"data:image/(png|jpeg|jpg|gif|webp);base64,(.*)", re.DOTALL)
 
@@ -52,7 +57,7 @@ def chat_question(body: Mapping[str, Any], mode: Any = "online") -> Question:
         texts, images = _parts(message.get("content"))
         tokens += 4 + sum(map(count_text, texts)) + images
         (instructions if message["role"] in {"system", "developer"} else user).extend(texts)
-    schema, json_wanted = _wanted(body)
+    schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema")
     if schema is not None:
         tokens += count_text(orjson.dumps(schema).decode())
     text = "\n".join(user)
@@ -66,7 +71,7 @@ def chat_question(body: Mapping[str, Any], mode: Any = "online") -> Question:
         data=data,
         row=row,
         schema=schema,
-        json_wanted=json_wanted,
+        json_wanted=schema is not None,
         max_tokens=body.get("max_completion_tokens") or body.get("max_tokens") or _DEFAULT_LIMIT,
         seed=body.get("seed") or 0,
         input_tokens=tokens,
@@ -82,16 +87,6 @@ def _parts(content: Any) -> tuple[list[str], int]:
         return [content], 0
     texts = [part["text"] for part in content or () if part["type"] == "text"]
     return texts, sum(image_tokens(part["image_url"]) for part in content or () if part["type"] == "image_url")
-
-
-def _wanted(body: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, bool]:
-    """Find the schema, wherever this kind of server takes it."""
-    wanted = body.get("response_format") or {}
-    kind = wanted.get("type", "text")
-    if kind == "json_schema":
-        return wanted["json_schema"].get("schema"), True
-    given = wanted.get("schema") or body.get("guided_json") or (body.get("structured_outputs") or {}).get("json")
-    return given, given is not None or kind == "json_object"
 
 
 def usage_of(answer: Answer) -> dict[str, Any]:
@@ -153,3 +148,120 @@ def drawn_logprobs(question: Question) -> tuple[tuple[str, float], ...]:
     yes = 0.02 + 0.9 * int(question.digest[:8], 16) / 2**32
     listed = {"Yes": yes, "No": 0.95 - yes, "The": 0.03, "I": 0.02}
     return tuple((token, math.log(share)) for token, share in sorted(listed.items(), key=lambda item: -item[1]))
+
+
+_INCOMPLETE = {"length": "max_output_tokens"}
+_INCOMPLETE |= dict.fromkeys(("content-filter", "recitation", "prohibited", "prompt-blocked"), "content_filter")
+
+
+def responses_question(body: Mapping[str, Any], mode: Any = "online") -> Question:
+    """Read what is asked; the body was checked before."""
+    instructions: list[str] = [body.get("instructions") or ""]
+    user: list[str] = []
+    tokens = 3 + count_text(instructions[0])
+    given = body["input"]
+    for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
+        texts, images = _input_parts(item["content"])
+        tokens += 4 + sum(map(count_text, texts)) + images
+        (instructions if item["role"] in {"system", "developer"} else user).extend(texts)
+    wanted = (body.get("text") or {}).get("format") or {}
+    schema = wanted.get("schema")
+    tokens += count_text(orjson.dumps(schema).decode()) if schema is not None else 0
+    text = "\n".join(user)
+    data, row = data_of(text)
+    return Question(
+        provider="openai",
+        operation="responses",
+        model=body["model"],
+        instructions="\n".join(instructions),
+        user=text,
+        data=data,
+        row=row,
+        schema=schema,
+        json_wanted=schema is not None,
+        max_tokens=body.get("max_output_tokens") or _DEFAULT_LIMIT,
+        seed=0,
+        input_tokens=tokens,
+        digest=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        mode=mode,
+    )
+
+
+def _input_parts(content: Any) -> tuple[list[str], int]:
+    if isinstance(content, str):
+        return [content], 0
+    images = 0
+    for part in content:
+        if part["type"] == "input_image":
+            if part.get("image_url") is None:
+                raise Refused("bad-request", "Only images by data URL are known here.", param="input")
+            images += image_tokens({"url": part["image_url"], "detail": part.get("detail")})
+    return [part["text"] for part in content if part["type"] in {"input_text", "output_text"}], images
+
+
+def response(question: Question, answer: Answer) -> dict[str, Any]:
+    """Write an answer as a response; the same answer always has the same id."""
+    reason = _INCOMPLETE.get(answer.ending)
+    part = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
+    if answer.ending == "refusal":
+        part = {"type": "refusal", "refusal": answer.text}
+    status = "incomplete" if reason else "completed"
+    message = {"id": f"msg_{question.digest[:40]}", "type": "message", "role": "assistant", "status": status}
+    said = answer.ending != "no-candidates" and (answer.text or not reason)
+    return {
+        "id": f"resp_{question.digest[:40]}",
+        "object": "response",
+        "created_at": created_at(question),
+        "status": status,
+        "background": False,
+        "error": None,
+        "incomplete_details": {"reason": reason} if reason else None,
+        "instructions": question.instructions,
+        "metadata": {},
+        "model": question.model,
+        "output": [{**message, "content": [part]}] if said else [],
+        "parallel_tool_calls": True,
+        "temperature": 1.0,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "usage": {
+            "input_tokens": answer.input_tokens,
+            "input_tokens_details": {"cached_tokens": answer.cached_tokens, "cache_write_tokens": 0},
+            "output_tokens": answer.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": answer.thinking_tokens},
+            "total_tokens": answer.input_tokens + answer.output_tokens,
+        },
+    }
+
+
+def chat(exchange: Exchange) -> Departing:
+    """POST /chat/completions."""
+    body = json_body(exchange)
+    check_chat(body, exchange.service.script.dialect)
+    question = sellable(exchange.service, chat_question(body))
+    return sell(exchange.service, exchange.record, question, exchange.arrived.body, chat_completion)
+
+
+def respond(exchange: Exchange) -> Departing:
+    """POST /responses."""
+    body = json_body(exchange)
+    check_responses(body)
+    question = sellable(exchange.service, responses_question(body))
+    return sell(exchange.service, exchange.record, question, exchange.arrived.body, response)
+
+
+def sellable(service: Service, question: Question) -> Question:
+    """Refuse what the model is not there for, or has no room for.
+
+    Raises:
+        Refused: in the provider's words.
+    """
+    script = service.script
+    if script.models and question.model not in script.models:
+        raise Refused("not-found", f"The model `{question.model}` does not exist or you do not have access to it.")
+    if question.input_tokens > script.context:
+        length = f"This model's maximum context length is {script.context} tokens."
+        raise Refused("context-length", f"{length} However, your messages resulted in {question.input_tokens} tokens.")
+    return question

@@ -1,4 +1,4 @@
-"""OpenAI's files: uploaded as forms, listed, told about, read back, deleted."""
+"""OpenAI's files: uploaded as forms, read back, deleted."""
 
 import time
 from typing import Any
@@ -31,25 +31,6 @@ def create_file(exchange: Exchange) -> Departing:
         "file-", "openai", content, filename=filename, purpose=purpose, created=int(time.time())
     )
     return json_departing(_told(stored))
-
-
-def list_files(exchange: Exchange) -> Departing:
-    """GET /files, the newest first."""
-    query = exchange.arrived.query
-    stored = [one for one in reversed(exchange.service.storage.files.values()) if one.provider == "openai"]
-    if "purpose" in query:
-        stored = [one for one in stored if one.purpose == query["purpose"]]
-    names = [one.name for one in stored]
-    start = names.index(query["after"]) + 1 if query.get("after") in names else 0
-    limit = int(query.get("limit", "10000"))
-    page = [_told(one) for one in stored[start : start + limit]]
-    ends = {"first_id": page[0]["id"] if page else None, "last_id": page[-1]["id"] if page else None}
-    return json_departing({"object": "list", "data": page, "has_more": start + limit < len(stored), **ends})
-
-
-def retrieve_file(exchange: Exchange) -> Departing:
-    """GET /files/{name}."""
-    return json_departing(_told(_found(exchange)))
 
 
 def file_content(exchange: Exchange) -> Departing:

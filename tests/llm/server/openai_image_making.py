@@ -10,7 +10,7 @@ import orjson
 from tests.llm.server.answers import Answer
 from tests.llm.server.exchange import Exchange, json_body
 from tests.llm.server.made_replies import Question, count_text
-from tests.llm.server.openai_endpoints import sellable
+from tests.llm.server.openai_chat import sellable
 from tests.llm.server.openai_requests import fitting
 from tests.llm.server.pictures import picture_bytes
 from tests.llm.server.script import Script

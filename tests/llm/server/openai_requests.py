@@ -152,19 +152,11 @@ def _object(node: Mapping[str, Any], where: tuple[str, ...], sizes: _Sizes) -> I
 
 METADATA = maybe(mapping_of(text(512), most=16, longest_key=64))
 _EFFORT = maybe(one_of("none", "minimal", "low", "medium", "high", "xhigh", "max"))
-_TIER = maybe(one_of("auto", "default", "flex", "scale", "priority"))
-
-_IMAGE = fields({"url": text(20_000_000), "detail": one_of("auto", "low", "high", "original")}, required=("url",))
-_TEXT_PART = fields({"type": anything, "text": text(), "prompt_cache_breakpoint": anything}, required=("text",))
-_USER_PARTS = either(
-    "type",
-    {
-        "text": _TEXT_PART,
-        "image_url": fields(
-            {"type": anything, "image_url": _IMAGE, "prompt_cache_breakpoint": anything}, required=("image_url",)
-        ),
-    },
-)
+_DETAIL = one_of("auto", "low", "high", "original")
+_TEXT_PART = fields({"type": anything, "text": text()}, required=("text",))
+_IMAGE = fields({"url": text(20_000_000), "detail": _DETAIL}, required=("url",))
+_IMAGE_PART = fields({"type": anything, "image_url": _IMAGE}, required=("image_url",))
+_USER_PARTS = either("type", {"text": _TEXT_PART, "image_url": _IMAGE_PART})
 
 
 def _content(part: Shape) -> Shape:
@@ -172,130 +164,83 @@ def _content(part: Shape) -> Shape:
     return lambda value, path: (string if isinstance(value, str) else parts)(value, path)
 
 
-_TEXTS_ONLY = _content(either("type", {"text": _TEXT_PART}))
-_NAMED = {"role": anything, "name": text(64)}
 _MESSAGE = either(
     "role",
     {
-        "system": fields({**_NAMED, "content": _TEXTS_ONLY}, required=("content",)),
-        "developer": fields({**_NAMED, "content": _TEXTS_ONLY}, required=("content",)),
-        "user": fields({**_NAMED, "content": _content(_USER_PARTS)}, required=("content",)),
-        "assistant": fields({**_NAMED, "content": maybe(_TEXTS_ONLY), "refusal": maybe(text())}),
+        role: fields({"role": anything, "content": _content(parts)}, required=("content",))
+        for role, parts in (("system", either("type", {"text": _TEXT_PART})), ("user", _USER_PARTS))
     },
 )
 _SCHEMA = {"name": text(64), "description": text(), "schema": mapping_of(anything), "strict": maybe(flag)}
-_FORMAT = either(
-    "type",
-    {
-        "text": fields({"type": anything}),
-        "json_object": fields({"type": anything}),
-        "json_schema": fields(
-            {"type": anything, "json_schema": fields(_SCHEMA, required=("name",))}, required=("json_schema",)
-        ),
-    },
+_JSON_SCHEMA = fields(
+    {"type": anything, "json_schema": fields(_SCHEMA, required=("name", "schema"))}, required=("json_schema",)
 )
 
-
-def _stop(value: Any, path: tuple[str | int, ...]) -> None:
-    (text() if isinstance(value, str) else list_of(text(), most=4))(value, path)
-
-
-# Fields for text and images. Tools, audio and searches are known to the real service and not to this one.
+# Fields that this package sends; the real service knows more.
 CHAT_FIELDS: dict[str, Shape] = {
     "messages": list_of(_MESSAGE, least=1),
     "model": text(least=1),
-    "frequency_penalty": maybe(number(-2, 2)),
-    "logit_bias": maybe(mapping_of(number(-100, 100))),
     "logprobs": maybe(flag),
     "max_completion_tokens": maybe(whole(1)),
     "max_tokens": maybe(whole(1)),
-    "metadata": METADATA,
-    "n": maybe(whole(1, 1)),
-    "presence_penalty": maybe(number(-2, 2)),
-    "prompt_cache_key": text(),
     "reasoning_effort": _EFFORT,
-    "response_format": _FORMAT,
-    "safety_identifier": text(64),
+    "response_format": either("type", {"json_schema": _JSON_SCHEMA}),
     "seed": maybe(whole(-(2**63))),
-    "service_tier": _TIER,
-    "stop": maybe(_stop),
-    "store": maybe(flag),
     "temperature": maybe(number(0, 2)),
     "top_logprobs": maybe(whole(0, 20)),
     "top_p": maybe(number(0, 1)),
-    "user": text(),
-    "verbosity": maybe(one_of("low", "medium", "high")),
 }
-_LOCAL: dict[str, Shape] = {
-    "top_k": whole(-1),
-    "min_p": number(0, 1),
-    "repetition_penalty": number(0, 10),
-    "chat_template_kwargs": mapping_of(anything),
+_CHAT = fields(CHAT_FIELDS, required=("messages", "model"))
+
+_RESPONSE_IMAGE = fields({"type": anything, "image_url": maybe(text(20_000_000)), "detail": _DETAIL})
+_RESPONSE_PARTS = either("type", {"input_text": _TEXT_PART, "input_image": _RESPONSE_IMAGE})
+_ITEM = fields({"role": one_of("user"), "content": list_of(_RESPONSE_PARTS, least=1)}, required=("role", "content"))
+_RESPONSE_FORMAT = fields({"type": one_of("json_schema"), **_SCHEMA}, required=("type", "name", "schema"))
+# There is no `seed`, as in the real one.
+RESPONSE_FIELDS: dict[str, Shape] = {
+    "input": list_of(_ITEM, least=1),
+    "instructions": maybe(text()),
+    "max_output_tokens": maybe(whole(16)),
+    "model": text(least=1),
+    "reasoning": fields({"effort": _EFFORT}),
+    "store": maybe(flag),
+    "temperature": maybe(number(0, 2)),
+    "text": fields({"format": _RESPONSE_FORMAT}),
+    "top_p": maybe(number(0, 1)),
 }
-_DIALECTS: dict[str, dict[str, Shape]] = {
-    "openai": {},
-    "vllm": {
-        **_LOCAL,
-        "guided_json": mapping_of(anything),
-        "structured_outputs": fields({"json": mapping_of(anything), "whitespace_pattern": text()}),
-        "min_tokens": whole(0),
-    },
-    "llamacpp": {
-        **_LOCAL,
-        "response_format": mapping_of(anything),
-        "json_schema": mapping_of(anything),
-        "grammar": text(),
-        "cache_prompt": flag,
-    },
-    "ollama": {"think": flag, "keep_alive": anything},
-}
-_CHATS = {
-    dialect: fields({**CHAT_FIELDS, **more}, required=("messages", "model")) for dialect, more in _DIALECTS.items()
-}
+_RESPONSE = fields(RESPONSE_FIELDS, required=("input", "model"))
 
 BATCH_FIELDS: dict[str, Shape] = {
     "completion_window": one_of("24h"),
-    "endpoint": one_of(
-        "/v1/chat/completions",
-        "/v1/responses",
-        "/v1/embeddings",
-        "/v1/completions",
-        "/v1/moderations",
-        "/v1/images/generations",
-    ),
+    "endpoint": one_of("/v1/chat/completions", "/v1/responses", "/v1/images/generations"),
     "input_file_id": text(least=1),
     "metadata": METADATA,
-    "output_expires_after": fields(
-        {"anchor": one_of("created_at"), "seconds": whole(3600, 2_592_000)}, required=("anchor", "seconds")
-    ),
 }
 _BATCH = fields(BATCH_FIELDS, required=("completion_window", "endpoint", "input_file_id"))
 
 
 def check_chat(body: Any, dialect: str = "openai") -> None:
-    """Refuse a chat completion request the service would not take.
+    """Refuse a chat completion request the service would not take; other servers hold nobody to a strict schema.
 
     Raises:
         Refused: in the provider's words.
     """
-    fitting(_CHATS[dialect], body)
+    fitting(_CHAT, body)
     if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
         raise Refused("bad-request", "'max_tokens' and 'max_completion_tokens' cannot both be set.")
     if body.get("top_logprobs") is not None and not body.get("logprobs"):
         raise Refused("bad-request", "'top_logprobs' is only allowed when 'logprobs' is enabled.", param="top_logprobs")
-    if dialect == "openai":
-        _check_format(body)
+    wanted = (body.get("response_format") or {}).get("json_schema") or {}
+    if dialect == "openai" and wanted.get("strict"):
+        check_strict_schema(wanted["name"], wanted["schema"])
 
 
-def _check_format(body: Mapping[str, Any]) -> None:
-    wanted = body.get("response_format") or {}
-    if wanted.get("type") == "json_schema" and wanted["json_schema"].get("strict"):
-        if "schema" not in wanted["json_schema"]:
-            raise Refused("bad-request", "Missing required parameter: 'response_format.json_schema.schema'.")
-        check_strict_schema(wanted["json_schema"]["name"], wanted["json_schema"]["schema"])
-    if wanted.get("type") == "json_object" and "json" not in str(body["messages"]).lower():
-        problem = "'messages' must contain the word 'json' to use 'response_format' of type 'json_object'."
-        raise Refused("bad-request", problem, param="messages")
+def check_responses(body: Any) -> None:
+    """Refuse a request for a response the service would not take."""
+    fitting(_RESPONSE, body)
+    wanted = (body.get("text") or {}).get("format") or {}
+    if wanted.get("strict"):
+        check_strict_schema(wanted["name"], wanted["schema"])
 
 
 def check_batch(body: Any) -> None:

@@ -128,9 +128,7 @@ def kept_port() -> Iterator[int]:
 
 
 @contextmanager
-def server_process(
-    script: Script | None = None, *, state: Path | None = None, model: str = "", port: int = 0
-) -> Iterator[RunningServer]:
+def server_process(script: Script | None = None, *, model: str = "", port: int = 0) -> Iterator[RunningServer]:
     """Serve for a block, in a process of its own; `model` is `module:function`."""
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "script.json"
@@ -138,7 +136,6 @@ def server_process(
         if script is not None:
             written.write_bytes(msgspec.json.encode(script))
             command += ["--script", str(written)]
-        command += ["--state", str(state)] if state is not None else []
         command += ["--model", model] if model else []
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT)
         assert process.stdout is not None

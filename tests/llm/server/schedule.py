@@ -81,13 +81,11 @@ def _between(count: int, bounds: tuple[int, int | None]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Whether a request is let in, how long to wait otherwise, and what is left."""
+    """Whether a request is let in, and how long to wait otherwise."""
 
     granted: bool
     wait: float
     kind: str
-    requests_left: float | None
-    tokens_left: float | None
 
 
 @dataclass(slots=True)
@@ -117,9 +115,7 @@ class QuotaWindow:
         if not kind:
             self.entries.append((now, tokens))
             self.tokens_in += tokens
-        left = None if quota.requests is None else max(0.0, quota.requests - len(self.entries))
-        tokens_left = None if quota.tokens is None else max(0.0, quota.tokens - self.tokens_in)
-        return Allowance(not kind, wait, kind, left, tokens_left)
+        return Allowance(not kind, wait, kind)
 
     def _window_wait(self, now: float, excess: float) -> float:
         freed = 0
@@ -143,5 +139,4 @@ class QuotaWindow:
         if not kind:
             requests, held = requests - 1, held - tokens
         self.bucket = (requests, held, now)
-        left = None if quota.requests is None else requests
-        return Allowance(not kind, wait, kind, left, None if quota.tokens is None else held)
+        return Allowance(not kind, wait, kind)

@@ -1,6 +1,6 @@
 """What a server is told to do: a small declarative schedule, in Python or in JSON."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -43,7 +43,6 @@ BODY_FAULTS = {
     "null-content": "200, the text is null",
     "no-choices": "200, a list of no choices or candidates",
     "no-usage": "200, no usage in the reply; it is billed all the same",
-    "other-model": "200, the model named is `text`, not the one asked for",
 }
 # Ways a model stops that are not the normal one.
 ANSWER_FAULTS = {
@@ -62,22 +61,16 @@ ANSWER_FAULTS = {
 TEXT_FAULTS = {
     "says": "the model says `text`, in which {id} stands for the row's id",
     "wrong-id": "an id that was never given",
-    "other-row": "the answer to the row named in `text`, or to the row asked before",
     "missing-key": "one key too few",
-    "unknown-key": "one key too many",
     "duplicate-key": "a key twice, with two values",
     "not-in-enum": "a value that the schema does not list",
-    "wrong-type": "a number where a text belongs",
     "prose": "a sentence, no JSON",
     "code-fence": "the JSON within a code fence",
     "prose-around": "the JSON within sentences",
-    "two-objects": "the JSON twice in a row",
-    "cut-text": "half of the JSON, as if it were all",
     "long-string": "a string of `size` bytes (10 MB)",
     "deep-nesting": "lists in lists, `size` deep (100,000)",
     "nan": "NaN among the values",
     "lone-surrogate": "half a surrogate pair among the texts",
-    "empty-text": "nothing, as if it were an answer",
     "array": "the object in a list",
     "null": "null instead of the object",
 }
@@ -101,7 +94,7 @@ LINE_FAULTS = (
 )
 
 
-Hint: TypeAlias = Literal["none", "retry-after", "retry-after-date", "retry-after-ms", "x-ratelimit", "retry-info"]
+Hint: TypeAlias = Literal["none", "retry-after", "retry-after-date", "retry-after-ms", "retry-info"]
 Provider: TypeAlias = Literal["openai", "google"]
 Dialect: TypeAlias = Literal["openai", "vllm", "llamacpp", "ollama"]
 
@@ -265,8 +258,3 @@ def script_from_json(text: bytes | str) -> Script:
         msgspec.ValidationError: naming the place of what is not a part of a script.
     """
     return msgspec.json.decode(text, type=Script)
-
-
-def script_to_builtins(script: Script) -> Any:
-    """Give a script as plain values, for JSON."""
-    return msgspec.to_builtins(script)

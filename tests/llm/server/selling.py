@@ -28,11 +28,8 @@ def sell(service: Service, record: Record, question: Question, body: bytes, enco
     fault = service.fault_for(record, body, asks=True)
     if fault is not None and (fault.kind in STATUS_FAULTS or fault.kind == "drop-before"):
         return refuse(service, record, fault)
-    answer = answer_to(
-        question, fault, service.script, service.model, lambda named: service.other_value(question, named)
-    )
+    answer = answer_to(question, fault, service.script, service.model)
     allowance = service.allowance(question, answer.output_tokens)
-    headers = service.quota_headers(allowance) if question.provider == "openai" else []
     if allowance is not None and not allowance.granted:
         assert service.script.quota is not None
         told = Fault(
@@ -41,11 +38,8 @@ def sell(service: Service, record: Record, question: Question, body: bytes, enco
         if question.provider == "google" and told.hint == "retry-after-ms":
             told = Fault("busy", "retry-info", allowance.wait, text=told.text)
         departing = fault_reply(question.provider, told)
-        departing.headers += headers
         return service.finish(record, departing, "quota", told)
-    service.lately = question
     departing = _written(service, question, answer, fault, encode)
-    departing.headers += headers
     good = is_good(fault)
     departing.on_work = lambda: service.statistics.sold(record, question, answer, good=good)
     return service.finish(record, departing, fault.kind if fault is not None else "")
@@ -132,8 +126,6 @@ def damaged_value(whole: dict[str, Any], fault: Fault) -> dict[str, Any]:
         case "no-choices":
             for name in {"choices", "candidates", "output", "data"} & whole.keys():
                 whole[name] = []
-        case "other-model":
-            whole["modelVersion" if "responseId" in whole else "model"] = fault.text or "another-model"
         case "nan-envelope":
             for choice in whole.get("choices") or whole.get("candidates") or [whole]:
                 choice["avgLogprobs"] = float("nan")

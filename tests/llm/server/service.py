@@ -5,12 +5,11 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tests.llm.server.answers import Model
-from tests.llm.server.error_replies import hint_headers
 from tests.llm.server.jobs import Storage
-from tests.llm.server.made_replies import Question, fraction_of, made_value
+from tests.llm.server.made_replies import Question, fraction_of
 from tests.llm.server.schedule import Allowance, Circumstances, QuotaWindow, Schedule
 from tests.llm.server.script import Fault, Script
 from tests.llm.server.statistics import Record, Statistics
@@ -34,7 +33,6 @@ class Service:
     promised: dict[str, float] = field(default_factory=dict)
     connections: set[Connection] = field(default_factory=set)
     work: "set[asyncio.Task[None]]" = field(default_factory=set)
-    lately: Question | None = None
     epoch: float = 0.0
     first: int = 0
     first_job: int = 0
@@ -146,29 +144,3 @@ class Service:
         if not script.jitter:
             return script.latency
         return script.latency + script.jitter * fraction_of("latency", script.salt, question.digest)
-
-    def other_value(self, question: Question, named: str = "") -> object:
-        """Answer another row: the one named, else the one asked before this one, else one nobody asked about."""
-        other = self.lately
-        if named or other is None or other.row == question.row:
-            row = named or ("Q42" if question.row != "Q42" else "Q43")
-            other = replace(question, row=row, data={**question.data, "id": row})
-        return made_value(other, self.script.salt)
-
-    def quota_headers(self, allowance: Allowance | None) -> list[tuple[str, str]]:
-        """Write what is left of a quota, as OpenAI does with every reply."""
-        quota = self.script.quota
-        if allowance is None or quota is None:
-            return []
-        headers = []
-        for name, limit, left in (
-            ("requests", quota.requests, allowance.requests_left),
-            ("tokens", quota.tokens, allowance.tokens_left),
-        ):
-            if limit is not None and left is not None:
-                headers.append((f"x-ratelimit-limit-{name}", f"{limit:.0f}"))
-                headers.append((f"x-ratelimit-remaining-{name}", f"{math.floor(left)}"))
-        if not allowance.granted:
-            reset = hint_headers("x-ratelimit", allowance.wait)[-1][1]
-            headers.append((f"x-ratelimit-reset-{allowance.kind}", reset))
-        return headers

@@ -83,7 +83,6 @@ class Statistics:
     jobs_made: int = 0
     lines_made: dict[str, int] = field(default_factory=dict)
     bought: dict[str, int] = field(default_factory=dict)
-    bought_online: dict[str, int] = field(default_factory=dict)
     # Mistakes of the server itself; a test that meets one means nothing.
     broken: list[str] = field(default_factory=list)
     in_flight: int = 0
@@ -115,7 +114,6 @@ class Statistics:
         self.online.add(answer)
         if good:
             _count(self.bought, question.digest)
-            _count(self.bought_online, question.digest)
 
     def sold_line(self, question: Question, answer: Answer, *, good: bool) -> None:
         """Bill a line of a batch."""
@@ -159,9 +157,7 @@ class Statistics:
             "rows": len({record.row for record in self.records if record.row}),
             "bought": len(self.bought),
             "bought_twice": _repeated(self.bought),
-            "bought_twice_online": _repeated(self.bought_online),
             "early": sum(record.early > 0 for record in self.records),
-            "earliest": max((record.early for record in self.records), default=0.0),
             "early_model": sum(record.early_model > 0 for record in self.records),
             "online": asdict(self.online),
             "delivered": asdict(self.delivered),

@@ -79,7 +79,6 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
         self._performing: asyncio.Task[None] | None = None
-        self._continued = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a new connection."""
@@ -134,20 +133,11 @@ class Connection(asyncio.Protocol):
         for line in lines:
             name, _, value = line.partition(":")
             headers[name.lower()] = value.strip()
-        if "expect" in headers and not self._continued and self._transport is not None:
-            self._continued = True
-            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if headers.get("transfer-encoding", "").lower() == "chunked":
-            found = _unchunked(self._buffer, end + 4)
-        else:
-            length = int(headers.get("content-length", "0"))
-            whole = len(self._buffer) >= end + 4 + length
-            found = (bytes(self._buffer[end + 4 : end + 4 + length]), end + 4 + length) if whole else None
-        if found is None:
+        used = end + 4 + int(headers.get("content-length", "0"))
+        if len(self._buffer) < used:
             return None
-        body, used = found
+        body = bytes(self._buffer[end + 4 : used])
         del self._buffer[:used]
-        self._continued = False
         path, _, query = target.partition("?")
         return Arrived(method, path, dict(parse_qsl(query, keep_blank_values=True)), headers, body, self._clock())
 
@@ -242,23 +232,6 @@ def _date() -> str:
     if _dated[0] != second:
         _dated = (second, formatdate(second, usegmt=True))
     return _dated[1]
-
-
-def _unchunked(buffer: bytearray, start: int) -> tuple[bytes, int] | None:
-    """Put together a chunked body; None while it is not whole."""
-    parts: list[bytes] = []
-    while True:
-        line_end = buffer.find(b"\r\n", start)
-        if line_end < 0:
-            return None
-        size = int(bytes(buffer[start:line_end]).split(b";")[0], 16)
-        start = line_end + 2
-        if len(buffer) < start + size + 2:
-            return None
-        if size == 0:
-            return b"".join(parts), start + 2
-        parts.append(bytes(buffer[start : start + size]))
-        start += size + 2
 
 
 HEADER = b"HTTP/1.1 200 OK\r\nContent-Type: "

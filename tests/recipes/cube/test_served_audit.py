@@ -184,7 +184,7 @@ def test_intervals_are_told_after_every_thirty_answers_and_name_no_model_to_thos
 def test_intervals_that_answers_cannot_carry_are_told_with_the_reason(run_copy: Path) -> None:
     told = list[str]()
     with desk_of(run_copy) as desk:
-        Narrowing(folders_of(run_copy), desk, HereEngine(), told.append).end()
+        Narrowing(folders_of(run_copy), desk, HereEngine(), told.append).look_now()
         assert (desk.aside, "kernels not corrected: no audited image" in told[1]) == ("", True)
 
 
@@ -207,3 +207,32 @@ def test_from_a_finished_run_to_a_corrected_report(tmp_path: Path) -> None:
     (alone,) = corrected_prompts(folders_of(root), "empty", "country").values()  # the only prompt of art
     assert alone.value == values["corrected", "empty"]
     assert verify_run(root).findings == ()
+
+
+def test_looks_settle_models_and_ask_about_them_no_more(run_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three models of 24 images, looked at after 10 and 18: the one that draws nothing is soon told apart."""
+    for name, value in {"audit_gates.FEWEST_AUDITED": 8, "audit_gates.FEWEST_COMPARED": 1000}.items():
+        monkeypatch.setattr(f"culturekit.metrics.corrected.{name}", value)
+    for module in ("looks.FEWEST_AT_LOOK", "audit_sampling.FEWEST_AUDITED"):
+        monkeypatch.setattr(f"culturekit.metrics.corrected.{module}", 2)
+    truth, told = truth_of(run_copy), list[str]()
+    size = AuditSize(24, 1, looks=(10, 18), goal="order")
+    with desk_of(run_copy, size) as desk:
+        narrowing = Narrowing(folders_of(run_copy), desk, HereEngine(), told.append)
+        everything = desk.wanted
+        narrowing.look_now()
+        assert told == ["no look yet: its images are not all answered"]
+        while desk.whole_look < 1 and answer_sheet(desk, run_copy / "to-audit", "ana", truth):
+            pass
+        assert {desk.looks[task] for _, task in desk.journal.answers if task in desk.looks} == {1}
+        narrowing.look_now()
+        assert re.match(r"look 1 of 3, \d+ images of each model: \d of 3 pairs settled", told[-1])
+        while answer_sheet(desk, run_copy / "to-audit", "ana", truth):
+            narrowing.look_now()
+        assert "nothing more to ask" in told[-1]
+        assert desk.answered == desk.wanted <= everything
+        assert not any("[" in line for line in told)
+    with pytest.raises(UsageError, match="look"):
+        desk_of(run_copy, AuditSize(24, 1, looks=(12, 18))).__enter__()
+    with desk_of(run_copy, size) as again:
+        assert again.whole_look >= 1
