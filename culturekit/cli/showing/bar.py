@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from culturekit.cli.showing.progress import duration, rate_text
+from culturekit.cli.showing.results import duration, rate_text
 
 WIDEST_BAR, NARROWEST_BAR = 30, 8
 

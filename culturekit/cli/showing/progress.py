@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
+from culturekit.cli.showing.results import duration, rate_text
+
 LINE_SECONDS = 5.0  # How often a log hears of a stage that is still at work
 QUIET_SECONDS = 30.0  # After how long a log hears that a stage is still at work although nothing was counted
 
@@ -112,20 +114,6 @@ class LineProgress:
         elif passed >= LINE_SECONDS:
             parts.append(f"after {duration(passed)}")
         return ", ".join(parts) + (f"; {self.totals}" if self.totals else "")
-
-
-def duration(seconds: float) -> str:
-    """Write a time in the unit that fits."""
-    if seconds < 120.0:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60.0:.0f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"
-
-
-def rate_text(rate: float) -> str:
-    """Write a speed in the unit that fits."""
-    if rate >= 1.0:
-        return f"{rate:,.0f}/s"
-    return f"{rate * 60.0:.0f}/min" if rate * 60.0 >= 1.0 else f"{rate * 3600.0:.0f}/h"
 
 
 def progress_for(*, as_json: bool) -> AbstractContextManager[CommandProgress]:
