@@ -22,7 +22,7 @@ from culturekit.report.run_folders import RunFolders
 
 def row_of(seed: int, run: RunFolders) -> list[str]:
     """Say how models are ranked, how many intervals hold the truth, and what the last line says."""
-    lines = sorted(model_lines(run, run.scores()), key=lambda line: line.model)
+    lines = sorted(model_lines(run, run.headline_scores()), key=lambda line: line.model)
     mapped, corrected, true = (
         [figure.value for line in lines if (figure := getattr(line, kind)) is not None]
         for kind in ("mapped", "corrected", "truth")

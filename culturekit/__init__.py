@@ -5,6 +5,7 @@ The names below are the library's front door; each is imported when it is first 
 """
 
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from culturekit.core.errors import CultureKitError
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     )
     from culturekit.recipes.cube.keys import load_recipe
     from culturekit.recipes.run_recipe import run_recipe
+    from culturekit.report import chart_pictures as plot
+    from culturekit.scores.compare import compare_runs
     from culturekit.trail.walk_back import find_score, walk_back
 
 __all__ = [
@@ -38,11 +41,13 @@ __all__ = [
     "Run",
     "Stage",
     "__version__",
+    "compare_runs",
     "find_score",
     "frechet_distance",
     "interval",
     "kernel_distance",
     "load_recipe",
+    "plot",
     "prdc",
     "qvs",
     "read_table",
@@ -57,6 +62,8 @@ __all__ = [
 
 HOMES = {
     "TABLES": "culturekit.core.schemas",
+    "compare_runs": "culturekit.scores.compare",
+    "plot": "culturekit.report.chart_pictures",
     "LocalEngine": "culturekit.core.engines",
     "find_score": "culturekit.trail.walk_back",
     "Run": "culturekit.core.run",
@@ -83,7 +90,16 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - each name has its own type,
     """Import a public name when it is first asked for."""
     if name not in HOMES:
         raise AttributeError(f"module 'culturekit' has no attribute {name!r}")
-    return getattr(import_module(HOMES[name]), name)
+    home = import_module(HOMES[name])
+    if name == "plot":
+        return home
+    value = getattr(home, name)
+    if isinstance(value, FunctionType) and home.__name__ != "culturekit.metrics":
+        from culturekit.core.front_door import front
+
+        value = front(value, __name__)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -241,7 +241,7 @@ TASKS = {
     "Score labels": ("vendi", "qvs", "vendi_batches", "vendi_corrected", "interval"),
     "Score vectors": ("prdc", "frechet_distance", "kernel_distance", "searcher"),
     "Run": ("load_recipe", "LocalEngine", "run_recipe", "run_stage", "Run", "Stage"),
-    "Look": ("read_table", "TABLES", "find_score", "walk_back"),
+    "Look": ("read_table", "TABLES", "compare_runs", "plot", "find_score", "walk_back"),
     "Errors and version": ("CultureKitError", "__version__"),
 }
 CONSTANTS = {"TABLES": ("culturekit.core.schemas", "TABLES"), "__version__": ("culturekit.version", "VERSION")}

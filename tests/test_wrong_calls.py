@@ -1,5 +1,7 @@
 """Wrong calls of the library's front door: each is refused as a ValueError, in words that say what was expected."""
 
+import inspect
+import pickle
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +12,12 @@ import polars as pl
 import pytest
 
 import culturekit as ck
+from culturekit import metrics as ck_metrics
 from culturekit.config.load import shipped_recipes
 
 FLAT, POINTS = np.zeros((1, 2)), np.zeros((3, 2))
 
+metrics: Any = ck_metrics
 FRONT: Any = ck  # The front door to people whose tools do not check types
 
 BARE: Any = pl.DataFrame(schema=["image_id", "artifact_id"])
@@ -49,6 +53,23 @@ WRONG: dict[str, Callable[[], Any]] = {
     "no such number of workers; expected a whole number, found '2'": lambda: FRONT.LocalEngine("2"),
     "matches must be a table with the columns continent, country, model, rank, too; found ['image_id', 'artifact_id']":
         lambda: ck.vendi_corrected(BARE, BARE, weights="country", rng=np.random.default_rng(0)),
+    "vendi: missing a required argument: 'labels'; expected "
+    "vendi(labels, *, weights=..., q=..., missing=..., normalize_labels=...)": lambda: FRONT.vendi(),
+    "qvs: missing a required argument: 'weights'; expected "
+    "qvs(labels, quality, *, weights, q=..., missing=..., normalize_labels=...)": lambda: FRONT.qvs(["a"], [1.0]),
+    "prdc: got an unexpected keyword argument 'n'; expected prdc(real, fake, *, k=..., cache=...)":
+        lambda: FRONT.prdc(POINTS, POINTS, n=2),
+    "read_table: missing a required argument: 'table'; expected read_table(path, table)": lambda: FRONT.read_table("x"),
+    "real must be real numbers; found complex numbers": lambda: FRONT.prdc(POINTS * 1j, POINTS, k=2),
+    "a must be real numbers; found complex numbers": lambda: FRONT.frechet_distance([[1j, 2.0]], POINTS),
+    "rng must be a generator of NumPy; expected numpy.random.default_rng(SEED), found 7":
+        lambda: FRONT.vendi_corrected(BARE, BARE, weights="country", rng=7),
+    "rng must be a generator of NumPy; expected numpy.random.default_rng(SEED), found None":
+        lambda: metrics.bootstrap([1.0, 2.0], statistic=np.mean, rng=None),
+    "runs/none: there are no scores of such a stage; expected a finished run, and the folder of a stage that scores, "
+    "found *": lambda: ck.Run(Path("runs/none")).scores(),
+    "a chart needs rows; expected 2 values in each, one a column":
+        lambda: ck.plot.curves({"flux": [0.5]}, ["q = 1", "q = 2"]),
 }  # fmt: skip
 
 
@@ -79,3 +100,15 @@ def test_what_people_write_is_taken(tmp_path: Path) -> None:
     pl.DataFrame(schema=ck.TABLES["audits"].schema).write_parquet(path)
     assert ck.read_table(str(path), "audits").equals(ck.read_table(path, ck.TABLES["audits"]))
     assert FRONT.Run(str(tmp_path)).root == tmp_path
+
+
+def test_hints_are_short_and_public_functions_travel_to_other_processes() -> None:
+    assert str(inspect.signature(ck.prdc)) == (
+        "(real: ArrayLike, fake: ArrayLike, *, k: int = 5, "
+        "cache: MutableMapping[tuple[str, int], NDArray[float64]] | None = None) -> PRDC"
+    )
+    longest = max(len(str(inspect.signature(getattr(ck_metrics, name)))) for name in ck_metrics.__all__
+                  if inspect.isfunction(getattr(ck_metrics, name)))  # fmt: skip
+    assert longest < 500
+    for function in (ck.vendi, ck.find_score, ck_metrics.compare):
+        assert pickle.loads(pickle.dumps(function)) is function

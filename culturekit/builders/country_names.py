@@ -1,5 +1,6 @@
 """Countries by whatever they are called in English: the code, the item, the name, other usual names, the adjective."""
 
+import logging
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.unchanged import once_per_state
 from culturekit.kg.countries import ADDRESS, WORLD, countries, country_files, read_countries, whole_world
+
+logger = logging.getLogger(__name__)
 
 # Names without what differs between two ways of writing the same one, and keys that equal names share.
 
@@ -117,7 +120,18 @@ ISO_NAMES = ("alpha_2", "alpha_3", "name", "common_name", "official_name")
 DOUBTFUL = "?"
 """Stands where the letters of a country do, for names that mean several or none that is there today."""
 
-UNKNOWN, DOUBT = "unknown country", "country in doubt"
+UNKNOWN, DOUBT, READ_AS = "unknown country", "country in doubt", "country read as"
+
+_OF_UK = ("GB", "a part of it; a file of countries may have it as one of its own")
+SEVERAL = {
+    "korea": ("KR", "write North Korea or KP for the other"),
+    "congo": ("CG", "write DR Congo or CD for the other"),
+    "georgia": ("GE", "the country, not the state of the US"),
+    "gaza": ("PS", "a part of it"),
+    "west bank": ("PS", "a part of it"),
+    **dict.fromkeys(("scotland", "england", "wales", "northern ireland"), _OF_UK),
+}
+"""Names that may mean something else than what they are read as, with the code of that, and what to know."""
 
 BETWEEN = (re.compile(r"[;|/\n]"), re.compile(","), re.compile(" and | & "))
 """What divides several countries of a cell, the surest first; what is a country as a whole is not divided."""
@@ -175,13 +189,33 @@ def named_country(text: str) -> str:
     """Find the code of the one country that is called so; else say what is called nearly so."""
     found = one_country(text)
     if found.problem:
-        names = known_names(country_files().get("own-countries")).folded
-        near = {names[key] for key in get_close_matches(folded(text), names, n=3)} - {DOUBTFUL}
+        near = " or ".join(called_nearly(text))
         raise UsageError(
             found.problem, found=repr(text), hint="Give its item, its code or its name in English.",
-            expected=f"such as {' or '.join(sorted(whole_world()[code].name for code in near))}" if near else "",
+            expected=f"such as {near}" if near else "",
         )  # fmt: skip
+    if words := read_as(found):
+        logger.warning(words)
     return found.iso
+
+
+def called_nearly(text: str, *, cutoff: float = 0.6) -> list[str]:
+    """List up to three countries that are called nearly so."""
+    names = known_names(country_files().get("own-countries")).folded
+    near = {names[key] for key in get_close_matches(folded(text), names, n=3, cutoff=cutoff)} - {DOUBTFUL}
+    return sorted(whole_world()[code].name for code in near)
+
+
+def near_to(text: str) -> str:
+    """Offer what an unknown name of a country may mean; empty where nothing is called nearly so."""
+    near = called_nearly(text, cutoff=0.75)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def read_as(said: Said) -> str:
+    """Say of a name that may mean something else what it was read as; empty of all others."""
+    iso, note = SEVERAL.get(folded(said.text), ("", ""))
+    return f"{said.text} is read as {whole_world()[iso].name} ({iso}): {note}" if iso and said.iso == iso else ""
 
 
 def one_country(text: str) -> Said:

@@ -1,12 +1,13 @@
 """The prompt templates, shipped or translated by people: read, checked, and filled in."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
+from babel import Locale, UnknownLocaleError
 from pydantic import Field
 
 from culturekit.core.choices import TemplateSetName
@@ -133,9 +134,12 @@ class Translation(StrictModel):
 
 
 def load_translations(
-    paths: Sequence[Path], languages: Sequence[str], set_name: TemplateSetName
+    paths: Sequence[Path], languages: Sequence[str], set_name: TemplateSetName, *, spoken_by: Collection[str] = ()
 ) -> Mapping[str, Translation]:
-    """Read the translations of the wanted languages; one that nobody verified is refused."""
+    """Read the translations of the wanted languages; one that nobody verified is refused.
+
+    Languages that root configs speak need none.
+    """
     found: dict[str, Translation] = {}
     for path in paths:
         translation = load_translation(path)
@@ -156,15 +160,16 @@ def load_translations(
             found=f"prompts in {', '.join(languages)}",
             hint="Name the language with --language, or `languages` in a recipe.",
         )
-    missing = [language for language in languages if language != ENGLISH and language not in found]
+    missing = [language for language in languages if language != ENGLISH and language not in {*found, *spoken_by}]
     if missing:
         raise UsageError(
             f"there are no templates in {', '.join(missing)}",
-            expected="a translation that a speaker has verified",
+            expected="`prompts:` in that language in a root config, or a translation, which a speaker has verified",
             found=" and ".join(sorted(found)) or "no translation",
             hint="Give its YAML file with --translations.",
         )
-    return found
+    others = {language for language in languages if language != ENGLISH and language not in found}
+    return found | {language: Translation(language=language) for language in others}
 
 
 def load_translation(path: Path) -> Translation:
@@ -209,11 +214,12 @@ BENCHMARK = "cube"
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of one language; `added` are those of concepts that bring their own."""
+    """The words of one language; `added` are those of concepts that bring their own, `labels` those of Wikidata."""
 
     set_name: TemplateSetName
     translation: Translation | None = None
     added: AddedTemplates = NOTHING_ADDED
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def language(self) -> str:
@@ -241,20 +247,57 @@ class Wording:
         """The templates that name a country."""
         return {**(self.translation or templates()).within_country, **self.added.within_country}
 
-    def name_of(self, row: Mapping[str, Any]) -> str:
-        """Call an artifact by its name in the language, where it has one."""
-        translated = self.translation.names.get(row["artifact_id"]) if self.translation else None
-        return str(translated or row["name"])
+    def name_of(self, row: Mapping[str, Any]) -> tuple[str, str]:
+        """Call an artifact by its name in the language, else in English; and mark what no speaker verified."""
+        artifact = row["artifact_id"]
+        if self.translation is None or artifact in self.translation.names:
+            return (self.translation.names[artifact] if self.translation else row["name"]), ""
+        return (self.labels[artifact], FROM_WIKIDATA) if artifact in self.labels else (row["name"], IN_ENGLISH)
 
-    def place(self, iso: str) -> Country | None:
-        """Find the forms of a country; None where a translation has none."""
+    def place(self, iso: str, template: str) -> tuple[Country | None, str]:
+        """Find the forms of a country that a template asks for, and mark those that no speaker verified.
+
+        CLDR has names alone, which stand in for a translation that has no countries at all.
+        """
         known = country(iso)
         if self.translation is None:
-            return known
-        forms = self.translation.countries.get(iso)
-        if forms is None:
-            return None
-        return known.model_copy(update={"name": forms.name, "article": "", "adjective": forms.adjective})
+            return known, ""
+        if self.translation.countries:
+            forms = self.translation.countries.get(iso)
+            changed = forms and {"name": forms.name, "article": "", "adjective": forms.adjective}
+            return known.model_copy(update=changed) if changed else None, ""
+        name = None if "{adjective}" in template else cldr_names(self.language).get(iso)
+        said = known.model_copy(update={"name": name, "article": ""}) if name else None
+        return said, FROM_CLDR if "{country}" in template else ""
+
+
+FROM_WIKIDATA, IN_ENGLISH, FROM_CLDR = "name from Wikidata", "name in English", "country from CLDR"
+
+
+@cache
+def cldr_names(language: str) -> Mapping[str, str]:
+    """Name countries in a language as CLDR does; none where it has no such language."""
+    try:
+        return dict(Locale.parse(language, sep="-").territories)
+    except (UnknownLocaleError, ValueError):
+        return {}
+
+
+def labels_in(items: Path, artifacts: pl.Series, language: str) -> Mapping[str, str]:
+    """Read the labels of artifacts from the items of a graph: in `zh`, else in `zh-hans`; in `pt-br`, else in `pt`."""
+    frame = pl.scan_parquet(items)
+    if "labels" not in frame.collect_schema().names():
+        return {}
+    known = frame.filter(pl.col("qid").is_in(artifacts.unique().implode())).select("qid", "labels").collect()
+    wanted = language.lower()
+    found: dict[str, tuple[tuple[bool, bool, str], str]] = {}
+    for qid, stated in known.explode("labels").drop_nulls().iter_rows():
+        code, _, label = stated.partition(":")
+        is_variant = code.startswith(f"{wanted}-")
+        if is_variant or code in {wanted, wanted.partition("-")[0]}:
+            rank = (code != wanted, not is_variant, code)
+            found[qid] = min(found.get(qid, (rank, label)), (rank, label))
+    return {qid: label for qid, (_, label) in found.items()}
 
 
 def artifact_prompt(row: Mapping[str, Any], wording: Wording) -> dict[str, Any]:
@@ -265,12 +308,14 @@ def artifact_prompt(row: Mapping[str, Any], wording: Wording) -> dict[str, Any]:
         what = wording.set_name if wording.translation is None else wording.language
         return without_words(row["artifact_id"], row["concept"], f"no {what} template", row["subconcept"])
     key, template = found
-    form = wording.place(row["country"])
+    form, form_mark = wording.place(row["country"], template)
     if form is None:
         return without_form(row["artifact_id"], row["concept"], row["country"], wording)
+    name, name_mark = wording.name_of(row)
     return prompt_row(
-        worded(template, name=wording.name_of(row), country=form, concept=row["concept"]),
+        worded(template, name=name, country=form, concept=row["concept"]),
         wording,
+        marks=(name_mark, form_mark),
         kind="cube",
         template_id=f"{wording.set_name}/{key}",
         negative=chosen.negative,
@@ -295,18 +340,18 @@ def underspecified_prompts(space: pl.DataFrame, wording: Wording) -> Iterator[di
 def within_country_prompts(space: pl.DataFrame, wording: Wording) -> Iterator[dict[str, Any]]:
     """Write the prompts that name a country and leave the artifact open."""
     for concept, iso in space.select("concept", "country").unique().sort("concept", "country").iter_rows():
-        found, place = open_templates(wording.within_country, concept), wording.place(iso)
+        found = open_templates(wording.within_country, concept)
         if not found:
             yield without_words(f"{concept} {iso}", concept, f"no {wording.language} template", "within-country")
-        elif place is None:
-            yield without_form(f"{concept} {iso}", concept, iso, wording)
-        else:
-            for number, template in enumerate(found):
-                text = worded(template, country=place, concept=concept)
-                template_id = f"within-country/{concept}/{number}"
-                yield prompt_row(
-                    text, wording, kind="within-country", template_id=template_id, concept=concept, country=iso
-                )
+        for number, template in enumerate(found):
+            form, mark = wording.place(iso, template)
+            if form is None:
+                yield without_form(f"{concept} {iso}", concept, iso, wording)
+                continue
+            yield prompt_row(
+                worded(template, country=form, concept=concept), wording, kind="within-country",
+                template_id=f"within-country/{concept}/{number}", concept=concept, country=iso, marks=(mark,),
+            )  # fmt: skip
 
 
 def prompt_row(
@@ -319,6 +364,7 @@ def prompt_row(
     negative: str | None = None,
     country: str | None = None,
     artifact_id: str | None = None,
+    marks: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Make a prompt row; its id depends on what it is about, not on where it stands."""
     pair = [BENCHMARK, kind, template_id, concept, country, artifact_id]
@@ -336,6 +382,7 @@ def prompt_row(
         "language": wording.language,
         "template_id": template_id,
         "pair_id": f"pair-{digest(pair)[:12]}",
+        "marks": [mark for mark in marks if mark],
     }
 
 

@@ -15,7 +15,7 @@ from culturekit.kg.concepts import RootChoice
 from culturekit.kg.inspection.preview import PreviewOptions
 
 Graph = Annotated[Path, typer.Option(help="Graph store that `kg ingest` wrote.")]
-Price = Annotated[float | None, typer.Option(min=0, help="Price of a million tokens; without it no money is said.")]
+Price = Annotated[float | None, typer.Option(min=0, help="Price of a million tokens; without it no cost is estimated.")]
 
 
 def explain(

@@ -69,7 +69,8 @@ def init(
     begun = begin_evaluation(files, out, encoder=encoder, quality=quality, diagnosis=not quick)
     show(as_data(begun), begun_lines(begun), as_json=as_json)
     if begun.findings:
-        typer.echo(f"to be looked at: {'; '.join(begun.findings)}", err=True)
+        said = f"to be looked at: {'; '.join(begun.findings)}"
+        typer.echo(json.dumps({"level": "warning", "said": said}) if as_json else said, err=True)
         raise typer.Exit(1)
 
 

@@ -37,7 +37,9 @@ Prices = Annotated[
         "--prices", callback=use_prices, help="YAML file of prices that win over all others. [$CULTUREKIT_PRICES]"
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", help="Folder to write; a finished one that still answers is reused.")]
+Out = Annotated[
+    Path, typer.Option("--out", help="Folder to write; reused if finished with the same inputs and options.")
+]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Processes to use; the result never depends on it. [all cores]")
 ]

@@ -52,7 +52,7 @@ def run(
 ) -> None:
     """Run a recipe, and go on where it was cut.
 
-    What is finished and still answers is reused.
+    Finished stages whose inputs and options have not changed are reused.
     """
     from culturekit.config.kinds import recipe_kind
     from culturekit.config.load import find_recipe, load_any_recipe

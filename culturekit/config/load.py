@@ -68,7 +68,13 @@ def load_any_recipe(path: Path, settings: Sequence[str] = ()) -> AnyRecipe:
     if isinstance(named, str) and named not in RECIPES.names():
         wrong = problem_at(source, ("recipe",), f"{named!r} is not accepted{closest(named, RECIPES.names())}")
         raise ConfigError([*source.problems, wrong])
-    return validate(source, recipe_kind(named if isinstance(named, str) else "cube").model)
+    kind = named if isinstance(named, str) else "cube"
+    try:
+        return validate(source, recipe_kind(kind).model)
+    except ConfigError as error:
+        if (plugin := RECIPES.find(kind).plugin) is None:
+            raise
+        raise ConfigError([replace(one, message=f"{one.message} (asks {plugin})") for one in error.problems]) from error
 
 
 def use_plugins_in(path: Path) -> None:

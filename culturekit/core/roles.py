@@ -79,6 +79,8 @@ PAIRS, REALISM, SPREAD = Role("pairs-{model}"), Role("realism", "scores"), Role(
 WITHIN_IMAGES, WITHIN_MATCHES = Role("within-images-{model}", "images"), Role("within-matches-{model}", "matches")
 WITHIN, GAPS, METRIC = Role("within", "scores"), Role("gaps", "scores"), Role("metric-{variant}", "scores")
 
+LANGUAGES = Role("languages", "scores")
+
 RATED_SAMPLE, TO_RATE = Role("rated-sample", "audit_sample"), Role("to-rate")
 SIMULATED_ANSWERS, IMPORTED = Role("simulated-answers"), Role("taken-in", "annotations")
 RATINGS, META = Role("ratings", "annotations"), Role("meta", "scores")

@@ -12,9 +12,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+
+if TYPE_CHECKING:
+    import polars as pl
 
 from culturekit.core.atomic import ONCE_MORE, explained_outside, remove_strays
 from culturekit.core.digests import JOURNAL, RUN_RECORD, InputRecord, Manifest, describe_outputs, read_manifest
@@ -23,9 +26,11 @@ from culturekit.core.lineage import RunRecord
 from culturekit.core.plugins import in_use
 from culturekit.core.recipe_plugins import carrying
 from culturekit.core.roles import Role
+from culturekit.core.schemas import SCORES
 from culturekit.core.spreadsheet_cells import export_table
 from culturekit.core.stage import Slot, Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.core.stage_folder import Staging, staging
+from culturekit.core.tables import read_table
 from culturekit.core.work import TRY_AGAIN, Engine, Outcome, Progress, Quiet, Work, right
 from culturekit.version import VERSION
 
@@ -89,9 +94,26 @@ class Others:
         return (folder for folder in self.folders if folder != self.own)
 
 
+def _column_of(name: str, values: Sequence[object]) -> "pl.Series":
+    """Make a column of a parameter: of numbers, or of texts, JSON where it is no single value."""
+    import polars as pl
+
+    if all(isinstance(value, int | float | None) and not isinstance(value, bool) for value in values):
+        return pl.Series(f"param_{name}", values, pl.Float64, strict=False)
+    texts = [
+        value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode() for value in values
+    ]
+    return pl.Series(f"param_{name}", texts, pl.String)
+
+
 @dataclass(slots=True)
 class Run:
-    """The stages of a run, each by its role; a recipe adds them one by one, and of a finished run their names are read.
+    """The stages of a run by role: those that a recipe adds, or the folders of a finished run.
+
+    Example:
+        >>> scores = ck.Run("runs/cube").scores("scores")
+        >>> scores.filter(metric="vs", param_kernel="country", param_labels="mapped").height > 0
+        True
 
     Attributes:
         root: the folder of the run.
@@ -148,6 +170,22 @@ class Run:
     def has(self, role: Role, model: str = "", variant: str = "") -> bool:
         """Tell whether the run has such a stage."""
         return role.folder(model, variant) in self.stages
+
+    def scores(self, stage: str = "*") -> "pl.DataFrame":
+        """Read the scores of a finished run: rows with their stage and number, and `param_NAME` for each parameter."""
+        import polars as pl
+
+        found = [
+            read_table(path, SCORES).with_columns(stage=pl.lit(path.parent.name)).with_row_index("row")
+            for path in sorted(self.root.glob(f"{stage}/scores.parquet"))
+        ]
+        if not found:
+            raise UsageError("there are no scores of such a stage", where=str(self.root), found=stage,
+                             expected="a finished run, and the folder of a stage that scores")  # fmt: skip
+        whole = pl.concat(found, how="diagonal").sort("stage", "row")
+        params = [msgspec.json.decode(text, type=dict[str, Any]) for text in whole["params"]]
+        names = sorted({name for each in params for name in each})
+        return whole.with_columns(_column_of(name, [each.get(name) for each in params]) for name in names)
 
     def models_with(self, role: Role, variant: str = "") -> tuple[str, ...]:
         """List the models that have such a stage."""

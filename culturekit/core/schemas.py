@@ -8,11 +8,12 @@ from culturekit.core.table import Table, declare
 # The tables of the ground truth: from the items of a dump to the cultural space and its prompts.
 
 # One row per item of a dump, and where its line stands: file, gzip member, line of the file (from 1) and byte offset
-# within the decompressed member. `iso` and `demonym` (P297, P1549) stand on countries.
+# within the decompressed member. `iso` and `demonym` (P297, P1549) stand on countries. `labels` are those in the
+# languages asked for besides English, such as `zh:饺子`; the column is there where some were asked for.
 ITEMS = declare("""items by number:
     qid str, number u32, label str?, label_language str?, description str?, aliases list[str], sitelinks u16,
     title str?, image str?, lat f64?, lon f64?, file u16, member u32, line u64, offset u64;
-    optional: iso str?, demonym str?""")
+    optional: iso str?, demonym str?, labels list[str]""")
 
 # One row per statement whose value is an item; `value` is null for somevalue and novalue.
 STATEMENTS = declare("""statements by number property position:
@@ -108,12 +109,13 @@ CSPACE = declare("""cspace by concept country artifact_id:
     source str, popularity f64?, popularity_source str?, path list[str];
     optional: country_order u16, aliases list[str]?, verdict str?""")
 
-# `pair_id` is shared by the prompts that ask for the same in several languages. `activity` is what the people of the
+# `pair_id` is shared by the prompts that ask for the same in several languages; `marks` say which of their words no
+# speaker verified: `name from Wikidata`, `name in English`, `country from CLDR`. `activity` is what the people of the
 # picture do, in prompts of the kind `activity`; `meaning` what a word of a dialect stands for, such as `whip: a car`.
 PROMPTS = declare("""prompts by prompt_id:
     prompt_id str, text str, negative_text str?, benchmark str, kind str, concept str?, country str?, group str?,
     artifact_id str?, language str, template_id str;
-    optional: pair_id str, activity str, meaning str""")
+    optional: pair_id str, marks list[str], activity str, meaning str""")
 
 # Every pair of dialects that was proposed or listed, with sentences that have `{}` where the noun stands. `outcome` is
 # `kept`, or the filter at which it fell: malformed, repeated, not in the corpus, not grammatical; `detail` says why.

@@ -242,4 +242,4 @@ class ToPlan:
     ahead: Mapping[str, Ahead]
 
 
-Slot: TypeAlias = Callable[[ToPlan], PlannedStage]  # What stands beside a stage in a run, and plans it
+Slot: TypeAlias = Callable[[ToPlan], PlannedStage]  # Estimates how many images a stage makes, or what requests cost

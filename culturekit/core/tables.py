@@ -1,6 +1,6 @@
 """Reading and writing tables: the only place where Parquet is made, and each table is checked there."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from os import SEEK_END
@@ -68,11 +68,13 @@ def save_parquet(frame: pl.DataFrame, path: Path) -> None:
 
 
 def write_frames(
-    folder: Path, table: Table, frames: Iterable[pl.DataFrame], *, rows_per_group: int = ROWS_PER_GROUP
-) -> Path:
+    folder: Path, table: Table, frames: Iterable[pl.DataFrame], *, rows_per_group: int = ROWS_PER_GROUP,
+    without: Collection[str] = (),
+) -> Path:  # fmt: skip
     """Write `FOLDER/NAME.parquet` from frames that follow one another in key order, in bounded memory.
 
     Equal rows give equal bytes, however they were framed. Wide rows want smaller groups: some are held in memory.
+    Frames have all optional columns but those that they are `without`.
     """
     raised: list[BaseException] = []
 
@@ -85,7 +87,8 @@ def write_frames(
             raised.append(error)
             raise
 
-    known = {name: column.dtype for name, column in {**table.columns, **table.optional}.items()}
+    columns = {**table.columns, **table.optional}
+    known = {name: column.dtype for name, column in columns.items() if name not in without}
     path = folder / f"{table.name}.parquet"
     with whole_file(path) as file:
         try:

@@ -149,6 +149,11 @@ def use_countries(path: Path | None) -> None:
     _forget()
 
 
+def typed_countries() -> Path | None:
+    """Give the file that the command line names, as it may be named there."""
+    return _THE_WORLD if _Chosen.typed == shipped(WORLD) else _Chosen.typed
+
+
 def use_countries_of_recipe(path: Path | None) -> None:
     """Let the file that a recipe names count, until another recipe is read.
 

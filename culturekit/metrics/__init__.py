@@ -5,6 +5,7 @@ type checkers read in the stub beside this file. The way from tables to scores i
 """
 
 import importlib
+from types import FunctionType
 
 # No module is called like a public name: its import would put the module in the name's place.
 NAMES = {
@@ -55,6 +56,10 @@ def __getattr__(name: str) -> object:
     if name not in MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(importlib.import_module(f".{MODULES[name]}", __name__), name)
+    if isinstance(value, FunctionType):
+        from culturekit.core.front_door import front
+
+        value = front(value, __name__)
     globals()[name] = value
     return value
 

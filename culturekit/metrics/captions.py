@@ -170,9 +170,6 @@ def keep_best(ids: Sequence[str], scores: ArrayLike, *, n: int) -> list[str]:
 
     Returns:
         The ids kept. They do not depend on the order of the items.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise argument_error("n", "a whole number of at least 0", n)

@@ -21,8 +21,7 @@ from culturekit.people.answers import served_answers
 from culturekit.people.stages import ANSWERS_FILE, import_stage
 from culturekit.recipes.planning import Prompts, asks, makes, unknown
 
-SCENES = "simulated-scenes"
-"""The backend whose images come with what they show."""
+SCENES = "simulated-scenes"  # The backend whose images come with what they show
 
 
 def all_scenes(backends: Iterable[str]) -> bool:

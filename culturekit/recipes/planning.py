@@ -41,13 +41,11 @@ from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import RunFolders
 from culturekit.scores.qvs import answers_of
 
-ASSUMED = 0.8
-"""How often a mapping is taken to be right where neither a first audit nor a diagnosis tells."""
+ASSUMED = 0.8  # How often a mapping is taken to be right where neither a first audit nor a diagnosis tells
 
 FIRST = "first audit"
 
-BATCH = 8
-"""Images of a batch where a run has no diversity that says how many."""
+BATCH = 8  # Images of a batch where a run has no diversity that says how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +235,12 @@ def needs_it(earlier: Sequence[Stage], stage: Stage, workdir: Path) -> bool:
 
 # What stands beside the stages of a run and plans them: counts of work, and what would be asked or bought.
 
-Count: TypeAlias = Callable[[], int | None]
-"""Counts what a stage works on, as far as that can be known now."""
+Count: TypeAlias = Callable[[], int | None]  # Counts what a stage works on, as far as that can be known now
 
 Prompts: TypeAlias = Callable[[Sequence[PromptKind]], int | None]
 """Counts the prompts of some kinds, as far as that can be known now."""
 
-EMBEDDED = "embedded"
-"""The encoder and the scorer that come with culturekit: how long they take is known."""
+EMBEDDED = "embedded"  # The encoder and the scorer that come with culturekit: how long they take is known
 
 SECONDS_PER_UNIT = {"ingest": 8.0e-7, "generate": 2.5e-3, "index": 1.1e-3, "map": 1.3e-3, "quality": 8.0e-4}
 """Per byte of dump, or per image, on one core: `python benchmarks/stage_rates.py`."""
@@ -261,8 +257,7 @@ LOOKED_AT = {"index": "references"}
 LOOKING = ("encoder", "scorer")
 """The options that say who looks at pictures: of the stage, or of the index that it looks them up in."""
 
-DECODING = {"generate", "index", "map", "quality"}
-"""Kinds of stages that decode every picture."""
+DECODING = {"generate", "index", "map", "quality"}  # Kinds of stages that decode every picture
 
 BYTES_PER_UNIT = {"ingest": 0.5, "generate": 4_900.0, "index": 1_300.0, "map": 1_400.0, "quality": 20.0}
 """Written per byte of dump, or per image: the same script."""

@@ -57,7 +57,7 @@ def several_runs_stage(roots: Sequence[Path]) -> Stage:
             expected=f"runs of `{CUBE}`", found=", ".join(sorted(others)),
             hint="`culturekit site RUN...` puts them side by side.",
         )  # fmt: skip
-    return stage_of("report-runs", 5, list(named(roots)), write_page, {}, "report")
+    return stage_of("report-runs", 6, list(named(roots)), write_page, {}, "report")
 
 
 def site_stage(roots: Sequence[Path], dataset: str | None = None) -> Stage:

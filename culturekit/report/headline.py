@@ -520,7 +520,7 @@ def verdict_in(run: RunFolders, models: Sequence[ModelLine], scores: pl.DataFram
 
 def headline_lines(run: RunFolders) -> Iterator[str]:
     """Tell the headline scores of a run, the most diverse first, and the answer last."""
-    scores = run.scores()
+    scores = run.headline_scores()
     models = in_order(model_lines(run, scores))
     yield f"diversity VS/{run.size}, {run.kernel} kernel, over all prompts, with {run.confidence()} intervals"
     columns = columns_of(models)

@@ -46,7 +46,7 @@ def report_stage(run: RunFolders) -> Stage:
     return Stage(
         "report",
         "report",
-        9,
+        10,
         lambda work: write_report(work, run),
         {stage: run.root / stage for stage in run.stages},
         {"models": list(run.models)},

@@ -25,7 +25,7 @@ from culturekit.core.tables import read_table
 FEW = "too few batches"
 """What stands for a number that is none, and for limits that tell nothing."""
 
-ALIKE = "all alike"
+ALIKE = "no spread"
 """What stands for limits of no width: no batch, or no image, differed, which does not say that others would not."""
 
 TELLS_NOTHING = 0.5
@@ -193,7 +193,7 @@ class RunFolders(Run):
     @property
     def kernel(self) -> str:
         """Name the kernel of the headline: that of countries, or the first of a run that scores others."""
-        kernels = self.scores()["kernel"].drop_nulls().to_list()
+        kernels = self.headline_scores()["kernel"].drop_nulls().to_list()
         return HEADLINE_KERNEL if HEADLINE_KERNEL in kernels or not kernels else str(kernels[0])
 
     @property
@@ -205,7 +205,7 @@ class RunFolders(Run):
         """Say how often intervals of the scores are to hold the truth, such as 95 %."""
         return f"{100 * float(self.manifest(role).options['confidence']):g} %"
 
-    def scores(self) -> pl.DataFrame:
+    def headline_scores(self) -> pl.DataFrame:
         """Read the scores, with the number of each row and the parameters as columns."""
         scores = self.of_main_order(self.needed(roles.SCORES, SCORES).with_row_index("row"))
         return with_named_kernel(scores.with_columns(p=pl.col("params").str.json_decode(ABOUT)).unnest("p"))

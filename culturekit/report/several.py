@@ -203,7 +203,7 @@ def collect_several(
 
 def part(name: str, run: RunFolders) -> RunPart:
     """Read the headline of one run."""
-    scores = run.scores()
+    scores = run.headline_scores()
     models = in_order(model_lines(run, scores))
     return RunPart(name, models, verdict_in(run, models, scores), caveats(run), run.manifest(roles.SCORES).sha256)
 

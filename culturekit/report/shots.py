@@ -241,7 +241,7 @@ def prompt_lines(run: RunFolders, models: Sequence[str], *, kernel: str) -> Iter
 
 def corrected_prompts(run: RunFolders, model: str, kernel: str) -> dict[str, Figure]:
     """Give the corrected diversity of each prompt of a model that is the only one of its concept."""
-    scores = run.scores().filter(metric="vs", labels="corrected", kernel=kernel, model=model)
+    scores = run.headline_scores().filter(metric="vs", labels="corrected", kernel=kernel, model=model)
     pairs = run.matches(model).select("concept", "prompt_id").unique() if scores.height else pl.DataFrame()
     found = {}
     for (concept,), own in pairs.group_by("concept") if pairs.height else ():

@@ -41,6 +41,7 @@ from culturekit.report.differences import (
 )
 from culturekit.report.faithfulness import Faithfulness, Instrument, faithfulness_in
 from culturekit.report.headline import Verdict, question_about, verdict_in
+from culturekit.report.languages import Languages, languages_in
 from culturekit.report.people import People, correlation_chart, people_in
 from culturekit.report.plots import Chart, plot
 from culturekit.report.provenance import (
@@ -106,6 +107,8 @@ class ReportData:
     prompts: tuple[PromptLine, ...] = ()
     gaps: tuple[GapLine, ...] | None = None
     """None for a run that was not asked for gaps."""
+    languages: Languages | None = None
+    """None where prompts are in one language."""
     breakdown: Breakdown | None = None
     mosaics: tuple[MosaicModel, ...] = ()
     extremes: Extremes | None = None
@@ -325,7 +328,7 @@ def write_report(work: Work, run: RunFolders) -> Outcome:
 
 def collect(run: RunFolders) -> ReportData:
     """Collect everything the page shows."""
-    scores = run.scores()
+    scores = run.headline_scores()
     models = in_order(model_lines(run, scores))
     thumbnails: dict[str, str] = {}
     names = [line.model for line in models]
@@ -351,6 +354,7 @@ def collect(run: RunFolders) -> ReportData:
         prompts=prompts,
         differences=tuple(difference_lines(run, kernel=kernel)),
         gaps=gaps_in(run),
+        languages=languages_in(run),
         breakdown=breakdown_of(scores, names, kernel=kernel),
         mosaics=tuple(mosaic_of(run, looks, reference_pictures(run), thumbnails)),
         extremes=extremes_in(run, names),

@@ -56,8 +56,7 @@ from culturekit.scores.family import Confidence, Correction, scores
 from culturekit.scores.image_collections import own_generator
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 
-PEOPLE = "people"
-"""What stands in the column model where nobody's pictures are scored, but the people who judged them."""
+PEOPLE = "people"  # What stands in the column model where nobody's pictures are scored, but the people who judged them
 
 FEW_ITEMS = f"fewer than {FEWEST_CLUSTERS} items with two answers, or no scatter"
 

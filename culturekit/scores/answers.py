@@ -33,8 +33,7 @@ Ends: TypeAlias = tuple[float | None, float | None]
 
 NO_ENDS: Ends = (None, None)
 
-Offered: TypeAlias = Mapping[str, Sequence[str]]
-"""The answers to each question, in order."""
+Offered: TypeAlias = Mapping[str, Sequence[str]]  # The answers to each question, in order
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,7 @@ from culturekit.core.work import Outcome, Work
 from culturekit.scores.catalog import Metric
 from culturekit.scores.family import Family
 
-ROUNDING = 1e-9
-"""By so much arithmetic may pass a bound."""
+ROUNDING = 1e-9  # By so much arithmetic may pass a bound
 
 
 def held_family(family: Family, plugin: Plugin) -> Family:

@@ -41,8 +41,7 @@ TEXTS: Mapping[str, tuple[str, str, float]] = {
 }
 """What texts are of -> the metric, the column of images that holds the id of each one's text, and the scale."""
 
-PLACES = ("region", "country")
-"""Texts of which the nearest one says where an image seems to be from."""
+PLACES = ("region", "country")  # Texts of which the nearest one says where an image seems to be from
 
 
 def thresholds_of(texts: Sequence[str]) -> dict[str, float]:

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -24,7 +25,7 @@ from culturekit.index.matching.comparison import check_mapped_alike
 from culturekit.metrics.arguments import check_count
 from culturekit.metrics.statistics import comparisons
 from culturekit.metrics.statistics.comparisons import Comparison, compare_over_countries, corrected
-from culturekit.metrics.statistics.intervals import Interval, Target
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
 from culturekit.scores.catalog import CORRECTION, UNBOUNDED, VALUES_READ, describe
 from culturekit.scores.family import Confidence, Correction, scored_in, scores, write_scored
 from culturekit.scores.image_collections import COUNTS, PLACE, known_values, own_generator, parsed
@@ -279,6 +280,31 @@ def in_families(found: Sequence[Found], correction: str) -> Iterator[tuple[Found
     for members in families.values():
         p = corrected([one.answer.p for one in members], correction=correction)
         yield from zip(members, p.tolist(), itertools.repeat(len(members)))
+
+
+def compare_runs(first: Path | str, second: Path | str, *, stage: str = "scores", seed: int = 0) -> pl.DataFrame:
+    """Compare every model of one finished run with every model of another, on every score that both have.
+
+    Prompts that both answered are compared in pairs. Models are called `NAME (RUN)`.
+
+    Example:
+        >>> ck.compare_runs("runs/cube", "runs/cube").height
+        0
+    """
+    roots = [Path(first), Path(second)]
+    if roots[0].resolve() == roots[1].resolve():
+        return pl.DataFrame(schema=SCORES.schema)
+    names = [root.name if roots[0].name != roots[1].name else str(root) for root in roots]
+    values = [
+        read_table(root / stage / "values.parquet", VALUES).with_columns(pl.col("model") + f" ({name})")
+        for root, name in zip(roots, names, strict=True)
+    ]
+    prompts = set(values[0]["prompt_id"].drop_nulls()) & set(values[1]["prompt_id"].drop_nulls())
+    target: Target = "population" if len(prompts) >= FEWEST_PROMPTS else "these"
+    found = score_comparisons(pl.concat(values), options=ComparisonOptions(target=target, seed=seed)).scores
+    sides = [set(each["model"]) for each in values]
+    pairs = [{*model.split(" - ", 1)} for model in found["model"]]
+    return found.filter(pl.Series([all(pair & side for side in sides) for pair in pairs], dtype=pl.Boolean))
 
 
 def check_models(traits: Mapping[str, Traits], params: pl.Series) -> None:

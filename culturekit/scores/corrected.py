@@ -90,8 +90,7 @@ def checked_answers(audits: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame
     return in_places(said, matches)
 
 
-SHIFTED = 1e-6
-"""How seldom answers that stand where they belong would seem to belong a row away."""
+SHIFTED = 1e-6  # How seldom answers that stand where they belong would seem to belong a row away
 
 
 def check_placed(said: pl.DataFrame, matches: pl.DataFrame) -> None:
@@ -134,8 +133,7 @@ def answers_about_others(audits: pl.DataFrame, matches: pl.DataFrame) -> Mapping
 
 # Corrected diversity.
 
-KERNELS = "kernels of models and concepts"
-"""What reasons are counted of: no images."""
+KERNELS = "kernels of models and concepts"  # What reasons are counted of: no images
 
 NOT_CORRECTED = "kernels not corrected: "
 """How the reasons begin for which a kernel of a model and concept was left out."""

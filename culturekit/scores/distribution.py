@@ -46,9 +46,6 @@ def label_distributions(matches: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         Rows that conform to DISTRIBUTIONS, in the order of its key.
-
-    Raises:
-        UsageError: the table does not conform.
     """
     nearest = nearest_of(matches)
     parts = []

@@ -38,8 +38,7 @@ Distinct: TypeAlias = Annotated[
 ]
 """Of commands that read answers."""
 
-Within: TypeAlias = Literal["none", "country"]
-"""Whether diversity is also scored within each country that prompts name."""
+Within: TypeAlias = Literal["none", "country"]  # Whether diversity is also scored within each country that prompts name
 
 
 def named_weights(stated: object) -> object:
@@ -205,8 +204,7 @@ def between(found: Interval, lowest: float, highest: float) -> Interval:
     return replace(found, low=max(found.low, min(lowest, found.value)), high=min(found.high, max(highest, found.value)))
 
 
-PAIRS_ORDER = 2.0
-"""The order at which kernels with artifacts are corrected."""
+PAIRS_ORDER = 2.0  # The order at which kernels with artifacts are corrected
 
 
 @dataclass(frozen=True, slots=True)

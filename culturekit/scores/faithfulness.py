@@ -31,8 +31,7 @@ from culturekit.scores.score_rows import Scored, scored
 
 # What judges answered about images: read, put into a matrix, and counted beside the scores.
 
-DSG, VQA = "dsg", "vqascore"
-"""The tasks of the judgments: answers to a prompt's questions, and the probability of yes."""
+DSG, VQA = "dsg", "vqascore"  # The tasks of the judgments: answers to a prompt's questions, and the probability of yes
 
 NOT_YES_OR_NO = "neither yes nor no"
 

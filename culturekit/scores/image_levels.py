@@ -22,8 +22,7 @@ from culturekit.scores.score_rows import Row, statistic_row, value_rows
 
 # Schemes that put countries into groups: shipped ones, and a user's own from YAML or CSV.
 
-Groups = Mapping[str, str]
-"""Country, as ISO 3166-1 alpha-2, -> group."""
+Groups = Mapping[str, str]  # Country, as ISO 3166-1 alpha-2, -> group
 
 GroupsGiven: TypeAlias = Annotated[
     Path | Groups | None, Field(description="YAML (scheme: group: [countries]) or CSV (scheme,group,country).")
@@ -45,8 +44,7 @@ SHIPPED = ("cultivate", "un-m49-region", "un-m49-subregion")
 """CULTIVate's Global North and South (16 countries), and the UN's regions and sub-regions."""
 
 
-OF_PROMPTS = "of-prompts"
-"""The scheme by which an image is of the region that its prompt names, whatever its country."""
+OF_PROMPTS = "of-prompts"  # The scheme by which an image is of the region that its prompt names, whatever its country
 
 
 def country_groups(scheme: str, given: Path | Groups | None = None) -> Groups:
@@ -123,11 +121,9 @@ def csv_rows(path: Path) -> list[tuple[int, str, str, str]]:
 LEVELS: Mapping[str, str] = {"region": "group", "country": "country", "concept": "concept"}
 """What images can be parted by -> the column of scores that holds it."""
 
-Rows: TypeAlias = tuple[list[Row], list[pl.DataFrame]]
-"""Scores, and the tables of the values behind them."""
+Rows: TypeAlias = tuple[list[Row], list[pl.DataFrame]]  # Scores, and the tables of the values behind them
 
-Level = tuple[str, ...]
-"""What images are parted by at a level; nothing for all together."""
+Level = tuple[str, ...]  # What images are parted by at a level; nothing for all together
 
 
 def level_of(text: str) -> Level:
@@ -135,8 +131,7 @@ def level_of(text: str) -> Level:
     return tuple(part.strip() for part in text.split(","))
 
 
-BY_REGION = "by=region of=region"
-"""What is scored by the regions that a scheme divides countries into."""
+BY_REGION = "by=region of=region"  # What is scored by the regions that a scheme divides countries into
 
 
 @dataclass(frozen=True, slots=True)

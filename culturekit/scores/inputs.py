@@ -70,8 +70,7 @@ def check_countries(*matches: pl.DataFrame, where: Sequence[Path]) -> None:
 
 ROWS_AT_ONCE = 16_384
 
-UNKNOWN = {"name": "unknown"}
-"""Of vectors whose folder has no manifest with an encoder."""
+UNKNOWN = {"name": "unknown"}  # Of vectors whose folder has no manifest with an encoder
 
 
 @dataclass(frozen=True, slots=True)

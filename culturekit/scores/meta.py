@@ -42,8 +42,7 @@ from culturekit.scores.image_levels import GroupsGiven, country_groups
 from culturekit.scores.inputs import ValueTables, tables_of_matches
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
 
-ALL = "all"
-"""What stands in the column model where the items of all models are taken together."""
+ALL = "all"  # What stands in the column model where the items of all models are taken together
 
 FEW = f"fewer than {FEWEST_CLUSTERS} prompts, or no scatter"
 

@@ -68,9 +68,6 @@ def score_bounds(matches: pl.DataFrame, images: pl.DataFrame, *, options: QvsOpt
 
     Returns:
         The metrics `vs_worst` and `vs_best`, with the share of unknown images in their params.
-
-    Raises:
-        UsageError: a table does not conform, or an option breaks its rule.
     """
     asked = asked_images(matches, images)
     answers = [
@@ -476,9 +473,6 @@ def score_qvs(
     Returns:
         Scores that conform to SCORES and values that conform to VALUES, both in the order of their keys; they do
         not depend on the order of the rows given.
-
-    Raises:
-        UsageError: a table does not conform, or an option breaks its rule.
     """
     scorers = quality_by_scorer(quality)
     groups = [(list(collections(matches, options, None)), options)]

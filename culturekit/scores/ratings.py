@@ -25,8 +25,7 @@ from culturekit.scores.image_collections import Place, mean_rows, plain_row, pro
 from culturekit.scores.inputs import asked
 from culturekit.scores.score_rows import Row, Scored, scored
 
-NO_MODEL = "items"
-"""What stands in the column model where nothing says which model made an item."""
+NO_MODEL = "items"  # What stands in the column model where nothing says which model made an item
 
 
 _PAPER = "Linguistic and Cultural Biases in Text-to-Image Generative Models (Cheung, Couture and Zhou 2023)"

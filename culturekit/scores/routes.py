@@ -42,8 +42,7 @@ NONE_SHOWN = "(none shown)"
 SAID = ("named", "abstained", "none shown", "no answer")
 """What a route says of an image: a label; a label it is not sure of, or none; that nothing is shown; nothing at all."""
 
-READ = ("ok", "repaired")
-"""Outcomes of judgments whose reply could be read."""
+READ = ("ok", "repaired")  # Outcomes of judgments whose reply could be read
 
 PLACE = ("model", "prompt_id", "concept", "repeat", "slot")
 

@@ -180,8 +180,7 @@ def scored(
     return Scored(made, behind, {reason: count for reason, count in sorted((left_out or {}).items()) if count})
 
 
-ROUNDING = 1e-6
-"""By so much arithmetic in float32 may pass a bound."""
+ROUNDING = 1e-6  # By so much arithmetic in float32 may pass a bound
 
 
 def check_ranges(table: pl.DataFrame) -> None:

@@ -25,14 +25,11 @@ from culturekit.scores.inputs import check_apart
 from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row
 
 ALL_MODELS = "all"
-STABLE = 0.8
-"""Kendall's tau below which a ranking of models is called not stable."""
+STABLE = 0.8  # Kendall's tau below which a ranking of models is called not stable
 
-ROUNDING = 1e-9
-"""Five models of which two change places have a tau of 4/5, which is reckoned as .7999999999999999."""
+ROUNDING = 1e-9  # Five models of which two change places have a tau of 4/5, which is reckoned as .7999999999999999
 
-OWN = (*COUNTS, "method", "encoder")
-"""Parameters that say which instrument made a score, not what was scored."""
+OWN = (*COUNTS, "method", "encoder")  # Parameters that say which instrument made a score, not what was scored
 
 FEW = "fewer than three models have both scores"
 ALIKE = "all models have one value by an instrument"

@@ -27,8 +27,7 @@ from culturekit.scores.score_rows import Row, Scored, equal_means, no_interval, 
 NO_IMAGES = "countries of prompts without an image of the model"
 NO_BATCH = "countries of which no repeat of a prompt has a full batch"
 
-FIXED = ("kernels", "target", "within")
-"""Options that are what they are."""
+FIXED = ("kernels", "target", "within")  # Options that are what they are
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from culturekit.trail.evidence import SHOWN_LETTERS
 
 PICTURES, REPLIES, ANSWERS, EXCHANGES = 4, 8, 12, 2  # So many of each are shown of one item
 TRUE = "truth"  # How the roles of inputs begin that say what images truly show
+LANGUAGE = "language"  # The scheme of gaps whose groups are the languages of prompts
 SIMULATED = "simulated-"  # How the kinds of stages begin that stand for people
 
 PLACES = ("model", "metric", "country", "concept", "group")
@@ -160,8 +161,11 @@ class NumberWalk:
         found = [(stage, values) for stage, values in self.each(VALUES)
                  if true or not self.above.get(stage, ("", ""))[1].startswith(TRUE)]  # fmt: skip
         if not found:
-            raise IntegrityError("no values are behind this score", where=str(self.folder),
-                                 expected="a stage above with values.parquet")  # fmt: skip
+            raise UsageError(
+                "this score is not of images", where=str(self.folder), found=str(score["metric"]),
+                expected="a score with values.parquet in its folder or above; these are walked back to images, replies "
+                "of judges, people's answers, prompts and pages",
+            )  # fmt: skip
         metrics = [metric for metric in (said.get("metric"), score["metric"]) if metric]
 
         def misses(values: pl.DataFrame) -> int:
@@ -172,7 +176,11 @@ class NumberWalk:
         best = [each for each in found if misses(each[1]) == fewest]
         kind = manifest_of(best[0][0]).stage
         alike = [each for each in best if manifest_of(each[0]).stage == kind]
-        return alike[0][0], fitting(pl.concat([values for _, values in alike]), score)
+        behind = fitting(pl.concat([values for _, values in alike]), score)
+        if said.get("scheme") == LANGUAGE:
+            spoken = [key for key, row in self.prompts.items() if row["language"] in (score["group"], *pair_of(said))]
+            behind = behind.filter(pl.col("prompt_id").is_in(spoken))
+        return alike[0][0], behind
 
     def item(self, row: Mapping[str, Any], score: Mapping[str, Any]) -> Item:
         """Gather what is known of one value."""
@@ -274,12 +282,17 @@ class NumberWalk:
                     yield f"reply {each.number} in {stage.name}/{JOURNAL} ({each.outcome}): {text}"
 
 
+def pair_of(said: Mapping[str, Any]) -> tuple[object, object]:
+    """Name the two groups that a gap lies between; nobody where it is of one."""
+    return said.get("a"), said.get("b")
+
+
 def fitting(values: pl.DataFrame, score: Mapping[str, Any]) -> pl.DataFrame:
     """Keep the values that a score is about, by its columns and its parameters, as far as they tell values apart."""
     said = _flat(score["params"])
     wanted: dict[str, tuple[object, ...]] = {name: (score[name],) for name in PLACES}
     wanted["metric"] = (said.get("metric"), score["metric"])
-    wanted["group"] = (score["group"], said.get("a"), said.get("b"))
+    wanted["group"] = (score["group"], *pair_of(said))
     wanted["model"] = (score["model"], *str(score["model"]).split(" - "))
     if score["model"] not in values["model"]:
         values = values.filter(pl.col("model") != REAL_IMAGES)

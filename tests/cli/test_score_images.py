@@ -218,18 +218,32 @@ def test_prompts_without_images_or_with_too_few_are_named_with_one(mistaken: Pat
     assert (mistaken / "fewer.yaml").is_file()
 
 
-def test_plugins_of_the_command_line_stand_in_the_recipe(mistaken: Path) -> None:
+def test_plugins_and_countries_of_the_command_line_stand_in_the_recipe(mistaken: Path) -> None:
     code = "def mine(spec):\n    from culturekit.index.encoder import ENCODERS\n    return ENCODERS.make('embedded')\n"
     (mistaken / "mine_encoder.py").write_text(code, encoding="utf-8")
     (mistaken / "plugins.yaml").write_text("plugins: {encoder.mine: 'mine_encoder.py:mine'}\n", encoding="utf-8")
     done = culturekit(
-        "--plugins", "plugins.yaml", "init", "pictures", "--cspace", "cspace.parquet", "--prompts", "prompts.parquet",
+        "--plugins", "plugins.yaml", "--countries-file", "world",
+        "init", "pictures", "--cspace", "cspace.parquet", "--prompts", "prompts.parquet",
         "--references", "references", "--encoder", "mine", "--out", "plugged.yaml", cwd=mistaken,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     written = yaml.safe_load((mistaken / "plugged.yaml").read_bytes())
-    assert written["plugins"] == {"encoder.mine": "mine_encoder.py:mine"}
+    assert (written["plugins"], written["countries_file"]) == ({"encoder.mine": "mine_encoder.py:mine"}, "world")
     assert culturekit("plan", "plugged.yaml", cwd=mistaken).returncode == 0
+    done = culturekit(
+        "--plugins", "plugins.yaml", "init", "pictures", "--cspace", "cspace.parquet", "--prompts", "prompts.parquet",
+        "--encoder", "mine", "--out", "by-name.yaml", cwd=mistaken,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not {"references", "diagnosis"} & set(yaml.safe_load((mistaken / "by-name.yaml").read_bytes()))
+
+
+def test_without_references_pictures_are_needed_and_no_recipe_is_named(mistaken: Path) -> None:
+    words = ("init", "pictures", "--cspace", "cspace.parquet", "--prompts", "prompts.parquet", "--out", "none.yaml")
+    done = culturekit(*words, "--encoder", "embedded", cwd=mistaken)
+    assert (done.returncode, "none.yaml" in done.stderr, (mistaken / "none.yaml").exists()) == (2, False, False)
+    assert "references is missing: embedded knows artifacts by pictures only" in done.stderr
 
 
 MISTAKES = {
@@ -287,7 +301,7 @@ def test_findings_end_with_one_and_the_recipe_is_there(mistaken: Path) -> None:
     )  # fmt: skip
     extra.unlink()
     assert done.returncode == 1
-    assert done.stderr == "to be looked at: sdxl: 1 file found no prompt\n"
+    assert json.loads(done.stderr) == {"level": "warning", "said": "to be looked at: sdxl: 1 file found no prompt"}
     told = json.loads(done.stdout)
     assert set(told["models"]) == {"sdxl", "flux"}
     assert told["models"]["sdxl"]["unmatched"] == 1

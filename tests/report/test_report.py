@@ -127,7 +127,7 @@ def test_nothing_known_is_said_in_words() -> None:
     wide, none = Figure(0.632, 0.125, 1.0, 16, 1), Figure(math.nan, None, None, 0, 2)
     assert text_of(wide) == "0.632 too few batches"
     assert text_of(none) == "too few batches"
-    assert text_of(Figure(0.125, 0.125, 0.125, 24, 3)) == "0.125 all alike"
+    assert text_of(Figure(0.125, 0.125, 0.125, 24, 3)) == "0.125 no spread"
     models = (replace(page().models[0], mapped=wide), *page().models[1:])
     assert '<span class="sub">too few batches</span>' in render(replace(page(), models=models))
 
@@ -261,7 +261,7 @@ def test_a_kernel_stands_at_the_order_at_which_it_was_corrected(run_copy: Path) 
     second = own.with_columns(pl.col("params").str.replace('"q":1.0', '"q":2.0'))
     corrected = second.with_columns(pl.col("params").str.replace('"labels":"mapped"', '"labels":"corrected"'))
     pl.concat([table, second, corrected]).write_parquet(path)
-    shown = folders_of(run_copy).scores().with_columns(q=pl.col("params").str.json_path_match("$.q"))
+    shown = folders_of(run_copy).headline_scores().with_columns(q=pl.col("params").str.json_path_match("$.q"))
     orders = shown.filter(metric="vs").group_by("kernel").agg(pl.col("q").unique())
     assert dict(orders.iter_rows()) == {
         kernel: ["2.0" if kernel == "artifact" else "1.0"]

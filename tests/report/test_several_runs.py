@@ -58,7 +58,7 @@ def test_another_encoder_is_said_loudly_and_nothing_is_subtracted(small_run: Pat
 def test_headline_scores_of_all_runs_stand_in_one_table(small_run: Path, run_copy: Path) -> None:
     data = collect_several([("a", folders_of(small_run)), ("b", folders_of(run_copy))], None, ())
     page = render_several(data)
-    scores = folders_of(small_run).scores()
+    scores = folders_of(small_run).headline_scores()
     assert [len(run.models) for run in data.runs] == [3, 3]
     for run in data.runs:
         for line in run.models:

@@ -119,3 +119,24 @@ def test_what_cannot_be_done_is_said() -> None:
         scored(values(countries={"DE": 0.0}), GapOptions("group"))
     with pytest.raises(UsageError, match="target must be 'auto' or 'population' or 'these'; found 'all'"):
         scored(values(), GapOptions("cultivate", GROUPS, target="all"))  # type: ignore[arg-type]
+
+
+def test_languages_are_compared_by_pairs_of_prompts() -> None:
+    table = values(models={"m1": 0.0}, countries={"DE": 1.0, "FR": 1.2}, prompts=12)
+    spoken = {each: "zh" if each.startswith("None/FR") else "en" for each in table["prompt_id"].unique()}
+    empty = {"text": "x", "benchmark": "b", "kind": "k", "template_id": "t", "negative_text": None, "concept": None,
+             "country": None, "group": None, "artifact_id": None}  # fmt: skip
+    prompts = pl.DataFrame(
+        [{**empty, "prompt_id": one, "language": two, "pair_id": one[-2:]} for one, two in spoken.items()]
+    )
+    answer = score_gaps(table, options=GapOptions("language"), prompts=prompts)
+    conforming(answer.scores)
+    gap = only_row(answer.scores.filter(metric="group_gap"), model="m1")
+    means = table.group_by("country").agg(pl.col("value").mean()).sort("country")["value"]
+    assert (gap["group"], params_of(gap)["paired"], params_of(gap)["prompts"]) == ("en - zh", True, 12)
+    assert gap["value"] == pytest.approx(means[0] - means[1])
+    assert dict(answer.scores.filter(metric="group_mean").select("group", "value").iter_rows()) == {
+        "en": pytest.approx(means[0]), "zh": pytest.approx(means[1])
+    }  # fmt: skip
+    with pytest.raises(UsageError, match="needs the prompts"):
+        score_gaps(table, options=GapOptions("language"))

@@ -12,11 +12,13 @@ from pydantic import Field
 
 from culturekit.builders.country_names import folded, without_accents
 from culturekit.builders.prompt_templates import (
+    IN_ENGLISH,
     NOTHING_ADDED,
     AddedTemplates,
     Wording,
     added_templates,
     artifact_prompt,
+    labels_in,
     load_translations,
     open_templates,
     underspecified_prompts,
@@ -58,7 +60,7 @@ from culturekit.kg.concepts import ENGLISH, Concept
 
 # Which prompts to build, and from which files a person's choices come.
 
-FILES = ("public", "decisions", "translations", "statements")
+FILES = ("public", "decisions", "translations", "statements", "labels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,9 @@ class PromptOptions:
         Typed("public-layout"),
     ] = False
     statements: Annotated[str | None, Field(description="Kept candidates, whose statements go into cube.json.")] = None
+    labels: Annotated[
+        str | None, Field(description="Items of a graph, which have names of artifacts in the languages of prompts.")
+    ] = None
 
     def check(self) -> None:
         """Refuse options that contradict each other, or would do nothing."""
@@ -136,8 +141,7 @@ class PromptOptions:
         files |= {f"translation-{number:02}": Path(path) for number, path in enumerate(self.translations, 1)}
         if self.public is not None:
             files["public"] = Path(self.public)
-        if self.statements is not None:
-            files["statements"] = Path(self.statements)
+        files |= {name: Path(path) for name in ("statements", "labels") if (path := getattr(self, name)) is not None}
         if self.quota is not None and as_number(self.quota) is None:
             files["quotas"] = Path(self.quota)
         return files
@@ -347,7 +351,7 @@ def build_prompts(
     """
     options.check()
     space, unread = read_space(cspace_path)
-    wordings = wordings_of(options, concepts)
+    wordings = wordings_of(options, concepts, space)
     quotas = quotas_of(options)
     rows: Rows = []
     drops: Rows = list(unread.iter_rows(named=True))
@@ -372,6 +376,9 @@ def build_prompts(
         drops += [row for row in prompts if "prompt_id" not in row]
         work.progress.advance(1)
     reasons = dict(Counter(drop["reason"] for drop in drops))
+    if marks := Counter((row["language"], mark) for row in rows for mark in row["marks"]):
+        notes["unverified"] = {f"{language}: {mark}": count for (language, mark), count in sorted(marks.items())}
+        counts |= {f"{IN_ENGLISH}, asked in {one}": count for (one, mark), count in marks.items() if mark == IN_ENGLISH}
     if not rows:
         found = notes.get("findings", [])
         notes["findings"] = [nothing_made(cspace_path, space, reasons), *(found if isinstance(found, list) else [])]
@@ -389,17 +396,23 @@ def nothing_made(path: Path, space: pl.DataFrame, reasons: Mapping[str, int]) ->
 def write_prompts(work: Work, rows: Rows, drops: Rows, options: PromptOptions) -> dict[str, int]:
     """Write prompts and drops; a single language needs no pairs."""
     paired = options.languages != (ENGLISH,)
-    schema = {**PROMPTS.schema, **({"pair_id": pl.String()} if paired else {})}
+    schema = {**PROMPTS.schema, **({"pair_id": pl.String(), "marks": pl.List(pl.String())} if paired else {})}
     prompts = pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
     write_table(work.out, PROMPTS, prompts)
     write_drops(work.out, drops, once=True)
     return {"prompts": prompts.height, "drops": len(drops)}
 
 
-def wordings_of(options: PromptOptions, concepts: Iterable[Concept] = ()) -> list[Wording]:
-    """Give the words of each wanted language: those shipped or translated, and over them those of root configs."""
+def wordings_of(
+    options: PromptOptions, concepts: Sequence[Concept] = (), space: pl.DataFrame | None = None
+) -> list[Wording]:
+    """Give the words of each wanted language: those shipped or translated, and over them those of root configs.
+
+    Names of artifacts of a space are looked up where labels are given.
+    """
     paths = [Path(path) for path in options.translations]
-    found = dict(load_translations(paths, options.languages, options.templates))
+    spoken_by = {language for concept in concepts for language in concept.prompts}
+    found = dict(load_translations(paths, options.languages, options.templates, spoken_by=spoken_by))
     english = found.pop(ENGLISH, None)
     added = dict.fromkeys(options.languages, NOTHING_ADDED)
     if english is not None:
@@ -407,7 +420,13 @@ def wordings_of(options: PromptOptions, concepts: Iterable[Concept] = ()) -> lis
     for concept in concepts:
         for language in set(concept.prompts) & set(added):
             added[language] = added_templates(concept.concept, concept.prompts[language]).over(added[language])
-    return [Wording(options.templates, found.get(language), added[language]) for language in options.languages]
+    labels: dict[str, Mapping[str, str]] = {}
+    if options.labels is not None and space is not None:
+        labels = {language: labels_in(Path(options.labels), space["artifact_id"], language) for language in found}
+    return [
+        Wording(options.templates, found.get(language), added[language], labels.get(language, {}))
+        for language in options.languages
+    ]
 
 
 def check_words(concepts: Iterable[str], kinds: Sequence[PromptKind], wordings: Iterable[Wording]) -> None:

@@ -10,12 +10,15 @@ from culturekit.builders.prompting.quotas import Group
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
+from culturekit.core.schemas import PROMPTS
 from culturekit.core.stage import Stage
-from culturekit.kg.concepts import Concept
+from culturekit.core.tables import read_table, table_outcome
+from culturekit.core.work import Outcome, Work
+from culturekit.kg.concepts import ENGLISH, Concept
 from culturekit.kg.countries import countries, country_files, use_countries_beside
 
-STATEMENTS = "statements"
-"""The role of a table that an earlier stage of the same run may still have to write."""
+EARLIER = ("statements", "labels")
+"""The roles of tables that an earlier stage of the same run may still have to write."""
 
 
 def prompts_stage(
@@ -36,7 +39,7 @@ def prompts_stage(
     use_countries_beside(released or cspace)
     groups = quota_groups(released or cspace, concepts) if options.draws else []
     for role, path in options.inputs().items():
-        if role != STATEMENTS and not path.is_file():
+        if role not in EARLIER and not path.is_file():
             raise UsageError("there is no such file", where=str(path), expected="a file that prompts are built from")
     known = tuple(concepts or ())
     check_words([concept.concept for concept in known], options.kinds, wordings_of(options, known))
@@ -48,7 +51,7 @@ def prompts_stage(
     return Stage(
         "prompts",
         "prompts",
-        1,
+        1 if options.languages == (ENGLISH,) else 2,
         lambda work: build_prompts(work, cspace, options, seed=seed, groups=groups, concepts=known),
         {"cspace": cspace, **country_files(), "templates": shipped(TEMPLATES), **options.inputs()},
         {
@@ -72,6 +75,15 @@ def quota_groups(cspace: Path, concepts: Sequence[Concept] | None) -> list[Group
         scopes = {name: config["countries"] for name, config in stated.items()}
     every = countries()
     return sorted((name, iso) for name, scope in scopes.items() for iso in (every if scope == "all" else scope))
+
+
+def one_language_stage(prompts: Path, language: str) -> Stage:
+    """Keep the prompts in one language: references show artifacts once, in however many languages models are asked."""
+
+    def run(work: Work) -> Outcome:
+        return table_outcome(work, PROMPTS, read_table(prompts, PROMPTS).filter(language=language))
+
+    return Stage("reference-prompts", "prompts-in", 1, run, {"prompts": prompts}, {"language": language})
 
 
 def named_artifacts_stage(space: Path) -> Stage:

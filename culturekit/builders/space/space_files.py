@@ -1,16 +1,18 @@
 """A cultural space from a file: a table of ours, the public CUBE layout, or artifacts typed into a CSV file."""
 
+import difflib
+import logging
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
 import polars as pl
 
-from culturekit.builders.country_names import countries_in
+from culturekit.builders.country_names import READ_AS, UNKNOWN, countries_in, near_to, read_as
 from culturekit.builders.prompt_templates import templates
 from culturekit.builders.space.public_cube import (
     CONCEPTS,
@@ -32,6 +34,8 @@ from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import ADDRESS, CARRIED, countries_text, own_countries, whole_world
 
 # A cultural space of somebody else: names, concepts and countries as people write them, brought into our form.
+
+logger = logging.getLogger(__name__)
 
 LIST = "list"
 """The source of artifacts that a person's file names."""
@@ -68,8 +72,11 @@ STAGE = "cspace.import"
 READ = {"name", "concept", "domain", "country", "continent", "id", "subconcept"}
 """The columns that mean something; `domain` is what the public CUBE layout calls a concept."""
 
-KEPT = {"duplicate", "column not read", "continent set aside"}
+KEPT = {"duplicate", "column not read", "continent set aside", READ_AS}
 """Reasons for which nothing is lost but words."""
+
+WARNED = 5
+"""Rows that could not be read, and are quoted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +126,28 @@ class Listed:
         return pl.DataFrame([one.as_drop() for one in self.left], schema=DROPS.schema).sort(DROPS.key)
 
 
-def import_foreign(work: Work, path: Path, concept: str) -> Outcome:
+def warn_of(drops: pl.DataFrame, path: Path) -> None:
+    """Say which rows of a list could not be read, and which countries were read as one of several."""
+    for detail in drops.filter(reason=READ_AS)["detail"]:
+        logger.warning("%s: %s", path.name, detail)
+    lost = drops.filter(~pl.col("reason").is_in(sorted(KEPT)))
+    for key, reason, detail in lost.head(WARNED).select("key", "reason", "detail").iter_rows():
+        logger.warning("%s, %s: left out, %s (%s)", path.name, key.partition(":")[0], reason, detail)
+    if lost.height > WARNED:
+        logger.warning("%s: %d more are left out: drops.parquet has them all", path.name, lost.height - WARNED)
+
+
+def import_foreign(work: Work, path: Path, concept: str, columns: Mapping[str, str]) -> Outcome:
     """Write the space, the countries that it needs, and every row or country that is left out with its reason.
 
     Args:
         work: where to.
         path: a CSV, JSON, JSON Lines or Parquet file with the columns name, concept and country.
         concept: of rows that name none; may be empty.
+        columns: which column of the file has a name, a concept or a country, where it is called otherwise.
     """
-    found = read_list(path, concept)
+    found = read_list(path, concept, columns)
+    warn_of(found.drops, path)
     if found.space.is_empty():
         raise UsageError(
             "no row names an artifact, a concept and a country", where=str(path), found=f"{len(found.rows)} rows"
@@ -145,9 +165,9 @@ def import_foreign(work: Work, path: Path, concept: str) -> Outcome:
     )
 
 
-def read_list(path: Path, concept: str = "") -> Listed:
+def read_list(path: Path, concept: str = "", columns: Mapping[str, str] | None = None) -> Listed:
     """Read a list of artifacts, each under its countries, with what is left out of it."""
-    rows = read_rows(path)
+    rows = renamed(read_rows(path), columns or {}, path)
     check_columns(rows, path, concept)
     artifacts: dict[tuple[str, ...], dict[str, Any]] = {}
     left = [
@@ -166,6 +186,8 @@ def read_list(path: Path, concept: str = "") -> Listed:
                 elsewhere.add(f"{found['country_name']}: {stated}, in the table of countries {found['continent']}")
             artifacts.setdefault(key, found)
     left += [Left(None, "continent set aside", words) for words in sorted(elsewhere)]
+    said = {one.text.casefold(): one for row in rows for one in countries_in(row.text("country"))}
+    left += [Left(None, READ_AS, words) for one in said.values() if (words := read_as(one))]
     return Listed(pl.DataFrame(list(artifacts.values()), schema=CSPACE.schema).sort(CSPACE.key), left, rows)
 
 
@@ -179,7 +201,8 @@ def artifacts_in(row: Row, concept: str) -> Iterator[dict[str, Any] | Left]:
         return
     for named in countries_in(cells["country"]):
         if named.problem:
-            yield Left(row, named.problem, f"{name}: {named.text}", named.text)
+            near = near_to(named.text) if named.problem == UNKNOWN else ""
+            yield Left(row, named.problem, f"{name}: {named.text}{near}", named.text)
             continue
         country, qid = whole_world()[named.iso], item_of(stated)
         artifact_id = qid or id_of("" if stated.casefold() == NOTHING else stated, name)
@@ -198,7 +221,7 @@ def read_rows(path: Path) -> list[Row]:
         UsageError: it is not there, or is not what its name says.
     """
     if path.suffix.lower() in {".csv", ".tsv"}:
-        sheet = read_sheet(path, ("name", "country"))
+        sheet = read_sheet(path)
         return [Row(number, row.cells, row.line) for number, row in enumerate(sheet, 1)]
     with decoding(path, f"not a {path.suffix} file"):
         if path.suffix.lower() == ".parquet":
@@ -228,40 +251,38 @@ def check_columns(rows: Sequence[Row], path: Path, concept: str) -> None:
         raise UsageError(
             f"there is no column {' and no column '.join(missing)}", where=str(path), expected="name, concept, country",
             found=", ".join(sorted(columns)),
-            hint="--concept names that of all rows." if missing == ["concept"] else "",
+            hint="--concept names that of all rows." if missing == ["concept"] else column_hint(missing[0], columns),
         )  # fmt: skip
 
 
+def column_hint(missing: str, columns: Set[str]) -> str:
+    """Offer the column that may be meant, of those that mean nothing."""
+    unread = sorted(columns - READ)
+    near = difflib.get_close_matches(missing, unread, n=1, cutoff=0.5) or unread[:1]
+    asked = f"Did you mean {near[0]!r}? " if near else ""
+    return f"{asked}Say so: culturekit cspace import --columns {missing}={near[0] if near else 'COLUMN'}"
+
+
+def renamed(rows: Sequence[Row], columns: Mapping[str, str], path: Path) -> Sequence[Row]:
+    """Call columns of a file what they mean."""
+    there = {column for row in rows for column in row.cells}
+    named = {stated.casefold(): meant for meant, stated in columns.items()}
+    for meant, stated in columns.items():
+        if meant not in READ or stated.casefold() not in there:
+            problem = f"--columns {meant}={stated} names no column" if meant in READ else f"no column means {meant!r}"
+            raise UsageError(problem, where=str(path), expected=", ".join(sorted(there if meant in READ else READ)))
+    return [replace(row, cells={named.get(name, name): cell for name, cell in row.cells.items()}) for row in rows]
+
+
 def read_space(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read a cultural space, with what could not be read; of a file typed by hand everything must be readable."""
+    """Read a cultural space, with what could not be read."""
     if is_public_cube(path):
         public = read_public_cube(path)
         return public.space, public.drops
     if path.suffix == ".csv":
-        return read_typed(path)
+        found = read_list(path)
+        return found.space, found.drops
     return read_table(path, CSPACE), pl.DataFrame(schema=DROPS.schema)
-
-
-def read_typed(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read a list that loses nothing but repetitions, and whose ids are items.
-
-    Raises:
-        ConfigError: all problems, each with its line.
-    """
-    found = read_list(path)
-    problems = []
-    for one in found.left:
-        if one.reason not in KEPT and one.row is not None:
-            what = f"{one.reason} {one.country!r}: expected its name, its code or its item"
-            problems.append(Problem(what if one.country else f"there is {one.reason}", str(path), one.row.line))
-    for row in found.rows:
-        stated = row.text("id")
-        if stated and item_of(stated) is None and not has_no_item(stated):
-            message = f"id {stated!r} is no item of Wikidata: expected such as Q13276, or none"
-            problems.append(Problem(message, str(path), row.line))
-    if problems:
-        raise ConfigError(sorted(problems, key=lambda problem: problem.line))
-    return found.space, found.drops
 
 
 # Prompts that a person typed: a CSV file of sentences and what each is about, or the names of their pictures.
@@ -401,6 +422,8 @@ SHOWN = 3
 def import_space(work: Work, path: Path) -> Outcome:
     """Write a cultural space that somebody released as a table of ours; what cannot be read is listed."""
     space, drops = read_space(path)
+    if path.suffix == ".csv":
+        warn_of(drops, path)
     if space.is_empty():
         raise UsageError(
             "the cultural space has no artifact",

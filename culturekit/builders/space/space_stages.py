@@ -1,6 +1,6 @@
 """The stages from kept candidates to the cultural space and its prompts, of a foreign graph, and of what changed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def taken_space_stage(path: Path) -> Stage:
     typed = path.suffix == ".csv"
     use_countries_beside(path)
     names = named_by() if typed else country_files()
-    version = 4 if typed else 1  # a list that was typed: countries by whatever they are called, ids of its own
+    version = 5 if typed else 1  # a list that was typed: countries by whatever they are called, ids of its own
     packages = ("babel", "polars", "pycountry") if typed else ("polars",)
     inputs = {"published": path, **names}
     return Stage("cspace", "take-space", version, lambda work: import_space(work, path), inputs, packages=packages)
@@ -72,11 +72,13 @@ def named_by() -> dict[str, Path]:
     return {"world": shipped(WORLD), "names": shipped(NAMES), **country_files()}
 
 
-def foreign_space_stage(path: Path, concept: str) -> Stage:
+def foreign_space_stage(path: Path, concept: str, columns: Mapping[str, str] | None = None) -> Stage:
     """Bring somebody else's list of artifacts into our form."""
+    columns = columns or {}
     inputs = {"published": path, **named_by()}
     return Stage(
-        "cspace", "import-space", 4, lambda work: import_foreign(work, path, concept), inputs, {"concept": concept},
+        "cspace", "import-space", 5, lambda work: import_foreign(work, path, concept, columns), inputs,
+        {"concept": concept, **({"columns": dict(columns)} if columns else {})},
         packages=("babel", "polars", "pycountry"),
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from culturekit.builders.space.cspace import ReleaseOptions, read_formats
 from culturekit.builders.space.space_stages import foreign_space_stage, release_stage
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
+from culturekit.core.errors import UsageError
 
 
 def release(
@@ -31,10 +32,23 @@ def release(
     run_one(release_stage(kept, options), out, wait=wait, as_json=as_json)
 
 
+def pairs_in(columns: str) -> dict[str, str]:
+    """Read what columns mean."""
+    pairs = [part.partition("=") for part in columns.split(",") if part.strip()]
+    if not all(equals and stated.strip() for _, equals, stated in pairs):
+        raise UsageError(
+            "columns are named in pairs", where="--columns", expected="name=dish,country=origin", found=columns
+        )
+    return {meant.strip().casefold(): stated.strip() for meant, _, stated in pairs}
+
+
 def import_space(
     file: Annotated[Path, typer.Argument(help="CSV, JSON, JSON Lines or Parquet, with name, concept, country.")],
     out: Out,
     concept: Annotated[str, typer.Option(help="Concept of rows that name none.")] = "",
+    columns: Annotated[
+        str, typer.Option(help="What columns mean that are called otherwise, such as name=dish,country=origin.")
+    ] = "",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -43,4 +57,4 @@ def import_space(
 
     Countries by name, code or item, several a cell; what is left out says why.
     """
-    run_one(foreign_space_stage(file, concept), out, wait=wait, as_json=as_json, also=also)
+    run_one(foreign_space_stage(file, concept, pairs_in(columns)), out, wait=wait, as_json=as_json, also=also)

@@ -4,7 +4,7 @@ The dump is less regular than its documentation: an empty map is written `[]`, a
 only its `numeric-id`, `datatype` may be absent, `somevalue` and `novalue` have no value at all.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -19,6 +19,7 @@ from culturekit.core.schemas import ITEMS, STATEMENTS
 from culturekit.core.tables import save_part
 from culturekit.kg.concepts import ENTITY_STATEMENTS
 
+ALWAYS = ("en", "mul")  # languages of labels that need not be asked for
 LONGEST_TEXT = 100_000  # characters; no text of Wikidata has more than a few thousand
 _LONGEST_NUMBER = 4_000  # digits; Python refuses to read longer ones
 
@@ -119,7 +120,7 @@ class Statement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
-    """What is kept of an item; `iso` and `demonym` stand on countries."""
+    """What is kept of an item; `iso` and `demonym` stand on countries, `labels` are `LANGUAGE:LABEL`."""
 
     number: int
     label: str | None
@@ -134,6 +135,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     longitude: float | None
     iso: str | None
     demonym: str | None
+    labels: list[str]
 
 
 Decode: TypeAlias = Callable[[bytes | memoryview], Item | str]
@@ -174,7 +176,7 @@ def wikipedia_of(language: str) -> str:
 
 def languages_in_order(languages: Sequence[str]) -> tuple[str, ...]:
     """Put English and `mul` first, each language once."""
-    return tuple(dict.fromkeys(("en", "mul", *languages)))
+    return tuple(dict.fromkeys((*ALWAYS, *languages)))
 
 
 def entity_type(order: Sequence[str], names: Sequence[str]) -> type[Any]:
@@ -200,7 +202,8 @@ _KEPT_STATEMENTS: Callable[[_Claims], tuple[list[_RawStatement[_ItemId]] | None,
 
 def _item_of(entity: Any, order: Sequence[str], terms_of: Callable[[Any], tuple[Any, ...]], wiki: str) -> Item:  # noqa: ANN401
     """Keep of an entity what an item has."""
-    label, language = _first_term(terms_of(entity.labels), order) if entity.labels else (None, None)
+    terms = terms_of(entity.labels) if entity.labels else ()
+    label, language = _first_term(terms, order) if terms else (None, None)
     description, _ = _first_term(terms_of(entity.descriptions), order) if entity.descriptions else (None, None)
     lists = [each for each in terms_of(entity.aliases) if each] if entity.aliases else ()
     claims = entity.claims or _NO_CLAIMS
@@ -213,6 +216,7 @@ def _item_of(entity: Any, order: Sequence[str], terms_of: Callable[[Any], tuple[
         len(pages) if pages else 0, page.title if page else None, _best(claims.P18) if claims.P18 else None,
         point.latitude if point else None, point.longitude if point else None,
         _best(claims.P297) if claims.P297 else None, _demonym_of(claims.P1549, order) if claims.P1549 else None,
+        labels_of(dict(zip(order, (term and term.value for term in terms), strict=False))),
     )  # fmt: skip
 
 
@@ -235,6 +239,12 @@ def _first_term(terms: Sequence[_Term | None], order: Sequence[str]) -> tuple[st
         if term is not None and term.value and not term.value.isspace():
             return term.value, language
     return None, None
+
+
+def labels_of(labels: Mapping[str, str | None]) -> list[str]:
+    """Keep the labels in the languages that are asked for besides English, each behind its language."""
+    others = ((code, label) for code, label in labels.items() if code not in ALWAYS)
+    return [f"{code}:{label}" for code, label in others if label and not label.isspace()]
 
 
 def _statements_of(claims: _Claims) -> list[Statement]:
@@ -315,7 +325,7 @@ class ItemBatch:
         columns["lat"], columns["lon"] = columns.pop("latitude"), columns.pop("longitude")
         columns["member"], columns["line"], columns["offset"] = zip(*self.places, strict=True)
         columns["file"] = np.full(len(self.items), self.file, np.uint16)
-        columns["aliases"] = lists_of(columns["aliases"])
+        columns["aliases"], columns["labels"] = lists_of(columns["aliases"]), lists_of(columns["labels"])
         sitelinks = pl.Series(columns["sitelinks"], dtype=pl.UInt32)
         columns["sitelinks"] = sitelinks.clip(0, LARGEST).cast(pl.UInt16)
         more = int(sitelinks.sum()) - int(columns["sitelinks"].cast(pl.UInt32).sum())

@@ -23,7 +23,7 @@ from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_part, save_part, write_frames, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of
-from culturekit.kg.dump.entities import LARGEST, part_schema
+from culturekit.kg.dump.entities import ALWAYS, LARGEST, part_schema
 from culturekit.kg.dump.members import STDIN, tells_damage
 from culturekit.kg.dump.read_dump import FileReport, Parts, read_dump
 from culturekit.kg.dump.runs import Tally
@@ -94,8 +94,9 @@ class Built:
 
 
 def build_store(
-    out: Path, parts: Sequence[Parts], scratch: Path, redirects: pl.DataFrame | None = None, *, items: int
-) -> Built:
+    out: Path, parts: Sequence[Parts], scratch: Path, redirects: pl.DataFrame | None = None, *, items: int,
+    labels: bool = False,
+) -> Built:  # fmt: skip
     """Write the tables and arrays of a graph from so many items; `redirects` has a value and its target per row."""
     edges = _edges_of(parts) if items > _ROWS_PER_RANGE else [0, 1 << 32]
     dealt = {table: _Shuffle(scratch / f"shuffled-{table}", edges) for table in _ORDER}
@@ -118,7 +119,8 @@ def build_store(
             unique = ordered.filter(pl.col("number").ne_missing(pl.col("number").shift()))
             first_lines.append(unique.select(_ORDER["items"]))
             builder.items.append(unique["number"].to_numpy().copy())
-            yield unique.select(pl.format("Q{}", "number").alias("qid"), pl.all())
+            shown = unique if labels else unique.drop("labels")
+            yield shown.select(pl.format("Q{}", "number").alias("qid"), pl.all())
 
     def their_statements() -> Iterator[pl.DataFrame]:
         nonlocal moved
@@ -134,7 +136,7 @@ def build_store(
             builder.add_statements(kept)
             yield kept.drop("file", "line").sort(STATEMENTS.key, maintain_order=True)
 
-    write_frames(out, ITEMS, unique_items())
+    write_frames(out, ITEMS, unique_items(), without=() if labels else ("labels",))
     write_frames(out, STATEMENTS, their_statements())
     counts = builder.finish()
     return Built(counts, seen - counts["items"], moved, counts["nodes"] - counts["items"])
@@ -253,7 +255,7 @@ class IngestOptions:
 
     languages: Annotated[
         tuple[str, ...],
-        Field(description="Languages of labels after en and mul, separated by commas."),
+        Field(description="Languages whose labels are kept, and name what en and mul do not, separated by commas."),
         Typed(once=True),
     ] = ("en",)
     max_malformed: Annotated[
@@ -271,6 +273,11 @@ class IngestOptions:
                 "languages must be codes of Wikidata", expected="such as en or en,pt-BR",
                 found=repr(strange[0]) if strange else "none",
             )  # fmt: skip
+
+    @property
+    def beside_english(self) -> bool:
+        """Whether labels in other languages are kept."""
+        return not set(self.languages) <= set(ALWAYS)
 
 
 def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirects: Path | None = None) -> Outcome:
@@ -293,7 +300,8 @@ def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirect
     starts = sorted((file, *start) for file, report in enumerate(reports) for start in report.starts)
     write_table(work.out, STARTS, pl.DataFrame(starts, schema=STARTS.schema, orient="row"))
     parts = [part for report in reports for part in report.parts]
-    built = build_store(work.out, parts, work.scratch, moved, items=tally.kinds.get("item", 0))
+    count = tally.kinds.get("item", 0)
+    built = build_store(work.out, parts, work.scratch, moved, items=count, labels=options.beside_english)
     drops = {f"not an item: {kind}": count for kind, count in tally.kinds.items() if kind != "item"}
     drops |= {f"malformed: {reason}": count for reason, count in tally.malformed.items()} | tally.left_out
     if built.duplicates:
@@ -341,6 +349,7 @@ def _check_malformed(reports: Sequence[FileReport], tally: Tally, share: float, 
 # The stage from a dump to a graph; apart from the others, so that reading a dump waits for none of their packages.
 
 
+_LABELLED, _ENGLISH_ONLY = 6, 5  # versions of graphs with labels in several languages, and of others
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -375,7 +384,8 @@ def ingest_stage(
             logger.warning("nothing in %s tells whether it is whole: hold it to its published --sha256", path)
     files = {} if from_stdin else {f"dump-{number}": path for number, path in enumerate(dump)}
     return Stage(
-        "graph", "ingest", 5, lambda work: ingest(work, dump, options, redirects=redirects),
+        "graph", "ingest", _LABELLED if options.beside_english else _ENGLISH_ONLY,
+        lambda work: ingest(work, dump, options, redirects=redirects),
         {**files, **({} if redirects is None else {"redirects": redirects})}, settings,
         packages=("isal", "msgspec", "numpy", "polars"),
         expected={f"dump-{number}": text for number, text in enumerate(sha256)},

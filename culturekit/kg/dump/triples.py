@@ -18,6 +18,7 @@ from culturekit.kg.dump.entities import (
     Malformed,
     Statement,
     item_number,
+    labels_of,
     languages_in_order,
     number_of_target,
 )
@@ -117,6 +118,7 @@ def _item_of(
         _statements_of(facts), 0, None, next((_file(value) for name, value in known if name == "P18"), None), latitude,
         longitude, next((_literal(value)[0] for name, value in known if name == "P297"), None),
         next((text for code in order for text, language in demonyms if language == code.lower()), None),
+        labels_of({code: next(iter(terms[_LABEL].get(code.lower(), ())), None) for code in order}),
     )  # fmt: skip
 
 

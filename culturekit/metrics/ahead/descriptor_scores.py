@@ -20,8 +20,7 @@ from culturekit.metrics.ahead.matching import (
 
 # EXAG, how much more stereotypical an image is than real ones, and FAITH, the composite of three scores.
 
-Reduce: TypeAlias = Literal["mean", "max"]
-"""Over the stereotype candidates: their mean, or the worst of them."""
+Reduce: TypeAlias = Literal["mean", "max"]  # Over the stereotype candidates: their mean, or the worst of them
 
 
 def exaggeration(scores: ArrayLike, real_mean: ArrayLike, *, reduce: Reduce = "mean") -> NDArray[np.float64]:
@@ -36,9 +35,6 @@ def exaggeration(scores: ArrayLike, real_mean: ArrayLike, *, reduce: Reduce = "m
 
     Returns:
         float64, (n_images,), at least 0; NaN where there is no candidate.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     check_choice("reduce", reduce, ("mean", "max"))
     values = finite_array("scores", scores, dimensions=2, shape="(n_images, n_candidates)")
@@ -98,8 +94,7 @@ def faithfulness(align: ArrayLike, hal: ArrayLike, exag: ArrayLike) -> "float | 
     return float(answer) if answer.ndim == 0 else answer
 
 
-Aggregate: TypeAlias = Literal["dimension", "pooled"]
-"""The mean over dimensions, or one fraction over all descriptors."""
+Aggregate: TypeAlias = Literal["dimension", "pooled"]  # The mean over dimensions, or one fraction over all descriptors
 
 AGGREGATES: tuple[Aggregate, ...] = ("dimension", "pooled")
 
@@ -157,9 +152,6 @@ def align_detail(
 
     Returns:
         The score in [0, 1], NaN where no dimension can be scored, and what it is made of.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     level = check_tau(tau)
     found = compared(similarities, n_ref, extractor_dimensions=extractor_dimensions)
@@ -236,9 +228,6 @@ def descriptor_diversity(
 
     Returns:
         The score in [0, 1]; NaN for fewer than two images, or where no dimension has references.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     covers = coverings(images, n_ref, tau=tau, extractor_dimensions=extractor_dimensions)
     scores = [evenness(covered.sum(axis=0)) for covered in covers]

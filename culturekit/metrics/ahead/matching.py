@@ -17,8 +17,7 @@ Value = TypeVar("Value")
 DIMENSIONS = ("background", "objects", "attire", "interaction", "spatial")
 """What the published extractor describes of an image."""
 
-NOT_EXTRACTED = frozenset({"people"})
-"""What published references have and the published extractor does not."""
+NOT_EXTRACTED = frozenset({"people"})  # What published references have and the published extractor does not
 
 ALIASES = {"setting": "background"}
 """The published data and extractor call the first dimension `setting`, the paper calls it background."""
@@ -136,8 +135,7 @@ def check_tau(tau: float) -> float:
 PUBLISHED_TAUS: Mapping[float, float] = {0.25: 0.29, 0.5: 0.39, 0.75: 0.52}
 """The quartiles that CULTIVate found for all-MiniLM-L6-v2, by quantile."""
 
-DEFAULT_TAU = PUBLISHED_TAUS[0.75]
-"""It agreed best with people."""
+DEFAULT_TAU = PUBLISHED_TAUS[0.75]  # It agreed best with people
 
 
 def calibrate_tau(
@@ -232,11 +230,9 @@ def phrase_lists(lists: Sequence[Sequence[int]]) -> PhraseLists:
     return PhraseLists(phrases, starts.astype(np.int64))
 
 
-NOTHING_SAID = -np.inf
-"""The best similarity to a reference where an image has no prediction: below every threshold."""
+NOTHING_SAID = -np.inf  # The best similarity to a reference where an image has no prediction: below every threshold
 
-DECIMALS = 12
-"""Similarities are rounded here, so that how a product was cut into blocks cannot decide a tie with tau."""
+DECIMALS = 12  # Similarities are rounded here, so that how a product was cut into blocks cannot decide a tie with tau
 
 ROWS_AT_ONCE = 65_536
 
@@ -281,9 +277,6 @@ def best_matches(
 
     Returns:
         The best similarity of each reference and of each prediction, rounded to 12 decimals.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     rows, norms = unit_rows("vectors", vectors)
     check_lists(references, predictions, groups, phrases=len(rows))

@@ -19,8 +19,7 @@ from culturekit.metrics.diversity.kernel_diversity import Weights
 Design: TypeAlias = Literal["drawn", "unknown"]
 """How the audited images were chosen: drawn evenly, which is checked, or in a way that nobody knows."""
 
-FEWEST_ANSWERED = 0.8
-"""Share of the drawn images of a prompt or mapped label that is to be answered where it matters."""
+FEWEST_ANSWERED = 0.8  # Share of the drawn images of a prompt or mapped label that is to be answered where it matters
 
 MATTERS = 0.05
 """A prompt or mapped label matters if it has so much of the drawn images, and at least FEWEST_DRAWN of them; and if it
@@ -28,14 +27,11 @@ has these and not one was answered, which chance does not do."""
 
 FEWEST_DRAWN = 5
 
-REDRAWN = 1999
-"""Even draws that an audit is held against: one that is less even than all of them was not drawn evenly."""
+REDRAWN = 1999  # Even draws that an audit is held against: one that is less even than all of them was not drawn evenly
 
-FARTHEST = 4.0
-"""Standard errors by which the scores of audited images may lie above or below those of all images."""
+FARTHEST = 4.0  # Standard errors by which the scores of audited images may lie above or below those of all images
 
-LABEL = "mapped labels"
-"""What the country of an image is, where nothing else is said."""
+LABEL = "mapped labels"  # What the country of an image is, where nothing else is said
 
 HINT = "Ask about the images that audit_sample drew, and about all of them."
 
@@ -199,8 +195,7 @@ def said_adrift(answers: pl.DataFrame) -> Mapping[str, float]:
     return {level: named.filter(pl.col(level).is_null())["image_id"].n_unique() / images for level in WIDER}
 
 
-FEWEST_AUDITED = 30
-"""With fewer audited images the intervals are not known to hold."""
+FEWEST_AUDITED = 30  # With fewer audited images the intervals are not known to hold
 
 MOST_UNPLACED = 0.1
 """Of the audited images at most this share may be without any answer that names what a kernel looks at.
@@ -217,8 +212,7 @@ Raters who are right 90 times in 100 agree on about 0.81 of pairs, those who are
 FEWEST_GOLD = 10
 """Answers of each rater to gold items or to images that others saw: with fewer nobody knows how good they are."""
 
-NOTHING = "(none of these)"
-"""The label of a picture that shows no artifact; all such pictures are alike in that."""
+NOTHING = "(none of these)"  # The label of a picture that shows no artifact; all such pictures are alike in that
 
 ANCHORED_CHANCE = 0.2
 """How often raters whom nothing anchors are taken to be anchored: to leave out half of the answers costs width alone.
@@ -226,8 +220,7 @@ ANCHORED_CHANCE = 0.2
 Raters who take over three in ten wrong labels that stand first are seen in 73 to 82 of 100 audits of four models; at a
 chance of .05 in 43 to 51."""
 
-FEWEST_COMPARED = 15
-"""Images of each half below which nobody can see whether raters keep to what the form lists first."""
+FEWEST_COMPARED = 15  # Images of each half below which nobody can see whether raters keep to what the form lists first
 
 LEVELS = (("artifact", "artifact_id"), ("country", "country"), ("continent", "continent"))
 
@@ -471,8 +464,7 @@ ANCHORED = "anchored answers left out"
 UNSEEN_LISTS = "anchoring not known"
 """What is said beside numbers of people of whom nobody knows whether what an image was mapped to stood first."""
 
-SIMULATED = "simulated"
-"""The pool of raters who know what was drawn, and see no list."""
+SIMULATED = "simulated"  # The pool of raters who know what was drawn, and see no list
 
 ONE_RATER, DESIGN_UNKNOWN = "one rater", "design unknown"
 """What is said beside every number that an audit corrected which allows no look at its raters, or at its draw."""
@@ -481,8 +473,7 @@ NONE_UNDIVIDED = "none not told apart"
 """What is said where people could only say none of these: what shows no culture and what is not in the list are then
 taken to be alike."""
 
-FEW_RATED = "quality of a part"
-"""What is said beside products with a quality that is known of some images."""
+FEW_RATED = "quality of a part"  # What is said beside products with a quality that is known of some images
 
 MARKS = {
     ANCHORED: "Raters named what an image was mapped to more often where the form listed it first: answers about these "
@@ -554,8 +545,7 @@ SUPPOSED: tuple[Supposed, ...] = ("if_alike", "if_different")
 MOST_LABELS = 20
 """With so many labels of their own images are different enough: two of them hardly ever meet in a batch."""
 
-LABELS = ("artifact_id", "country", "continent")
-"""What somebody named of such an image stays."""
+LABELS = ("artifact_id", "country", "continent")  # What somebody named of such an image stays
 
 
 def answers_if(supposed: Supposed, answers: pl.DataFrame, weights: Weights) -> pl.DataFrame | None:

@@ -36,8 +36,7 @@ from culturekit.metrics.diversity.kernel_diversity import Kernel, Weights, check
 Per: TypeAlias = Literal["model", "concept"]
 """Of what so many images are drawn: of a model, shared among its concepts, or of each of its concepts."""
 
-Drawing: TypeAlias = Literal["images", "batches"]
-"""Whether single images are drawn, or whole batches."""
+Drawing: TypeAlias = Literal["images", "batches"]  # Whether single images are drawn, or whole batches
 
 
 def audit_sample(
@@ -74,9 +73,6 @@ def audit_sample(
     Returns:
         AUDIT_SAMPLE: the images, their stratum and the chance with which each was drawn; the batch of each, or the look
         before which it is answered, and the goal.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     if n < 1:
         raise argument_error("n", "at least 1", n)
@@ -163,19 +159,15 @@ def shuffled_codes(labels: pl.Series, rng: np.random.Generator) -> np.ndarray[tu
 # What each image shows is drawn, from an assumed accuracy of the mapping or from a first, smaller audit; images are
 # drawn as `audit_sample` draws them, and the estimator is asked for its interval.
 
-TIMES = 4
-"""Audits that are simulated for one width: their widths scatter by about a tenth."""
+TIMES = 4  # Audits that are simulated for one width: their widths scatter by about a tenth
 
-NEAR = 0.5
-"""Part of the wrong labels that are taken to be of the same continent."""
+NEAR = 0.5  # Part of the wrong labels that are taken to be of the same continent
 
 ROUNDS, ROUNDS_OF_PROMPTS = 300, 20
 
-FEWEST, TRIED = 2.0, 60
-"""Images of a label that is there at all, and numbers of them that are tried."""
+FEWEST, TRIED = 2.0, 60  # Images of a label that is there at all, and numbers of them that are tried
 
-LIKE = 10.0
-"""Images of the model that a prompt is taken to be like."""
+LIKE = 10.0  # Images of the model that a prompt is taken to be like
 
 MORE = 1.05
 """So many times as many images are tried while the width that is simulated lies above the one that is asked for."""

@@ -103,9 +103,6 @@ def rater_model(
 
     Returns:
         The probability of each label of each image, and the accuracy of each rater.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     if not len(images) == len(raters) == len(answers) or len(answers) == 0:
         raise argument_error("answers", "of the length of images and raters, and not empty", len(answers))

@@ -23,17 +23,14 @@ Levels = NDArray[np.int64]
 Values = NDArray[np.float64]
 Score = Callable[[Levels, NDArray[np.int64]], Values]
 
-FEWEST_BATCHES = 12
-"""With fewer audited batches the intervals are not known to hold."""
+FEWEST_BATCHES = 12  # With fewer audited batches the intervals are not known to hold
 
 _FEWEST_TO_REGRESS = 30
 """From so many batches on the mapping helps; with fewer, its slope is too uncertain for the interval to hold."""
 
-_DEALT = 100
-"""How often all images are dealt into batches, to know the mean of their mapped diversity."""
+_DEALT = 100  # How often all images are dealt into batches, to know the mean of their mapped diversity
 
-_ERRORS_ADDED = 100
-"""How often errors are added to the answers, to see what errors of raters do."""
+_ERRORS_ADDED = 100  # How often errors are added to the answers, to see what errors of raters do
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,7 @@ _UNSEEN = 3.06
 by twice its part. Over 1.96 this is the least standard error: no audit is without any. As much of 1 in n is left open
 where no pair is alike: a mean of 6 in n² is missed as often."""
 
-_HELPED = 1.1
-"""By how much the error of a helping mapping is larger yet: how far to trust it these images say."""
+_HELPED = 1.1  # By how much the error of a helping mapping is larger yet: how far to trust it these images say
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,8 +282,7 @@ _DRAWS = 300
 _PER_PROMPT, _RIGHT = 2, 0.75
 _FRAME = "a table, as a frame of polars or pandas"
 _ANSWERED = ("image_id", "artifact_id", "country", "continent")
-_LARGEST = 12
-"""The largest batch: the number of kinds of batches grows fast."""
+_LARGEST = 12  # The largest batch: the number of kinds of batches grows fast
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 from culturekit.core.arrays import Array
 from culturekit.metrics.diversity.label_spectra import effective_number
 
-NEAR = 100_000
-"""Numbers worked on at a time: so many fit a processor's nearer memory."""
+NEAR = 100_000  # Numbers worked on at a time: so many fit a processor's nearer memory
 
-ROUNDING = 1e-12
-"""Eigenvalues below are 0 but for rounding."""
+ROUNDING = 1e-12  # Eigenvalues below are 0 but for rounding
 
 Rows: TypeAlias = NDArray[np.int64] | slice
 

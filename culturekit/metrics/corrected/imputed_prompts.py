@@ -251,23 +251,19 @@ def drawn_labels(
     return column, label, None
 
 
-SETTLING, KEPT = 50, 50
-"""Rounds until the first that counts, and those that count."""
+SETTLING, KEPT = 50, 50  # Rounds until the first that counts, and those that count
 
-DRAWN = 240
-"""Rows of shares kept, at least those of one round."""
+DRAWN = 240  # Rows of shares kept, at least those of one round
 
 STEPS = (0.1, 0.4, 1.5)
 """How far the likeness of prompts is tried to move, on the scale of logarithms; alike and unlike it mixes in turn."""
 
-LIKENESS = (0.5, 2e4)
-"""The least and the most alike that prompts are taken to be."""
+LIKENESS = (0.5, 2e4)  # The least and the most alike that prompts are taken to be
 
 TIED = np.append(np.linspace(0.0, 0.95, 20), 0.99)
 """What is tried for the correlation between errors of two instruments, and for how often these go the same way."""
 
-EVENNESS = np.geomspace(0.05, 200, 40)
-"""What is tried for how even the shares of a model are."""
+EVENNESS = np.geomspace(0.05, 200, 40)  # What is tried for how even the shares of a model are
 
 Seen = NDArray[np.bool_]
 

@@ -35,8 +35,7 @@ from culturekit.metrics.statistics.intervals import Interval, Keys, Target
 FEWEST_OTHERWISE = 5
 """Items of which people say something else than of most: with fewer the limits of a mean are not known to hold."""
 
-MOST_GRADES = 11
-"""Grades of the finest scale that people are asked to rate on."""
+MOST_GRADES = 11  # Grades of the finest scale that people are asked to rate on
 
 LABEL = "countries asked for"
 
@@ -153,11 +152,9 @@ def chances_of(items: pl.DataFrame, sample: pl.DataFrame) -> pl.DataFrame:
 
 Values = NDArray[np.float64]
 
-FOLDS = 5
-"""Parts of the units that people marked: the trust of each is learnt from the others."""
+FOLDS = 5  # Parts of the units that people marked: the trust of each is learnt from the others
 
-FEWEST_ERRORS = 5
-"""People who met fewer errors of the judge could have missed one: one more is then in the interval."""
+FEWEST_ERRORS = 5  # People who met fewer errors of the judge could have missed one: one more is then in the interval
 
 SAME = 1e-9
 

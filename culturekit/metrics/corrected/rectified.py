@@ -19,11 +19,9 @@ from culturekit.metrics.corrected.audited_counts import RatedInterval
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_prompts import Findings, Imputed, impute
 
-PAIRS = 100
-"""With so many pairs of audited images of a prompt, half of what they tell is believed."""
+PAIRS = 100  # With so many pairs of audited images of a prompt, half of what they tell is believed
 
-_TIMES = 100
-"""How often labels are drawn one by one."""
+_TIMES = 100  # How often labels are drawn one by one
 
 _INSIDE = 0.02
 """So much of the shares is what was imputed for the images left out: no step takes away more than there is."""
@@ -133,17 +131,13 @@ def _bend_of(
 
 _FOLDS = 3
 _STEP = 1e-5
-_LINE = 0.02
-"""How far shares are moved to see diversity bend, at most, in parts of themselves."""
+_LINE = 0.02  # How far shares are moved to see diversity bend, at most, in parts of themselves
 
-CAUTION = 1.05
-"""By how much intervals are wider than draws and error tell: both are estimates."""
+CAUTION = 1.05  # By how much intervals are wider than draws and error tell: both are estimates
 
-_MOST_SKEWED = 2.0
-"""The skewness of an exponential law."""
+_MOST_SKEWED = 2.0  # The skewness of an exponential law
 
-_ROWS = 6_000
-"""Rows of counts whose diversity is computed per fold: with many prompts fewer of the draws."""
+_ROWS = 6_000  # Rows of counts whose diversity is computed per fold: with many prompts fewer of the draws
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,24 +17,20 @@ from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, over_prompts
 from culturekit.metrics.statistics.intervals import Interval
 
-FEWEST_FOR_TEST = 150
-"""With fewer audited images a drift that matters would often pass the test."""
+FEWEST_FOR_TEST = 150  # With fewer audited images a drift that matters would often pass the test
 
 LEVEL = 0.05
-TOLERATED, POWER = 0.02, 0.8
-"""The bias that the audit must be able to see, and how often."""
+TOLERATED, POWER = 0.02, 0.8  # The bias that the audit must be able to see, and how often
 
 PERMUTATIONS = 999
 EM_ROUNDS = 500
 SETTLED = 1e-8
-SMOOTHING = 0.5
-"""Imagined references per true label, spread over the mapped labels: no mapping is impossible."""
+SMOOTHING = 0.5  # Imagined references per true label, spread over the mapped labels: no mapping is impossible
 
 LEAST_APART = 0.05
 """The least singular value of how references are mapped: below, some mixture of labels is mapped like another one."""
 
-STRONGEST = 1.2
-"""Beyond this skewness the correction, a cubic in it, would say more than a few hundred draws know."""
+STRONGEST = 1.2  # Beyond this skewness the correction, a cubic in it, would say more than a few hundred draws know
 
 
 @dataclass(frozen=True, slots=True)

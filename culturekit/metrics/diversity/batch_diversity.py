@@ -25,11 +25,9 @@ from culturekit.metrics.statistics.intervals import Interval, Mean, half_width
 
 Places: TypeAlias = NDArray[np.uint8]
 
-BLOCK = 4096
-"""Batches worked on at a time: few enough to stay in a processor's cache."""
+BLOCK = 4096  # Batches worked on at a time: few enough to stay in a processor's cache
 
-LARGEST = 64
-"""Items of larger batches hardly ever fall into the same pattern twice."""
+LARGEST = 64  # Items of larger batches hardly ever fall into the same pattern twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +207,6 @@ def vendi_batches(
         float64, (n_batches,), each between 1/size and 1; empty when nothing fills a batch. Several triples of
         weights give (n_kernels, n_batches).
 
-    Raises:
-        UsageError: an argument breaks its rule.
-
     Example:
         >>> labels = [("Asia", "JP", "obi"), ("Asia", "JP", "obi"), ("Europe", "IT", "tarantella")] * 2
         >>> ck.vendi_batches(labels, size=3, weights=(0, 1, 0)).round(2).tolist()
@@ -293,11 +288,9 @@ def label_counts(alike: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 # The diversity of a whole collection: at a fixed number of items, and in the limit of many.
 
-SHUFFLES = 10
-"""How often the items are dealt into batches; more makes the value depend less on chance."""
+SHUFFLES = 10  # How often the items are dealt into batches; more makes the value depend less on chance
 
-GROUPS = 100
-"""How many groups of items are left out in turn."""
+GROUPS = 100  # How many groups of items are left out in turn
 
 
 def vendi_rarefied(
@@ -328,9 +321,6 @@ def vendi_rarefied(
 
     Returns:
         VS@size, between 1 and size, and its interval; without one where there are not two batches.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     check_order(q)
     check_count("size", size)
@@ -387,9 +377,6 @@ def vendi_jackknife(
 
     Returns:
         The corrected score and its interval; a single item has none.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     check_order(q)
     checked = check_weights(weights)

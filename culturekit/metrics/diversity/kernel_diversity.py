@@ -12,11 +12,9 @@ from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.metrics.arguments import check_order
 from culturekit.metrics.diversity.label_spectra import effective_number
 
-TOLERANCE = 1e-6
-"""What rounding may do to a kernel: cosines of float32 vectors are off by a few times 1e-7."""
+TOLERANCE = 1e-6  # What rounding may do to a kernel: cosines of float32 vectors are off by a few times 1e-7
 
-BLOCK = 65_536
-"""Vectors worked on at a time."""
+BLOCK = 65_536  # Vectors worked on at a time
 
 
 def vendi_kernel(K: ArrayLike, *, q: float = 1.0) -> float:  # noqa: N803 - the name is part of the contract
@@ -160,11 +158,9 @@ STANDARD_KERNELS: Mapping[str, Weights] = MappingProxyType(
     }
 )
 
-Kernel: TypeAlias = str | Sequence[float]
-"""A standard kernel by its name, or weights."""
+Kernel: TypeAlias = str | Sequence[float]  # A standard kernel by its name, or weights
 
-ROUNDING = 1e-9
-"""How far typed weights may be from their exact values, such as 0.3333333333 from 1/3."""
+ROUNDING = 1e-9  # How far typed weights may be from their exact values, such as 0.3333333333 from 1/3
 
 
 def check_weights(weights: Kernel) -> Weights:

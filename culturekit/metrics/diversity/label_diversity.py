@@ -63,9 +63,6 @@ def vendi_bounds(
 
     Returns:
         The lowest and the highest VS, each between 1 and the number of all items; both are VS where all are known.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     check_order(q)
     if unknown < 0:
@@ -146,8 +143,8 @@ def vendi(
 
     Args:
         labels: N triples (continent, country, artifact), or a frame of polars or pandas with those columns. Equal
-            labels are equal wherever they are: they need not nest. Plain labels, one an item, stand for all three. The
-            rows of a lazy frame are counted as they are read.
+            labels are equal wherever they are: levels need not nest. A plain label for each item counts on all three
+            levels. The rows of a lazy frame are counted as they are read.
         weights: a kernel by its name, such as `country`, or of the same continent, the same country, the same
             artifact: at least 0, summing to 1.
         q: the order, above 0. Low orders count rare labels more; `float("inf")` is an order.
@@ -156,9 +153,6 @@ def vendi(
 
     Returns:
         The score, between 1 (all items alike) and N (all items different).
-
-    Raises:
-        UsageError: an argument breaks its rule.
 
     Example:
         >>> labels = [("Asia", "JP", "obi"), ("Asia", "JP", "obi"), ("Europe", "IT", "tarantella")]
@@ -193,9 +187,6 @@ def qvs(
 
     Returns:
         The quality, the diversity and their product.
-
-    Raises:
-        UsageError: an argument breaks its rule.
 
     Example:
         >>> labels = [("Asia", "JP", "obi"), ("Asia", "JP", "obi"), ("Europe", "IT", "tarantella")]
@@ -233,9 +224,6 @@ def vendi_table(
     Returns:
         One row per kernel and order, in the order given: `kernel` (the name, where it is a standard one),
         `w_continent`, `w_country`, `w_artifact`, `q`, `value` (the score, between 1 and N) and `n`.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     import polars as pl
 
@@ -270,9 +258,6 @@ def distribution(labels: Labels, *, level: str, normalize_labels: bool = True) -
     Returns:
         One row per label, the most frequent first: `label` (null for the missing ones), `n`, and the share `p`; the
         shares sum to 1.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     import polars as pl
 

@@ -12,8 +12,7 @@ from culturekit.metrics.diversity.labels import LabelClasses, combined
 
 # Deflation: classes that the kernel cannot tell apart become one, and leave eigenvalues that are known at once.
 
-NONE = -1
-"""In the place of a label that no other class has."""
+NONE = -1  # In the place of a label that no other class has
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +92,7 @@ NEGLIGIBLE = 1e-11
 """Eigenvalues below this are rounding noise. It matters for q < 1 only: noise of 1e-17 would enter as
 1e-17 ** 0.1 = 0.02 each, which makes vendi-score up to 109 % wrong on rank-deficient kernels."""
 
-NEAR_ONE = 0.1
-"""So close to q = 1 the plain formula divides two small numbers, and loses digits."""
+NEAR_ONE = 0.1  # So close to q = 1 the plain formula divides two small numbers, and loses digits
 
 
 def effective_number(
@@ -136,14 +134,11 @@ def entropy(shares: NDArray[np.float64], times: NDArray[np.int64], *, q: float) 
     return np.asarray((q * np.log(largest) + np.log(scaled)) / (1 - q))
 
 
-Numbers: TypeAlias = NDArray[Any]
-"""float64 or complex128."""
+Numbers: TypeAlias = NDArray[Any]  # float64 or complex128
 
-_BLOCK = 2_000_000
-"""How many numbers are worked on at a time."""
+_BLOCK = 2_000_000  # How many numbers are worked on at a time
 
-_NULL = 1e-12
-"""Eigenvalues of a Gram matrix that are smaller, relatively, are rounding noise."""
+_NULL = 1e-12  # Eigenvalues of a Gram matrix that are smaller, relatively, are rounding noise
 
 
 def nests(kernel: Deflated) -> bool:
@@ -348,20 +343,15 @@ def most(kernel: Deflated) -> float:
     return float(rows.max())
 
 
-_FEW_NESTED = 48
-"""Up to so many classes after deflation their matrix is solved at once, where labels nest."""
+_FEW_NESTED = 48  # Up to so many classes after deflation their matrix is solved at once, where labels nest
 
-_FEW_CROSSING = 150
-"""The same where they do not: sums over such spectra cost more."""
+_FEW_CROSSING = 150  # The same where they do not: sums over such spectra cost more
 
-_HIGHEST_ON_AXIS = 1.1
-"""Above this order the integral over t > 0 loses digits."""
+_HIGHEST_ON_AXIS = 1.1  # Above this order the integral over t > 0 loses digits
 
-_STEP = 0.55
-"""In log t: the error is exp(-2·pi²/STEP), or 3e-16."""
+_STEP = 0.55  # In log t: the error is exp(-2·pi²/STEP), or 3e-16
 
-_DIGITS = 38.0
-"""How many factors of e make a term negligible."""
+_DIGITS = 38.0  # How many factors of e make a term negligible
 
 _WIDEST_ANGLE = math.pi / 6
 

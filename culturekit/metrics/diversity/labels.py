@@ -21,7 +21,7 @@ Label: TypeAlias = str | int | None
 Labels: TypeAlias = "Sequence[Sequence[Label]] | Sequence[Label] | NDArray[Any] | pl.DataFrame"
 """Triples of (continent, country, artifact), an array of them, (n, 3), or a frame with columns of those names.
 
-Plain labels, one an item, stand for all three.
+A plain label for each item counts on all three levels.
 """
 
 Missing: TypeAlias = Literal["distinct", "equal"]
@@ -30,13 +30,11 @@ Missing: TypeAlias = Literal["distinct", "equal"]
 Codes: TypeAlias = NDArray[np.integer[Any]]
 """One whole number of at least 0 per item; equal labels have equal numbers, and some numbers may not occur."""
 
-PLAIN = frozenset({str, int, np.str_, np.int64, type(None)})
-"""The types of plain labels."""
+PLAIN = frozenset({str, int, np.str_, np.int64, type(None)})  # The types of plain labels
 
 LABEL = "a text, a whole number or None"
 
-SPARE = 4
-"""Whole numbers that span at most so many times the number of items are codes as they stand."""
+SPARE = 4  # Whole numbers that span at most so many times the number of items are codes as they stand
 
 
 def code_labels(labels: Labels, *, missing: Missing, normalize: bool) -> NDArray[np.int64]:
@@ -199,11 +197,9 @@ def spell(label: str | int) -> str | int:
 
 # Items with equal labels are one class: millions of images become a table of thousands of rows.
 
-ITEMS = "items of a class"
-"""A column that no table of labels has."""
+ITEMS = "items of a class"  # A column that no table of labels has
 
-WIDEST = 2**62
-"""Above this, keys of several columns no longer fit one number."""
+WIDEST = 2**62  # Above this, keys of several columns no longer fit one number
 
 
 @dataclass(frozen=True, slots=True)

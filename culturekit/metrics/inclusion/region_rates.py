@@ -21,11 +21,9 @@ REGION_CODES: Mapping[str, str] = MappingProxyType(
 )
 """Letters of a region's name -> its code in the study's own files; another region's code is its letters."""
 
-NO_REGION = ("", "na", "none", "nan", "null")
-"""How files say that an image was made without a region in its prompt."""
+NO_REGION = ("", "na", "none", "nan", "null")  # How files say that an image was made without a region in its prompt
 
-NOWHERE = "na"
-"""What is ticked for none of the regions, or where that cannot be determined."""
+NOWHERE = "na"  # What is ticked for none of the regions, or where that cannot be determined
 
 
 def region_code(name: str) -> str | None:
@@ -138,8 +136,7 @@ def check_columns(name: str, frame: pl.DataFrame, columns: Sequence[str]) -> Non
 
 # Themes in what annotators answered to a survey: which ones coders agree on, and who mentions them.
 
-LEAST_KAPPA = 0.6
-"""Codes on which coders agree less are discarded; the paper's own table keeps those that round to it."""
+LEAST_KAPPA = 0.6  # Codes on which coders agree less are discarded; the paper's own table keeps those that round to it
 
 CODERS = 3
 
@@ -239,9 +236,6 @@ def triplet_agreement(task1: pl.DataFrame, *, by: Sequence[str]) -> pl.DataFrame
         The columns of `by`, then `criterion` (`similarity` or `appeal`), `pairs` (`all`, `within` or `across`),
         `pairwise` (the mean over triplets of the share of pairs that agree), `unanimous` (the share of triplets on
         which all pairs agree) and `n` (triplets with at least one pair). Sorted; rows with no triplet are left out.
-
-    Raises:
-        UsageError: a column is missing.
     """
     answers = task1_answers(task1, by=by)
     items = item_agreement(answers, by=by, item="triplet_id", question="criterion")

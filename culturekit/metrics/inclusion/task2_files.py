@@ -19,14 +19,12 @@ from culturekit.metrics.inclusion.region_rates import NO_REGION, NOWHERE, REGION
 
 logger = logging.getLogger(__name__)
 
-REAL = "real"
-"""The source of images that are photographs."""
+REAL = "real"  # The source of images that are photographs
 
 COLUMNS = ("img_path", "object", "region", "annotator_id", "annotator_loc", "annotation_result")
 
 MATCHES = {"ym": True, "nm": False}
-LONGEST_RESULT = 5_000
-"""Characters of an answer; one that ticks all of forty regions twice has fewer than 2,000."""
+LONGEST_RESULT = 5_000  # Characters of an answer; one that ticks all of forty regions twice has fewer than 2,000
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +185,9 @@ def ticked(value: object) -> tuple[str, ...] | None:
 
 # Annotators who do not see the object in photographs of it: they misread the task, cell by cell.
 
-LEAST_ACCURACY = 0.9
-"""The share of photographs in which an annotator must see the object."""
+LEAST_ACCURACY = 0.9  # The share of photographs in which an annotator must see the object
 
-CELL = ("object", "region")
-"""Annotators are judged, and left out, within each of these."""
+CELL = ("object", "region")  # Annotators are judged, and left out, within each of these
 
 
 @dataclass(frozen=True, slots=True)

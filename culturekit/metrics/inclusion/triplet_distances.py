@@ -16,15 +16,13 @@ from culturekit.metrics.inclusion.region_rates import check_columns
 from culturekit.metrics.inclusion.task2_files import REAL
 from culturekit.metrics.realism.manifolds import in_manifold
 
-Features: TypeAlias = Mapping[str, ArrayLike]
-"""Image id -> float, (dim,): its vector in one extractor's space."""
+Features: TypeAlias = Mapping[str, ArrayLike]  # Image id -> float, (dim,): its vector in one extractor's space
 
 Vectors: TypeAlias = NDArray[np.float64]
 
 ENDS = ("reference_id", "first_id", "second_id")
 
-BLOCK = 256
-"""Triplets whose vectors are gathered at a time; the answer does not depend on it."""
+BLOCK = 256  # Triplets whose vectors are gathered at a time; the answer does not depend on it
 
 
 def triplet_distance(
@@ -166,8 +164,7 @@ def feature_rows(name: str, features: Features, ids: Sequence[str]) -> Vectors:
 
 # The manifold of real images, whether appealing images lie in it, and whether what appeals is what looks similar.
 
-APPEAL_COMBO = "A"
-"""The triplets with a photograph as reference and two generated images of the same prompt."""
+APPEAL_COMBO = "A"  # The triplets with a photograph as reference and two generated images of the same prompt
 
 CELL = ("source", "region", "annotator_loc")
 
@@ -228,9 +225,6 @@ def appeal_and_similarity(task1: pl.DataFrame, *, by: Sequence[str] = CELL) -> p
 
     Returns:
         The columns of `by`, `share` and `n`, the annotations that answer both; sorted.
-
-    Raises:
-        UsageError: a column is missing.
     """
     check_columns("task1", task1, by)
     return shares_by(both_criteria(task1), "same", by)
@@ -419,8 +413,7 @@ def members(images: ImageSet, region: str | None, name: str) -> tuple[list[str],
     return [images.ids[row] for row in rows], images.vectors[rows]
 
 
-OF_HUNDRED = 100
-"""So many images the study had of each object and region, and of each object."""
+OF_HUNDRED = 100  # So many images the study had of each object and region, and of each object
 
 
 def combo_rows(combo: str, cell: Cell, *, near: int, far: int, scaled: bool = False) -> Iterator[Row]:

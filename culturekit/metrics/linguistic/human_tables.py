@@ -52,8 +52,7 @@ def dialect_gap(
 
 NEEDED = ("item_id", "annotator", "annotator_region", "scheme", "criterion")
 
-LABELS = ("model", "group")
-"""Columns that part a table further, where the annotations have them."""
+LABELS = ("model", "group")  # Columns that part a table further, where the annotations have them
 
 
 def likert_table(annotations: pl.DataFrame) -> pl.DataFrame:
@@ -115,9 +114,6 @@ def relevance_rates(annotations: pl.DataFrame) -> pl.DataFrame:
     Returns:
         scheme, criterion, pool, model and group where given, `choice`, `rate`, `items`, `answers`; sorted. The rates
         of a criterion's choices sum to 1 in each pool.
-
-    Raises:
-        UsageError: a column is missing.
     """
     keys = checked_keys(annotations, "choice")
     answered = annotations.rename({"annotator_region": "pool"}).filter(pl.col("choice").is_not_null())

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from culturekit.core.errors import argument_error
 from culturekit.metrics.linguistic.tone_histograms import Spread, spread_of
 
-LOGIT_SCALE = 100.0
-"""What CLIP multiplies cosines by: the exponential of its learned logit scale, held at 100."""
+LOGIT_SCALE = 100.0  # What CLIP multiplies cosines by: the exponential of its learned logit scale, held at 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,6 @@ def neutral_spread(similarities: ArrayLike, prompts: Sequence[str]) -> NeutralSp
     Args:
         similarities: float, (n_prompts, n_groups), as `neutral_similarity` gives them.
         prompts: (n_prompts,): their names, all different.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     table = np.asarray(similarities, dtype=np.float64)
     if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():

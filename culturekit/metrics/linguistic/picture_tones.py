@@ -15,16 +15,14 @@ from culturekit.metrics.linguistic.tone_histograms import MONK_TONES, nearest_to
 # Which pixels look like skin: by the rule published with DALL-Eval, or by a rule in CIELAB that sees all tones.
 
 Detector: TypeAlias = Literal["ita", "dall-eval"]
-Planes: TypeAlias = NDArray[np.uint8]
-"""uint8, (3, n): the red, the green and the blue of n pixels."""
+Planes: TypeAlias = NDArray[np.uint8]  # uint8, (3, n): the red, the green and the blue of n pixels
 
 Plane: TypeAlias = NDArray[np.float32]
 
 SHIFT = 14
 HALF = 1 << (SHIFT - 1)
 LUMA = (4899, 9617, 1868)
-RED_DIFFERENCE, BLUE_DIFFERENCE = 11682, 9241
-"""OpenCV's weights of 8-bit YCrCb, in units of 2^-14."""
+RED_DIFFERENCE, BLUE_DIFFERENCE = 11682, 9241  # OpenCV's weights of 8-bit YCrCb, in units of 2^-14
 
 HUE = (30.0, 92.0)
 """Degrees between which the hue of skin lies: red-brown to yellow. The swatches have 49 to 89; foliage begins at 95."""
@@ -38,8 +36,7 @@ CHROMA = (0.5, 1.75)
 LINEAR_TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )
-WHITE = np.array([0.95047, 1.0, 1.08883])
-"""sRGB with white point D65."""
+WHITE = np.array([0.95047, 1.0, 1.08883])  # sRGB with white point D65
 
 
 def ycrcb(planes: Planes) -> NDArray[np.int32]:
@@ -142,11 +139,9 @@ TONE_WARNINGS: Mapping[Detector, str] = MappingProxyType(
 )
 """What must be said beside every number that a detector is behind."""
 
-OPAQUE = 15
-"""A pixel counts when its alpha is above this, as in the published rule."""
+OPAQUE = 15  # A pixel counts when its alpha is above this, as in the published rule
 
-BLOCK = 16_384
-"""Pixels looked at together; the answer does not depend on it."""
+BLOCK = 16_384  # Pixels looked at together; the answer does not depend on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +169,6 @@ def skin_tone(image: NDArray[np.uint8], *, detector: Detector = "ita") -> SkinTo
         image: uint8, (height, width, 3) or with alpha (height, width, 4): sRGB.
         detector: `ita`, a rule in CIELAB that all ten Monk swatches pass, or `dall-eval`, the published rule, which
             cannot see dark skin (TONE_WARNINGS).
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     check_choice("detector", detector, tuple(DETECTORS))
     picture = np.asarray(image)

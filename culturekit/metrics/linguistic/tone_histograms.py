@@ -92,8 +92,7 @@ def spread_of(values: NDArray[np.float64]) -> Spread:
 
 SpreadKind: TypeAlias = Literal["std", "mad"]
 
-MOST = {"std": 0.3, "mad": 0.18}
-"""What a single tone gives."""
+MOST = {"std": 0.3, "mad": 0.18}  # What a single tone gives
 
 
 def tone_spread_interval(
@@ -111,9 +110,6 @@ def tone_spread_interval(
         clusters: (n,): the prompt of each picture.
         kind: `std` or `mad`.
         confidence: how often such intervals are to hold the spread of pictures of prompts like these.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     from scipy.special import stdtrit
 
@@ -168,14 +164,12 @@ def spread(histogram: NDArray[np.float64], kind: SpreadKind) -> float:
 # lower around what is left of it without what people's errors may have added, the upper around it with what they may
 # have taken away.
 
-FEWEST = 30
-"""Pictures that people looked at, and saw skin in; fewer put nothing right."""
+FEWEST = 30  # Pictures that people looked at, and saw skin in; fewer put nothing right
 
 FEWEST_ERRORS = 5
 """People who met fewer errors of the rule about a tone could have missed one: one more is then in its limits."""
 
-FEWEST_PAIRS = 30
-"""Pairs of answers to one picture; fewer do not tell how often people err."""
+FEWEST_PAIRS = 30  # Pairs of answers to one picture; fewer do not tell how often people err
 
 MISSED = 0.05
 """How often people are taken to name the next tone where second answers do not tell; stated beside each number."""

@@ -17,11 +17,9 @@ from culturekit.metrics.statistics.intervals import Interval, clustered_share
 PRESENCE_THRESHOLDS: Mapping[str, float] = MappingProxyType({"geode": 0.21, "dm": 0.21, "ldm": 0.25})
 """Cosine from which people nearly always saw the object: in real images of GeoDE, those of DM with CLIP, of LDM 2.1."""
 
-ROUNDING = 1e-9
-"""Of a bucket's width: 0.29 / 0.01 is 28.999999999999996 in floating point, and belongs to bucket 29."""
+ROUNDING = 1e-9  # Of a bucket's width: 0.29 / 0.01 is 28.999999999999996 in floating point, and belongs to bucket 29
 
-FEWEST = 5
-"""Images of an object that must be expected on either side of the percentile."""
+FEWEST = 5  # Images of an object that must be expected on either side of the percentile
 
 
 def clip_score(image_vectors: ArrayLike, text_vectors: ArrayLike, *, scale: float = 100.0) -> Floats:
@@ -117,9 +115,6 @@ def object_consistency(scores: ArrayLike, *, objects: Sequence[str], percentile:
         scores: float, (n,): plain cosines (`scale=1`).
         objects: (n,): the object that each image should show; every object weighs the same.
         percentile: from 0 to 100.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     values = finite_vector("scores", scores)
     names = keys("objects", objects, length=len(values))

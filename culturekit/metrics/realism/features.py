@@ -14,11 +14,9 @@ from culturekit.metrics.arguments import check_count
 
 Features = NDArray[np.floating]
 
-LARGEST = 1e150
-"""Squares of larger numbers overflow."""
+LARGEST = 1e150  # Squares of larger numbers overflow
 
-ROWS = 4096
-"""Rows handled at a time where a copy of them is made."""
+ROWS = 4096  # Rows handled at a time where a copy of them is made
 
 
 def feature_rows(name: str, features: ArrayLike, *, fewest: int = 1) -> Features:
@@ -88,14 +86,12 @@ def unduplicated(features: ArrayLike) -> NDArray[np.bool_]:
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-BLOCK = 2048
-"""Rows on each side of a block of pairs: 16 MB of float32."""
+BLOCK = 2048  # Rows on each side of a block of pairs: 16 MB of float32
 
 UNIT = float(np.finfo(np.float32).eps) / 2
 PAIR_BYTES = 16_000_000
 
-SMALLEST = 1e-140
-"""Of points closer than this the squares underflow, and the exact way alone decides."""
+SMALLEST = 1e-140  # Of points closer than this the squares underflow, and the exact way alone decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +182,7 @@ def exact_squares(left: Features, rows: Numbers, right: Features, columns: Numbe
 
 # What the numbers of an extractor may be called, what they may not be made from, and whose weights they are.
 
-POOL3 = "inception features"
-"""How the encoder is called that gives pool3 of InceptionV3 as it is."""
+POOL3 = "inception features"  # How the encoder is called that gives pool3 of InceptionV3 as it is
 
 NOT_FEATURES: Mapping[str, str] = {
     "inception": "pool3 of unit length: FID and KID are defined on pool3 as it is",
@@ -195,8 +190,7 @@ NOT_FEATURES: Mapping[str, str] = {
 }
 """Other vectors that the same network gives."""
 
-PORTED = "TensorFlow"
-"""How the revision of the weights begins that published FIDs were measured with."""
+PORTED = "TensorFlow"  # How the revision of the weights begins that published FIDs were measured with
 
 SHORT: Mapping[str, str] = {"frechet_distance": "FID", "kernel_distance": "KID"}
 LONG: Mapping[str, str] = {"frechet_distance": "Fréchet distance", "kernel_distance": "Kernel distance"}
@@ -246,8 +240,7 @@ def licence_of(encoder: Mapping[str, Any]) -> str:
 RadiiCache = MutableMapping[tuple[str, int], Floats]
 """SHA-256 of features, and k -> their squared radii; a plain dict will do."""
 
-PAIRS = 500_000
-"""Close pairs looked at together."""
+PAIRS = 500_000  # Close pairs looked at together
 
 
 def squared_radii(features: ArrayLike, *, k: int = 5, cache: RadiiCache | None = None, block: int = BLOCK) -> Floats:
@@ -265,9 +258,6 @@ def squared_radii(features: ArrayLike, *, k: int = 5, cache: RadiiCache | None =
 
     Returns:
         float64, (n,).
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     rows = feature_rows("features", features)
     check_neighbours("features", len(rows), k)

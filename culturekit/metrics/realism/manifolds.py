@@ -62,9 +62,6 @@ def mean_interval(
         clusters: (n,): what each belongs to; without, each image is its own and the target is `population`.
         target: `population` or `these`.
         confidence: how often such intervals are to hold the true mean.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     data, target = in_clusters(values, clusters, target, confidence)
     return t_interval(middle(data.rows), scatter(data, target), len(data.rows), target, confidence)
@@ -83,9 +80,6 @@ def share_interval(
         clusters: as for `mean_interval`.
         target: as for `mean_interval`.
         confidence: how often such intervals are to hold the true share.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     data, chosen = in_clusters(yes, clusters, target, confidence)
     if not np.isin(data.rows, (0, 1)).all():
@@ -214,11 +208,8 @@ def prdc(real: ArrayLike, fake: ArrayLike, *, k: int = 5, cache: RadiiCache | No
     Args:
         real: float, (n, dim), n above k.
         fake: float, (m, dim), m above k.
-        k: which neighbour.
+        k: the k-th nearest neighbour is the reach of a point.
         cache: where radii are kept by the hash of the features and k, so that a set of reals is searched once.
-
-    Raises:
-        UsageError: an argument breaks its rule.
 
     Example:
         >>> real = [[0, 0], [1, 0], [0, 1], [1, 1]]
@@ -243,7 +234,7 @@ def neighbourhoods(
     Args:
         real: as for `prdc`.
         fake: as for `prdc`.
-        k: which neighbour.
+        k: the k-th nearest neighbour is the reach of a point.
         groups: int, (m,): which group, such as its prompt, each fake belongs to; without, each is its own.
         cache: as for `prdc`.
         block: points on each side of a block of pairs; memory grows with its square.
@@ -274,7 +265,7 @@ def in_manifold(
     Args:
         real: float, (n, dim), n above k.
         points: float, (m, dim); here one is enough.
-        k: which neighbour.
+        k: the k-th nearest neighbour is the reach of a point.
         cache: as for `prdc`.
     """
     reals, others = both_sets(real, points, name="points")

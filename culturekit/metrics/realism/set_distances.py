@@ -16,8 +16,7 @@ from culturekit.metrics.statistics.intervals import Interval
 
 BLOCK = 2048
 
-TOLERANCE = 1e-3
-"""How far probabilities that a classifier wrote in float32 or float16 may be from summing to 1."""
+TOLERANCE = 1e-3  # How far probabilities that a classifier wrote in float32 or float16 may be from summing to 1
 
 
 def frechet_distance(a: ArrayLike, b: ArrayLike) -> float:
@@ -34,9 +33,6 @@ def frechet_distance(a: ArrayLike, b: ArrayLike) -> float:
 
     Returns:
         The distance, a square, at least 0.
-
-    Raises:
-        UsageError: an argument breaks its rule.
 
     Example:
         >>> ck.frechet_distance([[0, 0], [2, 0]], [[0, 3], [2, 3]])
@@ -81,9 +77,6 @@ def kernel_distance(a: ArrayLike, b: ArrayLike) -> float:
     Args:
         a: float, (n, dim), n at least 2.
         b: float, (m, dim), m at least 2.
-
-    Raises:
-        UsageError: an argument breaks its rule.
 
     Example:
         >>> ck.kernel_distance([[0], [0]], [[2], [2]])
@@ -235,9 +228,6 @@ def inception_score(probs: ArrayLike, *, splits: int = 10) -> InceptionScore:
     Args:
         probs: float, (n, classes): probabilities of each image, rows summing to 1.
         splits: how many parts, at most n.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     values = split_scores(probs, splits=splits)
     return InceptionScore(float(values.mean()), float(values.std()))

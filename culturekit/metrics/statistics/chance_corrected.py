@@ -112,9 +112,6 @@ def cohen_kappa(
 
     Returns:
         A number of at most 1; NaN where both gave one and the same answer to all items, since chance alone would.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     check_choice("weights", weights, ("none", "linear", "quadratic"))
     if len(a) != len(b) or len(a) == 0:
@@ -160,9 +157,6 @@ def krippendorff_alpha(ratings: ArrayLike, *, level: Level = "nominal") -> float
 
     Returns:
         A number of at most 1; NaN where all ratings are the same, or no item has two.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     check_choice("level", level, LEVELS)
     items, values = pairable(ratings, level)
@@ -349,9 +343,6 @@ def equal_share(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: float 
         b: (n,): labels of the other, of the same images in the same order.
         batches: (n,): the batch that each image belongs to.
         confidence: how often such intervals are to hold the share of all images like these.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     one, other = coded(a, b)
     return clustered_share((one == other).astype(np.float64), {"batch": batches}, confidence=confidence)
@@ -369,9 +360,6 @@ def kappa_interval(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: flo
     Returns:
         Kappa is NaN where both give one and the same label to every image. There are no limits with fewer than two
         batches, and where leaving any batch out changes nothing, since then nothing says how much kappa scatters.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     from scipy.special import stdtrit
 

@@ -92,11 +92,9 @@ def p_values(p: ArrayLike) -> NDArray[np.float64]:
 Alternative: TypeAlias = Literal["two-sided", "greater", "less"]
 Values: TypeAlias = NDArray[np.float64]
 
-MANY_CLUSTERS = 1000
-"""Above so many, sign flips give the p value of t to the third digit, and only take longer."""
+MANY_CLUSTERS = 1000  # Above so many, sign flips give the p value of t to the third digit, and only take longer
 
-BATCH = 1_000_000
-"""How many numbers a permutation test holds at a time; its answer does not depend on it."""
+BATCH = 1_000_000  # How many numbers a permutation test holds at a time; its answer does not depend on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,9 +492,6 @@ def compare_over_countries(
         confidence: of the interval.
         resamples: of the permutation test.
         rng: where the permutations come from.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     check_confidence(confidence)
     check_choice("target", target, ("population", "these"))

@@ -5,14 +5,12 @@ from itertools import combinations
 
 import polars as pl
 
-FALSE_ALARM = 0.01
-"""How often, at most, two of a study's honest raters are taken for one."""
+FALSE_ALARM = 0.01  # How often, at most, two of a study's honest raters are taken for one
 
 LEAST_APART = 0.05
 """How often two people who answer by themselves differ, at least, unless the others hardly differ from them either."""
 
-FEWEST_COMMON = 20
-"""Common answers below which nothing is said of two raters."""
+FEWEST_COMMON = 20  # Common answers below which nothing is said of two raters
 
 
 def copied_raters(answers: pl.DataFrame) -> dict[str, str]:

@@ -29,17 +29,14 @@ Statistic: TypeAlias = Callable[[NDArray[np.float64]], float]
 Method: TypeAlias = Literal["BCa", "percentile", "basic"]
 Distribution: TypeAlias = NDArray[np.float64]
 
-MEMORY = 2_000_000
-"""How many cluster numbers are drawn at a time; the draws do not depend on it."""
+MEMORY = 2_000_000  # How many cluster numbers are drawn at a time; the draws do not depend on it
 
 MANY_CLUSTERS = 2000
 """Above so many the acceleration, of the order of skewness/(6 root n), is nothing, and its jackknife costs the most."""
 
-KNOWN_SHARE = 0.95
-"""Below this share of resamples with a finite statistic there are no limits."""
+KNOWN_SHARE = 0.95  # Below this share of resamples with a finite statistic there are no limits
 
-SAME = 1e-12
-"""Statistics that differ by less, relatively, differ by rounding only."""
+SAME = 1e-12  # Statistics that differ by less, relatively, differ by rounding only
 
 
 def bootstrap(
@@ -77,9 +74,6 @@ def bootstrap(
     Returns:
         The statistic and its limits. Where the statistic is the same in every resample the width is zero. Limits
         are NaN with a single cluster, and where the resamples do not say where the statistic lies among them.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     check_confidence(confidence)
     check_choice("method", method, ("BCa", "percentile", "basic"))
@@ -201,14 +195,11 @@ def widened(confidence: float, *, clusters: int) -> float:
 Correlation: TypeAlias = Literal["spearman", "kendall", "pearson"]
 CORRELATIONS: tuple[Correlation, ...] = ("spearman", "kendall", "pearson")
 
-FEWEST_CLUSTERS = 10
-"""With fewer, no interval of a correlation deserves the name."""
+FEWEST_CLUSTERS = 10  # With fewer, no interval of a correlation deserves the name
 
-MOST_FOR_KENDALL = 1500
-"""With more clusters, a table of clusters by clusters takes longer than draw after draw."""
+MOST_FOR_KENDALL = 1500  # With more clusters, a table of clusters by clusters takes longer than draw after draw
 
-FLAT = 1e-9
-"""A draw that scatters less than this share of all scatter is computed on its own: rounding would decide."""
+FLAT = 1e-9  # A draw that scatters less than this share of all scatter is computed on its own: rounding would decide
 
 Scalar = Callable[[NDArray[np.float64]], float]
 
@@ -237,9 +228,6 @@ def correlate(
     Returns:
         The correlation, NaN where a score is the same for all items, and its BCa limits, NaN with fewer than ten
         clusters.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     check_choice("method", method, CORRELATIONS)
     check_confidence(confidence)

@@ -99,8 +99,7 @@ def finite_rows(name: str, values: ArrayLike) -> NDArray[np.float64]:
 Target: TypeAlias = Literal["these", "population"]
 """What an interval speaks about: the prompts that were asked, or all the prompts they stand for."""
 
-FEWEST_PROMPTS = 20
-"""With fewer, an interval over prompts covers 72-91 % where it promises 95 %."""
+FEWEST_PROMPTS = 20  # With fewer, an interval over prompts covers 72-91 % where it promises 95 %
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +152,6 @@ def interval(
 
     Returns:
         The mean of the prompt means, and the interval.
-
-    Raises:
-        UsageError: an argument breaks its rule.
 
     Example:
         >>> found = ck.interval([0.5, 0.6, 0.7, 0.8], prompts=["a", "a", "b", "b"], repeats=[0, 1, 0, 1])
@@ -252,9 +248,6 @@ def proportion_interval(
         trials: how many there were, at least one.
         confidence: how often such intervals are to hold the true share.
         method: `wilson` or `clopper-pearson`.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     from scipy.stats import binomtest
 
@@ -272,7 +265,7 @@ def proportion_interval(
 
 
 def clustered_share(values: ArrayLike, clusters: Mapping[str, Keys], *, confidence: float = CONFIDENCE) -> Interval:
-    """Average numbers from 0 to 1, with a Wilson interval for as many independent answers as they are worth.
+    """Average numbers from 0 to 1, with a Wilson interval at their effective sample size.
 
     The variance is robust to answers that go together within a cluster of any kind named (Cameron, Gelbach and Miller
     2011: the sum over kinds, less that of their crossing), the answers are counted as p(1 - p) over that variance,
@@ -284,9 +277,6 @@ def clustered_share(values: ArrayLike, clusters: Mapping[str, Keys], *, confiden
         values: float, (n,): 1 and 0, or shares.
         clusters: kind -> (n,): such as the image and the annotator of each answer; one or two kinds.
         confidence: how often such intervals are to hold the share of all images and annotators like these.
-
-    Raises:
-        UsageError: an argument breaks its rule.
     """
     from scipy.special import stdtrit
 
@@ -338,17 +328,14 @@ def wilson(share: float, number: float, quantile: float) -> tuple[float, float]:
 
 # Statistics of many draws at once: how often each cluster was drawn stands for the draw.
 
-Counts: TypeAlias = NDArray[np.float64]
-"""(draws, clusters): how often each cluster was drawn."""
+Counts: TypeAlias = NDArray[np.float64]  # (draws, clusters): how often each cluster was drawn
 
-OfCounts: TypeAlias = Callable[[Counts], NDArray[np.float64]]
-"""A statistic of each row of such counts, (draws,)."""
+OfCounts: TypeAlias = Callable[[Counts], NDArray[np.float64]]  # A statistic of each row of such counts, (draws,)
 
 Drawn: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """A statistic of each row of cluster numbers, (draws, drawn clusters) to (draws,)."""
 
-AT_A_TIME = 1_000_000
-"""How many counts are held at a time; the answers do not depend on it."""
+AT_A_TIME = 1_000_000  # How many counts are held at a time; the answers do not depend on it
 
 
 def times_drawn(drawn: NDArray[np.int64], clusters: int) -> Counts:

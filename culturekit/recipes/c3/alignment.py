@@ -21,15 +21,13 @@ SPACES = (("source", "target", "objects"), ("image", "image_target"))
 """The roles whose vectors are compared with each other."""
 
 ROLES = tuple(role for space in SPACES for role in space)
-CAPTIONED = ("target", "image_target")
-"""The roles that make an item: without a caption there is nothing to score."""
+CAPTIONED = ("target", "image_target")  # The roles that make an item: without a caption there is nothing to score
 
 SIDES = {"text": ("source", "target"), "image": ("image", "image_target"), "object": ("objects", "target")}
 """What each term compares."""
 
 ROWS_PER_SHARD = 2**18
-NUMBERS_AT_ONCE = 2**21
-"""Of vectors that are compared together: 16 MB in float64, whatever a shard has."""
+NUMBERS_AT_ONCE = 2**21  # Of vectors that are compared together: 16 MB in float64, whatever a shard has
 
 
 def _with_items(ids: pl.DataFrame) -> pl.DataFrame:

@@ -404,4 +404,4 @@ def _exported(run: RunFolders) -> Section | None:
     return Section("exports", "What goes out", "With the licence and the source of each pair.", (grid,))
 
 
-C3_PAGE = SectionReport("caption-report", 9, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))
+C3_PAGE = SectionReport("caption-report", 10, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))

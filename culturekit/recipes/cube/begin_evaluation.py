@@ -18,7 +18,7 @@ from culturekit.config.load import SHIPPED
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import PromptKind
 from culturekit.core.counting import counted
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.layouts import prompts_table
 from culturekit.core.package_data import shipped
 from culturekit.core.recipe_plugins import typed_plugins
@@ -34,6 +34,7 @@ from culturekit.generation.folder.folder_preview import Preview, preview_of
 from culturekit.generation.stages.generate_stage import image_folder
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.quality import SCORERS
+from culturekit.kg.countries import typed_countries
 from culturekit.recipes.cube.keys import load_recipe
 
 # The models whose images lie in a folder: a folder each, or told apart by the names of the files.
@@ -211,8 +212,7 @@ def fit(pattern: str, listing: Listing, known: KnownPrompts) -> int:
     return len(fitting(parse_pattern(pattern), names, known))
 
 
-MOST_SLOTS = 8
-"""CUBE scores the diversity of eight images at a time."""
+MOST_SLOTS = 8  # CUBE scores the diversity of eight images at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ class Begun:
 def begin_evaluation(files: EvaluationFiles, out: Path, *, encoder: str, quality: str, diagnosis: bool = True) -> Begun:
     """Find models and references, and write the recipe; it is one that can be run.
 
-    Without a diagnosis nothing is said of how far the encoder is to be trusted.
+    Without a diagnosis, which needs references, nothing is said of how far the encoder is to be trusted.
     """
     if out.exists():
         raise UsageError(
@@ -281,7 +281,8 @@ def begin_evaluation(files: EvaluationFiles, out: Path, *, encoder: str, quality
     check_file("--cspace", files.cspace, existing_space)
     asked = files.asked or read_off_names(files, out.with_name(f"{out.stem}-prompts.csv"))
     try:
-        begun = begin(files, asked, out, encoder=encoder, quality=quality, diagnosis=diagnosis)
+        diagnosed = diagnosis and files.references is not None
+        begun = begin(files, asked, out, encoder=encoder, quality=quality, diagnosis=diagnosed)
     except BaseException:
         if files.asked is None:
             asked.unlink()
@@ -294,7 +295,7 @@ def begin(files: EvaluationFiles, asked: Path, out: Path, *, encoder: str, quali
     check_file("--prompts", asked, existing_prompts)
     models = find_models(files.pictures, asked, cspace=files.cspace, pattern=files.pattern)
     for model in models:
-        check_answers(model, asked)
+        check_answers(model, str(asked) if files.asked else "the names of the files")
     shown = None
     if isinstance(files.references, Path):
         shown = references_in(files.references, files.cspace)
@@ -306,6 +307,9 @@ def begin(files: EvaluationFiles, asked: Path, out: Path, *, encoder: str, quali
     write_atomically(out, text.encode())
     try:
         load_recipe(out)
+    except ConfigError as error:  # it names lines of the recipe, which goes
+        out.unlink()
+        raise UsageError("; and ".join(problem.message for problem in error.problems)) from error
     except BaseException:
         out.unlink()
         raise
@@ -374,7 +378,7 @@ def check_file(role: str, path: Path, existing: Callable[[str], str]) -> None:
         raise UsageError(str(error), where=role) from error
 
 
-def check_answers(model: FoundModel, prompts: Path) -> None:
+def check_answers(model: FoundModel, prompts: str) -> None:
     """Make sure that some images of a model answer a prompt."""
     if model.per_prompt:
         return
@@ -425,7 +429,7 @@ def recipe_text(
         "# Images that exist already, held against a cultural space that was published.",
         "# Run it with: culturekit run, and the name of this file. Paths are as seen from where that is typed.",
         "recipe: cube",
-        *plugin_lines(),
+        *typed_lines(),
         "seed: 20240401",
         "",
         f"cspace: {quoted(str(files.cspace))}  # which artifacts there are; nothing is extracted, no dump is needed",
@@ -448,16 +452,17 @@ def recipe_text(
         f"  size: {slots}",
         "",
         "# Answers of people about some images correct the scores for errors of the mapping: after the run, ask them",
-        "# with culturekit annotate serve and the folder of the run, and run this again. Answers from elsewhere:",
-        "# audit: {file: audits.parquet}",
+        "# with culturekit annotate serve and the folder of the run, and run this again. Answers from elsewhere go",
+        "# into audit: {file: ...}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def plugin_lines() -> list[str]:
-    """Name the plugins of the command line, so that whoever runs the recipe has them too."""
-    plugins = typed_plugins()
-    return ["plugins:", *(f"  {quoted(name)}: {quoted(place)}" for name, place in plugins.items())] if plugins else []
+def typed_lines() -> list[str]:
+    """Name plugins and countries of the command line, so that whoever runs the recipe has them too."""
+    plugins, countries = typed_plugins(), typed_countries()
+    lines = ["plugins:", *(f"  {quoted(name)}: {quoted(place)}" for name, place in plugins.items())] if plugins else []
+    return lines if countries is None else [*lines, f"countries_file: {quoted(str(countries))}"]
 
 
 def references_lines(references: str | None) -> list[str]:

@@ -60,8 +60,7 @@ from culturekit.recipes.cube.nested_keys import (
 from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.named_in_recipe import check_named
 
-PICTURES_ONLY = ("embedded", "inception")
-"""Encoders that cannot read the names of artifacts."""
+PICTURES_ONLY = ("embedded", "inception")  # Encoders that cannot read the names of artifacts
 
 EVALUATING = (
     "references", "encoder", "mapping", "images", "quality", "faithfulness", "tags", "audit", "annotations",

@@ -68,8 +68,7 @@ class References(StrictModel):
         return ImagePlan(slots=self.per_artifact or DRAWN, kinds=("cube",))
 
 
-SECOND_TAGS = "tags"
-"""What `audit.second` calls the tags of a vision model."""
+SECOND_TAGS = "tags"  # What `audit.second` calls the tags of a vision model
 
 
 class Audit(StrictModel):

@@ -12,7 +12,7 @@ from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.builders.judging.geo_tag import TagOptions, TagReads, tag_stage
 from culturekit.builders.prompting.prompts import wordings_of
-from culturekit.builders.prompting.prompts_stage import named_artifacts_stage, prompts_stage
+from culturekit.builders.prompting.prompts_stage import named_artifacts_stage, one_language_stage, prompts_stage
 from culturekit.builders.shown_images import ImageSample
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.builders.space.space_files import count_of_kinds
@@ -48,7 +48,7 @@ from culturekit.index.matching.mapping import (
 )
 from culturekit.index.raters.quality import QualityOptions, QualityReads, quality_stage
 from culturekit.index.raters.simulated_raters import simulated_audits
-from culturekit.kg.concepts import Concept, load_concept
+from culturekit.kg.concepts import ENGLISH, Concept, load_concept
 from culturekit.kg.dump.ingest import ingest_stage
 from culturekit.kg.exchange.extract_stage import extract_stage
 from culturekit.llm.answers import LlmOptions
@@ -82,7 +82,7 @@ from culturekit.scores.audited import AuditedOptions, audited
 from culturekit.scores.compare import ComparisonOptions, compare, ranks
 from culturekit.scores.distribution import distribution
 from culturekit.scores.diversity import PAIRS_ORDER, Correction, QvsOptions
-from culturekit.scores.gaps import GapOptions, gaps
+from culturekit.scores.gaps import LANGUAGE_COLUMN, GapOptions, gaps
 from culturekit.scores.image_levels import MeanOptions
 from culturekit.scores.inputs import ValueTables
 from culturekit.scores.judged import judged
@@ -125,8 +125,12 @@ def all_images(recipe: Recipe, run: Run, plan: ImagePlan) -> int | None:
 def wire_index(recipe: Recipe, run: Run) -> None:
     """Gather the references and build the index from them; without any, artifacts are known by their names."""
     if recipe.references is not None:
+        languages = recipe.prompts.languages
         if recipe.names_artifacts:
             run.add(named_artifacts_stage(run.table(roles.CSPACE)), roles.REFERENCE_PROMPTS)
+        elif len(languages) > 1:
+            one = ENGLISH if ENGLISH in languages else languages[0]
+            run.add(one_language_stage(run.table(roles.PROMPTS), one), roles.REFERENCE_PROMPTS)
         references(recipe, run, recipe.references)
     indexed(run, roles.INDEX, IndexOptions(recipe.encoder, "text" if recipe.references is None else "image"))
 
@@ -258,11 +262,9 @@ def most_images(recipe: Recipe, run: Run, sample: int | None) -> int | None:
     return every if every is None or sample is None else min(every, sample * len(recipe.concepts))
 
 
-MAIN = "main"
-"""What the encoder that the scores are made with is called beside the others."""
+MAIN = "main"  # What the encoder that the scores are made with is called beside the others
 
-LEVELS = (("concept",), ("country",))
-"""Of what the means of faithfulness are, besides all prompts of a model."""
+LEVELS = (("concept",), ("country",))  # Of what the means of faithfulness are, besides all prompts of a model
 
 
 def wire_diversity(recipe: Recipe, run: Run) -> None:
@@ -407,6 +409,16 @@ def handed_out(run: Run, asked: Annotations, *, seed: int) -> Path:
     return run.add(export_stage(files, asked.scheme, options, shortlist=SHORTLIST, seed=seed), roles.TO_RATE)
 
 
+def wire_languages(recipe: Recipe, run: Run) -> None:
+    """Score prompts in each language, and how far these lie apart, where the prompts are in several."""
+    if len(recipe.prompts.languages) < 2:
+        return
+    scored = [role for role in (roles.SCORES, roles.FAITHFULNESS, roles.WITHIN) if run.has(role)]
+    options = GapOptions(LANGUAGE_COLUMN, confidence=recipe.scores.confidence, seed=recipe.seed)
+    values = ValueTables([run.values_of(role) for role in scored])
+    run.add(gaps.stage(values, Files([run.table(roles.PROMPTS)]), options=options), roles.LANGUAGES)
+
+
 def wire_routes(recipe: Recipe, run: Run) -> None:
     """Hold the tags against the nearest artifacts, where there are tags."""
     if recipe.tags is None:
@@ -469,7 +481,8 @@ def built_space(recipe: Recipe, run: Run) -> Path:
     """Make the cultural space from a dump; give the table that was released."""
     concepts, dumps = scoped_concepts(recipe), [dump_path(name) for name in recipe.dump]
     size = works(lambda: sum(path.stat().st_size for path in dumps), "bytes")
-    graph = run.add(ingest_stage(dumps, recipe.ingest), roles.GRAPH, plan=size)
+    reading = replace(recipe.ingest, languages=(*recipe.ingest.languages, *recipe.prompts.languages))
+    graph = run.add(ingest_stage(dumps, reading), roles.GRAPH, plan=size)
     candidates = run.add(extract_stage(graph, concepts), roles.CANDIDATES)
     kept = filtered(recipe, run, concepts, candidates)
     if (review := recipe.review) is not None:
@@ -512,6 +525,8 @@ def prompts_of(recipe: Recipe, run: Run, *, statements: Path | None) -> Stage:
         return prompts_stage(cspace, prompts, seed=recipe.seed, released=Path(recipe.cspace))
     if prompts.public_layout and prompts.statements is None:
         prompts = replace(prompts, statements=str(statements))
+    if prompts.languages != (ENGLISH,) and prompts.labels is None:
+        prompts = replace(prompts, labels=str(run.folder(roles.GRAPH) / "items.parquet"))
     return prompts_stage(cspace, prompts, seed=recipe.seed, concepts=scoped_concepts(recipe))
 
 
@@ -543,6 +558,7 @@ EVALUATION = (
     wire_within_images,
     wire_within,
     wire_gaps,
+    wire_languages,
     wire_metrics,
     wire_people,
 )

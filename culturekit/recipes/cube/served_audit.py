@@ -50,11 +50,9 @@ from culturekit.scores.qvs import samples_of
 
 logger = logging.getLogger(__name__)
 
-POOL = "people"
-"""Whose answers these are, unless the recipe names the pool."""
+POOL = "people"  # Whose answers these are, unless the recipe names the pool
 
-EVERY = 30
-"""Answers after which intervals are worked out again."""
+EVERY = 30  # Answers after which intervals are worked out again
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,8 +90,7 @@ def _offered_once(references: pl.DataFrame, extra: pl.DataFrame) -> pl.DataFrame
 MARKED = {"align": "align_marked", "hal": "hal_marked", "faith": "faith_marked"}
 """What follows from the phrases that people tick, by the metric that it corrects; their rating is a part of FAITH."""
 
-SCALE = (1.0, 5.0)
-"""The ends of the form's scales, on which people rate what a metric says from 0 to 1."""
+SCALE = (1.0, 5.0)  # The ends of the form's scales, on which people rate what a metric says from 0 to 1
 
 PEOPLE, OTHER, HALF = "people", "other", 0.5
 SHOWN, RELEVANT, REQUIRED = "shown", "relevant", "faith"

@@ -168,8 +168,7 @@ def _known_scheme(name: str) -> str:
     return name
 
 
-VQASCORE = "vqascore:"
-"""How a scorer of candidates begins that is a vision model's probability of yes."""
+VQASCORE = "vqascore:"  # How a scorer of candidates begins that is a vision model's probability of yes
 
 
 def _scorer_of_candidates(spec: str) -> str:
@@ -584,8 +583,7 @@ def _wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> Non
 
 # People: forms out, answers in, scores corrected, and metrics held against ratings.
 
-CORRECTED = {**MARKED, "exag": "exag"}
-"""The question of the form, or what follows from it, that puts a metric right."""
+CORRECTED = {**MARKED, "exag": "exag"}  # The question of the form, or what follows from it, that puts a metric right
 
 
 def _by_folder(run: Run, role: Role, models: Iterable[str], variant: str = "") -> Mapping[str, Path]:

@@ -185,8 +185,7 @@ SDIV = describe(
     licence=_WEIGHTS,
 )
 
-PER_PROMPT = ("ddiv", "sdiv")
-"""The scores whose items are prompts; those of the others are images."""
+PER_PROMPT = ("ddiv", "sdiv")  # The scores whose items are prompts; those of the others are images
 
 
 class PhraseVectors(NamedVectors):

@@ -292,8 +292,7 @@ class DialectOptions:
 
 SAE_AND_AAE = DialectOptions()
 
-SHIPPED_PAIRS = (("SAE", "AAE"), ("SAE", "AAVE"))
-"""The dialects that the shipped list has pairs of."""
+SHIPPED_PAIRS = (("SAE", "AAE"), ("SAE", "AAVE"))  # The dialects that the shipped list has pairs of
 
 
 @cache

@@ -193,7 +193,7 @@ def model_page(site: SiteRun, line: ModelLine) -> ModelPage:
         size=run.size,
         kernel=run.kernel,
         confidence=run.confidence(),
-        tables=tuple(kernel_tables(run.scores(), [model], size=run.size)),
+        tables=tuple(kernel_tables(run.headline_scores(), [model], size=run.size)),
         countries=tuple(seen),
         never=0 if shares is None else shares.never(model),
         corrected=shares is not None and model in shares.corrected,
@@ -267,7 +267,7 @@ def scored_when(run: RunFolders, folder: str = roles.SCORES.form) -> datetime:
 
 def exported(run: RunFolders, model: str) -> pl.DataFrame:
     """Take the scores of a model that others may collect: not what is known of a simulated world alone."""
-    own = run.scores().filter(pl.col("labels").is_in(EXPORTED), model=model)
+    own = run.headline_scores().filter(pl.col("labels").is_in(EXPORTED), model=model)
     return own.with_columns(confidence=pl.col("params").str.json_path_match("$.confidence").cast(pl.Float64))
 
 

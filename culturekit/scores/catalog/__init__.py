@@ -103,8 +103,7 @@ FAMILIES = {
 }
 """The families by the names of their commands, in the order of the help."""
 
-_KNOWN: dict[str, Metric] = {}
-"""The metrics of the families that are imported."""
+_KNOWN: dict[str, Metric] = {}  # The metrics of the families that are imported
 
 
 def register(*metrics: Metric) -> None:
@@ -132,8 +131,7 @@ class _Catalog(Mapping[str, Metric]):
         return dict(sorted(_KNOWN.items()))
 
 
-CATALOG: Mapping[str, Metric] = _Catalog()
-"""Every metric by the name it has in a scores table."""
+CATALOG: Mapping[str, Metric] = _Catalog()  # Every metric by the name it has in a scores table
 
 # What scorers of quality can say, by how their names begin: clarity, and a cosine.
 SCALES = {"embedded": (0.0, 1.0), "hpsv2": (-1.0, 1.0)}

@@ -127,3 +127,12 @@ def test_a_translation_in_which_nothing_is_asked_for_is_refused(work: Work, tmp_
     space = write_table(tmp_path, CSPACE, cspace(artifact(1)))
     with pytest.raises(UsageError, match="translation to de, in which no prompt is asked for"):
         build_prompts(work, space, PromptOptions(translations=(saved(tmp_path, GERMAN),)), seed=0)
+
+
+def test_without_forms_of_countries_cldr_names_them_where_no_adjective_is_needed(work: Work, tmp_path: Path) -> None:
+    words = GERMAN.partition("countries:")[0]
+    prompts = built(work, tmp_path, words).filter(language="de", kind="within-country")
+    assert prompts.filter(country="JP")["text"].to_list() == ["Bild von traditionellem Essen aus Japan"]
+    assert set(prompts["marks"].list.join(",")) == {"country from CLDR"}
+    drops = read_table(work.out / "drops.parquet", DROPS)
+    assert drops.filter(reason="no de form of the country")["key"].sort().to_list() == ["Q1", "Q2"]

@@ -62,7 +62,7 @@ def test_countries_are_found_as_people_write_them(suffix: str, tmp_path: Path) -
     [
         ("a.csv", "name,country\nPizza,IT\n", "there is no column concept; expected name, concept, country, found "
          "country, name. --concept names that of all rows."),
-        ("a.csv", "name,land\nPizza,IT\n", "lacks the column country"),
+        ("a.csv", "name,land,concept\nPizza,IT,x\n", "'land'? Say so: culturekit cspace import --columns country=land"),
         ("a.json", '{"name": "x"}', "not a list of rows"),
         ("a.json", '[{"name": ["x"], "concept": "art", "country": "IT"}]', "no row names an artifact"),
         ("a.csv", "name,concept,country\n", "the list has no rows; expected name, concept, country"),
@@ -89,8 +89,8 @@ def test_a_published_list_of_dishes_loses_nothing_without_a_reason(tmp_path: Pat
     path = tmp_path / "dishes.csv"
     path.write_bytes((shared_data / "foreign/worldcuisines.csv").read_bytes())
     space, manifest = imported(path)
-    assert manifest["counts"] == {"countries": 157, "cspace": 1039, "drops": 2, "rows": 1041}
-    assert manifest["drops"] == {"duplicate": 2}
+    assert manifest["counts"] == {"countries": 157, "cspace": 1039, "drops": 8, "rows": 1041}
+    assert manifest["drops"] == {"duplicate": 2, "country read as": 6}
     folder = tmp_path / "dishes-csv"
     code = {
         name: each.alpha_2 for each in pycountry.countries for name in (each.name, getattr(each, "common_name", ""))
@@ -318,3 +318,16 @@ def test_a_row_that_repeats_others_and_itself_is_left_out_by_country(tmp_path: P
     (tmp_path / "list.json").write_text(json.dumps(rows), encoding="utf-8")
     space, manifest = imported(tmp_path / "list.json")
     assert (space.height, manifest["drops"]) == (2, {"duplicate": 2})
+
+
+def test_columns_may_be_called_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("Dish,Origin\nPizza,Italy\n", "utf-8")
+    space, _ = imported(tmp_path / "list.csv", "--concept", "cuisine", "--columns", "name=dish, country=origin")
+    assert space.select("artifact_id", "name", "country").rows() == [("list:pizza", "Pizza", "IT")]
+    for columns, said in (
+        ("name=plate", "names no column"),
+        ("nom=dish", "no column means 'nom'"),
+        ("dish", "in pairs"),
+    ):
+        answer = culturekit("cspace", "import", tmp_path / "list.csv", "--columns", columns, "--out", tmp_path / "no")
+        assert (answer.returncode, said in answer.stderr) == (2, True), answer.stderr

@@ -11,11 +11,12 @@ from culturekit.builders.prompting.prompts import artifact_prompts
 from culturekit.builders.space.space_files import (
     import_prompts,
     import_space,
+    read_list,
     read_prompts,
     read_space,
 )
 from culturekit.config.checks import existing_prompts, existing_space
-from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.errors import UsageError
 from culturekit.core.layouts import space_table
 from culturekit.core.schemas import CSPACE, PROMPTS
 from culturekit.core.spreadsheet_cells import read_sheet, sheet_bytes
@@ -28,9 +29,6 @@ Jollof rice, cuisine,Nigeria
 
 Eiffel Tower,landscapes,FRA
 """
-
-
-UNKNOWN = "unknown country 'Nigera': expected its name, its code or its item"
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -73,23 +71,27 @@ def test_any_country_is_taken_as_cspace_import_takes_it(tmp_path: Path) -> None:
     }
 
 
-def test_all_that_is_wrong_is_said_at_once_with_its_line(tmp_path: Path) -> None:
+def test_a_recipe_leaves_out_what_an_import_leaves_out(
+    tmp_path: Path, work: Work, caplog: pytest.LogCaptureFixture
+) -> None:
     lines = ["name,concept,country,id", "Jollof,cuisine,Nigera,", ",art,Ghana,", "Adire,art,Nigeria,13276"]
-    lines += ["Sari,art,India,", "Sari,art,IND,"]
-    with pytest.raises(ConfigError) as error:
-        read_space(written(tmp_path, "\n".join(lines)))
-    assert [(problem.line, problem.message) for problem in error.value.problems] == [
-        (2, UNKNOWN),
-        (3, "there is no name"),
-        (4, "id '13276' is no item of Wikidata: expected such as Q13276, or none"),
-    ]
+    lines += ["Sari,art,India,", "Sari,art,IND,", "Kimchi,cuisine,Korea,", "Haggis,cuisine,Scotland,"]
+    outcome = import_space(work, path := written(tmp_path, "\n".join(lines)))
+    assert outcome.drops == {"unknown country": 1, "no name": 1, "duplicate": 1, "country read as": 2}
+    space = read_table(work.out / "cspace.parquet", CSPACE)
+    assert sorted(space["artifact_id"]) == ["list:13276", "list:haggis", "list:kimchi", "list:sari"]
+    assert "row 000001: left out, unknown country (Jollof: Nigera; did you mean Niger or Nigeria?)" in caplog.text
+    assert "Korea is read as South Korea (KR): write North Korea or KP for the other" in caplog.text
+    assert "Scotland is read as United Kingdom (GB): a part of it" in caplog.text
+    assert read_list(path).space.equals(space)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("name;kind;country\nKente;art;Ghana\n", "there is no column concept; expected name, concept, country"),
-        ("", "found an empty file"),
+        ("names,concept,country\nKente,art,Ghana\n", "Did you mean 'names'"),
+        ("", "the list has no rows"),
         ("name,concept,country\nKente,art,Ghana,and more\n", "4 cells under 3 columns"),
         ('name,concept,country\n"Kente,art,Ghana\n', "not a CSV file"),
     ],

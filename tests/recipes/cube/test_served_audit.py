@@ -199,7 +199,7 @@ def test_from_a_finished_run_to_a_corrected_report(tmp_path: Path) -> None:
         pl.col("params").str.json_path_match("$.labels") == "corrected"
     )
     assert set(rows["model"]) == {"broad", "empty", "narrow"}
-    told = folders_of(root).scores().filter(metric="vs", kernel="country", concept="art")
+    told = folders_of(root).headline_scores().filter(metric="vs", kernel="country", concept="art")
     values = {(row["labels"], row["model"]): row["value"] for row in told.iter_rows(named=True)}
     assert values["mapped", "empty"] > values["mapped", "narrow"]
     assert values["corrected", "empty"] == pytest.approx(1 / 8, abs=0.02)
