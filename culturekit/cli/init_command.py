@@ -1,5 +1,6 @@
 """`culturekit init`: from a folder of images to a recipe that evaluates them."""
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
