@@ -40,7 +40,7 @@ from culturekit.core.schemas import (
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, Options, Scene, scene_of, world
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.llm.client import Image, Request
 from culturekit.people.rated_sample import rated_sample
 from culturekit.recipes.cultivate.breakdown import gaps_in, grouped_values_stage
@@ -208,7 +208,7 @@ def run_in(root: Path, seed: int) -> list[Told]:
     for kind, rows in (("said", judgments), ("true", truth)):
         write_table(make_dir(root / kind), JUDGMENTS, rows)
     texts = (root / "said/judgments.parquet", root / "true/judgments.parquet", root / "descriptors/descriptors.parquet")
-    embed_stage(EmbedSource(texts=texts), EmbedOptions("letters")).run(work_in(root / "phrases"))
+    embed_stage(EmbedSource(texts=texts), encoder="letters").run(work_in(root / "phrases"))
     vectors, ids = PhraseVectors(root / "phrases").vectors()
     options = AheadOptions("real", TAU, target="these")
     scored = {
@@ -252,7 +252,7 @@ def true_scores(
     for name, kind, table in (("true", JUDGMENTS, every[1].unique("item")), ("asked", DESCRIPTORS, descriptors)):
         texts.append(make_dir(root / name) / f"{kind.name}.parquet")
         write_table(root / name, kind, table)
-    embed_stage(EmbedSource(texts=tuple(texts)), EmbedOptions("letters")).run(work_in(root / "phrases"))
+    embed_stage(EmbedSource(texts=tuple(texts)), encoder="letters").run(work_in(root / "phrases"))
     vectors, ids = PhraseVectors(root / "phrases").vectors()
     given = AheadInput(every[0], prompts, descriptors, every[1], vectors, ids, every[1])
     return score_ahead(given, options=AheadOptions("real", TAU, target="these")).scored.scores

@@ -23,7 +23,7 @@ from recording import record
 from culturekit.core.schemas import CSPACE
 from culturekit.core.tables import write_table
 from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
-from culturekit.generation.simulated.simulated_backend import Attraction, Dial, Drawing, drawn_share, knob_for, rows_of
+from culturekit.generation.simulated.simulated_backend import Attraction, Dial, Options, drawn_share, knob_for, rows_of
 from culturekit.index.encoder import Vectors
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder
 
@@ -164,7 +164,7 @@ def skewness(counts: NDArray[np.int64]) -> float:
 
 def errors_table(world: World) -> list[list[str]]:
     """Show where errors go: to the hubs, to the dominant countries."""
-    attraction = Attraction(rows_of(world.cspace), Drawing(0.0, 3, 0.0, ()))
+    attraction = Attraction(rows_of(world.cspace), Options())
     ids, countries = world.cspace["artifact_id"].to_list(), np.array(world.cspace["country"].to_list())
     to_hub = np.isin(ids, attraction.hubs["cuisine"])
     home = np.isin(countries, attraction.countries)

@@ -50,7 +50,7 @@ def engines(vectors: Vectors) -> dict[str, Searcher]:
     import torch
 
     torch.set_num_threads(THREADS)
-    made = {name: searcher(vectors, engine=name) for name in ("numpy", "torch:cpu", "faiss")}
+    made = {name: searcher(vectors, engine=name) for name in ("numpy", "faiss")}
     if torch.cuda.is_available():
         made["torch:cuda"] = searcher(vectors, engine="torch:cuda")
     return made
@@ -196,7 +196,7 @@ def own_memory() -> float:
 def doubling(folder: Path, rows: int, dim: int) -> list[list[str]]:
     """Compare a search with one of twice the rows: time, and memory besides the mapped file."""
     table = []
-    for engine in ("numpy", "torch:cpu", "faiss"):
+    for engine in ("numpy", "faiss"):
         answers = []
         for count in (rows // 2, rows):
             path = written(folder, "clustered", count, dim)

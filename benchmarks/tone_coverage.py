@@ -27,7 +27,7 @@ RUNS, DRAWN, IMAGES, SEEN = 250, 1296, 432, 150
 
 SEED, TONES = 20261124, 10
 
-PEOPLE = ((1, 0.0), (1, 0.03), (1, 0.05), (1, 0.1), (3, 0.03), (3, 0.1))
+PEOPLE = ((1, 0.0), (1, 0.03), (1, 0.05), (1, 0.1), (3, 0.03), (3, 0.1), (5, 0.03), (5, 0.1))
 """How many people look at a picture, and how often each takes the next tone."""
 
 Values = NDArray[np.float64]
@@ -37,7 +37,7 @@ Values = NDArray[np.float64]
 def bank(backend: str) -> tuple[Values, dict[Detector, Values]]:
     """Draw pictures of persons; give their true tones, and those that each rule finds, as rows of ten."""
     made = BACKENDS.make(backend)
-    pairs = [(pair, frame) for pair in shipped_lists().pairs for frame in pair.frames]
+    pairs = [(pair, frame) for pair in shipped_lists().pairs_of("AAE") for frame in pair.frames]
     texts = [frame.format(word) for pair, frame in pairs for word in (pair.standard, pair.other)]
     requests = [
         ImageRequest("p", texts[number % len(texts)], None, SEED + number, 0, 0, None, None, None)

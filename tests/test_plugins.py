@@ -19,9 +19,9 @@ from culturekit.core.stage import Stage
 from culturekit.generation.backend import BACKENDS, ImageRequest
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
-from culturekit.index.raters.quality import SCORERS, QualityOptions, QualityReads, quality_stage
+from culturekit.index.raters.quality import SCORERS, quality_stage
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
 from tests.command_line import culturekit
@@ -282,12 +282,12 @@ def test_its_options_are_checked_by_plan(old: str, site: Path, monkeypatch: pyte
 
 
 STAGES: dict[str, Callable[[Path], Stage]] = {
-    "greys": lambda run: embed_stage(EmbedSource(images(run)), EmbedOptions("greys")),
+    "greys": lambda run: embed_stage(EmbedSource(images(run)), encoder="greys"),
     "flags": lambda run: generate_stage(
         run / "prompts/prompts.parquet", ImagePlan(), backend="flags", model="flags", seed=0
     ),
     "echo": lambda run: judge_stage(JudgeReads(images(run)), JudgeOptions((LIGHT,), "echo")),
-    "light": lambda run: quality_stage(QualityReads(images(run)), QualityOptions("light")),
+    "light": lambda run: quality_stage(images(run), scorer="light"),
 }
 # What each says of itself, and will say
 SAYS = {

@@ -1,5 +1,6 @@
 """`culturekit finetune`: an adapter for a diffusion pipeline, trained on chosen pairs."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,13 +9,16 @@ from culturekit.cli.options import AsJson, Out, Wait
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.showing.results import show
 from culturekit.cli.stages import run_one, stoppable
-from culturekit.generation.diffusion.finetune_stage import FinetuneReads, finetune_stage
+from culturekit.generation.diffusion.finetune_stage import finetune_stage
 from culturekit.generation.diffusion.training import TuningOptions, pairs_in, plan_tuning
 from culturekit.generation.stages.generate_stage import pilot_of
 
 
 def finetune(
-    given: FinetuneReads,
+    pairs: Annotated[
+        Path,
+        typer.Option(help="Folder that `select export` wrote, or one of images with metadata.jsonl."),
+    ],
     out: Out,
     options: TuningOptions,
     plan: Annotated[bool, typer.Option("--plan", help="Say what it would take; nothing is trained.")] = False,
@@ -27,12 +31,12 @@ def finetune(
     `generate` draws with it by `?lora=FOLDER`.
     """
     if not (plan or pilot):
-        run_one(finetune_stage(given, options), out, wait=wait, as_json=as_json)
+        run_one(finetune_stage(pairs, options), out, wait=wait, as_json=as_json)
         return
-    found = plan_tuning(options, len(pairs_in(given.pairs)))
+    found = plan_tuning(options, len(pairs_in(pairs)))
     if pilot:
         from culturekit.core.engines import LocalEngine
 
         with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
-            found = pilot_of(given, options, out, engine=engine, progress=progress, wait=wait)
+            found = pilot_of(pairs, options, out, engine=engine, progress=progress, wait=wait)
     show(found, found.lines(), as_json=as_json)

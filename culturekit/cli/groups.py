@@ -104,6 +104,7 @@ prompts = group(
             "cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv --out prompts",
         ),
         "build dialects": "recipes.linguistic.dialects:DIALECTS",
+        "dialects draft": "recipes.linguistic.dialects:DRAFT",
         "build neutral": "recipes.linguistic.prompts:NEUTRAL",
         "build specific": "recipes.linguistic.prompts:SPECIFIC",
         "wordnet": "recipes.linguistic.wordnet:MEND",

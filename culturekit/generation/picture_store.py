@@ -2,19 +2,22 @@
 
 import binascii
 import errno
+import io
 import json
 import os
 import re
 import threading
+import warnings
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import polars as pl
+from PIL import Image
 
 from culturekit.core.atomic import sync_folder, write_atomically
 from culturekit.core.choices import PictureFormat
@@ -22,6 +25,7 @@ from culturekit.core.counting import counted
 from culturekit.core.digests import canonical_json, digest, digest_bytes
 from culturekit.core.errors import IntegrityError
 from culturekit.core.pictures.picture_files import encoded
+from culturekit.core.pictures.picture_reading import ReadPicture
 from culturekit.core.schemas import IMAGES
 from culturekit.core.work import TRY_AGAIN
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
@@ -53,6 +57,43 @@ def placed(content: bytes, to: Path) -> None:
     """Write a file in a folder that may not be there yet."""
     to.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(to, content)
+
+
+# how the files end that may stay as they came
+AS_IT_CAME = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp", "GIF": "gif", "BMP": "bmp", "TIFF": "tif"}
+
+
+def brought_in(
+    content: bytes, picture: ReadPicture, stem: str, out: Path, form: PictureFormat, *, link: Callable[[Path], bool],
+    stays: Mapping[str, str] = AS_IT_CAME,
+) -> dict[str, Any]:  # fmt: skip
+    """Put a picture into a folder: as it came where it can stay so, else written anew; give what its row says of it.
+
+    `stem` is its name without the ending; `link` makes a second name of the file it came from, and tells whether.
+    """
+    changed = picture.changed or _other_colours(content, picture.format)
+    suffix = None if changed else stays.get(picture.format)
+    relative = f"{stem}.{suffix or form}"
+    to = out / relative
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if suffix is None:
+        content = encoded(picture.pixels, form)
+    if suffix is None or not link(to):
+        placed(content, to)
+    height, width, _ = picture.pixels.shape
+    return {
+        "path": relative, "sha256": digest_bytes(content), "width": width, "height": height, "status": "ok",
+        "reason": "; ".join(changed) or None,
+    }  # fmt: skip
+
+
+def _other_colours(content: bytes, form: str) -> tuple[str, ...]:
+    """Say in words what a picture is stored as that shows as it is, but not as three colours: grey, a palette."""
+    try:
+        with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(content), formats=[form]) as opened:
+            return () if opened.mode == "RGB" else (f"{opened.mode} to RGB",)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return (f"{form} written anew",)
 
 
 KEPT = "sha256:"  # how the name of kept bytes begins, where a reply had the bytes themselves

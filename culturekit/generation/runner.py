@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import polars as pl
 from pydantic import Field
@@ -99,15 +99,10 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
             backend.release()
     else:
         shards = [
-            Shard(
-                maker,
-                work.out,
-                work.scratch / f"images-{start:09d}.parquet",
-                plan.format,
-                tuple(requests[start : start + REQUESTS_PER_SHARD]),
-            )
+            Shard(maker, work.out, work.scratch / f"images-{start:09d}.parquet", plan.format,
+                  tuple(requests[start : start + REQUESTS_PER_SHARD]))
             for start in range(0, len(requests), REQUESTS_PER_SHARD)
-        ]
+        ]  # fmt: skip
         _take_over(work, shards)
         run_shards(work, shards, _make_shard, size=lambda shard: len(shard.requests), unit="images")
     images = merge_parts([shard.part for shard in shards], part_schema())
@@ -261,15 +256,8 @@ class _SlotJournal:
 
     def settle(self) -> None:
         """Wait until the rows are on disk: from here on they outlive a power cut, too."""
-        descriptor = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def remove(self) -> None:
-        """Let go of it: the shard's part is written."""
-        self.path.unlink(missing_ok=True)
+        with self.path.open("rb") as file:
+            os.fsync(file.fileno())
 
 
 @dataclass(slots=True)
@@ -286,12 +274,8 @@ class _OpenShard:
         return [request for request in batch if _slot_of(request) not in self.journal.rows]
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """A call of a lane; it holds the same requests as in an undisturbed run, so that it gives the same pictures."""
-
-    opened: _OpenShard
-    requests: Sequence[ImageRequest]
+# a call of a lane; it holds the same requests as in an undisturbed run, so that it gives the same pictures
+_Batch: TypeAlias = tuple[_OpenShard, Sequence[ImageRequest]]
 
 
 def _slot_of(request: ImageRequest) -> Slot:
@@ -327,7 +311,7 @@ def make_held(
     yield before
     for one in opened:
         _finish(one)
-    todo = (_Batch(one, batch) for one in opened for batch in one.batches)
+    todo: Iterator[_Batch] = ((one, batch) for one in opened for batch in one.batches)
     with (
         explained_outside(f"the backend {shards[0].maker.backend}"),
         backend.lanes(work.engine.workers) as lanes,
@@ -339,8 +323,7 @@ def make_held(
 
 def _open_shard(shard: Shard, backend: HeldBackend) -> _OpenShard:
     """Read what is there of a shard, and list the batches that are not whole."""
-    journal = _SlotJournal(shard.part.with_suffix(".jsonl"), shard.out, version=backend.version)
-    opened = _OpenShard(shard, journal)
+    opened = _OpenShard(shard, _SlotJournal(shard.part.with_suffix(".jsonl"), shard.out, version=backend.version))
     size = backend.batch_size
     runs = [list(shard.requests[start : start + size]) for start in range(0, len(shard.requests), size)]
     opened.batches = [run for run in runs if opened.missing(run)]
@@ -350,10 +333,10 @@ def _open_shard(shard: Shard, backend: HeldBackend) -> _OpenShard:
 
 def keep(batch: _Batch, replies: Sequence[ImageReply], backend: HeldBackend, writers: ThreadPoolExecutor) -> int:
     """Write the pictures of a batch that were not there, then their rows; with its last batch a shard is done."""
-    opened = batch.opened
+    opened, requests = batch
     pairs = [
         (request, reply)
-        for request, reply in zip(batch.requests, replies, strict=True)
+        for request, reply in zip(requests, replies, strict=True)
         if _slot_of(request) not in opened.journal.rows
     ]
     for row in writers.map(lambda pair: image_row(pair[0], pair[1], opened.shard, backend.version), pairs):
@@ -371,7 +354,7 @@ def _finish(opened: _OpenShard) -> None:
     rows = [opened.journal.rows[_slot_of(request)] for request in opened.shard.requests]
     save_parquet(pl.DataFrame(rows, schema=part_schema()), opened.shard.part)
     seal_pictures(opened.shard.part, opened.shard.out, rows)
-    opened.journal.remove()
+    opened.journal.path.unlink(missing_ok=True)
 
 
 def _pilot_held(shards: Sequence[Shard], *, backend: HeldBackend, work: Work) -> Pace | None:
@@ -406,7 +389,7 @@ def _in_lanes(lanes: Sequence[Lane], batches: Iterator[_Batch]) -> Iterator[tupl
         if failed.is_set():
             return None
         try:
-            return lane.generate(batch.requests)
+            return lane.generate(batch[1])
         except BaseException:
             failed.set()
             raise

@@ -97,13 +97,20 @@ class TokenEncoder(TextEncoder, Protocol):
 _LENGTHS = (0.99, 1.01)  # of unit vectors, as half precision computes them
 
 
+def held_array(answer: object, shape: tuple[int, ...], dtype: str = "float64") -> NDArray[Any]:
+    """Take an array of a shape that holds finite numbers; float64 stands for floats of any width."""
+    is_array = isinstance(answer, np.ndarray)
+    kind = f"{answer.dtype} {answer.shape}" if isinstance(answer, np.ndarray) else type(answer).__name__
+    found: NDArray[Any] = np.asarray(answer)
+    fits = found.dtype == dtype or (found.dtype.kind == "f" and dtype == "float64")
+    hold(is_array and fits and found.shape == shape, f"{dtype} {shape}", kind)
+    hold(bool(np.isfinite(found).all()), "finite numbers", "numbers that are not finite")
+    return found
+
+
 def vectors(encoder: Encoder, answer: object, asked: Sequence[object]) -> Vectors:
     """Take one unit vector for each thing that was asked about."""
-    shape = (len(asked), encoder.identity.dim)
-    kind = f"{answer.dtype} {answer.shape}" if isinstance(answer, np.ndarray) else type(answer).__name__
-    hold(kind == f"float32 {shape}" and isinstance(answer, np.ndarray), f"float32 {shape}", kind)
-    found: Vectors = np.asarray(answer)
-    hold(bool(np.isfinite(found).all()), "finite numbers", "numbers that are not finite")
+    found: Vectors = held_array(answer, (len(asked), encoder.identity.dim), "float32")
     lengths = np.linalg.norm(found, axis=1)
     wrong = lengths[(lengths < _LENGTHS[0]) | (lengths > _LENGTHS[1])]
     hold(not wrong.size, "vectors of length 1", f"one of length {wrong[0]:.4g}" if wrong.size else "")

@@ -157,137 +157,70 @@ _PLAIN = r"(features|classifier)\..+"  # the names of torchvision's AlexNet, VGG
 _BLOCKS = r"Conv2d_(1a_3x3|2a_3x3|2b_3x3|3b_1x1|4a_3x3)|Mixed_(5[bcd]|6[a-e]|7[abc])"
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownKind:
-    """What a file turned out to be: its kind, and which member of that kind."""
+_INCEPTION = "Conv2d_1a_3x3.conv.weight 32,3,3,3  Mixed_7c.branch_pool.conv.weight 192,2048,1,1"
+_TEXT_TOWER = "text.positional_embedding *,*  text.token_embedding.weight *,*"
 
-    kind: Kind
-    variant: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Signature:
-    """How a kind is known.
-
-    Attributes:
-        kind: what it is then.
-        shapes: tensors that have to be there, by a pattern of their shape, such as `*,3,*,*`.
-        names: what the name of every tensor looks like.
-    """
-
-    kind: Kind
-    shapes: Mapping[str, str]
-    names: str
-
-
-_SIGNATURES = (
-    _Signature(
-        "fid-inception",
-        {"Conv2d_1a_3x3.conv.weight": "32,3,3,3", "Mixed_7c.branch_pool.conv.weight": "192,2048,1,1",
-         "fc.weight": "1008,2048", "fc.bias": "1008"},
-        rf"({_BLOCKS}|fc)\..+",
-    ),
-    _Signature(
-        "inception",
-        {"Conv2d_1a_3x3.conv.weight": "32,3,3,3", "Mixed_7c.branch_pool.conv.weight": "192,2048,1,1",
-         "fc.weight": "1000,2048", "fc.bias": "1000"},
-        rf"({_BLOCKS}|fc|AuxLogits)\..+",
-    ),
-    _Signature(
-        "lpips",
-        {f"lin{layer}.model.1.weight": "1,*,1,1" for layer in range(5)},
-        r"(lins?\.?\d\.model\.1\.weight)|net\..+|scaling_layer\..+",
-    ),
-    _Signature("lpips-backbone", {"features.0.weight": "64,3,11,11", "features.10.weight": "256,256,3,3"}, _PLAIN),
-    _Signature(
-        "lpips-backbone",
-        {"features.0.weight": "64,3,3,3", "features.26.weight": "512,512,3,3", "features.28.weight": "512,512,3,3"},
-        _PLAIN,
-    ),
-    _Signature(
-        "lpips-backbone", {"features.0.weight": "64,3,3,3", "features.12.expand3x3.weight": "256,64,3,3"}, _PLAIN
-    ),
-    _Signature(
-        "imagereward",
-        {"blip.visual_encoder.cls_token": "1,1,*", "blip.visual_encoder.patch_embed.proj.weight": "*,3,*,*",
-         "blip.text_encoder.embeddings.word_embeddings.weight": "*,*", "mlp.layers.0.weight": "*,*"},
-        r"(blip|mlp)\..+|mask",
-    ),
-    _Signature(
-        "open-clip",
-        {"visual.conv1.weight": "*,3,*,*", "visual.proj": "*,*", "positional_embedding": "*,*",
-         "token_embedding.weight": "*,*", "text_projection": "*,*", "logit_scale": ""},
-        _CLIP_NAMES,
-    ),
-    _Signature(
-        "open-clip",
-        {"visual.conv1.weight": "*,3,*,*", "visual.proj": "*,*", "text.positional_embedding": "*,*",
-         "text.token_embedding.weight": "*,*"},
-        _CLIP_NAMES,
-    ),
-    _Signature(
-        "open-clip",
-        {"visual.conv1.weight": "*,3,*,*", "visual.attnpool.positional_embedding": "*,*",
-         "positional_embedding": "*,*", "token_embedding.weight": "*,*", "text_projection": "*,*"},
-        _CLIP_NAMES,
-    ),
-    _Signature(
-        "open-clip",
-        {"visual.trunk.patch_embed.proj.weight": "*,3,*,*", "text.token_embedding.weight": "*,*"},
-        _CLIP_NAMES,
-    ),
-    _Signature(
-        "transformers-clip",
-        {"vision_model.embeddings.class_embedding": "*", "vision_model.embeddings.patch_embedding.weight": "*,3,*,*",
-         "text_model.embeddings.token_embedding.weight": "*,*", "visual_projection.weight": "*,*",
-         "text_projection.weight": "*,*", "logit_scale": ""},
-        r"(vision_model|text_model|visual_projection|text_projection)\..+|logit_scale",
-    ),
-    _Signature(
-        "transformers-siglip",
-        {"vision_model.embeddings.patch_embedding.weight": "*,3,*,*", "vision_model.head.probe": "1,1,*",
-         "text_model.embeddings.token_embedding.weight": "*,*", "text_model.head.weight": "*,*", "logit_bias": "*"},
-        r"(vision_model|text_model)\..+|logit_(scale|bias)",
-    ),
-    _Signature(
-        "transformers-dinov2",
-        {"embeddings.cls_token": "1,1,*", "embeddings.patch_embeddings.projection.weight": "*,3,*,*",
-         "encoder.layer.0.layer_scale1.lambda1": "*", "layernorm.weight": "*"},
-        r"(embeddings|encoder|layernorm)\..+",
-    ),
-    _Signature(
-        "transformers-bert",
-        {"embeddings.word_embeddings.weight": "*,*", "embeddings.position_embeddings.weight": "*,*",
-         "encoder.layer.0.attention.self.query.weight": "*,*"},
-        r"(embeddings|encoder|pooler)\..+",
-    ),
+# A kind, what the name of each of its tensors looks like, and those that have to be there: a name, a pattern of shape.
+_SIGNATURES: tuple[tuple[Kind, str, str], ...] = (
+    ("fid-inception", rf"({_BLOCKS}|fc)\..+", f"{_INCEPTION}  fc.weight 1008,2048  fc.bias 1008"),
+    ("inception", rf"({_BLOCKS}|fc|AuxLogits)\..+", f"{_INCEPTION}  fc.weight 1000,2048  fc.bias 1000"),
+    ("lpips", r"(lins?\.?\d\.model\.1\.weight)|net\..+|scaling_layer\..+",
+     "  ".join(f"lin{layer}.model.1.weight 1,*,1,1" for layer in range(5))),
+    ("lpips-backbone", _PLAIN, "features.0.weight 64,3,11,11  features.10.weight 256,256,3,3"),
+    ("lpips-backbone", _PLAIN,
+     "features.0.weight 64,3,3,3  features.26.weight 512,512,3,3  features.28.weight 512,512,3,3"),
+    ("lpips-backbone", _PLAIN, "features.0.weight 64,3,3,3  features.12.expand3x3.weight 256,64,3,3"),
+    ("imagereward", r"(blip|mlp)\..+|mask",
+     "blip.visual_encoder.cls_token 1,1,*  blip.visual_encoder.patch_embed.proj.weight *,3,*,*  "
+     "blip.text_encoder.embeddings.word_embeddings.weight *,*  mlp.layers.0.weight *,*"),
+    ("open-clip", _CLIP_NAMES,
+     "visual.conv1.weight *,3,*,*  visual.proj *,*  positional_embedding *,*  token_embedding.weight *,*  "
+     "text_projection *,*  logit_scale -"),
+    ("open-clip", _CLIP_NAMES, f"visual.conv1.weight *,3,*,*  visual.proj *,*  {_TEXT_TOWER}"),
+    ("open-clip", _CLIP_NAMES,
+     "visual.conv1.weight *,3,*,*  visual.attnpool.positional_embedding *,*  positional_embedding *,*  "
+     "token_embedding.weight *,*  text_projection *,*"),
+    ("open-clip", _CLIP_NAMES, "visual.trunk.patch_embed.proj.weight *,3,*,*  text.token_embedding.weight *,*"),
+    ("transformers-clip", r"(vision_model|text_model|visual_projection|text_projection)\..+|logit_scale",
+     "vision_model.embeddings.class_embedding *  vision_model.embeddings.patch_embedding.weight *,3,*,*  "
+     "text_model.embeddings.token_embedding.weight *,*  visual_projection.weight *,*  text_projection.weight *,*  "
+     "logit_scale -"),
+    ("transformers-siglip", r"(vision_model|text_model)\..+|logit_(scale|bias)",
+     "vision_model.embeddings.patch_embedding.weight *,3,*,*  vision_model.head.probe 1,1,*  "
+     "text_model.embeddings.token_embedding.weight *,*  text_model.head.weight *,*  logit_bias *"),
+    ("transformers-dinov2", r"(embeddings|encoder|layernorm)\..+",
+     "embeddings.cls_token 1,1,*  embeddings.patch_embeddings.projection.weight *,3,*,*  "
+     "encoder.layer.0.layer_scale1.lambda1 *  layernorm.weight *"),
+    ("transformers-bert", r"(embeddings|encoder|pooler)\..+",
+     "embeddings.word_embeddings.weight *,*  embeddings.position_embeddings.weight *,*  "
+     "encoder.layer.0.attention.self.query.weight *,*"),
 )  # fmt: skip
 
 
-def recognised(shapes: _Shapes, *, asked: Kind | None = None) -> _KnownKind | None:
-    """Find out what weights these are; None when they are of no known kind.
+def recognised(shapes: _Shapes, *, asked: Kind | None = None) -> tuple[Kind, str] | None:
+    """Find out what weights these are, and which member of their kind; None when they are of no known kind.
 
     The two HPS scorers are fine-tuned ViT-H-14 and look alike: `asked` decides which it is, where the shapes allow it.
     """
-    for signature in _SIGNATURES:
-        if _fits(shapes, signature):
-            variant = _variant_of(signature.kind, shapes)
-            if asked in ("hpsv2.0", "hpsv2.1") and (signature.kind, variant) == ("open-clip", "ViT-H-14"):
-                return _KnownKind(asked, variant)
-            return _KnownKind(signature.kind, variant)
+    for kind, names, needed in _SIGNATURES:
+        if _fits(shapes, names, needed.split()):
+            variant = _variant_of(kind, shapes)
+            scorer = asked in ("hpsv2.0", "hpsv2.1") and (kind, variant) == ("open-clip", "ViT-H-14")
+            return asked if asked and scorer else kind, variant
     return None
 
 
-def _fits(shapes: _Shapes, signature: _Signature) -> bool:
+def _fits(shapes: _Shapes, names: str, needed: Sequence[str]) -> bool:
     """Tell whether every tensor that has to be there is there, and none that has no place."""
-    for name, pattern in signature.shapes.items():
-        sides, shape = pattern.split(",") if pattern else [], shapes.get(name)
-        lone = not sides and shape == (1,)  # a lone number may stand in a shape of its own
-        if shape is None or (not lone and len(sides) != len(shape)):
+    for name, pattern in zip(needed[::2], needed[1::2], strict=True):
+        shape, sides = shapes.get(name), [] if pattern == "-" else pattern.split(",")
+        if shape == (1,) and not sides:
+            continue  # a lone number may stand in a shape of its own
+        if shape is None or len(sides) != len(shape):
             return False
-        if not lone and any(side not in ("*", str(length)) for side, length in zip(sides, shape, strict=True)):
+        if any(side not in ("*", str(length)) for side, length in zip(sides, shape, strict=True)):
             return False
-    return all(re.fullmatch(signature.names, name) for name in shapes)
+    return all(re.fullmatch(names, name) for name in shapes)
 
 
 def _variant_of(kind: Kind, shapes: _Shapes) -> str:
@@ -331,11 +264,11 @@ def known_weights(
         )
     check_safetensors([path])
     shapes = {name: entry.shape for name, entry in read_header(path).tensors.items()}
-    known = recognised(shapes)
-    if known is None or known.kind not in kinds:
-        found = known.kind if known else f"{len(shapes)} tensors of no known kind"
+    kind, _ = recognised(shapes) or (None, "")
+    if kind is None or kind not in kinds:
+        found = kind or f"{len(shapes)} tensors of no known kind"
         raise IntegrityError(f"the weights are not those of {of}", where=str(path), expected=expected, found=found)
-    return path, known.kind
+    return path, kind
 
 
 def loaded_tensors(path: Path, *, asked_by: str) -> dict[str, Any]:
@@ -344,6 +277,23 @@ def loaded_tensors(path: Path, *, asked_by: str) -> dict[str, Any]:
         importlib.import_module("torch")
         load_file = importlib.import_module("safetensors.torch").load_file
     return {name: tensor.float() for name, tensor in load_file(path).items()}
+
+
+def check_complete(run: Callable[[], object], *, of: str, where: str) -> None:
+    """Run a network on tensors of the device `meta`, which holds no numbers.
+
+    Raises:
+        IntegrityError: a tensor is missing, or has another shape.
+    """
+    try:
+        run()
+    except KeyError as error:
+        problem = f"no tensor {error.args[0]}"
+    except (RuntimeError, ValueError) as error:
+        problem = str(error).partition("\n")[0]
+    else:
+        return
+    raise IntegrityError(f"the weights of {of} are not complete", where=where, found=problem)
 
 
 # Weights that are published as pickles, made into safetensors; nothing else in culturekit reads a pickle.
@@ -407,18 +357,16 @@ def convert_weights(file: Path, *, sha256: str, out: Path, kind: Kind | None = N
         shown = [f"{_printable(name)} {shape}" for name, shape in sorted(shapes.items())[:6]]
         more = ", ..." if len(shapes) > len(shown) else ""
         raise _unknown(file, f"{len(shapes)} tensors: {', '.join(shown)}{more}")
-    if kind not in (None, known.kind):
-        other = " ".join(filter(None, [known.kind, known.variant]))
-        raise UsageError("the weights are of another kind", where=str(file), expected=str(kind), found=other)
+    if kind not in (None, known[0]):
+        found = " ".join(filter(None, known))
+        raise UsageError("the weights are of another kind", where=str(file), expected=str(kind), found=found)
     notes = {
-        "culturekit.kind": known.kind, "culturekit.variant": known.variant, "culturekit.source": file.name,
+        "culturekit.kind": known[0], "culturekit.variant": known[1], "culturekit.source": file.name,
         "culturekit.source_sha256": expected, "format": "pt",
     }  # fmt: skip
     write_tensors(out, [_stored(name, tensor) for name, tensor in tensors.items()], notes)
     numbers = sum(tensor.numel() for tensor in tensors.values())
-    return ConvertedWeights(
-        out, digest_file(out), known.kind, known.variant, len(tensors), numbers, tuple(left_out), expected
-    )
+    return ConvertedWeights(out, digest_file(out), *known, len(tensors), numbers, tuple(left_out), expected)
 
 
 def known_kind(text: str | None) -> Kind | None:

@@ -1,10 +1,10 @@
 """Stages that several recipes share: images that a model makes of prompts, what is bought, answers to forms."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from culturekit.config.recipe_parts import Buying, Model
 from culturekit.core import roles
@@ -27,6 +27,26 @@ SCENES = "simulated-scenes"  # The backend whose images come with what they show
 def all_scenes(backends: Iterable[str]) -> bool:
     """Tell whether all images are simulated scenes, so that it is known what they show."""
     return all(parse_spec(backend).name == SCENES for backend in backends)
+
+
+def with_published(given: Mapping[str, Any], published: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill in what authors published, wherever a recipe does not say otherwise."""
+    filled = dict(given)
+    for name, value in published.items():
+        if isinstance(value, Mapping) and isinstance(filled.get(name, {}), Mapping):
+            filled[name] = {**value, **filled.get(name, {})}
+        else:
+            filled.setdefault(name, value)
+    return filled
+
+
+def deviations(stated: Any, published: Any, place: str = "") -> Iterator[str]:  # noqa: ANN401 - of JSON
+    """Say where a recipe is not as published; a part that it leaves out deviates nowhere."""
+    if isinstance(published, Mapping):
+        for name, value in published.items() if stated is not None else ():
+            yield from deviations(stated[name], value, f"{place}.{name}".lstrip("."))
+    elif (list(published) if isinstance(published, tuple) else published) != stated:
+        yield f"Not as published: {place} is {stated}, published {published}"
 
 
 def bought(

@@ -82,7 +82,7 @@ class Cell:
 class Grid:
     """One table; the first cell of each row is its head. `parts` are captions over some columns each.
 
-    With a `chart` the scores of the table are drawn above it, and the table folds away.
+    With a `chart` the scores of the table are drawn above it, and the table folds away; `corrected` ones fold, too.
     """
 
     caption: str
@@ -90,6 +90,7 @@ class Grid:
     rows: tuple[tuple[Cell, ...], ...]
     parts: tuple[tuple[str, int], ...] = ()
     chart: Chart | None = None
+    corrected: bool = False
 
     @property
     def shaded(self) -> bool:
@@ -251,7 +252,7 @@ def side_by_side(grids: Iterable[Grid]) -> Iterator[Grid]:
     """Put neighbours with the same columns and heads of rows into one table, evenly, as many as fit."""
 
     def alike_in(each: Grid) -> tuple[object, ...]:
-        return each.columns, [row[0] for row in each.rows], each.chart
+        return each.columns, [row[0] for row in each.rows], each.chart, each.corrected
 
     for (columns, *_), group in groupby(grids, alike_in):
         alike, own = list(group), len(columns) - 1  # type: ignore[arg-type]
@@ -270,7 +271,7 @@ def beside(alike: Sequence[Grid]) -> Grid:
     columns = (first.columns[0], *first.columns[1:] * len(alike))
     rows = zip(*(each.rows for each in alike), strict=True)
     cells = tuple((row[0][0], *(cell for part in row for cell in part[1:])) for row in rows)
-    return Grid("", columns, cells, parts, first.chart)
+    return Grid("", columns, cells, parts, first.chart, first.corrected)
 
 
 def explained(shown: Grid) -> Grid:

@@ -17,10 +17,7 @@ from culturekit.core.schemas import ARTIFACTS, MATCHES
 from culturekit.core.tables import read_table
 from culturekit.index.encoder import ENCODERS, EncoderIdentity, TooLong, Vectors
 from culturekit.index.matching.comparison import MappingInputs, MappingOptions
-from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions
 from culturekit.index.matching.mapping import (
-    DiagnosisReads,
-    ShuffleReads,
     diagnosis_stage,
     map_stage,
     shuffle_stage,
@@ -132,11 +129,10 @@ def finished(
         mapped = matched(run, model)
         hits = mapped.filter(rank=1)["country"].to_numpy() == np.array([places[n] for n in shown])
         right[model] = float(hits.mean())
-    shuffled = ShuffleReads(run.table(roles.IMAGES, "apple"))
-    built(shuffle_stage(shuffled, ShuffleOptions()), run.folder(roles.IMAGES, roles.SHUFFLED))
+    built(shuffle_stage(run.table(roles.IMAGES, "apple")), run.folder(roles.IMAGES, roles.SHUFFLED))
     matched(run, roles.SHUFFLED)
-    given = DiagnosisReads(run.folder(roles.INDEX), Numbered([run.table(roles.MATCHES, model) for model in models]))
-    built(diagnosis_stage(given, DiagnosisOptions(MappingOptions())), run.folder(roles.DIAGNOSIS))
+    tables = Numbered([run.table(roles.MATCHES, model) for model in models])
+    built(diagnosis_stage(run.folder(roles.INDEX), tables, mapping=MappingOptions()), run.folder(roles.DIAGNOSIS))
     return RunFolders(root, models, tuple(path.name for path in root.iterdir())), right
 
 

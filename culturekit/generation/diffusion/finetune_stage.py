@@ -1,12 +1,9 @@
 """The stage that trains an adapter for a diffusion pipeline."""
 
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from culturekit.core.declared import check_options
 from culturekit.core.digests import InputRecord, digest_tree, read_manifest
@@ -19,34 +16,25 @@ from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.training import TuningOptions, pairs_in, pipeline_of
 
 
-@dataclass(frozen=True, slots=True)
-class FinetuneReads:
-    """What an adapter is trained on."""
-
-    pairs: Annotated[
-        Path, Field(description="Folder that `select export` wrote, or one of images with metadata.jsonl.")
-    ]
-
-
-def finetune_stage(given: FinetuneReads, options: TuningOptions) -> Stage:
+def finetune_stage(pairs: Path, options: TuningOptions) -> Stage:
     """Train the denoiser of Stable Diffusion or SDXL, or a LoRA adapter of it, on pairs of captions and images."""
     check_options(options)
 
     def run(work: Work) -> Outcome:
-        trained: Outcome = training().train(work, pipeline_of(options), pairs_in(given.pairs), options)
+        trained: Outcome = training().train(work, pipeline_of(options), pairs_in(pairs), options)
         return trained
 
-    foreign = given.pairs.exists() and read_manifest(given.pairs) is None  # or what a stage in front will write
+    foreign = pairs.exists() and read_manifest(pairs) is None  # or what a stage in front will write
     return Stage(
         "finetuned",
         "finetune",
         1,
         run,
-        {"pairs": given.pairs},
+        {"pairs": pairs},
         {**options.decided(), "weights": files_behind(options.spec)},
         {"training": options.seed},
         packages=("diffusers", "numpy", "peft", "pillow", "polars", "torch", "transformers"),
-        trees={"pairs": lambda final: InputRecord(digest_tree(given.pairs)[0], "a folder of pairs")} if foreign else {},
+        trees={"pairs": lambda final: InputRecord(digest_tree(pairs)[0], "a folder of pairs")} if foreign else {},
         before=partial(check_training, options),
     )
 

@@ -104,47 +104,32 @@ class KnownPrompts:
         self.folded_ids = _Texts(folded(prompt.prompt_id) for prompt in self.prompts)
         self.texts = _Texts(folded(prompt.text) for prompt in self.prompts)
         self.bare_texts = _Texts(bare(prompt.text) for prompt in self.prompts)
-        self.about: dict[tuple[str, str], frozenset[int]] = self.index_of_attributes()
-        self.mentions = self.index_of_words()
-
-    def index_of_attributes(self) -> dict[tuple[str, str], frozenset[int]]:
-        """Note which prompts are about a concept, a country or an artifact, under each of its names."""
-        found: dict[tuple[str, str], set[int]] = defaultdict(set)
+        # the prompts that are about something, under each of its names, and those that have a word in their text
+        self.about: dict[tuple[str, str], set[int]] = defaultdict(set)
+        self.mentions: dict[str, set[int]] = defaultdict(set)
         for place, prompt in enumerate(self.prompts):
             for what, name in self.attributes(prompt):
-                found[what, folded(name)].add(place)
-                found[what, bare(name)].add(place)
-        return {key: frozenset(places) for key, places in found.items()}
-
-    def index_of_words(self) -> dict[str, frozenset[int]]:
-        """Note which prompts have a word in their text."""
-        found: dict[str, set[int]] = defaultdict(set)
-        for place, prompt in enumerate(self.prompts):
+                self.about[what, folded(name)].add(place)
+                self.about[what, bare(name)].add(place)
             for word in spaced(prompt.text).split():
-                found[word].add(place)
-        return {word: frozenset(places) for word, places in found.items()}
+                self.mentions[word].add(place)
 
     def attributes(self, prompt: Prompt) -> Iterable[tuple[str, str]]:
         """Give what a prompt is about, by field."""
-        if prompt.concept:
-            yield "concept", prompt.concept
-        if prompt.group:
-            yield "group", prompt.group
-        for name in (prompt.country, *self.names.countries.get(prompt.country or "", ())):
-            if name:
-                yield "country", name
-        if prompt.artifact_id:
-            yield "artifact_id", prompt.artifact_id
-            yield "artifact", without_prefix(prompt.artifact_id)
-            for name in self.names.artifacts.get(prompt.artifact_id, ()):
-                yield "artifact", name
+        artifact = prompt.artifact_id or ""
+        called: Mapping[str, Sequence[str | None]] = {
+            "concept": [prompt.concept], "group": [prompt.group], "artifact_id": [artifact],
+            "country": [prompt.country, *self.names.countries.get(prompt.country or "", ())],
+            "artifact": [without_prefix(artifact), *self.names.artifacts.get(artifact, ())],
+        }  # fmt: skip
+        return ((what, name) for what, names in called.items() for name in names if name)
 
     def find(self, fields: Fields) -> Hit:
         """Find the one prompt that everything said fits."""
         said = {what: text for what in _IDENTIFYING if (text := fields.get(what))}
         if not said:
             return Hit(None, "the name says nothing of a prompt")
-        places: Sequence[int] | frozenset[int] | None = None
+        places: Sequence[int] | set[int] | None = None
         if "prompt_id" in said:
             places = self.by_id(said["prompt_id"])
             if not places:
@@ -173,29 +158,22 @@ class KnownPrompts:
 
     def by_text(self, text: str) -> Sequence[int]:
         """Find prompts by their text: whole, without accents, or the beginning."""
-        key, plain = folded(text), bare(text)
-        return (
-            self.texts.with_text(key)
-            or self.bare_texts.with_text(plain)
-            or self.texts.begun(key)
-            or self.bare_texts.begun(plain)
-        )
+        key, plain, bare_texts = folded(text), bare(text), self.bare_texts
+        whole = self.texts.with_text(key) or bare_texts.with_text(plain)
+        return whole or self.texts.begun(key) or bare_texts.begun(plain)
 
-    def narrowed(self, places: Iterable[int] | None, what: str, text: str) -> frozenset[int]:
+    def narrowed(self, places: Iterable[int] | None, what: str, text: str) -> set[int]:
         """Keep the prompts that are about something; what no name tells is looked for in the texts."""
-        found = self.about.get((what, folded(text))) or self.about.get((what, bare(text))) or frozenset()
+        found = self.about.get((what, folded(text))) or self.about.get((what, bare(text))) or set()
         if not found and what == "artifact":
             found = self.mentioning(text)
-        return found if places is None else found & frozenset(places)
+        return found if places is None else found & set(places)
 
-    def mentioning(self, name: str) -> frozenset[int]:
+    def mentioning(self, name: str) -> set[int]:
         """Find the prompts whose text has these words in a row."""
         words = spaced(name).split()
-        sets = sorted((self.mentions.get(word, frozenset()) for word in words), key=len)
-        if not sets:
-            return frozenset()
-        places = sets[0].intersection(*sets[1:])
-        return frozenset(place for place in places if f" {' '.join(words)} " in f" {spaced(self.prompts[place].text)} ")
+        places = set.intersection(*(self.mentions.get(word, set()) for word in words)) if words else set()
+        return {place for place in places if f" {' '.join(words)} " in f" {spaced(self.prompts[place].text)} "}
 
     def nearest(self, fields: Fields) -> list[str]:
         """Name prompts that a name may have meant, the nearest first."""
@@ -328,15 +306,13 @@ def naming_of(root: Path, *, pattern: str, manifest: str) -> Naming:
 
 def stated_list(root: Path, manifest: str) -> Path:
     """Find a list in the folder, or else from where the command runs."""
-    inside, here = root / manifest, Path(manifest)
-    if inside.is_file() or here.is_file():
-        return inside if inside.is_file() else here
+    for path in (root / manifest, Path(manifest)):
+        if path.is_file():
+            return path
     raise UsageError(
-        "there is no such list of images",
-        where=manifest,
-        expected=f"a file in {root} or here",
+        "there is no such list of images", where=manifest, expected=f"a file in {root} or here",
         hint="manifest= names a CSV, TSV, JSON, JSON lines or Parquet file.",
-    )
+    )  # fmt: skip
 
 
 def find_list(root: Path) -> Path | None:
@@ -376,11 +352,9 @@ def guessed(naming: Naming, listing: Listing, known: KnownPrompts | None) -> Nam
 
 def fitting(pattern: Pattern, names: Sequence[str], known: KnownPrompts) -> set[str]:
     """Give the names that a pattern leads to one prompt."""
-    return {
-        name
-        for name in names
-        if any(
-            fields is not None and known.find(fields).place is not None
-            for fields in (pattern.fields(name), pattern.fields(name, otherwise=True))
-        )
-    }
+
+    def fits(name: str) -> bool:
+        both = (pattern.fields(name), pattern.fields(name, otherwise=True))
+        return any(fields is not None and known.find(fields).place is not None for fields in both)
+
+    return set(filter(fits, names))

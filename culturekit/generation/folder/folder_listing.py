@@ -4,10 +4,11 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -72,11 +73,9 @@ def list_folder(root: Path, *, listed: Collection[str] = (), leave_out: str = ""
     """
     if not root.is_dir():
         raise UsageError(
-            "there is no such folder of images",
-            where=str(root),
-            expected="folder:DIR, a folder that is there",
+            "there is no such folder of images", where=str(root), expected="folder:DIR, a folder that is there",
             found="a file" if root.exists() else "nothing of that name",
-        )
+        )  # fmt: skip
     real = os.path.realpath(root)
     pictures: list[PictureFile] = []
     others: list[_Other] = []
@@ -96,9 +95,8 @@ def list_folder(root: Path, *, listed: Collection[str] = (), leave_out: str = ""
             elif name != leave_out:
                 thing = _classify(entry, name, real, listed)
                 (pictures if isinstance(thing, PictureFile) else others).append(thing)  # type: ignore[arg-type]
-    return Listing(
-        root, tuple(sorted(pictures, key=lambda file: file.name)), tuple(sorted(others, key=lambda other: other.name))
-    )
+    by_name = attrgetter("name")
+    return Listing(root, tuple(sorted(pictures, key=by_name)), tuple(sorted(others, key=by_name)))
 
 
 def _classify(entry: "os.DirEntry[str]", name: str, root: str, listed: Collection[str]) -> PictureFile | _Other:
@@ -251,59 +249,43 @@ def parse_pattern(text: str) -> Pattern:
         raise ValueError(f"pattern {text!r} does not end in the name of a file")
     if any(part in (".", "..") for part in body.split("/")):
         raise ValueError(f"pattern {text!r} leads out of the folder with '..' or '.'")
-    pieces, suffix = tuple(_pieces_of(body, text)), ""
     stem, dot, end = body.rpartition(".")
-    if dot and end == "*":
-        pieces, suffix = tuple(_pieces_of(stem, text)), _ANY_SUFFIX
-    elif dot and f".{end.lower()}" in _PICTURE_SUFFIXES:
-        pieces, suffix = tuple(_pieces_of(stem, text)), rf"\.(?i:{re.escape(end)})"
-    names = tuple(dict.fromkeys(piece.field for piece in pieces if piece.field and piece.field != "_"))
+    ending = ""
+    if dot and (end == "*" or f".{end.lower()}" in _PICTURE_SUFFIXES):
+        ending = _ANY_SUFFIX if end == "*" else rf"\.(?i:{re.escape(end)})"
+    pieces = list(_pieces_of(stem if ending else body, text))
+    names = tuple(dict.fromkeys(field for field, _ in pieces if field and field != "_"))
     if not names:
         raise ValueError(f"pattern {text!r} has no field; fields are {listed()}")
-    for before, after in pairwise(pieces):
-        if before.field and after.field:
+    for (before, _), (after, _) in pairwise(pieces):
+        if before and after:
             raise ValueError(
-                f"pattern {text!r} has nothing between {{{before.field}}} and {{{after.field}}}: "
-                "no one could tell where one ends"
+                f"pattern {text!r} has nothing between {{{before}}} and {{{after}}}: no one could tell where one ends"
             )
-    parts = body.count("/") + 1
-    greedy, lazy = (re.compile(_expression_of(pieces, long) + suffix, re.DOTALL) for long in ("+", "+?"))
-    return Pattern(text, parts, anchored, not suffix, names, greedy, lazy)
+    greedy, lazy = (re.compile(_expression_of(pieces, long) + ending, re.DOTALL) for long in ("+", "+?"))
+    return Pattern(text, body.count("/") + 1, anchored, not ending, names, greedy, lazy)
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A field, or what stands between fields."""
-
-    field: str = ""
-    literal: str = ""
-
-
-def _pieces_of(body: str, text: str) -> Iterator[_Piece]:
-    """Part a pattern into fields and what stands between them."""
+def _pieces_of(body: str, text: str) -> Iterator[tuple[str, str]]:
+    """Part a pattern into fields and what stands between them; one of the two is empty."""
     for match in _PIECE.finditer(body):
         found, field = match[0], match["field"]
         if field is not None:
             if field not in FIELDS:
                 raise ValueError(f"pattern {text!r} has the field {{{field}}}, which is none of {listed()}")
-            yield _Piece(field=field)
+            yield field, ""
         elif found in ("{", "}"):
             raise ValueError(f"pattern {text!r} has a brace that nothing closes; one that is meant is written twice")
         else:
-            yield _Piece(literal=unicodedata.normalize("NFC", found[0] if found in ("{{", "}}") else found))
+            yield "", unicodedata.normalize("NFC", found[0] if found in ("{{", "}}") else found)
 
 
-def _expression_of(pieces: tuple[_Piece, ...], long: str) -> str:
+def _expression_of(pieces: Sequence[tuple[str, str]], long: str) -> str:
     """Write a pattern as a regular expression; a field named twice says the same twice."""
-    written, seen = [], set()
-    for piece in pieces:
-        field = piece.field
-        if not field:
-            written.append(re.escape(piece.literal))
-        elif field == "_":
-            written.append("[^/]*?")
-        elif field in seen:
-            written.append(f"(?P={field})")
+    written, seen = [], {"", "_"}
+    for field, literal in pieces:
+        if field in seen:
+            written.append({"": re.escape(literal), "_": "[^/]*?"}.get(field, f"(?P={field})"))
         else:
             seen.add(field)
             of = "[0-9]{1,20}" if field in _NUMBERS else f"[^/]{long if field in _LONG else '+?'}"

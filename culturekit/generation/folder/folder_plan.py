@@ -1,8 +1,9 @@
 """A folder of images as rows to be: the prompt, model, repeat and slot each file stands for, and what is missing."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, NamedTuple
 
 from culturekit.core.digests import canonical_json, digest
@@ -12,6 +13,7 @@ from culturekit.generation.folder.folder_detection import (
     NameReading,
     Names,
     Naming,
+    Prompt,
     absent_files,
     read_name,
 )
@@ -54,27 +56,22 @@ class _Places:
     def deal(self, stated: Sequence[Mapping[str, Any]]) -> list[Place]:
         """Give each file a place: first those whose names state one, then the others, in the order of the names."""
         dealt: dict[int, Place] = {}
-        repeats_of, slots_of = Counter[int](), Counter[int]()
+        repeats_of: dict[Any, Iterator[int]] = defaultdict(lambda: iter(range(_MOST_REPEATS + 1)))
+        slots_of: dict[Any, Iterator[int]] = defaultdict(lambda: iter(range(_MOST_SLOTS + 1)))
         for number, cells in enumerate(stated):
             repeat, slot = cells.get("repeat"), cells.get("slot")
             if repeat is None and slot is None:
                 continue
-            if repeat is None and slot is not None:
-                repeat = self.next_in(repeats_of, slot, _MOST_REPEATS)
-            elif slot is None and repeat is not None:
-                slot = self.next_in(slots_of, repeat, _MOST_SLOTS)
-            dealt[number] = Place(repeat, slot)
-            if repeat is not None and slot is not None and (repeat, slot) in self.taken:
-                dealt[number] = Place(repeat, slot, self.taken[repeat, slot])
-            elif repeat is not None and slot is not None:
-                self.taken[repeat, slot] = number
+            if repeat is None:  # the next one of the slot, as far as the table has room
+                repeat = next(repeats_of[slot], None)
+            elif slot is None:
+                slot = next(slots_of[repeat], None)
+            if repeat is None or slot is None:
+                dealt[number] = Place(repeat, slot)
+            else:
+                first = self.taken.setdefault((repeat, slot), number)
+                dealt[number] = Place(repeat, slot, None if first == number else first)
         return [dealt[number] if number in dealt else self.free(number) for number in range(len(stated))]
-
-    def next_in(self, counts: Counter[int], of: int, most: int) -> int | None:
-        """Count on within a repeat or a slot; beyond what the table holds there is no number."""
-        number = counts[of]
-        counts[of] += 1
-        return number if number <= most else None
 
     def free(self, number: int) -> Place:
         while divmod(self.next_free, self.slots) in self.taken:
@@ -88,10 +85,8 @@ class _Places:
     def holes(self, repeats: int | None) -> Iterator[tuple[int, int]]:
         """List the places that nothing took, of as many repeats as stated, or else as were begun."""
         begun = max((repeat for repeat, _ in self.taken), default=0) + 1
-        for repeat in range(repeats if repeats is not None else begun):
-            for slot in range(self.slots):
-                if (repeat, slot) not in self.taken:
-                    yield repeat, slot
+        every = product(range(begun if repeats is None else repeats), range(self.slots))
+        return (place for place in every if place not in self.taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +145,11 @@ def plan_folder(
     """Give every picture its place, and every place that should have one and has none a row."""
     if known is None:
         for pattern in naming.patterns:
-            useless = [name for name in ("artifact", "artifact_id") if name in pattern.names]
-            if useless:
+            if useless := [name for name in ("artifact", "artifact_id") if name in pattern.names]:
                 raise UsageError(
                     f"the field {{{useless[0]}}} finds the prompt that names the artifact, and no prompts were given",
-                    where=f"pattern {pattern.text}",
-                    hint="Add --prompts FILE.",
-                )
+                    where=f"pattern {pattern.text}", hint="Add --prompts FILE.",
+                )  # fmt: skip
     planner = _Planner(known, layout, names or Names())
     for file in sorted(listing.pictures, key=lambda file: natural_order(file.name)):
         planner.add(file, shown(file.name), read_name(file.name, naming, known))
@@ -215,13 +208,8 @@ class _Planner:
         if self.known is not None:
             if said.hit is None or said.hit.place is None:
                 return {}
-            prompt = self.known.prompts[said.hit.place]
-            return {
-                "prompt_id": prompt.prompt_id,
-                "prompt_sent": said.cells.get("prompt_sent") or prompt.text,
-                "concept": prompt.concept,
-                "country": prompt.country,
-            }
+            cells = _prompt_cells(self.known.prompts[said.hit.place])
+            return {**cells, "prompt_sent": said.cells.get("prompt_sent") or cells["prompt_sent"]}
         text = fields.get("prompt")
         country = fields.get("country")
         verbatim = text if said.cells or "prompt" not in fields else words_of(text or "")
@@ -279,16 +267,13 @@ class _Planner:
             for prompt in self.known.prompts:
                 places = taken.get((model, prompt.prompt_id), empty)
                 for repeat, slot in places.holes(self.layout.repeats):
-                    cells = {
-                        "prompt_id": prompt.prompt_id,
-                        "prompt_sent": prompt.text,
-                        "concept": prompt.concept,
-                        "country": prompt.country,
-                        "model": model,
-                        "repeat": repeat,
-                        "slot": slot,
-                    }
+                    cells = {**_prompt_cells(prompt), "model": model, "repeat": repeat, "slot": slot}
                     yield Row(cells, status=_MISSING, reason="no file for this prompt, repeat and slot")
+
+
+def _prompt_cells(prompt: Prompt) -> dict[str, Any]:
+    return {"prompt_id": prompt.prompt_id, "prompt_sent": prompt.text, "concept": prompt.concept,
+            "country": prompt.country}  # fmt: skip
 
 
 def _id_of_text(text: str) -> str:

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from culturekit.core.counting import counted
 from culturekit.generation.folder.folder_detection import KnownPrompts, Naming, read_name
@@ -11,32 +12,14 @@ from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row
 from culturekit.generation.folder.folder_run import findings_of, hash_file, other_kinds
 
 _EXAMPLES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class _Example:
-    """A file, and what it would stand for."""
-
-    file: str
-    prompt_id: str | None
-    prompt: str | None
-    model: str
-    repeat: int | None
-    slot: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Unmatched:
-    """A file that found no prompt, why, and prompts that may be meant."""
-
-    file: str
-    reason: str
-    nearest: tuple[str, ...] = ()
+_SHOWN_CELLS = {
+    "prompt_id": "prompt_id", "prompt": "prompt_sent", "model": "model", "repeat": "repeat", "slot": "slot",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a dry run shows."""
+    """What a dry run shows; examples are files with what they would stand for, or with a reason and prompts near it."""
 
     folder: str
     named_by: Mapping[str, int]
@@ -53,8 +36,8 @@ class Preview:
     duplicates: int
     of_other_models: Mapping[str, int]
     not_pictures: Mapping[str, int]
-    examples: tuple[_Example, ...]
-    unmatched_examples: tuple[_Unmatched, ...]
+    examples: tuple[Mapping[str, Any], ...]
+    unmatched_examples: tuple[Mapping[str, Any], ...]
     missing_examples: tuple[str, ...]
     duplicate_examples: tuple[tuple[str, ...], ...]
     hints: tuple[str, ...]
@@ -91,14 +74,7 @@ def preview_of(listing: Listing, naming: Naming, plan: FolderPlan, known: KnownP
         of_other_models={model: len(names) for model, names in sorted(plan.other_models.items())},
         not_pictures={kind: len(names) for kind, names in other_kinds(listing).items()},
         examples=tuple(
-            _Example(
-                str(row.source),
-                row.cells.get("prompt_id"),
-                row.cells.get("prompt_sent"),
-                str(row.cells["model"]),
-                row.cells.get("repeat"),
-                row.cells.get("slot"),
-            )
+            {"file": str(row.source)} | {shown: row.cells.get(cell) for shown, cell in _SHOWN_CELLS.items()}
             for row in _spread(mapped or taken)
         ),
         unmatched_examples=tuple(_unmatched_example(row, naming, known) for row in _spread(unmatched)),
@@ -119,16 +95,15 @@ def _spread(rows: Sequence[Row]) -> Sequence[Row]:
     return rows[:: max(1, -(-len(rows) // _EXAMPLES))]
 
 
-def _unmatched_example(row: Row, naming: Naming, known: KnownPrompts | None) -> _Unmatched:
+def _unmatched_example(row: Row, naming: Naming, known: KnownPrompts | None) -> Mapping[str, Any]:
     """Show a file that found no prompt, with what may be meant."""
-    if row.file is None or known is None:
-        return _Unmatched(str(row.source), row.reason or "")
-    if row.several:
-        several = tuple(known.prompts[place].prompt_id for place in row.several)
-        return _Unmatched(str(row.source), row.reason or "", several)
-    fields = read_name(row.file.name, naming, known).fields
-    stem = row.file.name.rpartition("/")[2].rpartition(".")[0]
-    return _Unmatched(str(row.source), row.reason or "", tuple(known.nearest(fields or {"prompt": stem})))
+    nearest: list[str] = []
+    if row.file is not None and known is not None:
+        stem = row.file.name.rpartition("/")[2].rpartition(".")[0]
+        nearest = [known.prompts[place].prompt_id for place in row.several] or known.nearest(
+            read_name(row.file.name, naming, known).fields or {"prompt": stem}
+        )
+    return {"file": str(row.source), "reason": row.reason or "", "nearest": tuple(nearest)}
 
 
 def _same_files(listing: Listing) -> list[list[str]]:
@@ -141,8 +116,8 @@ def _same_files(listing: Listing) -> list[list[str]]:
     for files in sizes.values():
         if len(files) > 1:
             for file in files:
-                groups[hash_file((listing.root, file))].append(file.name)
-    return sorted(sorted(names) for content, names in groups.items() if len(names) > 1 and content[0] != "!")
+                groups[hash_file(listing.root, file).sha256].append(file.name)
+    return sorted(sorted(names) for content, names in groups.items() if content and len(names) > 1)
 
 
 def hints(naming: Naming, plan: FolderPlan, known: KnownPrompts | None) -> Iterator[str]:
@@ -180,28 +155,23 @@ def preview_lines(preview: Preview) -> Iterator[str]:
     }
     yield from (f"  {what:<24} {count:>9,}" for what, count in counts.items() if count or what.startswith("mapped"))
     yield from (f"  {f'model {model}':<24} {count:>9,}" for model, count in preview.models.items())
-    yield from _section(
-        "such as",
-        [
-            f"{one.file} -> {one.prompt_id or 'no prompt'}"
-            + ("" if one.repeat is None else f", repeat {one.repeat}, slot {one.slot}")
-            + (f": {one.prompt}" if one.prompt else "")
+    sections = {
+        "such as": [
+            f"{one['file']} -> {one['prompt_id'] or 'no prompt'}"
+            + ("" if one["repeat"] is None else f", repeat {one['repeat']}, slot {one['slot']}")
+            + (f": {one['prompt']}" if one["prompt"] else "")
             for one in preview.examples
         ],
-    )
-    yield from _section(
-        "no prompt",
-        [
-            f"{one.file}: {one.reason}" + (f" (nearest: {'; '.join(one.nearest[:3])})" if one.nearest else "")
+        "no prompt": [
+            f"{one['file']}: {one['reason']}"
+            + (f" (nearest: {'; '.join(one['nearest'][:3])})" if one["nearest"] else "")
             for one in preview.unmatched_examples
         ],
-    )
-    yield from _section("missing", preview.missing_examples)
-    yield from _section("the same bytes", [" = ".join(group) for group in preview.duplicate_examples])
+        "missing": preview.missing_examples,
+        "the same bytes": [" = ".join(group) for group in preview.duplicate_examples],
+    }
+    for title, lines in sections.items():
+        if lines:
+            yield f"{title}:"
+            yield from (f"  {line}" for line in lines)
     yield from preview.hints
-
-
-def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
-    if lines:
-        yield f"{title}:"
-        yield from (f"  {line}" for line in lines)

@@ -1,21 +1,16 @@
 """A folder of images imported at once: shards through the engine, one table, an account of everything found."""
 
 import hashlib
-import io
 import os
-import time
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 import polars as pl
-from PIL import Image
 
 from culturekit.core.atomic import machine_fails, write_atomically
 from culturekit.core.choices import PictureFormat
@@ -23,7 +18,7 @@ from culturekit.core.counting import counted
 from culturekit.core.defaults import COPIES_PER_SHARD
 from culturekit.core.digests import digest, digest_bytes
 from culturekit.core.errors import IntegrityError
-from culturekit.core.pictures.picture_files import NoPicture, encoded, read_bytes_inside
+from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.schemas import IMAGES
 from culturekit.core.stage_folder import run_shards, seal_pictures
@@ -32,54 +27,36 @@ from culturekit.core.work import Outcome, Work
 from culturekit.generation.folder.folder_detection import Naming
 from culturekit.generation.folder.folder_listing import Listing, PictureFile, shown, unreadable_folders
 from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row
-from culturekit.generation.picture_store import linked, placed, statuses_of
+from culturekit.generation.picture_store import brought_in, linked, statuses_of
 
 # A folder of images named by its content; what has been hashed once, at the same size and time, is remembered.
 
 WORTH_REMEMBERING = 64_000_000  # bytes of a folder from which hashing it takes longer than a reader would like to wait
-_FILES_AT_ONCE = 4_096
-_SECONDS_BETWEEN_NOTES = 20.0
+_FILES_AT_ONCE = 16_384
 _MOST_THREADS = 8
+_State: TypeAlias = tuple[bytes, int, int]  # name, size and time of change of a file
 
 
-class Noted(msgspec.Struct, array_like=True, frozen=True):
-    """A file as it was when it was hashed."""
-
-    name: bytes
-    size: int
-    changed: int
-    sha256: str
-
-
-_Memory = Mapping[str, Noted]
-
-
-def hashed(listing: Listing, memory: Path | None = None) -> Listing:
-    """Add the hash of every picture; `memory` is a file in which hashes are kept for the next time.
-
-    Hashing that is cut goes on where it was, as far as the memory had been written.
-    """
-    if memory is not None and sum(file.size for file in listing.pictures) < WORTH_REMEMBERING:
-        memory = None
-    known = {} if memory is None else _read_memory(memory)
+def hashed(listing: Listing, memory: Path) -> Listing:
+    """Add the hash of every picture; of a large folder they are kept in a file, so that what is cut goes on."""
+    remembered = sum(file.size for file in listing.pictures) >= WORTH_REMEMBERING
+    known = _read_memory(memory) if remembered else {}
+    noted: dict[_State, str] = {}
     done: list[PictureFile] = []
-    fresh, spoke = False, time.monotonic()
+
+    def one(file: PictureFile) -> PictureFile:
+        sha256 = known.get(_state_of(file))
+        return replace(file, sha256=sha256) if sha256 else hash_file(listing.root, file)
+
     with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
         for start in range(0, len(listing.pictures), _FILES_AT_ONCE):
-            some = listing.pictures[start : start + _FILES_AT_ONCE]
-            before = [_noted_hash(file, known) for file in some]
-            hashes = iter(
-                threads.map(hash_file, [(listing.root, f) for f, h in zip(some, before, strict=True) if not h])
-            )
-            for file, noted in zip(some, before, strict=True):
-                found = noted or next(hashes)
-                done.append(replace(file, problem=found[1:]) if found[0] == "!" else replace(file, sha256=found))
-            fresh = fresh or not all(before)
-            if memory is not None and fresh and time.monotonic() - spoke > _SECONDS_BETWEEN_NOTES:
-                _write_memory(memory, done)
-                spoke = time.monotonic()
-    if memory is not None and (fresh or len(known) != len(done)):
-        _write_memory(memory, done)
+            done += threads.map(one, listing.pictures[start : start + _FILES_AT_ONCE])
+            new = {_state_of(file): file.sha256 for file in done[start:] if file.sha256}
+            noted |= new
+            if remembered and not new.keys() <= known.keys():
+                _write_memory(memory, known | noted)
+    if remembered and noted != known:
+        _write_memory(memory, noted)
     return replace(listing, pictures=tuple(done))
 
 
@@ -93,29 +70,25 @@ def content_of(listing: Listing) -> str:
     )
 
 
-def _noted_hash(file: PictureFile, known: _Memory) -> str:
-    """Give the hash of a file that has not changed since it was noted; a file not to be opened has none to find."""
+def hash_file(root: Path, file: PictureFile) -> PictureFile:
+    """Add the hash of a file, or why it cannot be read; one that is not to be opened stays as it is."""
     if file.problem:
-        return f"!{file.problem}"
-    note = known.get(file.name)
-    return note.sha256 if note is not None and (note.size, note.changed) == (file.size, file.changed) else ""
-
-
-def hash_file(place: tuple[Path, PictureFile]) -> str:
-    """Hash a file; one that cannot be read gives an exclamation mark and the reason."""
-    root, file = place
+        return file
     try:
         with (root / file.name).open("rb") as opened:
-            state = os.fstat(opened.fileno())
-            if (state.st_size, state.st_mtime_ns) != (file.size, file.changed):
+            if not _unchanged(opened.fileno(), file):
                 raise _changed_meanwhile(root, file.name)
-            return hashlib.file_digest(opened, "sha256").hexdigest()
+            return replace(file, sha256=hashlib.file_digest(opened, "sha256").hexdigest())
     except FileNotFoundError as error:
         raise _changed_meanwhile(root, file.name) from error
     except OSError as error:
         if machine_fails(error):
             raise
-        return f"!file cannot be read: {error.strerror}"
+        return replace(file, problem=f"file cannot be read: {error.strerror}")
+
+
+def _state_of(file: PictureFile) -> _State:
+    return os.fsencode(file.name), file.size, file.changed
 
 
 def _changed_meanwhile(root: Path, name: str) -> IntegrityError:
@@ -128,33 +101,26 @@ def _changed_meanwhile(root: Path, name: str) -> IntegrityError:
     )
 
 
-def _read_memory(path: Path) -> _Memory:
+def _read_memory(path: Path) -> dict[_State, str]:
     """Read what was noted; a memory that cannot be read is none."""
     try:
-        notes = msgspec.msgpack.decode(path.read_bytes(), type=list[Noted])
+        notes = msgspec.msgpack.decode(path.read_bytes(), type=list[tuple[bytes, int, int, str]])
     except (OSError, msgspec.DecodeError):
         return {}
-    return {os.fsdecode(note.name): note for note in notes}
+    return {(name, size, changed): sha256 for name, size, changed, sha256 in notes}
 
 
-def _write_memory(path: Path, files: Sequence[PictureFile]) -> None:
-    """Note the files hashed so far."""
-    notes = [Noted(os.fsencode(f.name), f.size, f.changed, f.sha256) for f in files if f.sha256]
+def _write_memory(path: Path, noted: Mapping[_State, str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, msgspec.msgpack.encode(notes))
+    write_atomically(path, msgspec.msgpack.encode([(*state, sha256) for state, sha256 in noted.items()]))
 
 
 # Importing the pictures of a folder: each read once, copied as it is or written again, or a row with the reason.
 
 # what stands of an image of which nobody says more; all else is empty
 _DEFAULTS: Mapping[str, Any] = {
-    "path": "",
-    "rewriter": "unknown",
-    "provider_params": "{}",
-    "sha256": "",
-    "width": 0,
-    "height": 0,
-}
+    "path": "", "rewriter": "unknown", "provider_params": "{}", "sha256": "", "width": 0, "height": 0,
+}  # fmt: skip
 
 
 def _image_id_of(row: Row) -> str:
@@ -165,18 +131,12 @@ def _image_id_of(row: Row) -> str:
     return digest([model, row.source, row.file.sha256 if row.file else ""])[:16]
 
 
-def _table_row(row: Row, *, duplicate_of: str | None = None) -> dict[str, Any]:
+def _table_row(row: Row, duplicate_of: str | None) -> dict[str, Any]:
     """Write a row as the table has it; what only reading the picture tells is still to come."""
     return {
-        **_DEFAULTS,
-        **row.cells,
-        "image_id": _image_id_of(row),
-        "status": row.status,
-        "reason": row.reason,
-        "source": row.source,
-        "source_sha256": row.file.sha256 if row.file and row.file.sha256 else None,
-        "duplicate_of": duplicate_of,
-    }
+        **_DEFAULTS, **row.cells, "image_id": _image_id_of(row), "status": row.status, "reason": row.reason,
+        "source": row.source, "source_sha256": (row.file and row.file.sha256) or None, "duplicate_of": duplicate_of,
+    }  # fmt: skip
 
 
 def _duplicates_of(plan: FolderPlan) -> dict[int, int]:
@@ -191,14 +151,8 @@ def _duplicates_of(plan: FolderPlan) -> dict[int, int]:
     return found
 
 
-def _label_of(row: Row) -> str:
-    """Call a row by its file, for people."""
-    return row.source if row.source is not None else shown(str(row.cells["prompt_id"]))
-
-
 # how a file that can stay as it is comes into the new folder: as a second name of the same file, or as a copy
 Taking: TypeAlias = Literal["link", "copy"]
-_SUFFIXES = {"JPEG": "jpg", "TIFF": "tif"}
 _FOLDER_OPTIONAL = ("concept", "country", "source", "source_sha256", "duplicate_of")
 # the columns of an images table made from a folder
 _FOLDER_SCHEMA: Mapping[str, pl.DataType] = {
@@ -216,30 +170,21 @@ class Handling:
 
 
 @dataclass(frozen=True, slots=True)
-class _Intake:
-    """A picture to import: its row to be, and the image whose bytes it repeats."""
-
-    row: Row
-    duplicate_of: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Shard:
-    """A run of pictures, as a work item."""
+    """A run of pictures, as a work item: the rows to be, each with the image whose bytes it repeats."""
 
     root: Path
     out: Path
     part: Path
     handling: Handling
-    pictures: tuple[_Intake, ...]
+    pictures: Sequence[tuple[Row, str | None]]
 
 
 def take_shard(shard: _Shard) -> int:
     """Import the pictures of a shard, then write its part of the table."""
-    rows = []
-    for intake in shard.pictures:
-        row = _table_row(intake.row, duplicate_of=intake.duplicate_of)
-        rows.append({**row, **_taken(intake.row, row["image_id"], shard)})
+    rows = [_table_row(row, original) for row, original in shard.pictures]
+    for (row, _), cells in zip(shard.pictures, rows, strict=True):
+        cells |= _taken(row, cells["image_id"], shard)
     save_parquet(pl.DataFrame(rows, schema=_FOLDER_SCHEMA), shard.part)
     seal_pictures(shard.part, shard.out, rows)
     return len(rows)
@@ -264,48 +209,20 @@ def _taken(row: Row, image_id: str, shard: _Shard) -> dict[str, Any]:
     picture = picture_from(content)
     if isinstance(picture, NoPicture):
         return failed(picture)
-    changed = picture.changed or other_colours(content, picture.format)
-    form = shard.handling.format if changed else _SUFFIXES.get(picture.format, picture.format.lower())
-    relative = f"files/{image_id[:2]}/{image_id}.{form}"
-    to = shard.out / relative
-    if changed:
-        content = encoded(picture.pixels, shard.handling.format)
-        placed(content, to)
-    else:
-        _take_over(content, file, to, shard)
-    height, width, _ = picture.pixels.shape
-    reasons = [*filter(None, [row.reason]), *changed]
-    return {
-        "path": relative,
-        "sha256": digest_bytes(content),
-        "width": width,
-        "height": height,
-        "status": "ok",
-        "reason": "; ".join(reasons) or None,
-    }
+
+    def link(to: Path) -> bool:
+        if shard.handling.files == "copy" or not linked(path, to):
+            return False
+        if not _unchanged(to, file):
+            raise _changed_meanwhile(shard.root, file.name)
+        return True
+
+    stem = f"files/{image_id[:2]}/{image_id}"
+    cells = brought_in(content, picture, stem, shard.out, shard.handling.format, link=link)
+    return {**cells, "reason": "; ".join(filter(None, [row.reason, cells["reason"]])) or None}
 
 
-def other_colours(content: bytes, form: str) -> tuple[str, ...]:
-    """Say in words what a picture is stored as that shows as it is, but not as three colours: grey, a palette."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(content), formats=[form]) as opened:
-                return () if opened.mode == "RGB" else (f"{opened.mode} to RGB",)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        return (f"{form} written anew",)
-
-
-def _take_over(content: bytes, file: PictureFile, to: Path, shard: _Shard) -> None:
-    """Link a file that can stay as it is, or write its bytes."""
-    to.parent.mkdir(parents=True, exist_ok=True)
-    if shard.handling.files == "copy" or not linked(shard.root / file.name, to):
-        placed(content, to)
-    elif not _unchanged(to, file):
-        raise _changed_meanwhile(shard.root, file.name)
-
-
-def _unchanged(path: Path, file: PictureFile) -> bool:
+def _unchanged(path: Path | int, file: PictureFile) -> bool:
     """Tell whether a file still has the size and the time that it was listed with."""
     try:
         state = os.stat(path)  # noqa: PTH116
@@ -334,8 +251,7 @@ def findings_of(plan: FolderPlan, listing: Listing, *, failed: int) -> Iterator[
     if listed:
         yield f"{counted(listed, 'files in the list', verb='are')} not in the folder"
     if len(missing) > listed:
-        count = len(missing) - listed
-        yield f"{counted(count, 'images', verb='have')} no file and should"
+        yield f"{counted(len(missing) - listed, 'images', verb='have')} no file and should"
     if failed:
         yield f"{counted(failed, 'files')} could not be read as a picture"
     if plan.clashes:
@@ -344,7 +260,6 @@ def findings_of(plan: FolderPlan, listing: Listing, *, failed: int) -> Iterator[
         yield f"the folder {name or '.'!r} could not be looked into"
 
 
-_ROWS_AT_ONCE = 10_000
 _SAMPLES = 5
 
 
@@ -352,30 +267,27 @@ def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, 
     """Import all pictures of a planned folder, and write the table that lists them."""
     check_rows(pl.DataFrame({"model": [str(row.cells["model"]) for row in plan.rows]}), IMAGES, str(listing.root))
     same = _duplicates_of(plan)
-    originals = {place: _image_id_of(plan.rows[original]) for place, original in same.items()}
-    intakes = [
-        _Intake(row, originals.get(place))
-        for place, row in enumerate(plan.rows)
-        if row.file is not None and not row.status
+    rows = [
+        (row, _image_id_of(plan.rows[same[place]]) if place in same else None) for place, row in enumerate(plan.rows)
     ]
+    imported = [(row, original) for row, original in rows if row.file is not None and not row.status]
+    root = listing.root.resolve()
     shards = [
-        _Shard(
-            listing.root.resolve(),
-            work.out,
-            work.scratch / f"images-{start:09d}.parquet",
-            handling,
-            tuple(intakes[start : start + COPIES_PER_SHARD]),
-        )
-        for start in range(0, len(intakes), COPIES_PER_SHARD)
-    ]
+        _Shard(root, work.out, work.scratch / f"images-{start:09d}.parquet", handling,
+               imported[start : start + COPIES_PER_SHARD])
+        for start in range(0, len(imported), COPIES_PER_SHARD)
+    ]  # fmt: skip
     run_shards(work, shards, take_shard, size=lambda shard: len(shard.pictures), unit="images")
-    images = pl.concat([merge_parts([shard.part for shard in shards], _FOLDER_SCHEMA), *_without_file(plan, originals)])
-    placed = _pictures_first(images, [_image_id_of(row) for row in plan.rows if row.dealt])
-    write_table(work.out, IMAGES, placed)
-    done = _outcome(placed, write_drops(work.out, others(listing, plan)), listing, naming, plan, same)
-    moved = placed.join(images.select("image_id", before="repeat"), on="image_id").filter(status="ok")
-    count = moved.filter(pl.col("repeat").ne_missing(pl.col("before"))).height
-    return done if count == 0 else replace(done, notes={**done.notes, "moved_to_fill_batches": count})
+    without = pl.DataFrame([_table_row(row, original) for row, original in rows if row.status], schema=_FOLDER_SCHEMA)
+    images = pl.concat([merge_parts([shard.part for shard in shards], _FOLDER_SCHEMA), without])
+    table = _pictures_first(images, [_image_id_of(row) for row in plan.rows if row.dealt])
+    write_table(work.out, IMAGES, table)
+    counts, drops, notes = _account(table, listing, naming, plan, same)
+    reasons = write_drops(work.out, _others(listing, plan))
+    moved = table.join(images.select("image_id", before="repeat"), on="image_id").filter(status="ok")
+    if count := moved.filter(pl.col("repeat").ne_missing(pl.col("before"))).height:
+        notes["moved_to_fill_batches"] = count
+    return Outcome({**counts, "drops": sum(reasons.values())}, {**drops, **reasons}, notes)
 
 
 def _pictures_first(images: pl.DataFrame, dealt: Sequence[str]) -> pl.DataFrame:
@@ -391,36 +303,17 @@ def _pictures_first(images: pl.DataFrame, dealt: Sequence[str]) -> pl.DataFrame:
     return pl.concat([images.filter(~free), holders])
 
 
-def _without_file(plan: FolderPlan, originals: Mapping[int, str]) -> Iterator[pl.DataFrame]:
-    """Give the rows that get no file in the new folder, some at a time."""
-    places = [place for place, row in enumerate(plan.rows) if row.status]
-    for start in range(0, len(places), _ROWS_AT_ONCE):
-        some = places[start : start + _ROWS_AT_ONCE]
-        rows = [_table_row(plan.rows[place], duplicate_of=originals.get(place)) for place in some]
-        yield pl.DataFrame(rows, schema=_FOLDER_SCHEMA)
-
-
-def others(listing: Listing, plan: FolderPlan) -> list[tuple[str | None, ...]]:
+def _others(listing: Listing, plan: FolderPlan) -> list[tuple[str | None, ...]]:
     """List everything that is no row, and why."""
-    return [
-        *((shown(other.name), None, "folder", other.reason, None) for other in listing.others),
-        *(
-            (name, None, "folder", "of another model", model)
-            for model, names in plan.other_models.items()
-            for name in names
-        ),
-    ]
+    strange = [(shown(other.name), None, "folder", other.reason, None) for other in listing.others]
+    of_others = [(name, model) for model, names in plan.other_models.items() for name in names]
+    return [*strange, *((name, None, "folder", "of another model", model) for name, model in of_others)]
 
 
-def _outcome(
-    images: pl.DataFrame,
-    drops: Mapping[str, int],
-    listing: Listing,
-    naming: Naming,
-    plan: FolderPlan,
-    same: Mapping[int, int],
-) -> Outcome:
-    """Give the account that stands in the manifest."""
+def _account(
+    images: pl.DataFrame, listing: Listing, naming: Naming, plan: FolderPlan, same: Mapping[int, int]
+) -> tuple[dict[str, int], dict[str, int], dict[str, object]]:
+    """Give counts, drops by status, and the notes that stand in the manifest."""
     made, others = statuses_of(images)
     failures = Counter(reason.partition(":")[0] for reason in images.filter(pl.col("status") == "failed")["reason"])
     notes: dict[str, object] = {
@@ -431,13 +324,13 @@ def _outcome(
         },
         "not_pictures": {kind: names[:_SAMPLES] for kind, names in other_kinds(listing).items()},
         "duplicates": _duplicate_groups(plan, same),
-        "unmatched": [row.source for row in plan.with_status("unmatched")][:_SAMPLES],
+        "unmatched": [row.source for row in plan.with_status(UNMATCHED)][:_SAMPLES],
         "failures": dict(sorted(failures.items())),
         "columns_not_used": list(naming.listed.unused) if naming.listed else [],
         "findings": list(findings_of(plan, listing, failed=others.get("failed", 0))),
     }
-    counts = {"images": images.height, "drops": sum(drops.values()), "ok": made, "duplicates": len(same)}
-    return Outcome(counts, {**others, **drops}, {name: note for name, note in notes.items() if note})
+    counts = {"images": images.height, "ok": made, "duplicates": len(same)}
+    return counts, others, {name: note for name, note in notes.items() if note}
 
 
 def other_kinds(listing: Listing) -> dict[str, list[str]]:
@@ -453,10 +346,6 @@ def _duplicate_groups(plan: FolderPlan, same: Mapping[int, int]) -> dict[str, ob
     groups: dict[int, list[int]] = defaultdict(list)
     for place, original in same.items():
         groups[original].append(place)
-    if not groups:
-        return {}
-    samples = [
-        [str(plan.rows[place].source) for place in [original, *places[:_SAMPLES]]]
-        for original, places in islice(groups.items(), _SAMPLES)
-    ]
-    return {"files": len(same), "of": len(groups), "samples": samples}
+    first = list(groups.items())[:_SAMPLES]
+    samples = [[str(plan.rows[place].source) for place in [one, *places[:_SAMPLES]]] for one, places in first]
+    return {"files": len(same), "of": len(groups), "samples": samples} if groups else {}

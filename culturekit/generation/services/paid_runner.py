@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from culturekit.core.choices import PictureFormat
 from culturekit.core.counting import counted
 from culturekit.core.digests import JOURNAL, canonical_json, digest_bytes
 from culturekit.core.offline import check_sending
-from culturekit.core.pictures.picture_files import NoPicture, encoded
+from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.schemas import IMAGES
 from culturekit.core.stage_folder import is_sealed, seal_pictures
@@ -38,16 +38,16 @@ from culturekit.core.tables import merge_parts, save_parquet, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.comparability import traits_of
-from culturekit.generation.folder.folder_run import other_colours
 from culturekit.generation.picture_store import (
+    AS_IT_CAME,
     KEPT,
     PASSING,
     PictureStore,
     asked_row,
+    brought_in,
     folder_of_prompt,
     image_id_of,
     linked,
-    placed,
     statuses_of,
     trying_again,
 )
@@ -257,7 +257,7 @@ _PAID_SCHEMA: Mapping[str, pl.DataType] = {
     **{name: IMAGES.optional[name].dtype for name in ("concept", "country", "source_sha256")},
 }
 
-_SUFFIXES = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
+_STAYS = {form: AS_IT_CAME[form] for form in ("PNG", "JPEG", "WEBP")}
 # how a call that brought no image stands in the table; every other end is `failed`
 _ENDED = {"refused": "refused", "blocked": "filtered"}
 CALLS_PER_PART = 100
@@ -336,26 +336,10 @@ class _RowMaker:
         if isinstance(picture, NoPicture):
             why = f"{picture.reason}: {picture.detail}" if picture.detail else picture.reason
             return {"status": "failed", "reason": f"paid for, but not read: {why}"}
-        changed = picture.changed or other_colours(content, picture.format)
-        form = self.format if changed else _SUFFIXES.get(picture.format, self.format)
-        stays = not changed and picture.format in _SUFFIXES
-        relative = f"files/{folder_of_prompt(request.prompt_id)}/{request.repeat:04d}-{request.slot:02d}.{form}"
-        to = self.out / relative
-        if not stays:
-            content = encoded(picture.pixels, self.format)
-        to.parent.mkdir(parents=True, exist_ok=True)
-        if not stays or not linked(self.store.path(sha256), to):
-            placed(content, to)
-        height, width, _ = picture.pixels.shape
-        return {
-            "image_id": image_id_of(self.model, request, picture.pixels),
-            "path": relative,
-            "sha256": digest_bytes(content),
-            "width": width,
-            "height": height,
-            "status": "ok",
-            "reason": "; ".join(changed) or None,
-        }
+        stem = f"files/{folder_of_prompt(request.prompt_id)}/{request.repeat:04d}-{request.slot:02d}"
+        link = partial(linked, self.store.path(sha256))
+        cells = brought_in(content, picture, stem, self.out, self.format, link=link, stays=_STAYS)
+        return {"image_id": image_id_of(self.model, request, picture.pixels), **cells}
 
 
 def _missing(made: Made) -> dict[str, Any]:

@@ -19,6 +19,64 @@ from culturekit.core.tables import read_table
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Numbers, Pull, Subject, draw
 
+_Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The knobs of a simulated model.
+
+    Attributes:
+        temperature: An under-specified prompt gets an artifact with a chance in proportion to
+            popularity ** temperature; 0 is even, 1 proportional, more is sharper.
+        favour: A country, as an ISO code.
+        favour_strength: How often an under-specified prompt is answered from that country only, where it
+            has anything to offer.
+        collapse: How often an under-specified prompt is answered, whatever is favoured, with one of
+            `modes` fixed artifacts of its concept.
+        modes: How many those are.
+        error: How often a prompt that names an artifact is answered with another one of its concept.
+        noise: How often any prompt is answered with a culture-free picture.
+        confusability: How alike artifacts and countries look: 0 not at all, 1 altogether.
+        hub_skew: How strongly pictures are drawn towards the look of a few hubs, artifacts of the same
+            concept: about this share of them look more like their hub than like what they show.
+        hubs: How many artifacts of a concept are hubs: those that come first by the SHA-256 of
+            `hub ARTIFACT_ID`, but never more than half.
+        drift: How strongly pictures of artifacts of other countries are drawn towards the look of a few
+            countries, border and emblem; about this share look more like an artifact from there.
+        drift_to: These countries, as ISO codes with commas; without it the two with the most artifacts.
+        size: Pixels along each side.
+        cspace: Path of the CSpace table.
+    """
+
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=100)] = 1.0
+    favour: str = ""
+    favour_strength: _Share | None = None
+    collapse: _Share = 0.0
+    modes: Annotated[int, msgspec.Meta(ge=1)] = 2
+    error: _Share = 0.0
+    noise: _Share = 0.0
+    confusability: _Share = 0.0
+    hub_skew: _Share = 0.0
+    hubs: Annotated[int, msgspec.Meta(ge=1)] = 3
+    drift: _Share = 0.0
+    drift_to: str = ""
+    size: Annotated[int, msgspec.Meta(ge=16, le=1024)] = 64
+    cspace: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a strength that has nothing to favour, and a favourite without strength."""
+        if self.favour_strength and not self.favour:
+            raise ValueError("favour_strength needs favour, the ISO code of a country")
+        if self.favour and self.favour_strength is None:
+            raise ValueError("favour needs favour_strength, from 0 to 1: without it nothing is favoured")
+
+    @property
+    def dominant(self) -> tuple[str, ...]:
+        """The countries that pictures drift to, where they are named."""
+        return tuple(dict.fromkeys(code.strip() for code in self.drift_to.split(",") if code.strip()))
+
+
 # Which artifacts a simulated model draws from, and where it is drawn to: the looks of a few hubs, or countries.
 
 
@@ -65,31 +123,21 @@ _PULL_NUMBERS = 2
 _DOMINANT = 2  # how many countries dominate where none are named; never more than half of them
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """How strongly pictures are drawn away; the backend's options say what the fields mean."""
-
-    hub_skew: float
-    hubs: int
-    drift: float
-    drift_to: tuple[str, ...]
-
-
 class Attraction:
     """Knows the hubs and the dominant countries of a CSpace, and what each artifact is drawn towards."""
 
-    def __init__(self, rows: Iterable[Row], drawing: Drawing) -> None:
+    def __init__(self, rows: Iterable[Row], options: Options) -> None:
         """Find the hubs of each concept and the artifacts of the dominant countries."""
-        self.drawing = drawing
+        self.options = options
         rows = list(rows)
-        self.countries = drawing.drift_to or _largest(rows)
+        self.countries = options.dominant or _largest(rows)
         missing = sorted(set(self.countries) - {row.country for row in rows})
         if missing:
             raise UsageError(
                 f"the CSpace has no artifact of {' or '.join(missing)}, which drift_to names",
                 expected=" or ".join(sorted({row.country for row in rows})),
             )
-        if drawing.drift and not self.countries:
+        if options.drift and not self.countries:
             raise UsageError(
                 "drift has nowhere to draw pictures to",
                 found=f"a CSpace of {' and '.join(sorted({row.country for row in rows})) or 'no country'} alone",
@@ -102,19 +150,19 @@ class Attraction:
             if row.country in self.countries:
                 dominant[row.concept].setdefault(row.artifact_id, row.country)
         self.at_home = {artifact_id for own in dominant.values() for artifact_id in own}
-        if drawing.drift and all(row.artifact_id in self.at_home for row in rows):
+        if options.drift and all(row.artifact_id in self.at_home for row in rows):
             raise UsageError(
                 "drift has nothing to draw away: every artifact is from there",
                 found=f"drift_to={','.join(self.countries)}",
                 expected="countries of which some artifacts are not",
             )
-        self.hubs = {concept: _hubs_among(artifacts, drawing.hubs) for concept, artifacts in of_concept.items()}
+        self.hubs = {concept: _hubs_among(artifacts, options.hubs) for concept, artifacts in of_concept.items()}
         self.abroad = {concept: sorted(own.items()) for concept, own in dominant.items()}
 
     def pulls(self, row: Row, hub_number: float, drift_number: float) -> tuple[Pull, ...]:
         """Give what draws a picture of this row away, and how strongly; nothing draws where a knob is 0."""
-        drift = self.drift(row, strength(self.drawing.drift, drift_number))
-        hub = self.to_hub(row, strength(self.drawing.hub_skew, hub_number))
+        drift = self.drift(row, strength(self.options.drift, drift_number))
+        hub = self.to_hub(row, strength(self.options.hub_skew, hub_number))
         return tuple(pull for pull in (drift, hub) if pull is not None)
 
     def to_hub(self, row: Row, pull: float) -> Pull | None:
@@ -171,24 +219,12 @@ def chosen(name: str, count: int) -> int:
 CHOICE_NUMBERS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Bias:
-    """How a choice departs from what is asked for; the backend's options say what the fields mean."""
-
-    temperature: float
-    favour: str
-    favour_strength: float
-    collapse: float
-    modes: int
-    error: float
-
-
 class BiasedChoice:
     """Chooses the row of a CSpace that answers a request."""
 
-    def __init__(self, cspace: pl.DataFrame, bias: Bias) -> None:
+    def __init__(self, cspace: pl.DataFrame, options: Options) -> None:
         """Sort the rows by concept and by artifact."""
-        self.bias = bias
+        self.bias = options
         self.of_concept: dict[str, list[Row]] = defaultdict(list)
         self.of_artifact: dict[str, list[Row]] = defaultdict(list)
         self.pools: dict[tuple[str, str | None, bool], Pool | None] = {}
@@ -196,9 +232,9 @@ class BiasedChoice:
         for row in rows_of(cspace):
             self.of_concept[row.concept].append(row)
             self.of_artifact[row.artifact_id].append(row)
-        if bias.favour and bias.favour not in cspace["country"]:
+        if options.favour and options.favour not in cspace["country"]:
             raise UsageError(
-                f"the CSpace has no artifact of the favoured country {bias.favour!r}",
+                f"the CSpace has no artifact of the favoured country {options.favour!r}",
                 expected=" or ".join(cspace["country"].unique().sort()),
             )
 
@@ -238,7 +274,7 @@ class BiasedChoice:
                 self.modes[key] = sorted(self.rows_of(concept, country), key=_shuffled)[: self.bias.modes]
             modes = self.modes[key]
             return modes[int(pick * len(modes))] if modes else None
-        pool = self.pool_of(concept, country, favoured=favour < self.bias.favour_strength)
+        pool = self.pool_of(concept, country, favoured=favour < (self.bias.favour_strength or 0.0))
         return pool.draw(pick) if pool else None
 
     def pool_of(self, concept: str, country: str | None, *, favoured: bool) -> Pool | None:
@@ -263,68 +299,6 @@ def _shuffled(row: Row) -> bytes:
 
 # which numbers of a seed decide the drawing; the first is for culture-free pictures, the last for pulls
 _DRAWN = slice(1 + CHOICE_NUMBERS, 1 + CHOICE_NUMBERS + DRAWING_NUMBERS)
-_Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The knobs of a simulated model.
-
-    Attributes:
-        temperature: An under-specified prompt gets an artifact with a chance in proportion to
-            popularity ** temperature; 0 is even, 1 proportional, more is sharper.
-        favour: A country, as an ISO code.
-        favour_strength: How often an under-specified prompt is answered from that country only, where it
-            has anything to offer.
-        collapse: How often an under-specified prompt is answered, whatever is favoured, with one of
-            `modes` fixed artifacts of its concept.
-        modes: How many those are.
-        error: How often a prompt that names an artifact is answered with another one of its concept.
-        noise: How often any prompt is answered with a culture-free picture.
-        confusability: How alike artifacts and countries look: 0 not at all, 1 altogether.
-        hub_skew: How strongly pictures are drawn towards the look of a few hubs, artifacts of the same
-            concept: about this share of them look more like their hub than like what they show.
-        hubs: How many artifacts of a concept are hubs: those that come first by the SHA-256 of
-            `hub ARTIFACT_ID`, but never more than half.
-        drift: How strongly pictures of artifacts of other countries are drawn towards the look of a few
-            countries, border and emblem; about this share look more like an artifact from there.
-        drift_to: These countries, as ISO codes with commas; without it the two with the most artifacts.
-        size: Pixels along each side.
-        cspace: Path of the CSpace table.
-    """
-
-    temperature: Annotated[float, msgspec.Meta(ge=0, le=100)] = 1.0
-    favour: str = ""
-    favour_strength: _Share | None = None
-    collapse: _Share = 0.0
-    modes: Annotated[int, msgspec.Meta(ge=1)] = 2
-    error: _Share = 0.0
-    noise: _Share = 0.0
-    confusability: _Share = 0.0
-    hub_skew: _Share = 0.0
-    hubs: Annotated[int, msgspec.Meta(ge=1)] = 3
-    drift: _Share = 0.0
-    drift_to: str = ""
-    size: Annotated[int, msgspec.Meta(ge=16, le=1024)] = 64
-    cspace: str = ""
-
-    def __post_init__(self) -> None:
-        """Refuse a strength that has nothing to favour, and a favourite without strength."""
-        if self.favour_strength and not self.favour:
-            raise ValueError("favour_strength needs favour, the ISO code of a country")
-        if self.favour and self.favour_strength is None:
-            raise ValueError("favour needs favour_strength, from 0 to 1: without it nothing is favoured")
-
-    @property
-    def bias(self) -> Bias:
-        """What bears on the choice of an artifact."""
-        return Bias(self.temperature, self.favour, self.favour_strength or 0.0, self.collapse, self.modes, self.error)
-
-    @property
-    def drawing(self) -> Drawing:
-        """What draws pictures away from what they show."""
-        countries = tuple(dict.fromkeys(code.strip() for code in self.drift_to.split(",") if code.strip()))
-        return Drawing(self.hub_skew, self.hubs, self.drift, countries)
 
 
 class _SimulatedBackend:
@@ -392,7 +366,7 @@ def make(spec: Spec, *, cspace: Path | None = None) -> ImageBackend:
             hint="Add the option cspace=PATH, the path of a cspace.parquet.",
         )
     space = read_table(path, CSPACE)
-    return _SimulatedBackend(options, BiasedChoice(space, options.bias), Attraction(rows_of(space), options.drawing))
+    return _SimulatedBackend(options, BiasedChoice(space, options), Attraction(rows_of(space), options))
 
 
 # Which knob of a simulated model gives which accuracy: an error of the mapping that is chosen, not met.
@@ -438,19 +412,10 @@ def knob_for(dial: Dial, accuracy: float, *, artifacts: int, drawn: float = 1.0)
     return wrong * _resistance(dial, artifacts) / (1 - wrong + wrong * _resistance(dial, artifacts))
 
 
-def accuracy_at(dial: Dial, knob: float, *, artifacts: int, drawn: float = 1.0) -> float:
-    """Give the accuracy that a knob leaves; the inverse of `knob_for`, and good in the same range."""
-    _check_range("artifacts", artifacts, FEWEST, MOST)
-    if dial == "confusability":
-        beyond = knob - 0.5
-        return 1 / (1 + math.exp(-(_alike_at_half(artifacts) + beyond * (ALIKE_SLOPE + ALIKE_BEND * beyond))))
-    return 1 - drawn * knob / (knob + _resistance(dial, artifacts) * (1 - knob)) if knob else 1.0
-
-
 def drawn_share(dial: Dial, cspace: pl.DataFrame, *, hubs: int = 3, drift_to: tuple[str, ...] = ()) -> float:
     """Give the share of a CSpace's rows that a knob can draw away: no hub is drawn to a hub, no one drifts at home."""
     rows = list(rows_of(cspace))
-    attraction = Attraction(rows, Drawing(hub_skew=0.0, hubs=hubs, drift=0.0, drift_to=drift_to))
+    attraction = Attraction(rows, Options(hubs=hubs, drift_to=",".join(drift_to)))
     away: Mapping[Dial, Callable[[str, str], bool]] = {
         "confusability": lambda artifact_id, concept: True,
         "hub_skew": lambda artifact_id, concept: artifact_id not in attraction.hubs[concept],

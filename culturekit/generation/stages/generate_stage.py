@@ -1,6 +1,6 @@
 """The stages from prompts to images: drawn by a backend of one's own, or bought, and what that would cost."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from culturekit.core.work import Engine, Outcome, Progress, Work
 from culturekit.generation.backend import BACKENDS, is_paid
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
-from culturekit.generation.diffusion.finetune_stage import FinetuneReads, finetune_stage, training
+from culturekit.generation.diffusion.finetune_stage import finetune_stage, training
 from culturekit.generation.diffusion.training import (
     DENOISER,
     TuningOptions,
@@ -50,7 +50,6 @@ from culturekit.generation.runner import ImagePlan, Pace, generate, pilot
 from culturekit.generation.services.image_client import (
     IMAGE_SERVICES,
     ImageClient,
-    ImagePrice,
     check_image_price,
     question_of,
 )
@@ -68,7 +67,7 @@ from culturekit.llm.usage import ADDED_BY_SERVERS, estimate
 
 
 def pilot_of(
-    given: FinetuneReads, options: TuningOptions, out: Path, *, engine: Engine, progress: Progress, wait: bool
+    folder: Path, options: TuningOptions, out: Path, *, engine: Engine, progress: Progress, wait: bool
 ) -> TuningPlan:
     """Take two steps, keep nothing of them, and say what all of them would take."""
 
@@ -76,8 +75,8 @@ def pilot_of(
         measured: tuple[float, int | None] = training().measure(pipeline_of(options), pairs, options)
         return measured
 
-    pairs = pairs_in(given.pairs)
-    found = run_part(finetune_stage(given, options), out, part, engine=engine, progress=progress, wait=wait)
+    pairs = pairs_in(folder)
+    found = run_part(finetune_stage(folder, options), out, part, engine=engine, progress=progress, wait=wait)
     return plan_tuning(options, len(pairs), *(found or ()))
 
 
@@ -88,7 +87,6 @@ def pilot_of(
 class ImageFolder:
     """A folder of images and how its files are named; looked into when it is needed, and then once."""
 
-    spec: Spec
     root: Path
     options: Options
     prompts: Path | None
@@ -107,21 +105,18 @@ class ImageFolder:
     def listing(self) -> tuple[Listing, Naming]:
         """List the folder, nothing hashed yet."""
         naming = naming_of(self.root, pattern=self.options.pattern, manifest=self.options.manifest)
-        path = self.list_path
-        inside = path is not None and path.resolve().is_relative_to(self.root.resolve())
-        own = path.resolve().relative_to(self.root.resolve()).as_posix() if path is not None and inside else ""
-        listed = frozenset(naming.listed.files) if naming.listed else frozenset[str]()
-        return list_folder(self.root, listed=listed, leave_out=own), naming
+        path, own = self.list_path, ""
+        if path is not None and path.resolve().is_relative_to(self.root.resolve()):
+            own = path.resolve().relative_to(self.root.resolve()).as_posix()
+        return list_folder(self.root, listed=naming.listed.files if naming.listed else (), leave_out=own), naming
 
     def record(self, final: Path) -> InputRecord:
         """Name the folder by the content of its images."""
         if final.resolve().is_relative_to(self.root.resolve()):
             raise UsageError(
-                "the output lies in the folder of images itself",
-                where=str(final),
-                expected=f"a place outside {self.root}",
-                hint="Choose another --out.",
-            )
+                "the output lies in the folder of images itself", where=str(final),
+                expected=f"a place outside {self.root}", hint="Choose another --out.",
+            )  # fmt: skip
         listing, naming = self.listing()
         listing = hashed(listing, final.with_name(f".{final.name}.hashes"))
         self.read = listing, naming
@@ -133,8 +128,7 @@ class ImageFolder:
         artifacts: dict[str, list[str]] = {}
         if self.cspace is not None:
             space = read_table(space_table(self.cspace, scratch), CSPACE).select("artifact_id", "name").unique()
-            for artifact_id, name in space.sort("artifact_id", "name").iter_rows():
-                artifacts.setdefault(artifact_id, []).append(name)
+            artifacts = dict(space.sort("artifact_id", "name").group_by("artifact_id").agg("name").iter_rows())
         names = Names(called, artifacts)
         if self.prompts is None:
             return None, names
@@ -170,9 +164,8 @@ def image_folder(
     BACKENDS.check(backend)
     spec = parse_spec(backend)
     options = spec.read(Options)
-    folder = ImageFolder(
-        spec, folder_of(spec), options, prompts, Layout(model, repeats=repeats, slots=slots, first=options.first), kinds
-    )
+    layout = Layout(model, repeats=repeats, slots=slots, first=options.first)
+    folder = ImageFolder(folder_of(spec), options, prompts, layout, kinds)
     if prompts is not None and ("{artifact}" in options.pattern or folder.list_path is not None):
         folder.cspace = cspace
     return folder
@@ -180,39 +173,22 @@ def image_folder(
 
 def stage_of(folder: ImageFolder, *, form: PictureFormat = "png") -> Stage:
     """Take in the images of a folder."""
-    trees = {"folder": folder.record}
-    inputs = {"folder": folder.root, **country_files()}
     path = folder.list_path
-    if path is not None:
-        inputs["list"] = path
-        trees["list"] = partial(list_record, path)
-    tables = {"prompts": folder.prompts, "cspace": folder.cspace}
-    inputs |= {role: table for role, table in tables.items() if table is not None}
+    trees: dict[str, Callable[[Path], InputRecord]] = {"folder": folder.record}
+    if path is not None:  # named by its content, whatever else lies beside it
+        trees["list"] = lambda _: InputRecord(digest_file(path), path.name)
+    tables = {"list": path, "prompts": folder.prompts, "cspace": folder.cspace}
+    inputs = {role: table for role, table in tables.items() if table is not None}
+    told = {"backend": FOLDER, "pattern": folder.options.pattern, **asdict(folder.layout)}
     return Stage(
-        "images",
-        "generate",
-        2,
-        partial(folder.take, form=form),
-        inputs,
-        {
-            "backend": folder.spec.name,
-            "pattern": folder.options.pattern,
-            **asdict(folder.layout),
-            "kinds": list(folder.kinds),
-            "format": form,
-        },
-        packages=("numpy", "pillow", "polars"),
-        trees=trees,
-    )
+        "images", "generate", 2, partial(folder.take, form=form),
+        {"folder": folder.root, **country_files(), **inputs}, {**told, "kinds": list(folder.kinds), "format": form},
+        packages=("numpy", "pillow", "polars"), trees=trees,
+    )  # fmt: skip
 
 
-def list_record(path: Path, final: Path) -> InputRecord:
-    """Name a list by its content, whatever else lies beside it."""
-    return InputRecord(digest_file(path), path.name)
-
-
+# options that decide no image, so that a run goes on when they are changed
 OF_THE_WAY = ("rpm", "tpm", "price", "image_price", "image_tokens", "timeout", "api_key")
-"""Options that decide no image, so that a run goes on when they are changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,17 +271,21 @@ def plan_images(
             bound += len(outgoing.body) + ADDED_BY_SERVERS
     share = price.rate.batch if batch else 1.0
     came = sum(left) * price.tokens
+
+    def dollars(sent: int, came: int) -> float:
+        return share * ((sent * price.rate.input + came * price.rate.output) / 1e6)
+
     return ImagesPlan(
-        client.model,
-        "batch" if batch else "online",
-        sum(map(len, calls)),
-        len(calls),
-        len(calls) - len(left),
-        0 if price.by_image else sent + came,
-        share * dollars_of(price, sent, came),
-        share * dollars_of(price, bound, came + price.room * len(left)),
-        share * price.usd,
-        price.rate.source,
+        model=client.model,
+        mode="batch" if batch else "online",
+        images=sum(map(len, calls)),
+        calls=len(calls),
+        bought=len(calls) - len(left),
+        tokens=0 if price.by_image else sent + came,
+        usd=dollars(sent, came),
+        most=dollars(bound, came + price.room * len(left)),
+        each=share * price.usd,
+        source=price.rate.source,
     )
 
 
@@ -313,11 +293,6 @@ def price_of_each(backend: str, plan: ImagePlan, *, batch: bool) -> float:
     """Say what one image costs in US dollars, its prompt left out."""
     price = check_image_price(service_of(backend, plan))
     return price.usd * (price.rate.batch if batch else 1.0)
-
-
-def dollars_of(price: ImagePrice, sent: int, came: int) -> float:
-    """Reckon tokens sent and tokens that come."""
-    return (sent * price.rate.input + came * price.rate.output) / 1e6
 
 
 def paid_images_stage(
@@ -337,24 +312,14 @@ def paid_images_stage(
     def run(work: Work) -> Outcome:
         return buy_images(work, prompts_table(prompts, work.scratch), plan, client, model=model, seed=seed, llm=llm)
 
+    each = partial(price_of_each, backend, plan, batch=llm.batch)
     return Stage(
-        "images",
-        "generate",
-        2,
-        run,
-        {"prompts": prompts},
+        "images", "generate", 2, run, {"prompts": prompts},
         {**plan.options, "backend": str(spec), "model": model, "service": asdict(client.identity), **client.decides},
-        {"images": seed},
-        packages=("msgspec", "numpy", "pillow", "polars"),
+        {"images": seed}, packages=("msgspec", "numpy", "pillow", "polars"),
         before=partial(check_buying, client, go_on=llm.go_on),
-        asking=Asking(
-            backend,
-            "images",
-            free=False,
-            each=partial(price_of_each, backend, plan, batch=llm.batch),
-            plan=planned,
-        ),
-    )
+        asking=Asking(backend, "images", free=False, each=each, plan=planned),
+    )  # fmt: skip
 
 
 def check_buying(client: ImageClient, *, go_on: bool = False) -> None:
@@ -407,23 +372,17 @@ def generate_stage(
     BACKENDS.check(str(spec))
     weights = {"weights": files_behind(spec)} if spec.name == DIFFUSERS else {}
     brought = spec_state(BACKENDS, str(spec)) if BACKENDS.find(spec).plugin else {}
+
+    def run(work: Work) -> Outcome:
+        table = None if space is None else space_table(space, work.scratch)
+        maker = Maker(model, adapted(str(spec), adapter), table)
+        return generate(work, prompts_table(prompts, work.scratch), plan, maker, seed=seed)
+
     return Stage(
-        "images",
-        "generate",
-        2,
-        lambda work: generate(
-            work,
-            prompts_table(prompts, work.scratch),
-            plan,
-            maker_of(model, adapted(str(spec), adapter), space, work.scratch),
-            seed=seed,
-        ),
-        inputs,
-        {**plan.options, "backend": str(spec), "model": model, **weights, **brought},
-        {"images": seed},
-        packages=("numpy", "pillow", "polars"),
-        before=partial(check_ready, BACKENDS, str(spec)),
-    )
+        "images", "generate", 2, run, inputs,
+        {**plan.options, "backend": str(spec), "model": model, **weights, **brought}, {"images": seed},
+        packages=("numpy", "pillow", "polars"), before=partial(check_ready, BACKENDS, str(spec)),
+    )  # fmt: skip
 
 
 def adapted(backend: str, adapter: Path | None) -> str:
@@ -438,11 +397,6 @@ def adapted(backend: str, adapter: Path | None) -> str:
     return str(Spec(spec.name, spec.target, {**spec.options, **learnt}))
 
 
-def maker_of(model: str, backend: str, space: Path | None, scratch: Path) -> Maker:
-    """Describe who makes images; a backend that draws from a cultural space gets it as a table."""
-    return Maker(model, backend, None if space is None else space_table(space, scratch))
-
-
 def run_pilot(
     prompts: Path, plan: ImagePlan, stage: Stage, out: Path, *, seed: int, engine: Engine, progress: Progress,
     wait: bool = False,
@@ -451,7 +405,7 @@ def run_pilot(
 
     def part(work: Work) -> Pace | None:
         backend = adapted(str(stage.options["backend"]), stage.inputs.get("adapter"))
-        maker = maker_of(str(stage.options["model"]), backend, None, work.scratch)
+        maker = Maker(str(stage.options["model"]), backend)
         return pilot(work, prompts_table(prompts, work.scratch), plan, maker, seed=seed)
 
     return run_part(stage, out, part, engine=engine, progress=progress, wait=wait)

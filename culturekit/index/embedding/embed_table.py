@@ -1,10 +1,10 @@
 """A table of images or of texts to a folder of vectors, in the form that scores take."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -46,17 +46,15 @@ _STAGE = "embed"
 _NO_PICTURE = "image without a picture"
 
 
-class CocoCaption(msgspec.Struct, frozen=True):
-    """A caption of a COCO file."""
-
+class _Caption(msgspec.Struct, frozen=True):
     id: int
     caption: str
 
 
-class CocoFile(msgspec.Struct, frozen=True):
+class _CocoFile(msgspec.Struct, frozen=True):
     """As much of a COCO file of captions as is read."""
 
-    annotations: list[CocoCaption]
+    annotations: list[_Caption]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +72,30 @@ class TextColumns:
 USUAL = TextColumns()
 
 
-@dataclass(slots=True)
-class _TextsFound:
+class _TextsFound(NamedTuple):
     """Texts by id, and id, reason and detail of what has none."""
 
-    texts: Mapping[str, str] = field(default_factory=dict)
-    left_out: list[tuple[str, str, str | None]] = field(default_factory=list)
+    texts: Mapping[str, str]
+    left_out: list[tuple[str, str, str | None]]
 
 
 def texts_of(paths: Sequence[Path], columns: TextColumns, *, required: bool = True) -> _TextsFound:
     """Read texts from tables, in the order of their ids; an id stands for one text wherever it appears."""
     texts: dict[str, str] = {}
-    empty: dict[str, str | None] = {}
+    empty: set[str] = set()
     for path in paths:
         for key, text in _rows_of(path, columns):
             if text is None or not text.strip():
-                empty.setdefault(key, None)
+                empty.add(key)
             elif texts.setdefault(key, text) != text:
                 raise UsageError(
-                    "one id stands for two texts",
-                    where=str(path),
+                    "one id stands for two texts", where=str(path),
                     found=f"{key!r} for {texts[key]!r} and for {text!r}",
                     hint="Name the columns with --id-column and --text-column.",
-                )
+                )  # fmt: skip
     if required and not texts:
         raise UsageError("there is no text to embed", where=", ".join(map(str, paths)))
-    left_out: list[tuple[str, str, str | None]] = [(key, _EMPTY, None) for key in sorted(empty) if key not in texts]
+    left_out: list[tuple[str, str, str | None]] = [(key, _EMPTY, None) for key in sorted(empty - texts.keys())]
     return _TextsFound({key: texts[key] for key in sorted(texts)}, left_out)
 
 
@@ -123,13 +119,11 @@ def opened(path: Path) -> pl.DataFrame:
         if suffix == ".csv":
             return read_csv_texts(path)
         if suffix == ".json":
-            listed = msgspec.json.decode(path.read_bytes(), type=CocoFile).annotations
+            listed = msgspec.json.decode(path.read_bytes(), type=_CocoFile).annotations
             return pl.DataFrame([(one.id, one.caption) for one in listed], schema=_COCO, orient="row")
         if suffix == ".txt":
             lines = path.read_text(encoding="utf-8").splitlines()
-            return pl.DataFrame(
-                {"id": list(map(str, range(1, len(lines) + 1))), "text": lines}, schema_overrides=_LINES
-            )
+            return pl.DataFrame([(str(n), line) for n, line in enumerate(lines, 1)], schema=_LINES, orient="row")
         return pl.read_ndjson(path) if suffix in {".jsonl", ".ndjson"} else pl.read_parquet(path)
 
 
@@ -150,17 +144,6 @@ def chosen(path: Path, names: Sequence[str], columns: TextColumns) -> tuple[str,
             hint="Name the columns with --id-column and --text-column.",
         )
     return key, text
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedOptions:
-    """Who embeds."""
-
-    encoder: Annotated[str, Field(description="Who turns pictures or texts into vectors, as a SPEC.")]
-    give: Annotated[
-        Literal["text", "tokens", "mean"],
-        Field(description="Of each text one vector, one of each token as ID#k, or the mean of these."),
-    ] = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,22 +213,22 @@ def _embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
 
 def _embed_texts_of(work: Work, source: EmbedSource, encoder: str, give: str) -> Outcome:
     """Embed texts, or their tokens; where there is none, one is read for the width of its vector alone."""
-    found = texts_of(source.texts, source.columns, required=source.required)
-    texts = found.texts or {"-": "-"}
+    known, left_out = texts_of(source.texts, source.columns, required=source.required)
+    texts = known or {"-": "-"}
     if give == "text":
         vectors, long = embed_texts(list(texts.values()), encoder, work.scratch, progress=work.progress)
         ids = list(texts)
     else:
         vectors, ids = embed_tokens(texts, encoder, work.scratch, mean=give == "mean", progress=work.progress)
         long = text_encoder_of(encoder).too_long(list(texts.values()))
-    count = len(ids) if found.texts else 0
+    count = len(ids) if known else 0
     save_vectors(work.out, vectors[:count], ids[:count])
-    drops = write_drops(work.out, _drop_rows(found.left_out))
+    drops = write_drops(work.out, _drop_rows(left_out))
     notes: dict[str, Any] = {"of": "texts", "texts_too_long": len(long)}
     if long:
         notes["samples_too_long"] = [list(texts)[one.place] for one in long[:_SAMPLES]]
         notes["context"] = long[0].most
-    return Outcome({"ids": count, "different": len(set(found.texts.values()))}, drops, notes)
+    return Outcome({"ids": count, "different": len(set(known.values()))}, drops, notes)
 
 
 def _drop_rows(left_out: Sequence[tuple[str, str, str | None]]) -> list[tuple[str | None, ...]]:
@@ -256,25 +239,27 @@ def _drop_rows(left_out: Sequence[tuple[str, str, str | None]]) -> list[tuple[st
 # The stage that embeds images or texts.
 
 
-def embed_stage(source: EmbedSource, options: EmbedOptions) -> Stage:
+def embed_stage(
+    source: EmbedSource,
+    *,
+    encoder: Annotated[str, Field(description="Who turns pictures or texts into vectors, as a SPEC.")],
+    give: Annotated[
+        Literal["text", "tokens", "mean"],
+        Field(description="Of each text one vector, one of each token as ID#k, or the mean of these."),
+    ] = "text",
+) -> Stage:
     """Embed images or texts into a folder of vectors.
 
     Scores and `index map` take it.
     """
-    encoder = options.encoder
-    if options.give != "text" and source.images is not None:
+    if give != "text" and source.images is not None:
         raise UsageError("pictures have no tokens here", expected="--texts beside --give", found="--images")
-    given = {} if options.give == "text" else {"give": options.give}
+    stated = {"encoder": encoder} | ({} if give == "text" else {"give": give})
     return Stage(
-        "vectors",
-        "embed",
-        1,
-        lambda work: embed_table(work, source, encoder, options.give),
-        source.inputs,
-        {**source.options, "encoder": encoder, **given, **spec_state(ENCODERS, encoder)},
-        packages=("numpy", "pillow", "polars"),
+        "vectors", "embed", 1, lambda work: embed_table(work, source, encoder, give), source.inputs,
+        {**source.options, **stated, **spec_state(ENCODERS, encoder)}, packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, ENCODERS, encoder),
-    )
+    )  # fmt: skip
 
 
 EMBED = StageCommand(

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -54,16 +55,6 @@ HEAVY = 96 * 2**20  # a picture that needs more is decoded by one process at a t
 DECODED, PIXELS, COPY = 4, 3, 4
 
 
-class _Gate(Protocol):
-    """Lets a picture be decoded when there is memory for it."""
-
-    def reading(self, size: int) -> AbstractContextManager[None]:
-        """Wait until a file of that many bytes may be looked at."""
-
-    def holding(self, size: int) -> AbstractContextManager[None]:
-        """Wait until there is room for that many bytes, and take it for a block."""
-
-
 class Room:
     """Memory that the threads of a process share; who came first goes first."""
 
@@ -89,40 +80,19 @@ class Room:
                 self.freed.notify_all()
 
 
-class _SharedMemory:
-    """What the threads of a process may take for files that are looked at, and for pictures that are decoded."""
-
-    def __init__(self) -> None:
-        self.files, self.pictures = Room(_FILES), Room(_BUDGET)
-
-    def reading(self, size: int) -> AbstractContextManager[None]:
-        """Wait until there is room to look at a file."""
-        return self.files.holding(size)
-
-    def holding(self, size: int) -> AbstractContextManager[None]:
-        """Wait until there is room for a picture."""
-        return self.pictures.holding(size)
+@contextmanager
+def in_turn(lock: Path, size: int) -> Iterator[None]:
+    """Wait for the turn among processes that decode one picture at a time each, if the picture is heavy."""
+    with hold(lock, wait=True) if size > HEAVY else nullcontext():
+        yield
 
 
-class OneOfMany:
-    """A process that decodes one picture at a time, beside others that do the same: heavy ones take turns."""
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    """Lets a file of some bytes be looked at, and a picture be decoded, when there is memory for it."""
 
-    def __init__(self, lock: Path) -> None:
-        """Take the file by which processes know whose turn it is."""
-        self.lock = lock
-
-    def reading(self, size: int) -> AbstractContextManager[None]:
-        """Wait for nobody."""
-        return nullcontext()
-
-    @contextmanager
-    def holding(self, size: int) -> Iterator[None]:
-        """Wait for the turn, if the picture is heavy."""
-        if size <= HEAVY:
-            yield
-            return
-        with hold(self.lock, wait=True):
-            yield
+    reading: Callable[[int], AbstractContextManager[None]]
+    holding: Callable[[int], AbstractContextManager[None]]
 
 
 def memory_for(content: bytes) -> int:
@@ -158,11 +128,7 @@ def try_picture(root: Path, relative: str, *, sha256: str) -> Pixels | NoPicture
 
 
 def _promised_bytes(root: Path, relative: str, *, sha256: str) -> bytes | NoPicture:
-    """Read the file of an images row, or say why it holds no picture that is read.
-
-    Raises:
-        IntegrityError: the file is missing, outside the table's folder, or not the one that the row describes.
-    """
+    """Read the file of an images row, as `try_picture` does."""
     found = read_bytes_inside(root, relative)
     if not isinstance(found, NoPicture) and digest_bytes(found) != sha256:
         found = NoPicture(CHANGED, f"SHA-256 {digest_bytes(found)}")
@@ -177,11 +143,7 @@ def _promised_bytes(root: Path, relative: str, *, sha256: str) -> bytes | NoPict
 
 
 def load_picture(root: Path, relative: str, *, sha256: str) -> Pixels:
-    """Load the picture of an images row, which has to hold one.
-
-    Raises:
-        IntegrityError: it does not, or the file is missing, outside the table's folder, or not the one of the row.
-    """
+    """Load the picture of an images row, which has to hold one: what `try_picture` gives a reason for is an error."""
     found = try_picture(root, relative, sha256=sha256)
     if isinstance(found, NoPicture):
         raise IntegrityError(
@@ -292,15 +254,11 @@ def _save_shard(shard: _PictureShard, batches: Sequence[_Arrays], unreadable: Se
 def _embed_shard(shard: _PictureShard) -> int:
     """Embed a run of pictures in a process of its own, one after the other."""
     settle_heaps()
-    encoder, gate = encoder_of(shard.encoder), OneOfMany(shard.folder / "heavy.lock")
-    ready: list[Prepared] = []
-    unreadable: list[tuple[int, NoPicture]] = []
-    for index, picture in enumerate(shard.pictures):
-        found = _prepared(picture, shard.root, encoder, gate)
-        if isinstance(found, NoPicture):
-            unreadable.append((index, found))
-        else:
-            ready.append(found)
+    encoder = encoder_of(shard.encoder)
+    gate = _Gate(lambda _: nullcontext(), partial(in_turn, shard.folder / "heavy.lock"))
+    found = [_prepared(picture, shard.root, encoder, gate) for picture in shard.pictures]
+    ready = [picture for picture in found if not isinstance(picture, NoPicture)]
+    unreadable = [(index, picture) for index, picture in enumerate(found) if isinstance(picture, NoPicture)]
     _save_shard(shard, [_encoded(encoder, batch) for batch in cut(ready, encoder.batch_size)], unreadable)
     return len(shard.pictures)
 
@@ -359,9 +317,8 @@ def embed(
     progress.begin(len(pictures) - before, "pictures")
     if before:
         progress.tell(f"{before:,} were done before")
-    for count in (
-        engine.map(_embed_shard, todo) if weightless(loaded) else _embed_in_threads(todo, workers=engine.workers)
-    ):
+    here = not weightless(loaded)
+    for count in _embed_in_threads(todo, workers=engine.workers) if here else engine.map(_embed_shard, todo):
         progress.advance(count)
     return gathered(images, pictures, shards, folder, dim=loaded.identity.dim)
 
@@ -370,7 +327,11 @@ def gathered(
     images: pl.DataFrame, pictures: Sequence[_PictureFile], shards: Sequence[_PictureShard], folder: Path, *, dim: int
 ) -> Embedded:
     """Put the parts of all shards together, one row for each row of the table that has a vector."""
-    failures = {picture.sha256: found for picture, found in _failed(shards)}
+    failures = {
+        shard.pictures[index].sha256: (reason, detail) for shard in shards
+        if (path := shard.part("unreadable.parquet")).exists()
+        for index, reason, detail in pl.read_parquet(path).iter_rows()
+    }  # fmt: skip
     kept = images.filter(~pl.col("sha256").is_in(list(failures)))
     readable = [picture.sha256 for picture in pictures if picture.sha256 not in failures]
     row_of = {sha256: number for number, sha256 in enumerate(readable)}
@@ -383,15 +344,6 @@ def gathered(
     rows = images.filter(pl.col("sha256").is_in(list(failures))).select("image_id", "sha256").iter_rows()
     unreadable = pl.DataFrame([(image, *failures[sha256]) for image, sha256 in rows], _UNREADABLE, orient="row")
     return Embedded(arrays["vectors"], kept, unreadable, arrays.get("probabilities"))
-
-
-def _failed(shards: Sequence[_PictureShard]) -> Iterator[tuple[_PictureFile, tuple[str, str]]]:
-    """List the pictures that could not be read, with reason and detail."""
-    for shard in shards:
-        path = shard.part("unreadable.parquet")
-        if path.exists():
-            for index, reason, detail in pl.read_parquet(path).iter_rows():
-                yield shard.pictures[index], (reason, detail)
 
 
 def _opened(path: Path) -> NDArray[Any]:
@@ -463,7 +415,7 @@ def batches(
     shards: Sequence[_PictureShard], encoder: ImageEncoder, pool: ThreadPoolExecutor, *, workers: int
 ) -> Iterator[_Batch]:
     """Read pictures ahead, and give them in batches; every shard ends with a batch of its own, which may be empty."""
-    gate = _SharedMemory()
+    gate = _Gate(Room(_FILES).holding, Room(_BUDGET).holding)
     pictures = ((shard, picture) for shard in shards for picture in shard.pictures)
 
     def read(item: tuple[_PictureShard, _PictureFile]) -> Prepared | NoPicture:

@@ -47,18 +47,17 @@ def weightless(encoder: Encoder) -> bool:
 
 
 @contextmanager
-def encoding_pool(workers: int) -> Iterator[tuple[ThreadPoolExecutor, int]]:
-    """Give the threads that encode, and how many there are.
+def encoding_pool(workers: int, *, on_gpu: int = 1, plain: int = 1) -> Iterator[tuple[ThreadPoolExecutor, int]]:
+    """Give the threads that encode, and how many there are: `plain` of them where torch is not at work.
 
     On a CPU each encodes batches of its own with one thread for arithmetic: as torch adds numbers up in another order
-    when it has another number of threads, only this gives the same bits for any number of workers. A GPU has one.
+    when it has another number of threads, only this gives the same bits for any number of workers.
     """
     torch = importlib.import_module("torch") if "torch" in sys.modules else None
-    threads = 1 if torch is None or _on_gpu() else workers
+    threads = plain if torch is None else on_gpu if _on_gpu() else workers
     before = 0 if torch is None else torch.get_num_threads()
-    pool = ThreadPoolExecutor(
-        threads, "encoding", initializer=None if torch is None else lambda: torch.set_num_threads(1)
-    )
+    alone = None if torch is None else lambda: torch.set_num_threads(1)
+    pool = ThreadPoolExecutor(threads, "encoding", initializer=alone)
     try:
         yield pool, threads
     finally:

@@ -1,6 +1,6 @@
 """A cultural space to an index: pictures that show its artifacts, texts that name them, or both."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,6 @@ from pydantic import Field
 from culturekit.core.arrays import save_rows
 from culturekit.core.atomic import decoding
 from culturekit.core.choices import ChannelName, ChannelsName
-from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import ARTIFACTS, DROPS, TOMBSTONES, VECTOR_IDS
 from culturekit.core.spreadsheet_cells import read_csv_texts
@@ -37,6 +36,7 @@ from culturekit.index.folder.index_folder import (
     OpenIndex,
     check_identity,
     ids_name,
+    names_countries,
     open_index,
     part_names,
     read_graves,
@@ -203,8 +203,7 @@ def _add_references(
     work: Work, files: IndexFiles, options: IndexOptions, artifacts: pl.DataFrame, found: _Gathered
 ) -> None:
     """Add the image channel: a vector for each reference picture of a known artifact."""
-    if files.references is None:
-        raise _no_references(options.encoder, "The image channel is made of them.")
+    assert files.references is not None, "channels_for made sure of them"
     known = known_references(files.references, files.prompts, artifacts)
     for image_id, reason, detail in known.left_out:
         found.drop(image_id, reason, detail, stage=REFERENCES_STAGE)
@@ -251,15 +250,6 @@ class AppendFiles:
     candidates: AliasesOfCandidates = None
 
 
-@dataclass(frozen=True, slots=True)
-class AppendOptions:
-    """Who embeds it."""
-
-    encoder: Annotated[
-        str | None, Field(description="SPEC of the same encoder where its weights lie elsewhere now. [the index's]")
-    ] = None
-
-
 @dataclass(slots=True)
 class _Appended(_Gathered):
     """What is new so far, how many references are not, and which artifacts were removed."""
@@ -268,27 +258,24 @@ class _Appended(_Gathered):
     removed: frozenset[str] = frozenset()
 
 
-def append_index(work: Work, folder: Path, files: AppendFiles, options: AppendOptions) -> Outcome:
-    """Write an index that holds another, and what is new, as a part of its own."""
+def append_index(work: Work, folder: Path, files: AppendFiles, encoder: str | None) -> Outcome:
+    """Write an index that holds another, and what is new, as a part of its own; the encoder is the index's own."""
     index = open_index(folder)
-    spec = options.encoder or index.encoder
+    spec = encoder or index.encoder
     check_identity(index, ENCODERS.kept(spec))
     artifacts = _with_new(index, files.cspace)
     found = _Appended(removed=frozenset(index.notes.get("removed", [])))
     if files.references is not None:
-        add_pictures(work, index, files.references, files.prompts, artifacts, found, encoder=spec)
-    if "text" in index.notes["channels"] and files.cspace is not None:
-        new = artifacts.join(index.artifacts, on="artifact_id", how="anti")
+        _append_pictures(work, index, files.references, files.prompts, artifacts, found, encoder=spec)
+    new = artifacts.join(index.artifacts, on="artifact_id", how="anti")
+    if "text" in index.notes["channels"] and files.cspace is not None and new.height:
         names, _ = artifact_names(files.cspace, aliases=files.aliases, candidates=files.candidates)
-        places = country_names(files.cspace) if _names_countries(index) else {}
-        _add_names(work, index, new, names, places, found, encoder=spec)
+        places = country_names(files.cspace) if names_countries(index.folder) else {}
+        templates = TextTemplates.model_validate(index.notes["templates"])
+        answer = text_vectors(work, new, names, templates, spec, countries=places)
+        found.add("text", answer.rows, answer.vectors)
     if not found.rows:
         raise UsageError("nothing is new", where=str(folder), found=f"{found.known} references that it has already")
-    return _written(work, index, spec, artifacts, found)
-
-
-def _written(work: Work, index: OpenIndex, encoder: str, artifacts: pl.DataFrame, found: _Appended) -> Outcome:
-    """Write the folder: the old parts, the new one, and tables that tell of both."""
     take_over(index.folder, work.out)
     shards: list[str] = list(index.notes.get("shards", []))
     rows = pl.concat(found.rows)
@@ -299,17 +286,11 @@ def _written(work: Work, index: OpenIndex, encoder: str, artifacts: pl.DataFrame
         write_table(work.out, TOMBSTONES, graves)
     indexed = pl.concat([_indexed_rows(index).select("artifact_id"), rows.select("artifact_id")])["artifact_id"]
     drops = _drops_of(index, artifacts, indexed, found)
-    reasons = write_drops(work.out, drops)
-    notes = {**index.notes, "encoder": encoder, "shards": shards}
     counts = {
-        "ids": indexed.len(),
-        "artifacts": artifacts.height - len(found.removed),
-        "indexed": indexed.n_unique(),
-        "drops": drops.height,
-        "appended": rows.height,
-        "known": found.known,
-    }
-    return Outcome(counts, reasons, notes)
+        "ids": indexed.len(), "artifacts": artifacts.height - len(found.removed), "indexed": indexed.n_unique(),
+        "drops": drops.height, "appended": rows.height, "known": found.known,
+    }  # fmt: skip
+    return Outcome(counts, write_drops(work.out, drops), {**index.notes, "encoder": spec, "shards": shards})
 
 
 def _with_new(index: OpenIndex, cspace: Path | None) -> pl.DataFrame:
@@ -344,7 +325,7 @@ def _indexed_rows(index: OpenIndex) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def add_pictures(
+def _append_pictures(
     work: Work,
     index: OpenIndex,
     references_path: Path,
@@ -368,44 +349,24 @@ def add_pictures(
         found.add_pictures(work, fresh, references_path.parent, encoder, stage=_STAGE)
 
 
-def _add_names(
-    work: Work,
-    index: OpenIndex,
-    new: pl.DataFrame,
-    names: Mapping[str, Sequence[str]],
-    places: Mapping[str, Sequence[str]],
-    found: _Appended,
-    *,
-    encoder: str,
-) -> None:
-    """Embed the names of new artifacts, in the wordings that the index was built with."""
-    if new.is_empty():
-        return
-    templates = TextTemplates.model_validate(index.notes["templates"])
-    answer = text_vectors(work, new, names, templates, encoder, countries=places)
-    found.add("text", answer.rows, answer.vectors)
-
-
-def _names_countries(index: OpenIndex) -> bool:
-    """Tell whether the texts of an index name the countries of artifacts."""
-    manifest = read_manifest(index.folder)
-    return bool(manifest and manifest.options.get("countries_in_texts"))
-
-
 def _drops_of(index: OpenIndex, artifacts: pl.DataFrame, indexed: pl.Series, found: _Appended) -> pl.DataFrame:
     """List what has no place, from before and from now; an artifact that has a reference now is no longer listed."""
-    path = index.folder / "drops.parquet"
-    before = read_table(path, DROPS) if path.exists() else pl.DataFrame(schema=DROPS.schema)
-    before = before.filter(~((pl.col("reason") == _NO_REFERENCE) & pl.col("key").is_in(indexed.unique().to_list())))
+    before = _drops_in(index).filter(
+        ~((pl.col("reason") == _NO_REFERENCE) & pl.col("key").is_in(indexed.unique().to_list()))
+    )
     new = pl.DataFrame(found.drops, schema=DROPS.schema)
     before = before.join(new, on=["key", "stage"], how="anti", maintain_order="left")
     listed = set(index.artifacts["artifact_id"]) | set(indexed)
-    missing: list[tuple[Any, ...]] = [
-        (artifact, None, "index", _NO_REFERENCE, None)
-        for artifact in artifacts["artifact_id"]
-        if artifact not in listed
-    ]
-    return pl.concat([before, new, pl.DataFrame(missing, schema=DROPS.schema, orient="row")])
+    unknown = artifacts.filter(~pl.col("artifact_id").is_in(listed)).select(
+        key="artifact_id", concept=None, stage=pl.lit("index"), reason=pl.lit(_NO_REFERENCE), detail=None
+    )
+    return pl.concat([before, new, unknown.select(pl.col(name).cast(kind) for name, kind in DROPS.schema.items())])
+
+
+def _drops_in(index: OpenIndex) -> pl.DataFrame:
+    """Read what has no place in an index."""
+    path = index.folder / "drops.parquet"
+    return read_table(path, DROPS) if path.exists() else pl.DataFrame(schema=DROPS.schema)
 
 
 # Artifacts out of an index, and an index of many parts made one again.
@@ -454,11 +415,9 @@ def remove_artifacts(work: Work, folder: Path, artifact_ids: Iterable[str]) -> O
     if left.is_empty():
         raise UsageError("nothing would be left in the index", where=str(folder), found=f"{len(going)} artifacts to go")
     counts = {
-        "ids": left.height,
-        "artifacts": index.artifacts.height - len(removed),
-        "indexed": left["artifact_id"].n_unique(),
-        "removed": len(removed),
-    }
+        "ids": left.height, "artifacts": index.artifacts.height - len(removed),
+        "indexed": left["artifact_id"].n_unique(), "removed": len(removed),
+    }  # fmt: skip
     return Outcome(counts, {}, {**index.notes, "removed": removed})
 
 
@@ -489,9 +448,8 @@ def _graves_of(index: OpenIndex, removed: list[str]) -> pl.DataFrame:
 
 def _take_over_drops(index: OpenIndex, out: Path, removed: list[str]) -> None:
     """Take over what has no place in an index, but for what is said of artifacts that are gone."""
-    path = index.folder / "drops.parquet"
-    if path.exists():
-        write_drops(out, read_table(path, DROPS).filter(~pl.col("key").is_in(removed)))
+    if (index.folder / "drops.parquet").exists():
+        write_drops(out, _drops_in(index).filter(~pl.col("key").is_in(removed)))
 
 
 def compact_index(work: Work, folder: Path) -> Outcome:

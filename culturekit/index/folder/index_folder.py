@@ -136,6 +136,18 @@ def ids_name(vectors_name: str) -> str:
     return vectors_name.replace("vectors", "ids").replace(".npy", ".parquet")
 
 
+def names_countries(folder: Path) -> bool:
+    """Tell whether the texts of an index name the countries of artifacts."""
+    manifest = read_manifest(folder)
+    return bool(manifest and manifest.options.get("countries_in_texts"))
+
+
+def stated_encoder(folder: Path) -> str:
+    """Give the SPEC of the encoder that made an index; nothing where there is no index yet."""
+    manifest = read_manifest(folder)
+    return str(manifest.notes.get("encoder", "") if manifest else "")
+
+
 def read_graves(folder: Path) -> pl.DataFrame:
     """Read which rows of which parts no longer count; there may be none."""
     path = folder / "tombstones.parquet"
@@ -156,14 +168,22 @@ def _rows_of_parts(parts: Sequence[Vectors], rows: NDArray[np.int64]) -> Vectors
 
 def save_part_of_index(out: Path, number: int, rows: pl.DataFrame, vectors: Vectors, artifacts: pl.DataFrame) -> str:
     """Write one more part: rows (channel, artifact_id, source) and their vectors, in the order of an index."""
+    name = f"vectors-{number:04d}.npy"
+    _, ids = _save_in_order(out / name, rows, vectors, artifacts)
+    save_parquet(ids, out / ids_name(name))
+    return name
+
+
+def _save_in_order(
+    path: Path, rows: pl.DataFrame, vectors: Vectors, artifacts: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Write vectors in the order of an index; give their rows in that order, and the table of their ids."""
     ordered = _in_index_order(rows.with_row_index("given"), artifacts)
     given = ordered["given"].to_numpy()
-    name = f"vectors-{number:04d}.npy"
     parts = (vectors[given[start : start + _ROWS_AT_ONCE]] for start in range(0, len(given), _ROWS_AT_ONCE))
-    save_rows(out / name, parts, shape=(len(given), vectors.shape[1]), dtype=np.float32)
+    save_rows(path, parts, shape=(len(given), vectors.shape[1]), dtype=np.float32)
     ids = ordered.with_row_index("row").select(pl.col("row").cast(pl.UInt32), "channel", "source", id="artifact_id")
-    save_parquet(ids.select(*VECTOR_IDS.columns, "channel", "source"), out / ids_name(name))
-    return name
+    return ordered, ids.select(*VECTOR_IDS.columns, "channel", "source")
 
 
 def take_over(folder: Path, out: Path) -> None:
@@ -228,12 +248,8 @@ def write_index(out: Path, rows: pl.DataFrame, vectors: Vectors, artifacts: pl.D
         artifacts: ARTIFACTS.
     """
     artifacts = artifacts.sort("artifact_id")
-    ordered = _in_index_order(rows.with_row_index("given"), artifacts)
-    given = ordered["given"].to_numpy()
-    parts = (vectors[given[start : start + _ROWS_AT_ONCE]] for start in range(0, len(given), _ROWS_AT_ONCE))
-    save_rows(out / "vectors.npy", parts, shape=(len(given), vectors.shape[1]), dtype=np.float32)
-    ids = ordered.with_row_index("row").select(pl.col("row").cast(pl.UInt32), "channel", "source", id="artifact_id")
-    write_table(out, VECTOR_IDS, ids.select("row", "id", "channel", "source"))
+    ordered, ids = _save_in_order(out / "vectors.npy", rows, vectors, artifacts)
+    write_table(out, VECTOR_IDS, ids)
     write_table(out, ARTIFACTS, artifacts)
     write_table(out, SLICES, _slices_of(ordered))
 
@@ -258,19 +274,17 @@ def open_index(folder: Path, *, verified: bool = False) -> OpenIndex:
 
 def _joined_parts(folder: Path, notes: Mapping[str, Any], artifacts: pl.DataFrame) -> tuple[pl.DataFrame, Vectors]:
     """Open all parts of an index as one, rows in order; an index of one part stays on disk."""
-    names = ["vectors.npy", *notes.get("shards", [])]
-    parts = [_open_part(folder, name, artifacts) for name in names]
+    parts = [_open_part(folder, name, artifacts) for name in part_names(notes)]
     if not read_table(folder / "slices.parquet", SLICES).equals(_slices_of(parts[0][0])):
         raise refused("the slices of the index are not those of its rows", folder / "slices.parquet")
-    graves = folder / "tombstones.parquet"
-    if len(parts) == 1 and not graves.exists():
+    graves = read_graves(folder)
+    if len(parts) == 1 and graves.is_empty():
         return parts[0]
     rows = pl.concat([
         rows.with_row_index("row").with_columns(pl.col("row").cast(pl.UInt32), part=pl.lit(number, pl.UInt32))
         for number, (rows, _) in enumerate(parts)
     ]).with_row_index("given")  # fmt: skip
-    if graves.exists():
-        rows = rows.join(read_table(graves, TOMBSTONES), on=["part", "row"], how="anti", maintain_order="left")
+    rows = rows.join(graves, on=["part", "row"], how="anti", maintain_order="left")
     rows = rows.select("given", "channel", "artifact_id", "source")
     ordered = _in_index_order(rows, artifacts)
     return ordered, _rows_of_parts([vectors for _, vectors in parts], ordered["given"].to_numpy())
@@ -278,7 +292,7 @@ def _joined_parts(folder: Path, notes: Mapping[str, Any], artifacts: pl.DataFram
 
 def _open_part(folder: Path, name: str, artifacts: pl.DataFrame) -> tuple[pl.DataFrame, Vectors]:
     """Open one part of an index: its rows, with the places they stand under, and its vectors on disk."""
-    ids = read_table(folder / name.replace("vectors", "ids").replace(".npy", ".parquet"), VECTOR_IDS)
+    ids = read_table(folder / ids_name(name), VECTOR_IDS)
     vectors = load_array(folder / name)
     _check_rows(ids, vectors, folder / name)
     rows = ids.select("channel", "source", artifact_id="id")

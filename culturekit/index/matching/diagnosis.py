@@ -2,12 +2,11 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import Field
 
 from culturekit.core.atomic import write_atomically
 from culturekit.core.defaults import COPIES_PER_SHARD
@@ -16,7 +15,6 @@ from culturekit.core.errors import UsageError
 from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.roles import SHUFFLED
 from culturekit.core.schemas import HUBS, IMAGES, MATCHES, RECOGNITION
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.stage_folder import run_shards, seal_pictures
 from culturekit.core.tables import merge_parts, read_table, save_parquet, table_outcome, write_table
 from culturekit.core.work import Outcome, Work
@@ -29,23 +27,15 @@ CEILING = "ceiling"  # the model that the ceiling stands under
 _TOP = 20  # so many hubs are listed for each model
 
 
-@dataclass(frozen=True, slots=True)
-class DiagnosisOptions:
-    """How the instrument is looked at; the ceiling has batches of one size with the scores that it stands beside."""
-
-    mapping: Annotated[MappingOptions, Typed(only=("aggregate", "weights"))]
-    size: Annotated[int, Field(ge=2, description="Images per batch of the ceiling.")] = 8
-    repeats: Annotated[int, Field(ge=1, le=65_535, description="Batches of the ceiling per concept.")] = 50
-    seed: Seed = 0
-
-
-def diagnose(work: Work, folder: Path, matches: list[Path], options: DiagnosisOptions) -> Outcome:
+def diagnose(
+    work: Work, folder: Path, matches: list[Path], *, mapping: MappingOptions, size: int, repeats: int, seed: int
+) -> Outcome:
     """Write `recognition`, `hubs`, and as `matches` those of the ceiling."""
     index = open_index(folder)
-    found, why = _held_out_matches(work, index, options.mapping)
+    found, why = _held_out_matches(work, index, mapping)
     recognition = recognition_of(found, index.artifacts) if found.height else pl.DataFrame(schema=RECOGNITION.schema)
     write_table(work.out, RECOGNITION, recognition)
-    ceiling = ceiling_matches(found, index.artifacts, size=options.size, repeats=options.repeats, seed=options.seed)
+    ceiling = ceiling_matches(found, index.artifacts, size=size, repeats=repeats, seed=seed)
     write_table(work.out, MATCHES, ceiling)
     mapped = [read_table(path, MATCHES) for path in matches]
     hubs = pl.concat([hubs_of(table) for table in mapped]) if mapped else pl.DataFrame(schema=HUBS.schema)
@@ -53,7 +43,7 @@ def diagnose(work: Work, folder: Path, matches: list[Path], options: DiagnosisOp
     indexed = int(np.unique(np.concatenate([one.owners for one in index.channels.values()])).size)
     skews = [neighbour_skew(table, indexed) for table in mapped]
     skew = {model: value for each in skews for model, value in each.items()}
-    notes: dict[str, object] = {"neighbour_skew": dict(sorted(skew.items())), "mapping": asdict(options.mapping)}
+    notes: dict[str, object] = {"neighbour_skew": dict(sorted(skew.items())), "mapping": asdict(mapping)}
     if why:
         notes["no_recognition"] = why
     counts = {"recognition": recognition.height, "hubs": hubs.height, "matches": ceiling.height}
@@ -236,54 +226,44 @@ def _skewness(counts: NDArray[np.float64]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class ShuffleOptions:
-    """How images are shuffled."""
-
-    tiles: Annotated[int, Field(ge=2, le=64, description="Tiles along each side of a picture.")] = 8
-    repeats: Annotated[int, Field(ge=0, description="Repeats of each prompt that are taken; 0 takes all.")] = 5
-    seed: Seed = 0
-
-
-@dataclass(frozen=True, slots=True)
 class _ShuffleShard:
     """A run of images to shuffle, as a work item: rows `start:stop` of those that are taken."""
 
     images: Path
-    options: ShuffleOptions
+    tiles: int
+    repeats: int
+    seed: int
     start: int
     stop: int
     out: Path
     part: Path
 
 
-def shuffle_pictures(work: Work, images_path: Path, options: ShuffleOptions) -> Outcome:
+def shuffle_pictures(work: Work, images_path: Path, *, tiles: int, repeats: int, seed: int) -> Outcome:
     """Write shuffled copies of the images of a table, and the table that lists them."""
-    taken = _taken_images(images_path, options)
+    taken = _taken_images(images_path, repeats)
     if taken.is_empty():
         raise UsageError("there is no image to shuffle", where=str(images_path), expected="rows with status ok")
     shards = [
         _ShuffleShard(
-            images_path, options, start, min(start + COPIES_PER_SHARD, taken.height), work.out,
+            images_path, tiles, repeats, seed, start, min(start + COPIES_PER_SHARD, taken.height), work.out,
             work.scratch / f"shuffled-{start:09d}.parquet",
         )
         for start in range(0, taken.height, COPIES_PER_SHARD)
     ]  # fmt: skip
     run_shards(work, shards, _shuffle_shard, size=lambda shard: shard.stop - shard.start, unit="images")
     images = merge_parts([shard.part for shard in shards], _columns())
-    return table_outcome(work, IMAGES, images, notes={"tiles": options.tiles})
+    return table_outcome(work, IMAGES, images, notes={"tiles": tiles})
 
 
-def _taken_images(images_path: Path, options: ShuffleOptions) -> pl.DataFrame:
-    """Choose the images: the first repeats of each prompt."""
+def _taken_images(images_path: Path, repeats: int) -> pl.DataFrame:
+    """Choose the images: the first repeats of each prompt, or all where there are to be 0."""
     images = read_table(images_path, IMAGES).filter(pl.col("status") == "ok").sort("image_id")
-    if options.repeats:
-        early = pl.col("repeat").fill_null(0) < options.repeats
-        images = images.filter(early)
-    return images
+    return images.filter(pl.col("repeat").fill_null(0) < repeats) if repeats else images
 
 
 def _shuffle_shard(shard: _ShuffleShard) -> int:
-    images = _taken_images(shard.images, shard.options).slice(shard.start, shard.stop - shard.start)
+    images = _taken_images(shard.images, shard.repeats).slice(shard.start, shard.stop - shard.start)
     rows = [_shuffled_row(row, shard) for row in images.iter_rows(named=True)]
     save_parquet(pl.DataFrame(rows, schema=_columns()), shard.part)
     seal_pictures(shard.part, shard.out, rows)
@@ -292,8 +272,8 @@ def _shuffle_shard(shard: _ShuffleShard) -> int:
 
 def _shuffled_row(row: dict[str, Any], shard: _ShuffleShard) -> dict[str, Any]:
     """Save the shuffled copy of an image and describe it: what it was asked for stays, what it shows is gone."""
-    rng = np.random.default_rng(int(digest([shard.options.seed, row["sha256"]])[:16], 16))
-    pixels = shuffled(load_picture(shard.images.parent, row["path"], sha256=row["sha256"]), shard.options.tiles, rng)
+    rng = np.random.default_rng(int(digest([shard.seed, row["sha256"]])[:16], 16))
+    pixels = shuffled(load_picture(shard.images.parent, row["path"], sha256=row["sha256"]), shard.tiles, rng)
     content = encoded(pixels)
     image_id = digest([SHUFFLED, row["image_id"]])[:16]
     relative = f"files/{image_id[:2]}/{image_id}.png"
@@ -304,7 +284,7 @@ def _shuffled_row(row: dict[str, Any], shard: _ShuffleShard) -> dict[str, Any]:
         "image_id": image_id,
         "path": relative,
         "model": SHUFFLED,
-        "model_version": f"{row['model']}, {shard.options.tiles} x {shard.options.tiles} tiles",
+        "model_version": f"{row['model']}, {shard.tiles} x {shard.tiles} tiles",
         "rewriter": "off",
         "provider_params": "{}",
         "sha256": digest_bytes(content),

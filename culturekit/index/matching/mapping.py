@@ -1,5 +1,6 @@
 """Images to their nearest artifacts, with the margins that say how clear each case is."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,13 +14,13 @@ from pydantic import Field
 from culturekit.core.arrays import save_array
 from culturekit.core.declared import check_options, kept
 from culturekit.core.defaults import BLOCKS_PER_SHARD
-from culturekit.core.digests import Manifest, digest_file, read_manifest
+from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.inputs import Numbered, roles_among, roles_of
 from culturekit.core.layouts import prompts_table, space_table
 from culturekit.core.schemas import CSPACE, DROPS, IMAGES, MATCHES, PROMPTS
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand
+from culturekit.core.stage_command import Seed, StageCommand, Typed
 from culturekit.core.stage_folder import run_shards
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_drops, write_frames, write_table
 from culturekit.core.work import Outcome, Work
@@ -28,7 +29,6 @@ from culturekit.index.embedding.embedding_encoders import encoder_of, load_vecto
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex, check_identity, differing, open_index
 from culturekit.index.matching.calibration import (
-    Abstention,
     Known,
     calibrate,
     calibration_table,
@@ -51,7 +51,7 @@ from culturekit.index.matching.comparison import (
     weights_for,
     without_concept,
 )
-from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions, diagnose, shuffle_pictures
+from culturekit.index.matching.diagnosis import diagnose, shuffle_pictures
 from culturekit.index.matching.mapping_shards import HubShard, MatchShard, find_hubs, match_shard, ranges
 from culturekit.index.search.search import searcher
 
@@ -88,10 +88,9 @@ def _with_truth(images_path: Path, prompts_path: Path | None) -> pl.DataFrame:
     known = [name for name in ("truth_artifact_id", "asked_artifact_id") if name in images.columns]
     if not known:
         raise UsageError(
-            "the table does not say which artifact an image shows",
-            where=str(images_path),
+            "the table does not say which artifact an image shows", where=str(images_path),
             expected="a column truth_artifact_id, or --prompts with the prompts that the images were made from",
-        )
+        )  # fmt: skip
     shown = images.filter(pl.col("status") == "ok").with_columns(artifact_id=pl.coalesce(known))
     return shown.filter(pl.col("artifact_id").is_not_null())
 
@@ -129,7 +128,12 @@ def _vectors_from(folder: Path, images: pl.DataFrame, images_path: Path, index: 
     Raises:
         IntegrityError: it was changed, made by another encoder than the index, or of another images table.
     """
-    manifest = _checked_folder(folder)
+    manifest = read_manifest(folder)
+    if manifest is None or manifest.stage != "embed":
+        raise UsageError("not a folder of vectors", where=str(folder), hint="Make one with: culturekit index embed")
+    for name, record in manifest.outputs.items():
+        if not (folder / name).is_file() or digest_file(folder / name) != record.sha256:
+            raise refused("not what was made", folder, name)
     stated, given = dict(index.notes.get("identity", {})), dict(manifest.notes.get("identity", {}))
     if stated != given:
         names = ", ".join(differing(stated, given))
@@ -148,25 +152,10 @@ def _vectors_from(folder: Path, images: pl.DataFrame, images_path: Path, index: 
     return _Seen(joined.filter(pl.col("row").is_not_null()), vectors, drops, folder / "vectors.npy")
 
 
-def _checked_folder(folder: Path) -> Manifest:
-    """Read the manifest of a folder of vectors, whose files are still what it lists."""
-    manifest = read_manifest(folder)
-    if manifest is None or manifest.stage != "embed":
-        raise UsageError("not a folder of vectors", where=str(folder), hint="Make one with: culturekit index embed")
-    for name, record in manifest.outputs.items():
-        if not (folder / name).is_file() or digest_file(folder / name) != record.sha256:
-            raise refused("not what was made", folder, name)
-    return manifest
-
-
 def refused(problem: str, folder: Path, found: str) -> IntegrityError:
     """Say why vectors are not taken."""
-    return IntegrityError(
-        f"the folder of vectors is {problem}",
-        where=str(folder),
-        found=found,
-        hint="Embed the images again with: culturekit index embed",
-    )
+    hint = "Embed the images again with: culturekit index embed"
+    return IntegrityError(f"the folder of vectors is {problem}", where=str(folder), found=found, hint=hint)
 
 
 _MOST_UNEQUAL = 2.0  # how many times as often the most frequent artifact, or country, may be shown as the rarest
@@ -190,28 +179,40 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
     if seen.images.is_empty():
         raise UsageError("no image could be read and compared", where=str(given.images), expected="at least one")
     opened, bank = _with_hubs(work, given, opened, seen)
-    found, known = _calibrated(work, given, opened, options)
-    shards = _match_shards(work, seen, opened.comparison, k=options.k, threshold=found.threshold if found else -np.inf)
-    run_shards(work, shards, match_shard, size=lambda shard: shard.stop - shard.start, unit="matches")
-    tally = _MatchCounts()
-    write_frames(work.out, MATCHES, tally.listening(shards))
-    reasons = write_drops(work.out, pl.concat([drops, homeless, seen.drops]))
-    notes = {**opened.index.notes, "similarity": tally.similarity(), "channels": dict(opened.comparison.weights)}
+    notes: dict[str, object] = {**opened.index.notes, "channels": dict(opened.comparison.weights)}
     if bank:
         notes["adjustment"] = bank
+    found = known = None
+    if options.max_error is not None:
+        known = _known(work, given, opened, options)
+        found = calibrate(work, opened.comparison, known, max_error=options.max_error)
+    shards = _match_shards(work, seen, opened.comparison, k=options.k, threshold=found.threshold if found else -np.inf)
+    run_shards(work, shards, match_shard, size=lambda shard: shard.stop - shard.start, unit="matches")
+    counts: Counter[str] = Counter(matches=0, images=0, abstained=0)
+    nearest: list[NDArray[np.float32]] = []
+    write_frames(work.out, MATCHES, _counted(shards, counts, nearest))
+    reasons = write_drops(work.out, pl.concat([drops, homeless, seen.drops]))
+    scores = np.concatenate(nearest).astype(np.float64)  # far from everything is a sign of images without culture
+    shares = {"lowest 5 %": 0.05, "median": 0.5, "highest 5 %": 0.95}
+    notes["similarity"] = {name: round(float(np.quantile(scores, share)), 4) for name, share in shares.items()}
     if found is not None and known is not None and options.max_error is not None:
         calibration_table(work.out, found, options.max_error)
-        accepted = tally.images - tally.abstained
-        notes["abstention"] = described(found, known, options.max_error, images=tally.images, accepted=accepted)
-    counts = {
-        "matches": tally.rows,
-        "images": tally.images,
-        "abstained": tally.abstained,
-        "drops": sum(reasons.values()),
-    }
-    if given.vectors is None:
-        counts["ids"] = seen.images.height
-    return Outcome(counts, reasons, notes)
+        accepted = counts["images"] - counts["abstained"]
+        notes["abstention"] = described(found, known, options.max_error, images=counts["images"], accepted=accepted)
+    made_here = {} if given.vectors is not None else {"ids": seen.images.height}
+    return Outcome({**counts, "drops": sum(reasons.values()), **made_here}, reasons, notes)
+
+
+def _counted(
+    shards: list[MatchShard], counts: Counter[str], nearest: list[NDArray[np.float32]]
+) -> Iterator[pl.DataFrame]:
+    """Give the rows of the shards, in order, and count what goes by."""
+    for shard in shards:
+        rows = merge_parts([shard.part], MATCHES.schema)
+        first = rows.filter(pl.col("rank") == 1)
+        counts.update(matches=rows.height, images=first.height, abstained=int(first["abstained"].sum()))
+        nearest.append(first["score"].to_numpy())
+        yield rows
 
 
 def _opened_index(given: MappingInputs, options: MappingOptions) -> _Opened:
@@ -300,68 +301,26 @@ def _with_hubs(work: Work, given: MappingInputs, opened: _Opened, seen: _Seen) -
     return replace(opened, comparison=adjusted), {"name": given.adjustment.name, **figures}
 
 
-def _calibrated(
-    work: Work, given: MappingInputs, opened: _Opened, options: MappingOptions
-) -> tuple[Abstention | None, Known | None]:
-    """Find the margin from which on matches are kept, where an error is stated."""
-    if options.max_error is None:
-        return None, None
+def _known(work: Work, given: MappingInputs, opened: _Opened, options: MappingOptions) -> Known:
+    """Find pictures of known artifacts, from which the margin is learned at which matches err as seldom as stated."""
     if given.calibration is None:
-        known = held_out(opened.index, opened.comparison, options.within)
-    else:
-        shown = _with_truth(given.calibration, given.prompts)
-        seen = embedded(work, shown, given.calibration.parent, opened.encoder, name="calibration")
-        known = known_images(opened.index, seen.images, seen.vectors, opened.comparison, options.within)
-    return calibrate(work, opened.comparison, known, max_error=options.max_error), known
+        return held_out(opened.index, opened.comparison, options.within)
+    shown = _with_truth(given.calibration, given.prompts)
+    seen = embedded(work, shown, given.calibration.parent, opened.encoder, name="calibration")
+    return known_images(opened.index, seen.images, seen.vectors, opened.comparison, options.within)
 
 
 def _match_shards(work: Work, seen: _Seen, comparison: Comparison, *, k: int, threshold: float) -> list[MatchShard]:
     """Cut the images into work items."""
     listed = work.scratch / "images.parquet"
-    columns = (
-        "row",
-        "image_id",
-        "model",
-        "prompt_id",
-        "concept",
-        "country",
-        "repeat",
-        "slot",
-        "in_concept",
-        "in_country",
-    )
-    save_parquet(seen.images.select(columns), listed)
+    asked = ("image_id", "model", "prompt_id", "concept", "country", "repeat", "slot")
+    save_parquet(seen.images.select("row", *asked, "in_concept", "in_country"), listed)
     method = "nearest" if comparison.adjustment is None else f"nearest+{comparison.adjustment.name}"
     return [
         MatchShard(comparison, listed, seen.path or listed, start, stop, k, threshold, method,
                    work.scratch / f"matches-{start:09d}.parquet")
         for start, stop in ranges(seen.images.height)
     ]  # fmt: skip
-
-
-class _MatchCounts:
-    """Counts what goes by while the matches are gathered."""
-
-    def __init__(self) -> None:
-        self.rows = self.images = self.abstained = 0
-        self.nearest: list[NDArray[np.float32]] = []
-
-    def listening(self, shards: list[MatchShard]) -> Iterator[pl.DataFrame]:
-        """Give the rows of the shards, in order."""
-        for shard in shards:
-            rows = merge_parts([shard.part], MATCHES.schema)
-            first = rows.filter(pl.col("rank") == 1)
-            self.rows += rows.height
-            self.images += first.height
-            self.abstained += int(first["abstained"].sum())
-            self.nearest.append(first["score"].to_numpy())
-            yield rows
-
-    def similarity(self) -> dict[str, float]:
-        """Say how near the nearest artifacts are: far from everything is a sign of images without culture."""
-        scores = np.concatenate(self.nearest).astype(np.float64)
-        shares = {"lowest 5 %": 0.05, "median": 0.5, "highest 5 %": 0.95}
-        return {name: round(float(np.quantile(scores, share)), 4) for name, share in shares.items()}
 
 
 def _check_independent(
@@ -383,12 +342,9 @@ def _check_independent(
 
 def balance_of(names: Sequence[str | None], every: Sequence[str]) -> tuple[int, int, str]:
     """Count how often the rarest and the most frequent of `every` name occur, and name the rarest."""
-    counts = dict.fromkeys(every, 0)
-    for name in names:
-        if name in counts:
-            counts[name] += 1
-    rarest = min(sorted(counts), key=lambda name: counts[name])
-    return counts[rarest], max(counts.values()), rarest
+    seen = Counter(names)
+    rarest = min(sorted(set(every)), key=lambda name: seen[name])
+    return seen[rarest], max(seen[name] for name in every), rarest
 
 
 def _check_balanced(bank: pl.DataFrame, artifacts: pl.DataFrame, *, where: str) -> dict[str, object]:
@@ -396,11 +352,6 @@ def _check_balanced(bank: pl.DataFrame, artifacts: pl.DataFrame, *, where: str) 
 
     It is balanced if each artifact of the index, or each country that stands first with one, is shown, and none more
     than twice as often as another.
-
-    Args:
-        bank: artifact_id, the artifact that each image shows.
-        artifacts: artifact_id and countries of those that images are compared with.
-        where: the bank, for messages.
     """
     first = artifacts.select("artifact_id", place=pl.col("countries").list.first())
     shown = bank.join(first, on="artifact_id", how="left", maintain_order="left")
@@ -422,23 +373,15 @@ def _check_balanced(bank: pl.DataFrame, artifacts: pl.DataFrame, *, where: str) 
     }
 
 
-# The stages that map images to the artifacts of an index, and say how far the mapping can be right.
-
-
-# The stages of the instrument: what images truly show, what they are mapped to, floors, and a diagnosis.
+# The stages: what images truly show, what they are mapped to, floors, and a diagnosis of the instrument.
 
 
 def truth_stage(images: Path, cspace: Path) -> Stage:
     """Write down what simulated images really show."""
-    inputs = {"images": images, "cspace": cspace}
     return Stage(
-        "truth",
-        "truth",
-        1,
-        lambda work: true_matches(work, images, space_table(cspace, work.scratch)),
-        inputs,
-        packages=("polars",),
-    )
+        "truth", "truth", 1, lambda work: true_matches(work, images, space_table(cspace, work.scratch)),
+        {"images": images, "cspace": cspace}, packages=("polars",),
+    )  # fmt: skip
 
 
 def true_matches(work: Work, images_path: Path, cspace_path: Path) -> Outcome:
@@ -472,60 +415,49 @@ def true_matches(work: Work, images_path: Path, cspace_path: Path) -> Outcome:
     return Outcome({"matches": matches.height, "culture_free": int(matches["abstained"].sum())})
 
 
-@dataclass(frozen=True, slots=True)
-class ShuffleReads:
-    """What is shuffled."""
-
-    images: Annotated[Path, Field(description="Images table.")]
-
-
-def shuffle_stage(given: ShuffleReads, options: ShuffleOptions) -> Stage:
+def shuffle_stage(
+    images: Annotated[Path, Field(description="Images table.")],
+    *,
+    tiles: Annotated[int, Field(ge=2, le=64, description="Tiles along each side of a picture.")] = 8,
+    repeats: Annotated[int, Field(ge=0, description="Repeats of each prompt that are taken; 0 takes all.")] = 5,
+    seed: Seed = 0,
+) -> Stage:
     """Cut images into tiles and shuffle them.
 
     What such pictures score is the floor of a score.
     """
     return Stage(
-        "shuffled",
-        "shuffle",
-        1,
-        lambda work: shuffle_pictures(work, given.images, options),
-        roles_of(given),
-        kept(options, but=("seed",)),
-        {"shuffle": options.seed},
+        "shuffled", "shuffle", 1,
+        lambda work: shuffle_pictures(work, images, tiles=tiles, repeats=repeats, seed=seed),
+        {"images": images}, {"tiles": tiles, "repeats": repeats}, {"shuffle": seed},
         packages=("numpy", "pillow", "polars"),
-    )
+    )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class DiagnosisReads:
-    """The instrument, and what was mapped with it."""
-
-    index: Annotated[Path, Field(description="Folder that `index build` wrote.")]
+def diagnosis_stage(
+    index: Annotated[Path, Field(description="Folder that `index build` wrote.")],
     matches: Annotated[
         Numbered, Field(description="Table that `index map` wrote, whose hubs are listed; may be repeated.")
-    ] = Numbered()
-
-
-def diagnosis_stage(given: DiagnosisReads, options: DiagnosisOptions) -> Stage:
+    ] = Numbered(),
+    *,
+    mapping: Annotated[MappingOptions, Typed(only=("aggregate", "weights"))],
+    size: Annotated[int, Field(ge=2, description="Images per batch of the ceiling.")] = 8,
+    repeats: Annotated[int, Field(ge=1, le=65_535, description="Batches of the ceiling per concept.")] = 50,
+    seed: Seed = 0,
+) -> Stage:
     """Hold references out, and say how far the encoder is right.
 
     Precision and recall by country, the ceiling of a score, and the hubs of a mapping.
     """
 
     def run(work: Work) -> Outcome:
-        check_mapped_through(given.index, given.matches.places)
-        return diagnose(work, given.index, given.matches.places, options)
+        check_mapped_through(index, matches.places)
+        return diagnose(work, index, matches.places, mapping=mapping, size=size, repeats=repeats, seed=seed)
 
     return Stage(
-        "diagnosis",
-        "diagnose",
-        1,
-        run,
-        roles_of(given),
-        kept(options, but=("seed",)),
-        {"ceiling": options.seed},
-        packages=("numpy", "polars"),
-    )
+        "diagnosis", "diagnose", 1, run, roles_among({"index": index, "matches": matches}),
+        {"mapping": asdict(mapping), "size": size, "repeats": repeats}, {"ceiling": seed}, packages=("numpy", "polars"),
+    )  # fmt: skip
 
 
 SHUFFLE = StageCommand(shuffle_stage, "--images images/images.parquet --out shuffled", workers=True, engine=True)
@@ -550,14 +482,9 @@ def map_stage(given: MappingInputs, options: MappingOptions) -> Stage:
 
     adjustment = {} if given.adjustment.name is None else {"adjustment": asdict(given.adjustment)}
     return Stage(
-        "matches",
-        "map",
-        2,
-        run,
-        roles_of(given),
-        {**kept(options), **adjustment},
+        "matches", "map", 2, run, roles_of(given), {**kept(options), **adjustment},
         packages=("numpy", "pillow", "polars"),
-    )
+    )  # fmt: skip
 
 
 MAP = StageCommand(map_stage, "--index index --images images/images.parquet --out matches", workers=True, engine=True)

@@ -6,7 +6,6 @@ of threads.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -32,40 +31,20 @@ _MARGIN = 0.2
 _Planes: TypeAlias = NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """How one group of statistics enters a vector: less its usual mean, times a scale per cell."""
-
-    mean: float
-    scale: NDArray[np.float32]
-
-    @classmethod
-    def weighing(cls, weight: float, *, planes: int, cells: NDArray[np.float64], mean: float, spread: float) -> "_Part":
-        """Give a group of planes x cells numbers a weight of its own, however many they are.
-
-        `mean` and `spread` are what the group's numbers usually are; measured once on simulated pictures.
-        """
-        return cls(mean, (cells * (weight / spread / np.sqrt(planes * cells.size))).astype(np.float32))
-
-    def part_of_vector(self, statistics: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give the part of a vector that a group of statistics (planes, ...) makes."""
-        return ((statistics - self.mean) * self.scale).ravel()
+def _weights(weight: float, *, planes: int, cells: NDArray[np.float64], spread: float) -> NDArray[np.float32]:
+    """Give a group of planes x cells numbers a weight of its own, however many they are."""
+    weights: NDArray[np.float32] = (cells * (weight / spread / np.sqrt(planes * cells.size))).astype(np.float32)
+    return weights
 
 
-def _block_weights() -> NDArray[np.float64]:
-    """Count the blocks along the four sides as margin."""
-    return np.pad(np.ones((_BLOCKS - 2, _BLOCKS - 2)), 1, constant_values=_MARGIN)
-
-
-def _ring_weights() -> NDArray[np.float64]:
-    """Count the two outermost rings as margin."""
-    return np.pad(np.ones(_RINGS - 2), (0, 2), constant_values=_MARGIN)
-
-
-_LAYOUT = _Part.weighing(1.0, planes=3, cells=_block_weights(), mean=0.06, spread=0.18)
-_RING_COLOURS = _Part.weighing(1.5, planes=3, cells=_ring_weights(), mean=0.05, spread=0.18)
-_RING_TEXTURE = _Part.weighing(0.5, planes=3, cells=_ring_weights(), mean=0.16, spread=0.09)
-_EDGES = _Part.weighing(0.5, planes=5, cells=np.ones((_EDGE_BLOCKS, _EDGE_BLOCKS)), mean=0.025, spread=0.07)
+# how the groups of statistics enter a vector: less their usual mean, times a weight per cell, the margin counted less;
+# means and spreads are what the numbers usually are, measured once on simulated pictures
+_IN_BLOCKS = np.pad(np.ones((_BLOCKS - 2, _BLOCKS - 2)), 1, constant_values=_MARGIN)
+_IN_RINGS = np.pad(np.ones(_RINGS - 2), (0, 2), constant_values=_MARGIN)
+_LAYOUT = 0.06, _weights(1.0, planes=3, cells=_IN_BLOCKS, spread=0.18)
+_RING_COLOURS = 0.05, _weights(1.5, planes=3, cells=_IN_RINGS, spread=0.18)
+_RING_TEXTURE = 0.16, _weights(0.5, planes=3, cells=_IN_RINGS, spread=0.09)
+_EDGES = 0.025, _weights(0.5, planes=5, cells=np.ones((_EDGE_BLOCKS, _EDGE_BLOCKS)), spread=0.07)
 _DIMENSIONS = 3 * _BLOCKS**2 + 2 * 3 * _RINGS + 5 * _EDGE_BLOCKS**2
 
 
@@ -110,12 +89,11 @@ def described(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
     colours = opponent_planes(picture)
     ring_colours, ring_texture = ring_means_and_spread(colours, _RINGS)
     edges = edge_planes(colours[0, _SEEN, _SEEN])[:, 1:-1, 1:-1]
-    vector = np.concatenate([
-        _LAYOUT.part_of_vector(block_means(colours, _BLOCKS)),
-        _RING_COLOURS.part_of_vector(ring_colours),
-        _RING_TEXTURE.part_of_vector(ring_texture),
-        _EDGES.part_of_vector(block_means(edges, _EDGE_BLOCKS)),
-    ])  # fmt: skip
+    groups = (
+        (_LAYOUT, block_means(colours, _BLOCKS)), (_RING_COLOURS, ring_colours), (_RING_TEXTURE, ring_texture),
+        (_EDGES, block_means(edges, _EDGE_BLOCKS)),
+    )  # fmt: skip
+    vector = np.concatenate([((statistics - mean) * scale).ravel() for (mean, scale), statistics in groups])
     vector /= np.sqrt((vector * vector).sum())
     return vector
 

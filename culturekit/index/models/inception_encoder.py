@@ -1,9 +1,9 @@
 """InceptionV3: the features that FID and KID compare, and the class probabilities of the inception score."""
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.core.digests import digest_file
-from culturekit.core.errors import IntegrityError
 from culturekit.core.registry import Spec
 from culturekit.core.torch_places import chosen_device
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, usual_batch
-from culturekit.index.weights import known_weights, loaded_tensors
+from culturekit.index.weights import check_complete, known_weights, loaded_tensors
 
 # InceptionV3 as a function of its weights: the one that published FIDs were measured with, and torchvision's.
 
@@ -46,17 +45,10 @@ class _Inception:
     def to(self, device: object) -> "_Inception":
         return replace(self, state={name: tensor.to(device) for name, tensor in self.state.items()})
 
-    def problem(self) -> str:
-        """Say which tensor is missing or has another shape; empty when the network is whole. Nothing is computed."""
-        torch = importlib.import_module("torch")
-        try:
-            shadow = self.to("meta")
-            shadow.logits(shadow.features(torch.zeros(1, 3, _SIDE, _SIDE, device="meta")))
-        except KeyError as error:
-            return f"no tensor {error.args[0]}"
-        except RuntimeError as error:
-            return str(error).partition("\n")[0]
-        return ""
+    def rehearse(self) -> None:
+        """Run on no numbers: what is not complete fails."""
+        shadow, torch = self.to("meta"), importlib.import_module("torch")
+        shadow.logits(shadow.features(torch.zeros(1, 3, _SIDE, _SIDE, device="meta")))
 
     def features(self, pictures: _Tensor) -> _Tensor:
         """Give the pooled features, (n, 2048), of pictures (n, 3, 299, 299)."""
@@ -158,8 +150,6 @@ def _side_by_side(*planes: _Tensor) -> _Tensor:
 
 Resizing: TypeAlias = Literal["tensorflow", "torch", "clean", "crop"]
 _Scaled: TypeAlias = NDArray[np.float32]  # float32 (299, 299, 3), from 0 to 255
-
-
 _CROPPED_FROM = 342
 
 # what each does, as it stands in an identity
@@ -173,28 +163,21 @@ _RESIZINGS: Mapping[Resizing, str] = {
 
 def resized(picture: NDArray[np.uint8], resizing: Resizing) -> _Scaled:
     """Bring a picture, uint8 (height, width, 3), to 299 x 299."""
-    return _METHODS[resizing](picture)
-
-
-def _like_tensorflow(picture: NDArray[np.uint8]) -> _Scaled:
-    """Sample at multiples of the step, which leaves the lower right behind: what the published FIDs were made with."""
-    height, width, _ = picture.shape
-    return _sampled(picture, _steps(height), _steps(width))
+    if resizing == "clean":
+        return _cleanly(picture)
+    if resizing == "crop":
+        return _cropped(picture)
+    place = _steps if resizing == "tensorflow" else _middles
+    return _sampled(picture, place(picture.shape[0]), place(picture.shape[1]))
 
 
 def _steps(length: int) -> NDArray[np.float32]:
-    """Place the samples as TensorFlow 1 does."""
+    """Sample at multiples of the step, which leaves the lower right behind: what the published FIDs were made with."""
     return np.arange(_SIDE, dtype=np.float32) * np.float32(length / _SIDE)
 
 
-def _like_torch(picture: NDArray[np.uint8]) -> _Scaled:
-    """Sample at the middles of pixels, as `torch.nn.functional.interpolate` does."""
-    height, width, _ = picture.shape
-    return _sampled(picture, _middles(height), _middles(width))
-
-
 def _middles(length: int) -> NDArray[np.float32]:
-    """Place the samples as torch does."""
+    """Sample at the middles of pixels, as `torch.nn.functional.interpolate` does."""
     scale = np.float32(length) / np.float32(_SIDE)
     places: NDArray[np.float32] = scale * (np.arange(_SIDE, dtype=np.float32) + np.float32(0.5)) - np.float32(0.5)
     return places.clip(min=0)
@@ -240,14 +223,6 @@ def _cropped(picture: NDArray[np.uint8]) -> _Scaled:
     return scaled[top : top + _SIDE, left : left + _SIDE].astype(np.float32)
 
 
-_METHODS: Mapping[Resizing, Callable[[NDArray[np.uint8]], _Scaled]] = {
-    "tensorflow": _like_tensorflow,
-    "torch": _like_torch,
-    "clean": _cleanly,
-    "crop": _cropped,
-}
-
-
 _Given: TypeAlias = Literal["unit", "features", "probabilities"]
 
 _GIVEN: dict[_Given, str] = {
@@ -276,8 +251,7 @@ class Options:
     give: _Given = "unit"
 
 
-@dataclass(frozen=True, slots=True)
-class _Described:
+class _Described(NamedTuple):
     """What the network says of pictures: features float32 (n, 2048) as they are, and probabilities (n, classes)."""
 
     features: NDArray[np.float32]
@@ -295,36 +269,23 @@ class InceptionEncoder:
     def __init__(self, network: _Inception, weights: str, options: Options) -> None:
         """Take a network and the hash of its weights."""
         self.device = chosen_device(options.device)
-        self.network = network.to(self.device)
-        self.ported = network.ported
-        self.give = options.give
-        self.resizing: Resizing = (
-            options.resize if options.resize != "auto" else "tensorflow" if network.ported else "crop"
-        )
-        self.classes = network.classes
+        self.network, self.give = network.to(self.device), options.give
+        usual: Resizing = "tensorflow" if network.ported else "crop"
+        self.resizing: Resizing = usual if options.resize == "auto" else options.resize
+        # whether grey is 128, as in the published graph, or 127.5, as pytorch-fid and torchvision have it
+        self.centred = network.ported and self.resizing != "torch"
         self.batch_size = usual_batch(TorchOptions(batch=options.batch), self.device)
         self.batches = Batches(self.batch_size)
-        self.weights = weights
-        self.identity = self.identity_giving(options.give)
-
-    def identity_giving(self, give: _Given) -> EncoderIdentity:
-        """Say what exactly makes the vectors of one kind."""
-        scale = "(x - 128) / 128" if self.centred else "x / 127.5 - 1"
-        logits = ", softmax of the logits without their bias" if self.ported else ", softmax of the logits"
-        return EncoderIdentity(
-            name="inception" if give == "unit" else f"inception {give}",
-            weights=self.weights,
-            revision="TensorFlow 2015-12-05, ported" if self.ported else "torchvision",
-            preprocessing=f"{_RESIZINGS[self.resizing]}; {scale}; {_GIVEN[give]}"
-            + (logits if give == "probabilities" else ""),
+        told = [_RESIZINGS[self.resizing], "(x - 128) / 128" if self.centred else "x / 127.5 - 1", _GIVEN[self.give]]
+        logits = "softmax of the logits" + (" without their bias" if network.ported else "")
+        self.identity = EncoderIdentity(
+            name="inception" if self.give == "unit" else f"inception {self.give}",
+            weights=weights,
+            revision="TensorFlow 2015-12-05, ported" if network.ported else "torchvision",
+            preprocessing="; ".join(told) + (f", {logits}" if self.give == "probabilities" else ""),
             dtype="float32",
-            dim=self.classes if give == "probabilities" else _FEATURES,
+            dim=network.classes if self.give == "probabilities" else _FEATURES,
         )
-
-    @property
-    def centred(self) -> bool:
-        """Whether grey is 128, as in the published graph, or 127.5, as pytorch-fid and torchvision have it."""
-        return self.ported and self.resizing != "torch"
 
     def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
         """Bring a picture to the network's size and range: float32 (3, 299, 299)."""
@@ -334,13 +295,11 @@ class InceptionEncoder:
 
     def encode_prepared(self, pictures: Sequence[Prepared]) -> Vectors:
         """Give unit vectors, features or probabilities, as the SPEC said."""
-        described = self.describe(pictures)
-        if self.give == "probabilities":
-            return described.probabilities
-        if self.give == "features":
-            return described.features
-        norms = np.sqrt(np.einsum("nd,nd->n", described.features, described.features, dtype=np.float64))
-        unit: Vectors = (described.features / np.maximum(norms, 1e-12)[:, np.newaxis]).astype(np.float32)
+        features, probabilities = self.describe(pictures)
+        if self.give != "unit":
+            return probabilities if self.give == "probabilities" else features
+        norms = np.sqrt(np.einsum("nd,nd->n", features, features, dtype=np.float64))
+        unit: Vectors = (features / np.maximum(norms, 1e-12)[:, np.newaxis]).astype(np.float32)
         return unit
 
     def encode_images(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
@@ -349,13 +308,8 @@ class InceptionEncoder:
 
     def describe(self, pictures: Sequence[Prepared]) -> _Described:
         """Run prepared pictures through the network once, for FID, KID and the inception score."""
-        both = self.batches.run(self.run_batch, pictures, dim=_FEATURES + self.classes)
-        features, probabilities = np.split(both, [_FEATURES], axis=1)
-        return _Described(np.ascontiguousarray(features), np.ascontiguousarray(probabilities))
-
-    def probabilities(self, pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
-        """Give the class probabilities of pictures, (n, classes)."""
-        return self.describe([self.prepare(picture) for picture in pictures]).probabilities
+        both = self.batches.run(self.run_batch, pictures, dim=_FEATURES + self.network.classes)
+        return _Described(*map(np.ascontiguousarray, np.split(both, [_FEATURES], axis=1)))
 
     def run_batch(self, pictures: Sequence[Prepared]) -> Vectors:
         """Give features and probabilities side by side."""
@@ -374,7 +328,5 @@ def make(spec: Spec) -> ImageEncoder:
         convert="--kind fid-inception --out inception.safetensors",
     )  # fmt: skip
     network = _Inception(loaded_tensors(path, asked_by="the encoder inception"), kind == "fid-inception")
-    problem = network.problem()
-    if problem:
-        raise IntegrityError("the weights of InceptionV3 are not complete", where=str(path), found=problem)
+    check_complete(network.rehearse, of="InceptionV3", where=str(path))
     return InceptionEncoder(network, digest_file(path), options)

@@ -359,11 +359,6 @@ class OpenClipEncoder:
         )
 
     @property
-    def scale(self) -> float:
-        """What the model multiplies a cosine with for a score of its own; no part of a vector."""
-        return float(self.model.logit_scale.detach().float().exp().item())
-
-    @property
     def context(self) -> int:
         """How many tokens of a text are read."""
         return int(self.tokenizer.context_length)

@@ -48,15 +48,12 @@ class _SentenceEncoder:
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Encode texts; what is longer than the context is cut, and `too_long` says which those are."""
-        vectors = np.empty((len(texts), self.identity.dim), np.float32)
-        for group in self.tokens.groups(self.written(texts)):
-            vectors[list(group.places)] = self.batches.run(self.forward, group.rows, dim=self.identity.dim)
+        vectors = self.tokens.encode(self.written(texts), self.batches, self.forward, dim=self.identity.dim)
         return unit(vectors, where=self.identity.dtype)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
         """Encode the tokens of texts, in the space of the transformer, before pooling and the layers after it."""
-        groups = ((group.places, group.rows) for group in self.tokens.groups(self.written(texts)))
-        special = self.network.tokenizer.all_special_ids
+        groups, special = self.tokens.groups(self.written(texts)), self.network.tokenizer.all_special_ids
         found = token_vectors(groups, self.batches, lambda rows: self.told(rows)["token_embeddings"], special)
         return [unit(vectors, where=self.identity.dtype) for vectors in found]
 

@@ -31,14 +31,6 @@ _STEP = 16
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-@dataclass(frozen=True, slots=True)
-class _LengthGroup:
-    """Texts of one padded length: their places among those given, and per text one row of tokens and maybe a mask."""
-
-    places: tuple[int, ...]
-    rows: list[NDArray[np.int64]]
-
-
 class Tokens:
     """A tokenizer and the length its model reads.
 
@@ -84,11 +76,18 @@ class Tokens:
         counted = enumerate(self.counts(texts))
         return [TooLong(index, tokens, self.most) for index, tokens in counted if tokens > self.most]
 
-    def groups(self, texts: Sequence[str]) -> Iterator[_LengthGroup]:
-        """Write texts as tokens, shortest first."""
+    def encode(self, texts: Sequence[str], batches: Batches, forward: Callable[..., Any], *, dim: int) -> Vectors:
+        """Encode texts, those of one length together; what is longer than the context is cut."""
+        vectors = np.empty((len(texts), dim), np.float32)
+        for places, rows in self.groups(texts):
+            vectors[places] = batches.run(forward, rows, dim=dim)
+        return vectors
+
+    def groups(self, texts: Sequence[str]) -> Iterator[tuple[list[int], list[NDArray[np.int64]]]]:
+        """Write texts as tokens, shortest first: places of texts of one length, of each ids and maybe a mask."""
         lengths = [self.filled(count) for count in self.counts(texts)]
         for length in sorted(set(lengths)):
-            places = tuple(index for index, filled in enumerate(lengths) if filled == length)
+            places = [index for index, filled in enumerate(lengths) if filled == length]
             with self.turn:
                 written = self.tokenizer(
                     [self.rewrite(texts[index]) for index in places],
@@ -98,7 +97,7 @@ class Tokens:
                     return_tensors="np",
                 )
             columns = [np.asarray(written[name], np.int64) for name in self.names]
-            yield _LengthGroup(places, list(np.stack(columns, axis=1)))
+            yield places, list(np.stack(columns, axis=1))
 
     def keeps_capitals(self) -> bool:
         """Find out whether capitals and small letters are told apart."""
@@ -127,7 +126,7 @@ class Family:
 
     `texts` is "full" where a text is always filled up to the whole context, "own" where it need not be, and None
     where the model reads pictures only. `patches` is true where pictures keep their proportions. `features` names the
-    vectors of a model of pictures as they are, before they are brought to length one.
+    vectors of pictures as they are, before they are brought to length one.
     """
 
     model: str
@@ -147,7 +146,7 @@ class Family:
 
 
 _FAMILIES: Mapping[str, Family] = {
-    "clip": Family("CLIPModel", "CLIPImageProcessor", "own"),
+    "clip": Family("CLIPModel", "CLIPImageProcessor", "own", features="CLIP"),
     "siglip": Family("SiglipModel", "SiglipImageProcessor", "full"),
     "siglip2": Family("Siglip2Model", "Siglip2ImageProcessor", "full", patches=True),
     "dinov2": Family("Dinov2Model", "BitImageProcessor", any_size=True, features="DINOv2"),
@@ -248,20 +247,12 @@ class TransformersOptions(TorchOptions):
 
     Attributes:
         lowercase: Write texts in small letters first, whatever the tokenizer does.
-        give: What the vectors are: of length one, or with `features` as DINOv2 and DINOv3 give them, for distances of
-            distributions.
+        give: What the vectors of pictures are: of length one, or with `features` as CLIP, DINOv2 and DINOv3 give them,
+            for distances.
     """
 
     lowercase: bool = False
     give: Literal["unit", "features"] = "unit"
-
-
-@dataclass(frozen=True, slots=True)
-class _Logits:
-    """How a model turns a cosine into a score: times `scale`, plus `bias`. No part of a vector."""
-
-    scale: float
-    bias: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,8 +338,9 @@ class _TransformersImageEncoder:
 class _TransformersEncoder(_TransformersImageEncoder):
     """Turns pictures and texts into vectors of one space."""
 
-    def __init__(self, loaded: _LoadedModel, tokens: Tokens, *, lowercase: bool) -> None:
-        super().__init__(loaded, texts=f"{tokens}{', in small letters' if lowercase else ''}")
+    def __init__(self, loaded: _LoadedModel, tokens: Tokens, *, lowercase: bool, as_they_are: bool) -> None:
+        texts = f"{tokens}{', in small letters' if lowercase else ''}"
+        super().__init__(loaded, texts=texts, as_they_are=as_they_are)
         self.tokens = tokens
         if loaded.family.texts == "full" and tokens.keeps_capitals():
             self.caveat = (
@@ -356,34 +348,23 @@ class _TransformersEncoder(_TransformersImageEncoder):
                 "small letters only: unless this one was not, write ?lowercase=true."
             )
 
-    @property
-    def logits(self) -> _Logits:
-        """How the model turns a cosine of its vectors into a score of its own."""
-        network = self.loaded.network
-        bias = getattr(network, "logit_bias", None)
-        return _Logits(float(network.logit_scale.exp().item()), 0.0 if bias is None else float(bias.item()))
-
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Encode texts; what is longer than the context is cut, and `too_long` says which those are."""
-        vectors = np.empty((len(texts), self.identity.dim), np.float32)
-        for group in self.tokens.groups(texts):
-            vectors[list(group.places)] = self.batches.run(self.forward_texts, group.rows, dim=self.identity.dim)
+        vectors = self.tokens.encode(texts, self.batches, self.forward_texts, dim=self.identity.dim)
         return unit(vectors, where=self.identity.dtype)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
         """Encode the tokens of texts in the space of pictures; that of the end, which CLIP pools, is among them."""
         if self.loaded.family.texts != "own":
             raise UsageError("this model gives no vectors of single tokens", where=self.identity.name, expected="CLIP")
-        groups, tokenizer = ((group.places, group.rows) for group in self.tokens.groups(texts)), self.tokens.tokenizer
-        special = set(tokenizer.all_special_ids) - {tokenizer.eos_token_id}
-        found = token_vectors(groups, self.batches, self.forward_tokens, special)
-        return [unit(vectors, where=self.identity.dtype) for vectors in found]
+        network, tokenizer = self.loaded.network, self.tokens.tokenizer
 
-    def forward_tokens(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
-        """Run the model over one batch of tokens, and bring each to the space of pictures."""
-        columns, network = on_device(rows, self.loaded.device).unbind(1), self.loaded.network
-        told = network.text_model(**dict(zip(self.tokens.names, columns, strict=True)))
-        return network.text_projection(told.last_hidden_state)
+        def forward(rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
+            return network.text_projection(network.text_model(**self.columns(rows)).last_hidden_state)
+
+        special = set(tokenizer.all_special_ids) - {tokenizer.eos_token_id}
+        found = token_vectors(self.tokens.groups(texts), self.batches, forward, special)
+        return [unit(vectors, where=self.identity.dtype) for vectors in found]
 
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
         """List the texts that are longer than the model's context."""
@@ -391,8 +372,11 @@ class _TransformersEncoder(_TransformersImageEncoder):
 
     def forward_texts(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
         """Run the model over one batch of tokens."""
-        columns = on_device(rows, self.loaded.device).unbind(1)
-        return _pooled(self.loaded.network.get_text_features(**dict(zip(self.tokens.names, columns, strict=True))))
+        return _pooled(self.loaded.network.get_text_features(**self.columns(rows)))
+
+    def columns(self, rows: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
+        """Bring a batch of tokens to the device, by what the model calls ids and mask."""
+        return dict(zip(self.tokens.names, on_device(rows, self.loaded.device).unbind(1), strict=True))
 
 
 def _pooled(answer: Any) -> Any:  # noqa: ANN401 - tensors
@@ -420,7 +404,7 @@ def make(spec: Spec) -> ImageEncoder:
         raise UsageError("this model reads no texts", where=str(spec), found="lowercase=true")
     if not family.features and options.give == "features":
         raise UsageError("this model gives vectors of length one only", where=str(spec), found="give=features",
-                         expected="DINOv2 or DINOv3")  # fmt: skip
+                         expected="CLIP, DINOv2 or DINOv3")  # fmt: skip
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
     settings, file = _picture_settings(folder)
@@ -430,8 +414,9 @@ def make(spec: Spec) -> ImageEncoder:
     network = load_model(folder, family, device=device, dtype=dtype)
     loaded = _LoadedModel(folder, family, network, plan, device, dtype, usual_batch(options, device))
     _check_size(loaded)
+    as_they_are = options.give == "features"
     if tokenizer is None:
-        return _TransformersImageEncoder(loaded, as_they_are=options.give == "features")
+        return _TransformersImageEncoder(loaded, as_they_are=as_they_are)
     context = min(int(network.config.text_config.max_position_embeddings), int(tokenizer.model_max_length))
     tokens = Tokens(
         tokenizer,
@@ -439,7 +424,7 @@ def make(spec: Spec) -> ImageEncoder:
         fill=family.texts == "full",
         rewrite=(lambda text: rewrite(text.lower())) if options.lowercase else rewrite,
     )
-    return _TransformersEncoder(loaded, tokens, lowercase=options.lowercase)
+    return _TransformersEncoder(loaded, tokens, lowercase=options.lowercase, as_they_are=as_they_are)
 
 
 def _check_size(loaded: _LoadedModel) -> None:

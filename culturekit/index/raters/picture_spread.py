@@ -29,9 +29,9 @@ from culturekit.core.tables import merge_parts, read_table, save_parquet, write_
 from culturekit.core.torch_places import chosen_device, same_bits
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import try_picture
-from culturekit.index.encoder import Prepared
+from culturekit.index.encoder import Prepared, held_array
 from culturekit.index.raters.quality import in_threads
-from culturekit.index.weights import LPIPS, known_weights, loaded_tensors
+from culturekit.index.weights import LPIPS, check_complete, known_weights, loaded_tensors
 
 # What a measure of pairs is: the pictures of a batch in, how far every two of them are apart out.
 
@@ -70,12 +70,8 @@ class PairMeasure(Protocol):
 
 def distances(_: object, answer: object, pictures: Sequence[object]) -> NDArray[np.float64]:
     """Take a finite distance of every two pictures."""
-    shape = (len(pictures), len(pictures))
-    kind = f"{answer.dtype} {answer.shape}" if isinstance(answer, np.ndarray) else type(answer).__name__
-    fits = isinstance(answer, np.ndarray) and answer.dtype.kind == "f" and answer.shape == shape
-    hold(fits, f"float64 {shape}", kind)
-    found: NDArray[np.float64] = np.asarray(answer)
-    hold(bool((np.isfinite(found) & (found >= 0)).all()), "finite numbers of at least 0", "others")
+    found: NDArray[np.float64] = held_array(answer, (len(pictures), len(pictures)))
+    hold(bool((found >= 0).all()), "finite numbers of at least 0", "others")
     hold(bool((np.diag(found) == 0).all()), "zeros on the diagonal", "others")
     hold(bool(np.allclose(found, found.T)), "one distance both ways", "two")
     return found
@@ -220,45 +216,16 @@ _Backbone: TypeAlias = Literal["alex", "vgg", "squeeze"]
 SHIFT, SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 _EPSILON = 1e-10  # what the authors add to the length of a feature
 
-
-@dataclass(frozen=True, slots=True)
-class _Layer:
-    """One step of a network: what it does, its number among the network's layers, and for convolutions how."""
-
-    kind: Literal["conv", "pool", "fire"]
-    number: int = 0
-    stride: int = 1
-    padding: int = 0
-    taken: bool = False
-
-
-def _conv(number: int, *, stride: int = 1, padding: int = 1, taken: bool = False) -> _Layer:
-    """Convolve, and keep what is above zero."""
-    return _Layer("conv", number, stride, padding, taken)
-
-
-_POOL = _Layer("pool")
-
-# the convolutions of AlexNet, VGG-16 and SqueezeNet 1.1 in order, up to the last one whose answer is taken
-_BACKBONES: Mapping[_Backbone, tuple[_Layer, ...]] = {
-    "alex": (
-        _conv(0, stride=4, padding=2, taken=True), _POOL, _conv(3, padding=2, taken=True), _POOL, _conv(6, taken=True),
-        _conv(8, taken=True), _conv(10, taken=True),
-    ),
-    "vgg": (
-        _conv(0), _conv(2, taken=True), _POOL, _conv(5), _conv(7, taken=True), _POOL, _conv(10), _conv(12),
-        _conv(14, taken=True), _POOL, _conv(17), _conv(19), _conv(21, taken=True), _POOL, _conv(24), _conv(26),
-        _conv(28, taken=True),
-    ),
-    "squeeze": (
-        _conv(0, stride=2, padding=0, taken=True), _POOL, _Layer("fire", 3), _Layer("fire", 4, taken=True), _POOL,
-        _Layer("fire", 6), _Layer("fire", 7, taken=True), _POOL,
-        *(_Layer("fire", n, taken=True) for n in (9, 10, 11, 12)),
-    ),
-}  # fmt: skip
-
-# the side of the windows that are pooled, two apart; those of SqueezeNet reach over the edge
+# AlexNet, VGG-16 and SqueezeNet 1.1 up to the last layer whose answer is taken, which a star marks: convolutions by
+# their number, the blocks of SqueezeNet, and a bar where windows two apart are pooled
+_BACKBONES: Mapping[_Backbone, str] = {
+    "alex": "0* | 3* | 6* 8* 10*",
+    "vgg": "0 2* | 5 7* | 10 12 14* | 17 19 21* | 24 26 28*",
+    "squeeze": "0* | fire3 fire4* | fire6 fire7* | fire9* fire10* fire11* fire12*",
+}
+# the side of the windows that are pooled; those of SqueezeNet reach over the edge
 _WINDOW: Mapping[_Backbone, int] = {"alex": 3, "vgg": 2, "squeeze": 3}
+_FIRST_STEP = {("alex", "0"): (4, 2), ("squeeze", "0"): (2, 0)}  # stride and padding; of all others 1 and half a window
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,18 +246,6 @@ class _Lpips:
         layers = {name: tensor.to(device) for name, tensor in self.layers.items()}
         return replace(self, layers=layers, heads=[head.to(device) for head in self.heads])
 
-    def problem(self) -> str:
-        """Say which tensor is missing or has another shape; empty when all is whole. Nothing is computed."""
-        torch = importlib.import_module("torch")
-        try:
-            shadow = self.to("meta")
-            shadow.distances(torch.zeros(2, 3, 64, 64, device="meta"))
-        except KeyError as error:
-            return f"no tensor {error.args[0]} in the network"
-        except (RuntimeError, ValueError) as error:
-            return str(error).partition("\n")[0]
-        return ""
-
     def distances(self, pictures: _Tensor) -> _Tensor:
         """Measure every two pictures of (n, 3, height, width), from -1 to 1: (n, n), zeros on the diagonal."""
         torch = importlib.import_module("torch")
@@ -307,34 +262,27 @@ class _Lpips:
 
     def taken(self, pictures: _Tensor) -> Iterator[_Tensor]:
         """Give the answers of the layers that are compared, one after the other."""
+        torch = importlib.import_module("torch")
         shift, scale = (pictures.new_tensor(numbers).view(1, 3, 1, 1) for numbers in (SHIFT, SCALE))
-        planes = (pictures - shift) / scale
-        for layer in _BACKBONES[self.backbone]:
-            planes = self.step(layer, planes)
-            if layer.taken:
+        planes, over = (pictures - shift) / scale, self.backbone == "squeeze"
+        for step in _BACKBONES[self.backbone].split():
+            name = step.removeprefix("fire").rstrip("*")
+            if step == "|":
+                planes = torch.nn.functional.max_pool2d(planes, _WINDOW[self.backbone], stride=2, ceil_mode=over)
+            elif step.startswith("fire"):
+                squeezed = self.convolved(f"{name}.squeeze", planes)
+                planes = torch.cat([self.convolved(f"{name}.expand{size}", squeezed) for size in ("1x1", "3x3")], 1)
+            else:
+                planes = self.convolved(name, planes)
+            if step.endswith("*"):
                 yield planes
 
-    def step(self, layer: _Layer, planes: _Tensor) -> _Tensor:
-        if layer.kind == "pool":
-            window = _WINDOW[self.backbone]
-            over = self.backbone == "squeeze"
-            return _functional().max_pool2d(planes, window, stride=2, ceil_mode=over)
-        if layer.kind == "conv":
-            return self.convolved(f"{layer.number}", planes, stride=layer.stride, padding=layer.padding)
-        squeezed = self.convolved(f"{layer.number}.squeeze", planes)
-        torch = importlib.import_module("torch")
-        small = self.convolved(f"{layer.number}.expand1x1", squeezed)
-        return torch.cat([small, self.convolved(f"{layer.number}.expand3x3", squeezed, padding=1)], 1)
-
-    def convolved(self, name: str, planes: _Tensor, *, stride: int = 1, padding: int = 0) -> _Tensor:
+    def convolved(self, name: str, planes: _Tensor) -> _Tensor:
         """Convolve, and keep what is above zero."""
+        functional = importlib.import_module("torch.nn.functional")
         weight, bias = self.layers[f"{name}.weight"], self.layers[f"{name}.bias"]
-        return _functional().relu(_functional().conv2d(planes, weight, bias, stride=stride, padding=padding))
-
-
-def _functional() -> Any:  # noqa: ANN401 - a module
-    """Import torch's functions."""
-    return importlib.import_module("torch.nn.functional")
+        stride, padding = _FIRST_STEP.get((self.backbone, name), (1, weight.shape[-1] // 2))
+        return functional.relu(functional.conv2d(planes, weight, bias, stride=stride, padding=padding))
 
 
 _SHORT: Mapping[str, _Backbone] = {"AlexNet": "alex", "VGG-16": "vgg", "SqueezeNet": "squeeze"}
@@ -450,11 +398,10 @@ def make(spec: Spec) -> LpipsMeasure:
             expected=f"lpips:HEADS.safetensors?backbone=FILE.safetensors, the {_FULL[backbone]} of torchvision",
         )
     network = _Lpips(backbone, layers, [heads[number] for number in sorted(heads)])
-    problem = network.problem()
-    if problem:
-        raise IntegrityError(
-            f"the weights of {_FULL[backbone]} are not complete", where=", ".join(map(str, files)), found=problem
-        )
+    check_complete(
+        lambda: network.to("meta").distances(importlib.import_module("torch").zeros(2, 3, 64, 64, device="meta")),
+        of=_FULL[backbone], where=", ".join(map(str, files)),
+    )  # fmt: skip
     hashes = [digest_file(path) for path in files]
     return LpipsMeasure(network, (hashes[0] if len(hashes) == 1 else digest(hashes)), options)
 

@@ -1,9 +1,6 @@
 """What a quality scorer is: pictures in, and for some scorers what was asked for, one number each out."""
 
-import importlib
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,14 +14,13 @@ from PIL import Image
 from pydantic import Field
 
 from culturekit.core.atomic import explained_outside
-from culturekit.core.declared import kept
 from culturekit.core.defaults import PICTURES_PER_SHARD
 from culturekit.core.digests import digest
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.inputs import roles_of
+from culturekit.core.inputs import roles_among
 from culturekit.core.layouts import prompts_table
 from culturekit.core.pictures.picture_files import NoPicture
-from culturekit.core.plugins import Contract, hold
+from culturekit.core.plugins import Contract
 from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.schemas import IMAGES, PROMPTS
 from culturekit.core.schemas import QUALITY as QUALITY_TABLE
@@ -35,7 +31,8 @@ from culturekit.core.stage_folder import run_shards, seal
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import try_picture
-from culturekit.index.encoder import ENCODERS, Prepared
+from culturekit.index.embedding.embedding_encoders import encoding_pool
+from culturekit.index.encoder import ENCODERS, Prepared, held_array
 
 
 class QualityScorer(Protocol):
@@ -80,12 +77,7 @@ class QualityScorer(Protocol):
 def values(_: object, answer: object, pictures: Sequence[object], prompts: Sequence[str] = ()) -> NDArray[np.float64]:
     """Take one finite number for each picture."""
     del prompts
-    kind = f"{answer.dtype} {answer.shape}" if isinstance(answer, np.ndarray) else type(answer).__name__
-    fits = isinstance(answer, np.ndarray) and answer.dtype.kind == "f" and answer.shape == (len(pictures),)
-    hold(fits, f"float64 ({len(pictures)},)", kind)
-    found: NDArray[np.float64] = np.asarray(answer)
-    hold(bool(np.isfinite(found).all()), "finite numbers", "numbers that are not finite")
-    return found
+    return held_array(answer, (len(pictures),))
 
 
 _QUALITY = Contract(
@@ -143,17 +135,6 @@ _NO_PROMPT = "no prompt"
 _NOT_MADE = "no picture was made"
 # a row has a value, or the reason why there is none
 _PART = {**QUALITY_TABLE.schema, "reason": pl.String(), "detail": pl.String()}
-
-
-@dataclass(frozen=True, slots=True)
-class QualityOptions:
-    """Who scores."""
-
-    scorer: Annotated[
-        str,
-        Field(description="Who scores, as a SPEC: embedded, hpsv2, pickscore, imagereward or clipscore."),
-        Typed(offers="culturekit.index.raters.quality:SCORERS"),
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,20 +233,10 @@ def scored(work: Work, images: pl.DataFrame, root: Path, scorer: str) -> pl.Data
 def in_threads(score: Callable[[QualityShard], int], shards: Sequence[QualityShard], *, workers: int) -> Iterator[int]:
     """Score with weights that are loaded once, in this process.
 
-    Each thread has one thread for arithmetic: torch adds up in another order when it has more, so that only this
-    gives the same bits for any number of workers. On a GPU a second thread reads pictures while the first computes.
+    On a GPU a second thread reads pictures while the first computes.
     """
-    torch = importlib.import_module("torch") if "torch" in sys.modules else None
-    on_gpu = torch is not None and torch.cuda.is_initialized()
-    before = torch.get_num_threads() if torch is not None else 1
-    alone = (lambda: torch.set_num_threads(1)) if torch is not None else None
-    pool = ThreadPoolExecutor(2 if on_gpu else workers, "scoring", initializer=alone)
-    try:
+    with encoding_pool(workers, on_gpu=2, plain=workers) as (pool, _):
         yield from pool.map(score, shards)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        if torch is not None:
-            torch.set_num_threads(before)
 
 
 def score_shard(shard: QualityShard) -> int:
@@ -389,39 +360,33 @@ def make(spec: Spec) -> QualityScorer:
     return _EmbeddedQuality()
 
 
-@dataclass(frozen=True, slots=True)
-class QualityReads:
-    """Images, and what they were asked for by, where a scorer needs it."""
-
-    images: Annotated[Path, Field(description="Images table.")]
+def quality_stage(
+    images: Annotated[Path, Field(description="Images table.")],
     prompts: Annotated[
-        Path | None,
-        Field(description="Prompts the images were asked for by. [what the images table says was sent]"),
-    ] = None
-
-
-def quality_stage(given: QualityReads, options: QualityOptions) -> Stage:
+        Path | None, Field(description="Prompts the images were asked for by. [what the images table says was sent]")
+    ] = None,
+    *,
+    scorer: Annotated[
+        str,
+        Field(description="Who scores, as a SPEC: embedded, hpsv2, pickscore, imagereward or clipscore."),
+        Typed(offers="culturekit.index.raters.quality:SCORERS"),
+    ],
+) -> Stage:
     """Score the quality of every image.
 
     What cannot be scored is listed with its reason.
     """
-    scorer = options.scorer
     SCORERS.check(scorer)
 
     def run(work: Work) -> Outcome:
-        prompts = None if given.prompts is None else prompts_table(given.prompts, work.scratch)
-        return score_pictures(work, given.images, scorer, prompts_path=prompts)
+        table = None if prompts is None else prompts_table(prompts, work.scratch)
+        return score_pictures(work, images, scorer, prompts_path=table)
 
     return Stage(
-        "quality",
-        "quality",
-        2,
-        run,
-        roles_of(given),
-        {**kept(options), **spec_state(SCORERS, scorer, targets=ENCODERS)},
-        packages=("numpy", "pillow", "polars"),
+        "quality", "quality", 2, run, roles_among({"images": images, "prompts": prompts}),
+        {"scorer": scorer, **spec_state(SCORERS, scorer, targets=ENCODERS)}, packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, SCORERS, scorer),
-    )
+    )  # fmt: skip
 
 
 QUALITY = StageCommand(

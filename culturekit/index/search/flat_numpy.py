@@ -6,7 +6,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,6 @@ from culturekit.core.registry import Spec
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.search import (
     LARGEST_NORM,
-    Block,
     Found,
     Order,
     Rows,
@@ -29,11 +27,8 @@ from culturekit.index.search.search import (
     ranked,
 )
 
-_Products: TypeAlias = NDArray[Any]  # of a scan, (rows, queries): float32, or whole numbers with a scale
-_Score: TypeAlias = Callable[[Rows, Rows], Vectors]  # scores pairs of a query and a row, both by number
 _LARGEST_GROUP = 32
 _WAITING_PER_QUERY = 64  # how many candidates of a query may wait, at the least, before they are looked at more closely
-_PAIRS_AT_ONCE = 256
 _MANY = 64  # candidates of a query, on average, from which on one looks for vectors that are equal
 
 
@@ -57,45 +52,26 @@ def group_for(rows: int, k: int) -> int:
     return group
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """What whole numbers mean, and how far they may lie from the score.
-
-    A number of group g and query q means `groups[g] * queries[q] + offsets[q]`; to the error of the query,
-    `lost[g] * norms[q]` is added.
-    """
-
-    groups: NDArray[np.float32]
-    lost: NDArray[np.float32]
-    queries: NDArray[np.float32]
-    offsets: NDArray[np.float32]
-    norms: NDArray[np.float32]
-
-
 @dataclass(slots=True)
 class Candidates:
     """Keeps the rows that could be among the k best of some queries while products of blocks of rows pass by.
 
     Attributes:
         k: how many are sought; no more than there are rows to see.
-        error: for each query, how far a product may lie from the score, but for what its scale adds.
+        error: for each query, how far a product may lie from the score.
         score: gives pairs of a query and a row their exact score.
         order: breaks ties.
-        closer: gives pairs their float32 products, where those say more than the products of the scan.
-        fine: how far a float32 product may lie from the score.
         best: (k, n), the k best products of different groups of rows, less their error: at least k rows reach the
             least of them, so that a row is out whose product and error together do not.
-        proven: what the k-th best score reaches for certain, from candidates looked at more closely.
+        proven: what the k-th best score reaches for certain, from candidates that were looked at.
         waiting: queries, rows, and products with their error on top, of candidates that wait.
         close: queries, rows and products of candidates that were looked at.
     """
 
     k: int
     error: NDArray[np.float32]
-    score: _Score
+    score: Callable[[Rows, Rows], Vectors]
     order: Order | None = None
-    closer: _Score | None = None
-    fine: NDArray[np.float32] = field(init=False)
     best: NDArray[np.float32] = field(init=False)
     proven: NDArray[np.float32] = field(init=False)
     limit: int = field(init=False)
@@ -105,7 +81,6 @@ class Candidates:
     def __post_init__(self) -> None:
         """Start with nothing seen."""
         count = len(self.error)
-        self.fine = self.error
         self.best = np.full((self.k, count), -np.inf, np.float32)
         self.proven = np.full(count, -np.inf, np.float32)
         self.limit = max(_WAITING_PER_QUERY, 4 * self.k) * count
@@ -116,47 +91,28 @@ class Candidates:
         floor: NDArray[np.float32] = np.maximum(self.best[0], self.proven)
         return floor
 
-    def offer(self, products: _Products, rows: Rows | int, *, group: int, scale: Scale | None = None) -> None:
+    def offer(self, products: Vectors, rows: Rows | int, *, group: int) -> None:
         """Look at products (rows, queries); `rows` numbers the rows, or the first where they follow on.
 
         A product of -inf is never taken.
         """
-        missing = -len(products) % group
-        grouped = products
-        if missing:  # fill up with what never counts
-            lowest = -np.inf if products.dtype.kind == "f" else np.iinfo(products.dtype).min // 2
-            filling = np.full((missing, products.shape[1]), lowest, products.dtype)
-            grouped = np.concatenate([products, filling])
-        grouped = grouped.reshape(-1, group, products.shape[1])
-        most, error = grouped.max(axis=1), self.error
-        if scale is not None:
-            most = most.astype(np.float32)
-            most *= scale.groups[:, None] * scale.queries
-            most += scale.offsets
-            error = scale.lost[:, None] * scale.norms + error
-        self.raise_best(most - error)
-        most += error
+        if missing := -len(products) % group:  # fill up with what never counts
+            products = np.concatenate([products, np.full((missing, products.shape[1]), -np.inf, np.float32)])
+        grouped = products.reshape(-1, group, products.shape[1])
+        most = grouped.max(axis=1)
+        self.raise_best(most - self.error)
+        most += self.error
         floor = self.floor()
         groups, owners = np.divmod(np.flatnonzero(most >= floor), len(floor))
         if not len(groups):
             return
         near = grouped[groups, :, owners]
-        if scale is None:
-            near += error[owners, None]
-        else:
-            near = near.astype(np.float32)
-            near *= (scale.groups[groups] * scale.queries[owners])[:, None]
-            near += (scale.offsets[owners] + error[groups, owners])[:, None]
+        near += self.error[owners, None]
         at = np.flatnonzero((near >= floor[owners, None]) & (near > -np.inf))
         hit, column = np.divmod(at, group)
         places = groups[hit] * group + column
-        inside = places < len(products)
-        hit, places, reaches = hit[inside], places[inside], near.ravel()[at[inside]]
-        self.take(owners[hit], places + rows if isinstance(rows, int) else rows[places], reaches)
-
-    def take(self, owners: Rows, rows: Rows, reaches: Vectors) -> None:
-        """Keep candidates; when many wait, they are looked at."""
-        self.waiting.append((owners, rows, reaches))
+        numbers = places + rows if isinstance(rows, int) else rows[places]
+        self.waiting.append((owners[hit], numbers, near.ravel()[at]))
         if sum(len(part[0]) for part in self.waiting) > self.limit:
             self.look_closer()
 
@@ -169,7 +125,7 @@ class Candidates:
             self.best[:, touched] = both[len(most) :]
 
     def look_closer(self) -> None:
-        """Give waiting candidates their products in float32, and keep those that could be among the best."""
+        """Keep those of the waiting candidates that could be among the best."""
         if not self.waiting:
             return
         owners, rows, reaches = (np.concatenate(parts) for parts in zip(*self.waiting, strict=True))
@@ -177,15 +133,14 @@ class Candidates:
         near = near[_in_order(owners[near])]
         owners, rows = owners[near], rows[near]
         self.waiting = []
-        products = reaches[near] - self.error[owners] if self.closer is None else self.closer(owners, rows)
+        products = reaches[near] - self.error[owners]
         owners, rows = np.concatenate([self.close[0], owners]), np.concatenate([self.close[1], rows])
         products = np.concatenate([self.close[2], products])
         by_owner = _in_order(owners)
         owners, rows, products = owners[by_owner], rows[by_owner], products[by_owner]
-        self.proven = np.maximum(
-            self.proven, _kth_best(owners, products, queries=len(self.error), k=self.k) - self.fine
-        )
-        kept = products >= (self.proven - self.fine)[owners]
+        least = _kth_best(owners, products, queries=len(self.error), k=self.k) - self.error
+        self.proven = np.maximum(self.proven, least)
+        kept = products >= (self.proven - self.error)[owners]
         self.close = owners[kept], rows[kept], products[kept]
         if len(self.close[0]) > self.limit:  # many are equal or nearly so: keep k of each query by their scores
             best = self.best_of_close()
@@ -226,17 +181,6 @@ def _kth_best(owners: Rows, products: Vectors, *, queries: int, k: int) -> NDArr
     return least
 
 
-def _float32_products(queries: Vectors, vectors: Vectors, owners: Rows, rows: Rows) -> Vectors:
-    """Multiply pairs of vectors in float32; owners ascend."""
-    products = np.empty(len(rows), np.float32)
-    starts = np.searchsorted(owners, np.arange(len(queries) + 1)).tolist()
-    for query, start, stop in zip(queries, starts[:-1], starts[1:], strict=True):
-        for first in range(start, stop, _PAIRS_AT_ONCE):
-            some = slice(first, min(first + _PAIRS_AT_ONCE, stop))
-            np.matmul(vectors[rows[some]], query, out=products[some])
-    return products
-
-
 def _scores_once(queries: Vectors, vectors: Vectors, owners: Rows, rows: Rows) -> Vectors:
     """Score pairs; where there are many, vectors that are equal are scored once."""
     if len(rows) < _MANY * len(queries):
@@ -275,15 +219,10 @@ class FlatSearcher:
         """Give the k best rows of some queries after others, of runs that hold so many at least."""
         raise NotImplementedError
 
-    def begin(self, queries: Vectors, k: int, *, error: NDArray[np.float32] | None = None) -> Candidates:
-        """Start with nothing seen; a stated `error` is of products that are coarser than float32."""
-        score = partial(_scores_once, queries, self.vectors)
-        fine = np.full(len(queries), self.error, np.float32)
-        if error is None:
-            return Candidates(k, fine, score, self.order)
-        seen = Candidates(k, error, score, self.order, partial(_float32_products, queries, self.vectors))
-        seen.fine = fine
-        return seen
+    def begin(self, queries: Vectors, k: int) -> Candidates:
+        """Start with nothing seen."""
+        error = np.full(len(queries), self.error, np.float32)
+        return Candidates(k, error, partial(_scores_once, queries, self.vectors), self.order)
 
 
 def parts_of(count: int, size: int) -> list[slice]:
@@ -296,18 +235,6 @@ _PRODUCTS_AT_ONCE = 2048 * _QUERIES_AT_ONCE  # 2 MB of products: they stay in th
 _MOST_ROWS_AT_ONCE = 32_768
 
 
-class _Multiply(Protocol):
-    """Multiplies matrices in float32."""
-
-    def __call__(self, block: Block, queries: Vectors, /, *, out: Vectors) -> object:
-        """Write the products of a block with queries, (rows, queries), to `out`."""
-
-
-def multiply(block: Block, queries: Vectors, /, *, out: Vectors) -> None:
-    """Multiply in NumPy, with as many threads as its BLAS takes."""
-    np.matmul(block.vectors, queries.T, out=out)
-
-
 class NumpySearcher(FlatSearcher):
     """Searches with NumPy; of a memory map only blocks are read."""
 
@@ -316,25 +243,15 @@ class NumpySearcher(FlatSearcher):
     def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, Found]]:
         """Let all queries see a block of rows while it is in the cache."""
         parts = parts_of(len(queries), _QUERIES_AT_ONCE)
-        seen = [self.begin(queries[part], k) for part in parts]
-        self.scan([(queries[part], one) for part, one in zip(parts, seen, strict=True)], runs)
-        return ((part, one.finish()) for part, one in zip(parts, seen, strict=True))
-
-    def scan(
-        self,
-        asked: Sequence[tuple[Vectors, Candidates]],
-        runs: Sequence[tuple[int, int]],
-        multiply: _Multiply = multiply,
-    ) -> None:
-        """Let runs of rows pass by queries and their candidates."""
-        size = min(_MOST_ROWS_AT_ONCE, _PRODUCTS_AT_ONCE // max(len(queries) for queries, _ in asked))
+        asked = [(queries[part], self.begin(queries[part], k)) for part in parts]
         room = np.empty(_PRODUCTS_AT_ONCE, np.float32)
+        size = min(_MOST_ROWS_AT_ONCE, _PRODUCTS_AT_ONCE // max(len(some) for some, _ in asked))
         for block in blocks_of(self.vectors, runs, size):
             count = len(block.vectors)
-            for queries, candidates in asked:
-                out = room[: count * len(queries)].reshape(count, -1)
-                multiply(block, queries, out=out)
-                candidates.offer(out, block.numbers, group=group_for(count, candidates.k))
+            for some, seen in asked:
+                products = np.matmul(block.vectors, some.T, out=room[: count * len(some)].reshape(count, -1))
+                seen.offer(products, block.numbers, group=group_for(count, k))
+        return ((part, seen.finish()) for part, (_, seen) in zip(parts, asked, strict=True))
 
 
 def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> NumpySearcher:

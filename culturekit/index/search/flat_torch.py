@@ -1,159 +1,17 @@
-"""Exact search in torch: a scan in low precision, and exact scores for all that could be among the best."""
+"""Exact search in torch on a GPU: a scan in half precision, exact scores for all that could be among the best."""
 
-import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec
 from culturekit.index.encoder import Vectors
-from culturekit.index.search.flat_numpy import Candidates, FlatSearcher, NumpySearcher, Scale, group_for, parts_of
-from culturekit.index.search.search import LARGEST_NORM, Block, Found, Order, Searcher, exact_scores, ranked
-
-# Vectors as bytes: a quarter of the memory and several times the speed, with a proven bound on what is lost.
-
-GROUP = 64  # rows that share a scale
-_MOST = 127
-_ROWS_AT_ONCE = 2048
-_MEASURED = 1.001  # norms are measured in float32; this covers what that may get wrong
-_UNIT = 2.0**-24
-
-
-@dataclass(frozen=True, slots=True)
-class _ByteVectors:
-    """Vectors, less their middle and turned, as whole numbers of -127 to 127.
-
-    Attributes:
-        numbers: int8 (n, dim).
-        rows: int64 (n,), which vector each row of `numbers` is: within a block they stand by their largest number,
-            so that those of a group need nearly the same scale.
-        scales: float32, one for each group of rows: what one means.
-        lost: float32, for each group the longest difference between a turned vector and its bytes.
-        middle: the mean of all vectors; it adds the same to all scores of a query.
-        longest: the norm of the longest vector of bytes.
-        spread: the norm of the longest vector, less the middle.
-    """
-
-    numbers: NDArray[np.int8]
-    rows: NDArray[np.int64]
-    scales: NDArray[np.float32]
-    lost: NDArray[np.float32]
-    middle: Vectors
-    longest: float
-    spread: float
-
-
-@dataclass(frozen=True, slots=True)
-class _ByteQueries:
-    """Queries turned in the same way, and how far a product of bytes may lie from their score.
-
-    To `errors` comes, for the rows of a group, what the group has lost times the norm of the query.
-    """
-
-    numbers: NDArray[np.int8]
-    scales: NDArray[np.float32]
-    offsets: NDArray[np.float32]
-    norms: NDArray[np.float32]
-    errors: NDArray[np.float32]
-
-
-def turning(dim: int) -> Vectors:
-    """Give the matrix by which runs of numbers are turned: one large number becomes many small ones.
-
-    It is a Hadamard matrix of side 64, 16, 4 or 1, divided by the root of its side: a power of two, so that its
-    entries are exact in float32 and it is orthogonal to the last bit.
-    """
-    side = next(side for side in (64, 16, 4, 1) if dim % side == 0)
-    matrix = np.ones((1, 1), np.float32)
-    while len(matrix) < side:
-        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    turned: Vectors = (matrix / np.sqrt(side)).astype(np.float32)
-    return turned
-
-
-def turned(vectors: Vectors, matrix: Vectors) -> Vectors:
-    """Turn vectors; products between them stay what they were."""
-    return (vectors.reshape(-1, len(matrix)) @ matrix).reshape(vectors.shape)
-
-
-def _turning_error(side: int) -> float:
-    """Bound how much turning in float32 changes a vector of norm 1.
-
-    Each number is a sum of `side` products, and the matrix of absolute values stretches by no more than the root
-    of its side.
-    """
-    return float(np.sqrt(side)) * (side + 2) * _UNIT * _MEASURED
-
-
-def as_bytes(vectors: Vectors) -> _ByteVectors:
-    """Bring vectors to bytes, block by block."""
-    count, dim = vectors.shape
-    matrix = turning(dim)
-    middle = np.zeros(dim)
-    for start in range(0, count, _ROWS_AT_ONCE):
-        middle += vectors[start : start + _ROWS_AT_ONCE].sum(axis=0, dtype=np.float64)
-    mean = (middle / max(count, 1)).astype(np.float32)
-    numbers, rows = np.empty((count, dim), np.int8), np.arange(count)
-    scales, lost = np.empty((2, -(-count // GROUP)), np.float32)
-    longest = spread = 0.0
-    for start in range(0, count, _ROWS_AT_ONCE):
-        stop = min(start + _ROWS_AT_ONCE, count)
-        some = vectors[start:stop] - mean
-        spread = max(spread, _largest_norm(some))
-        some = turned(some, matrix)
-        reach = np.abs(some).max(axis=1)
-        by_reach = np.argsort(reach, kind="stable")
-        rows[start:stop] += by_reach - np.arange(stop - start)
-        some, firsts = some[by_reach], np.arange(0, stop - start, GROUP)
-        scale = np.maximum(np.maximum.reduceat(reach[by_reach], firsts), np.float32(1e-30)) / np.float32(_MOST)
-        each = np.repeat(scale, GROUP)[: stop - start, None]
-        whole = np.clip(np.rint(some / each), -_MOST, _MOST)
-        numbers[start:stop] = whole
-        whole *= each
-        longest = max(longest, _largest_norm(whole))
-        groups = slice(start // GROUP, start // GROUP + len(scale))
-        scales[groups] = scale
-        lost[groups] = np.maximum.reduceat(_norms_of(np.subtract(some, whole, out=some)), firsts)
-    return _ByteVectors(numbers, rows, scales, lost, mean, longest, spread)
-
-
-def _norms_of(vectors: Vectors) -> NDArray[np.float32]:
-    """Give upper bounds of the norms of vectors that hold in spite of rounding."""
-    norms: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", vectors, vectors)) * np.float32(_MEASURED)
-    return norms
-
-
-def _largest_norm(vectors: Vectors) -> float:
-    return float(_norms_of(vectors).max(initial=0))
-
-
-def query_bytes(queries: Vectors, known: _ByteVectors) -> _ByteQueries:
-    """Bring queries to bytes, and bound the error of every product with known vectors.
-
-    With the vector y + middle turned to z and stored as z', and the query q turned to w and stored as w',
-    q.y - w'.z' = w.(z - z') + z'.(w - w'), each at most the product of two norms; turning adds what it rounds.
-    """
-    matrix = turning(queries.shape[1])
-    some = turned(queries, matrix)
-    scales = (np.maximum(np.abs(some).max(axis=1), np.float32(1e-30)) / np.float32(_MOST)).astype(np.float32)
-    whole = np.clip(np.rint(some / scales[:, None]), -_MOST, _MOST)
-    lost = _norms_of(some - whole * scales[:, None])
-    norms = _norms_of(some)
-    errors = known.longest * lost + 2 * _turning_error(len(matrix)) * known.spread * norms + 2.0**-19
-    offsets = (queries.astype(np.float64) @ known.middle.astype(np.float64)).astype(np.float32)
-    return _ByteQueries(whole.astype(np.int8), scales, offsets, norms, errors.astype(np.float32))
-
-
-# Flat search on a GPU: a scan in half precision, exact scores in float64 for what could be among the best.
+from culturekit.index.search.flat_numpy import FlatSearcher, NumpySearcher, parts_of
+from culturekit.index.search.search import LARGEST_NORM, Found, Order, Searcher, exact_scores, ranked
 
 _GPU_QUERIES_AT_ONCE = 1024
 _PRODUCTS_AT_ONCE = 2**28  # half a gigabyte of half-precision products
@@ -303,95 +161,12 @@ def _folded(queries: torch.Tensor, vectors: torch.Tensor, owners: torch.Tensor, 
     return scores + 0.0
 
 
-_QUERIES_AT_ONCE = 512
-_FEWEST_NUMBERS = 16  # vectors of fewer are searched in float32: of one number, torch 2.13 multiplies bytes wrongly
-_FEWEST_QUERIES = 8  # fewer are searched in float32: reading the vectors takes longer than multiplying them
-
-
-def fast_bytes() -> bool:
-    """Tell whether this CPU has instructions for products of bytes."""
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return "avx512_vnni" in flags or "avx_vnni" in flags or "amx_int8" in flags
-
-
-class _ByteSearcher(FlatSearcher):
-    """Scans bytes with torch on a CPU; memory holds a quarter of what the vectors take."""
-
-    name = "torch:cpu"
-
-    def __init__(self, vectors: Vectors, *, order: Order | None = None) -> None:
-        super().__init__(vectors, order=order)
-        self.exact = NumpySearcher(vectors, order=order)
-        self.known = as_bytes(vectors)
-        self.numbers = torch.from_numpy(self.known.numbers)
-        self.trusted = _multiplies_as_numpy(self.known.numbers[:_ROWS_AT_ONCE])
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The given NumPy array is not writable")  # nobody writes to it
-            self.mapped = torch.from_numpy(self.vectors)
-
-    def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, Found]]:
-        """Let each thread scan for some of the queries."""
-        if len(queries) < _FEWEST_QUERIES:
-            yield from self.exact.search(queries, k, runs)
-            return
-        whole = runs == [(0, len(self.vectors))] and self.trusted
-        scan = self.scan if whole else partial(self.scan_slices, runs=runs)
-        threads = torch.get_num_threads()
-        parts = parts_of(len(queries), min(_QUERIES_AT_ONCE, max(_FEWEST_QUERIES, -(-len(queries) // threads))))
-        try:
-            with ThreadPoolExecutor(threads, "searching", initializer=lambda: torch.set_num_threads(1)) as pool:
-                yield from zip(parts, pool.map(lambda part: scan(queries[part], k).finish(), parts), strict=True)
-        finally:
-            torch.set_num_threads(threads)
-
-    def scan_slices(self, queries: Vectors, k: int, *, runs: Sequence[tuple[int, int]]) -> Candidates:
-        """Let slices pass by some queries, in one thread and in float32: to find them in bytes takes as long."""
-        seen = self.begin(queries, k)
-        self.exact.scan([(queries, seen)], runs, self.multiply)
-        return seen
-
-    def multiply(self, block: Block, queries: Vectors, /, *, out: Vectors) -> None:
-        """Multiply with as many threads as torch has here, which is one."""
-        first, count = block.numbers, len(block.vectors)
-        rows = self.mapped[first : first + count] if isinstance(first, int) else torch.from_numpy(block.vectors)
-        torch.matmul(rows, torch.from_numpy(queries).T, out=torch.from_numpy(out))
-
-    def scan(self, queries: Vectors, k: int) -> Candidates:
-        """Let all rows pass by some queries, in one thread."""
-        known, asked = self.known, query_bytes(queries, self.known)
-        seen = self.begin(queries, k, error=asked.errors)
-        columns = torch.from_numpy(asked.numbers).T
-        room = torch.empty((_ROWS_AT_ONCE, columns.shape[1]), dtype=torch.int32)
-        for start in range(0, len(self.numbers), _ROWS_AT_ONCE):
-            block = self.numbers[start : start + _ROWS_AT_ONCE]
-            products = torch._int_mm(block, columns, out=room[: len(block)]).numpy()
-            group = group_for(len(block), k)
-            places = (start + np.arange(0, len(block), group)) // GROUP
-            scale = Scale(known.scales[places], known.lost[places], asked.scales, asked.offsets, asked.norms)
-            seen.offer(products, known.rows[start : start + _ROWS_AT_ONCE], group=group, scale=scale)
-            if start == 0:
-                seen.look_closer()
-        return seen
-
-
-def _multiplies_as_numpy(numbers: NDArray[np.int8]) -> bool:
-    """Tell whether torch multiplies bytes as NumPy does; where it does not, they are not used."""
-    some = numbers[:_FEWEST_QUERIES]
-    if numbers.shape[1] < _FEWEST_NUMBERS or len(some) < _FEWEST_QUERIES:
-        return False
-    products = torch._int_mm(torch.from_numpy(numbers), torch.from_numpy(some).T).numpy()
-    return np.array_equal(products, numbers.astype(np.int32) @ some.T.astype(np.int32))
-
-
 def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> Searcher:
-    """Make the searcher for the device that a SPEC names, such as `torch:cuda:1`; else a GPU where there is one."""
+    """Make the searcher of the device that a SPEC names, such as `torch:cuda:1`; of a CPU it is NumPy's."""
     Spec(spec.name, "", spec.options).refuse_options()
     device = spec.target or ("cuda" if torch.cuda.is_available() else "cpu")
     if device == "cpu":
-        return _ByteSearcher(vectors, order=order)
+        return NumpySearcher(vectors, order=order)
     try:
         target = torch.device(device)
     except RuntimeError as error:

@@ -1,8 +1,8 @@
 """Exact search: every query against every vector; engines differ in speed, never in what is found."""
 
 import importlib
-import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -85,9 +85,7 @@ def ranked(queries: int, k: int, *, owners: Rows, rows: Rows, scores: Vectors, o
 
 LARGEST_NORM = 1.001  # how long a unit vector may be; half precision leaves no more than that
 _ROWS_CHECKED_AT_ONCE = 65_536
-_SHORTEST_VIEW = (
-    64  # runs of fewer rows than this are copied together into a block; longer ones are read where they lie
-)
+_SHORTEST_VIEW = 64  # shorter runs of rows are copied together into a block; longer ones are read where they lie
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,29 +214,28 @@ ENGINES: Registry[Searcher] = Registry(
         Entry("numpy", "culturekit.index.search.flat_numpy:make", "float32 products in NumPy"),
         Entry("faiss", "culturekit.index.search.flat_faiss:make", "FAISS on the CPU", extra="faiss-cpu"),
         Entry("faiss-gpu", "culturekit.index.search.flat_faiss:make", "FAISS on a GPU", extra="faiss-gpu"),
-        Entry("torch", "culturekit.index.search.flat_torch:make", "torch: 8 bits on a CPU, 16 on a GPU", extra="embed"),
+        Entry(
+            "torch",
+            "culturekit.index.search.flat_torch:make",
+            "torch on a GPU; on a CPU the same as numpy",
+            extra="embed",
+        ),
     ],
     point="search",
     contract=Contract((Searcher,), answers={"best": _found_rows}),
 )
 
 
-_WORTH_TORCH = 2**25  # numbers, rows times dimensions, from which on it pays to load torch and bring vectors to bytes
-_WORTH_LOADED_TORCH = 2**24  # the same where torch is loaded anyway
+_WORTH_A_GPU = 2**24  # numbers, rows times dimensions, from which on it pays to copy the vectors to a GPU
 
 
 def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> Searcher:
     """Make the searcher that is fastest here; FAISS never is, as measured in docs/benchmarks.md."""
     spec.refuse_options()
     name = "numpy"
-    if vectors.size >= (_WORTH_LOADED_TORCH if "torch" in sys.modules else _WORTH_TORCH):
-        try:
-            torch = importlib.import_module("torch")
-            # a GPU, or a CPU with products of bytes
-            if torch.cuda.is_available() or importlib.import_module("culturekit.index.search.flat_torch").fast_bytes():
-                name = "torch"
-        except (ImportError, OSError):  # absent, or its libraries do not load: NumPy finds the same
-            pass
+    if vectors.size >= _WORTH_A_GPU:
+        with suppress(ImportError, OSError):  # torch is absent, or its libraries do not load
+            name = "torch" if importlib.import_module("torch").cuda.is_available() else "numpy"
     make = importlib.import_module(f"culturekit.index.search.flat_{name}").make
     loaded: Searcher = make(Spec(name, "", {}), vectors=vectors, order=order)
     return loaded

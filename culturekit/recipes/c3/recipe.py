@@ -46,12 +46,12 @@ from culturekit.core.run import Run
 from culturekit.core.schemas import CAPTIONS, IMAGES
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
-from culturekit.generation.diffusion.finetune_stage import FinetuneReads, finetune_stage
+from culturekit.generation.diffusion.finetune_stage import finetune_stage
 from culturekit.generation.diffusion.training import TAKEN, TuningOptions
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.simulated.scenes.scenes_backend import world
 from culturekit.generation.stages.generate_stage import generate_stage
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns, embed_stage
+from culturekit.index.embedding.embed_table import EmbedSource, TextColumns, embed_stage
 from culturekit.kg.concepts import CountryCode
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
@@ -405,9 +405,9 @@ def _wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
     backend = next(model.backend for model in recipe.models if model.name == wanted.model)
     prompts = run.table(roles.PROMPTS)
     for name, strategy in wanted.tuned.items():
-        given = FinetuneReads(run.folder(folders.EXPORTED, variant=strategy))
+        pairs = run.folder(folders.EXPORTED, variant=strategy)
         trained = name if wanted.strategies else wanted.model
-        run.add(finetune_stage(given, wanted.options(backend, recipe.seed)), folders.FINETUNED, trained)
+        run.add(finetune_stage(pairs, wanted.options(backend, recipe.seed)), folders.FINETUNED, trained)
         adapter = run.folder(folders.FINETUNED, trained)
         drawing = generate_stage(prompts, recipe.images, backend=backend, model=name, seed=recipe.seed, adapter=adapter)
         images = run.add(drawing, roles.IMAGES, name, plan=makes(lambda _: recipe.captions.sample))
@@ -423,7 +423,7 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
     whole: _Given = "mean" if recipe.encoders.tokens else "text"
 
     def embedded(variant: str, source: EmbedSource, encoder: str, give: _Given = "text") -> VectorFolder:
-        return VectorFolder(run.add(embed_stage(source, EmbedOptions(encoder, give)), folders.VECTORS, name, variant))
+        return VectorFolder(run.add(embed_stage(source, encoder=encoder, give=give), folders.VECTORS, name, variant))
 
     translated = EmbedSource(texts=(captions,))
     original = EmbedSource(texts=(captions,), columns=TextColumns("id", source))

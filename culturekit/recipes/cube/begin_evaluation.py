@@ -384,12 +384,12 @@ def check_answers(model: FoundModel, prompts: str) -> None:
         return
     unmatched = model.preview.unmatched_examples
     first = unmatched[0] if unmatched else None
-    near = f"; the nearest prompt is {first.nearest[0]!r}" if first and first.nearest else ""
+    near = f"; the nearest prompt is {first['nearest'][0]!r}" if first and first["nearest"] else ""
     raise UsageError(
         f"no image of {model.name} answers a prompt of {prompts}",
         where=model.preview.folder,
         expected="files named after the prompts: by id, such as PROMPT_ID__0.png, or by text",
-        found=f"{first.file}: {first.reason}{near}" if first else f"{model.preview.pictures:,} pictures",
+        found=f"{first['file']}: {first['reason']}{near}" if first else f"{model.preview.pictures:,} pictures",
         hint="Say what names mean with --pattern, such as '{prompt}__{id}', or name other --prompts.",
     )
 

@@ -38,7 +38,7 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexOptions
 from culturekit.index.matching.comparison import MappingOptions
-from culturekit.index.raters.quality import SCORERS, QualityOptions
+from culturekit.index.raters.quality import SCORERS, quality_stage
 from culturekit.kg.concepts import Concept, CountryCode, concept_path, load_concepts, shipped_concepts
 from culturekit.kg.countries import countries
 from culturekit.kg.dump.ingest import IngestOptions
@@ -188,7 +188,7 @@ class Recipe(AnyRecipe):
     mapping: MappingOptions = MappingOptions()
     images: ImagePlan = ImagePlan(repeats=50, slots=8, kinds=("underspecified",))
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)] = ()
-    quality: Annotated[str, AfterValidator(checked_spec(SCORERS)), rules_of(QualityOptions, "scorer")] = "embedded"
+    quality: Annotated[str, AfterValidator(checked_spec(SCORERS)), rules_of(quality_stage, "scorer")] = "embedded"
     faithfulness: Faithfulness | None = None
     tags: Tags | None = None
     audit: Audit | None = None

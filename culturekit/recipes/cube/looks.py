@@ -23,8 +23,8 @@ from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import image_folder, stage_of
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
-from culturekit.index.raters.quality import QualityOptions, QualityReads, quality_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
+from culturekit.index.raters.quality import quality_stage
 from culturekit.llm.answers import LlmOptions
 from culturekit.recipes.cube.nested_keys import INCEPTION, Faithfulness, Realism, features_of, lpips_of
 from culturekit.recipes.planning import Prompts, asks
@@ -100,7 +100,7 @@ def look_at(looks: FaithfulnessLooks, model: str) -> None:
         stage = vqascore_stage(WeighReads(images, prompts), weighing, looks.asking(roles.VQASCORE, model))
         run.add(stage, roles.VQASCORE, model, plan=asks(count=looks.images, requests=looks.images))
     for number, scorer in enumerate(wanted.scorers, start=1):
-        stage = quality_stage(QualityReads(images, prompts), QualityOptions(scorer))
+        stage = quality_stage(images, prompts, scorer=scorer)
         run.add(stage, roles.SCORER, model, str(number))
 
 
@@ -130,12 +130,12 @@ FOLDER = "folder:"
 
 def looks_scored(run: Run, wanted: Realism, options: SpreadOptions, *, seed: int) -> None:
     """Embed real and generated images, measure batches, and score how real and how unlike images look."""
-    real, encoder = real_images(run, wanted), EmbedOptions(features_of(wanted.encoder))
-    run.add(embed_stage(EmbedSource(real), encoder), roles.VECTORS, roles.REAL_IMAGES)
+    real, encoder = real_images(run, wanted), features_of(wanted.encoder)
+    run.add(embed_stage(EmbedSource(real), encoder=encoder), roles.VECTORS, roles.REAL_IMAGES)
     for name, table in run.by_model(roles.IMAGES).items():
-        run.add(embed_stage(EmbedSource(table), encoder), roles.VECTORS, name)
+        run.add(embed_stage(EmbedSource(table), encoder=encoder), roles.VECTORS, name)
         if wanted.classes is not None:
-            run.add(embed_stage(EmbedSource(table), EmbedOptions(features_of(wanted.classes))), roles.CLASSES, name)
+            run.add(embed_stage(EmbedSource(table), encoder=features_of(wanted.classes)), roles.CLASSES, name)
         if wanted.lpips is not None:
             measured = pairs.stage(table, measure=lpips_of(wanted.lpips), size=options.size)
             run.add(measured, roles.PAIRS, name)

@@ -16,7 +16,7 @@ from culturekit.generation.backend import BACKENDS
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexOptions
-from culturekit.index.matching.diagnosis import DiagnosisOptions
+from culturekit.index.matching.mapping import diagnosis_stage
 from culturekit.index.raters.picture_spread import PAIR_MEASURES
 from culturekit.index.raters.simulated_raters import SimulatedRaters
 from culturekit.metrics.corrected.audit_gates import Design
@@ -109,7 +109,7 @@ class Diagnosis(StrictModel):
     """
 
     floor_repeats: Annotated[int, Field(ge=1)] = 5
-    ceiling_repeats: Annotated[int, rules_of(DiagnosisOptions, "repeats")] = 50
+    ceiling_repeats: Annotated[int, rules_of(diagnosis_stage, "repeats")] = 50
 
 
 class Instrument(StrictModel):

@@ -37,16 +37,8 @@ from culturekit.generation.stages.generate_stage import generate_stage, image_fo
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.folder.index_stages import index_stage
 from culturekit.index.matching.comparison import MappingInputs
-from culturekit.index.matching.diagnosis import DiagnosisOptions, ShuffleOptions
-from culturekit.index.matching.mapping import (
-    DiagnosisReads,
-    ShuffleReads,
-    diagnosis_stage,
-    map_stage,
-    shuffle_stage,
-    truth_stage,
-)
-from culturekit.index.raters.quality import QualityOptions, QualityReads, quality_stage
+from culturekit.index.matching.mapping import diagnosis_stage, map_stage, shuffle_stage, truth_stage
+from culturekit.index.raters.quality import quality_stage
 from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.kg.concepts import ENGLISH, Concept, load_concept
 from culturekit.kg.dump.ingest import ingest_stage
@@ -166,7 +158,7 @@ def wire_models(recipe: Recipe, run: Run) -> None:
     for model in recipe.models:
         name, images = model.name, drawn(recipe, run, model, recipe.images)
         matches = mapped(recipe, run, images, roles.MATCHES, name)
-        run.add(quality_stage(QualityReads(images), QualityOptions(recipe.quality)), roles.QUALITY, name)
+        run.add(quality_stage(images, scorer=recipe.quality), roles.QUALITY, name)
         if knows_truth(model.backend):
             run.add(truth_stage(images, space), roles.TRUTH, name)
         if audit is not None and audit.file is None:
@@ -223,14 +215,16 @@ def wire_diagnosis(recipe: Recipe, run: Run) -> None:
         return
     plan = replace(recipe.images, repeats=min(wanted.floor_repeats, recipe.images.repeats))
     drawn(recipe, run, Model(name=roles.CULTURE_FREE, backend="simulated?noise=1"), plan)
-    pictures = ShuffleReads(run.table(roles.IMAGES, run.models[0]))
-    shuffled = shuffle_stage(pictures, ShuffleOptions(repeats=plan.repeats, seed=recipe.seed))
+    pictures = run.table(roles.IMAGES, run.models[0])
+    shuffled = shuffle_stage(pictures, repeats=plan.repeats, seed=recipe.seed)
     run.add(shuffled, roles.IMAGES, roles.SHUFFLED, plan=works(partial(all_images, recipe, run, plan)))
     for floor in roles.FLOORS:
         mapped(recipe, run, run.table(roles.IMAGES, floor), roles.MATCHES, floor)
-    options = DiagnosisOptions(recipe.mapping, recipe.scores.size, wanted.ceiling_repeats, recipe.seed)
-    given = DiagnosisReads(run.folder(roles.INDEX), Numbered(run.tables(roles.MATCHES)))
-    run.add(diagnosis_stage(given, options), roles.DIAGNOSIS)
+    stage = diagnosis_stage(
+        run.folder(roles.INDEX), Numbered(run.tables(roles.MATCHES)), mapping=recipe.mapping, size=recipe.scores.size,
+        repeats=wanted.ceiling_repeats, seed=recipe.seed,
+    )  # fmt: skip
+    run.add(stage, roles.DIAGNOSIS)
 
 
 def wire_instruments(recipe: Recipe, run: Run) -> None:

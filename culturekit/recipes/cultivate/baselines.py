@@ -41,7 +41,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, read_together, table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, not_empty
-from culturekit.index.raters.quality import QualityOptions, QualityReads, quality_stage
+from culturekit.index.raters.quality import quality_stage
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.ahead.matching import PUBLISHED_TAUS, calibrate_tau
@@ -120,13 +120,11 @@ def wire_baselines(
                                       buying(roles.VQASCORE, model))  # fmt: skip
             run.add(weighing, roles.VQASCORE, model, plan=asks(count=count, requests=count))
         for number, scorer in enumerate(wanted.scorers, start=1):
-            run.add(
-                quality_stage(QualityReads(images, table), QualityOptions(scorer)), roles.SCORER, model, str(number)
-            )
+            run.add(quality_stage(images, table, scorer=scorer), roles.SCORER, model, str(number))
         for level in LEVELS if wanted.cure is not None else ():
             texts = run.table(folders.LEVELS, variant=level)
-            cosine = QualityOptions(f"clipscore:{wanted.cure}{'&' if '?' in str(wanted.cure) else '?'}factor=1")
-            run.add(quality_stage(QualityReads(images, texts), cosine), folders.CURE, model, level)
+            cosine = f"clipscore:{wanted.cure}{'&' if '?' in str(wanted.cure) else '?'}factor=1"
+            run.add(quality_stage(images, texts, scorer=cosine), folders.CURE, model, level)
     others = {
         "judgments": Numbered(run.tables(roles.ANSWERS) | run.tables(roles.VQASCORE)),
         "quality": Numbered({

@@ -75,8 +75,8 @@ from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.backend import BACKENDS
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
-from culturekit.index.raters.quality import SCORERS, QualityOptions, QualityReads, quality_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
+from culturekit.index.raters.quality import SCORERS, quality_stage
 from culturekit.kg.countries import countries, country_files
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.prices import shut_among
@@ -107,7 +107,7 @@ from culturekit.recipes.cultivate.marks import (
     scene_items_stage,
 )
 from culturekit.recipes.cultivate.page import CULTIVATE_PAGE
-from culturekit.recipes.cultivate.preset import GROUND, deviations, people_lines, with_published
+from culturekit.recipes.cultivate.preset import GROUND, deviating, filled_in, people_lines
 from culturekit.recipes.cultivate.scores import AheadOptions, PhraseVectors, ahead
 from culturekit.recipes.cultivate.world import scene_truth_stage, simulated_marks_stage, simulated_pages_stage
 from culturekit.recipes.parts import SCENES, all_scenes, asked, bought, imported_answers, model_images
@@ -369,7 +369,7 @@ class Cultivate(AskingRecipe):
     @classmethod
     def filled(cls, given: Any) -> Any:  # noqa: ANN401 - as YAML has it
         """Fill in what the authors published."""
-        return with_published(given) if isinstance(given, dict) and given.get("preset") == "authors" else given
+        return filled_in(given) if isinstance(given, dict) and given.get("preset") == "authors" else given
 
     @model_validator(mode="after")
     def people_rate_what_there_is(self) -> Self:
@@ -495,7 +495,7 @@ def _wire_real(recipe: Cultivate, run: Run) -> None:
             / "judgments.parquet"
         )
     else:
-        stage = quality_stage(QualityReads(images, prompts), QualityOptions(wanted.scorer))
+        stage = quality_stage(images, prompts, scorer=wanted.scorer)
         scores = run.add(stage, folders.CANDIDATE_SCORES) / "quality.parquet"
     chosen = ChooseOptions(wanted.per_prompt, wanted.at_least, wanted.keep)
     run.add(choose_stage(ChooseReads(images, prompts, scores), chosen), roles.REAL)
@@ -552,7 +552,7 @@ def _wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> Non
     found, true = (_by_folder(run, role, everybody) for role in (folders.EXTRACTED, folders.TRUTH))
     texts = (run.table(folders.DESCRIPTORS), *found.values(), *(true.values() if recipe.truthful else ()))
     texts += tuple(_proposals(run).values())
-    run.add(embed_stage(EmbedSource(texts=texts), EmbedOptions(recipe.encoder)), folders.PHRASES)
+    run.add(embed_stage(EmbedSource(texts=texts), encoder=recipe.encoder), folders.PHRASES)
     options = AheadOptions(
         REAL_IMAGES, recipe.scores.tau, recipe.scores.quantile, recipe.scores.aggregate, recipe.scores.reduce,
         recipe.scores.target, recipe.scheme, encoder=recipe.encoder, confidence=recipe.scores.confidence,
@@ -713,7 +713,7 @@ def plan_lines(recipe: Cultivate) -> Iterator[str]:
         )
         yield from people_lines(forms, prompts * len(wanted.photographs) // max(1, places), wanted.in_region)
     if recipe.preset is not None:
-        yield from deviations(recipe)
+        yield from deviating(recipe)
 
 
 CULTIVATE = RecipeKind(Cultivate, wire, sections_headline(CULTIVATE_PAGE), CULTIVATE_PAGE, plan_lines)

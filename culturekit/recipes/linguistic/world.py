@@ -140,14 +140,9 @@ def draw_face(
     tone: int | None, *, size: int, light: tuple[float, float, float] = LIGHTS["day"],
     wall: tuple[int, int, int] = WALL, place: tuple[float, float] = (0.5, 0.45),
 ) -> tuple[Pixels, NDArray[np.bool_]]:  # fmt: skip
-    """Draw a face with its centre at `place`; give the picture, and which of its pixels are skin.
+    """Draw a face with its centre at `place`, from 0 to 1 down and across; give the picture, and which pixels are skin.
 
-    Args:
-        tone: of the Monk scale, 1 to 10; None draws nobody.
-        size: pixels along each side.
-        light: what red, green and blue are multiplied by.
-        wall: the colour behind.
-        place: down and across, from 0 to 1.
+    A tone is of the Monk scale, None draws nobody; colours are multiplied by `light`.
     """
     rows, columns = np.mgrid[0:size, 0:size] / size
     down, across = rows - place[0], columns - place[1]

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 from culturekit.cli.app import app
 from culturekit.core import stage as stage_module
 from culturekit.core.errors import CultureKitError, UsageError
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.index.matching.comparison import weights_of
 from tests.conftest import stage_here
 from tests.index.picture_world import PictureWorld, made_world
@@ -64,7 +64,7 @@ def test_an_error_that_cannot_be_kept_is_said_and_ends_with_1(
 def test_vectors_of_the_same_images_are_taken_and_no_others(
     world: PictureWorld, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = embed_stage(EmbedSource(images), EmbedOptions("embedded"))
+    stage = embed_stage(EmbedSource(images), encoder="embedded")
     stage_here(stage, tmp_path / "vectors")
     assert mapping(world, images, tmp_path / "anew").exit_code == 0
     assert mapping(world, images, tmp_path / "taken", "--vectors", str(tmp_path / "vectors")).exit_code == 0

@@ -20,7 +20,7 @@ from culturekit.core.tables import read_table
 from culturekit.core.torch_places import mend_torchvision
 from culturekit.core.work import Quiet
 from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
-from culturekit.generation.diffusion.finetune_stage import FinetuneReads, finetune_stage
+from culturekit.generation.diffusion.finetune_stage import finetune_stage
 from culturekit.generation.diffusion.training import TuningOptions, pairs_in, pipeline_of, plan_tuning, shown_square
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage, pilot_of
@@ -62,7 +62,7 @@ def options(folders: Path, kind: str = "sd", **given: Any) -> TuningOptions:
 
 
 def tuned(pairs: Path, out: Path, given: TuningOptions) -> StageRun:
-    return done(finetune_stage(FinetuneReads(pairs), given), out)
+    return done(finetune_stage(pairs, given), out)
 
 
 def drawn(model: Path, lora: Path | None) -> Any:
@@ -233,8 +233,8 @@ def test_a_pilot_times_a_step_and_leaves_the_training_as_it_would_be(
     folders: Path, pairs: Path, tmp_path: Path
 ) -> None:
     given = options(folders)
-    stage, out = FinetuneReads(pairs), tmp_path / "tuned"
-    plan = pilot_of(stage, given, out, engine=HereEngine(), progress=Quiet(), wait=False)
+    out = tmp_path / "tuned"
+    plan = pilot_of(pairs, given, out, engine=HereEngine(), progress=Quiet(), wait=False)
     assert plan.seconds is not None
     assert plan.seconds > 0
     after = tuned(pairs, out, given)

@@ -312,9 +312,9 @@ def test_a_folder_is_not_hashed_twice_and_a_change_is_seen(tmp_path: Path, monke
     seen: list[str] = []
     hash_file = folder_hashes.hash_file
 
-    def heard(place: tuple[Path, PictureFile]) -> str:
-        seen.append(place[1].name)
-        return hash_file(place)
+    def heard(root: Path, file: PictureFile) -> PictureFile:
+        seen.append(file.name)
+        return hash_file(root, file)
 
     monkeypatch.setattr(folder_hashes, "WORTH_REMEMBERING", 0)
     monkeypatch.setattr(folder_hashes, "hash_file", heard)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from culturekit.core.errors import UsageError
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Pull, Subject, draw
-from culturekit.generation.simulated.simulated_backend import Attraction, Drawing, rows_of, strength
+from culturekit.generation.simulated.simulated_backend import Attraction, Options, rows_of, strength
 from tests.generation.simulated.simulated_models import asked, model, pictures, portraits, space, wide_space
 
 SPACE = wide_space(80)
@@ -20,7 +20,7 @@ IDS = SPACE["artifact_id"].to_list()
 def attraction(
     cspace: pl.DataFrame = SPACE, *, hubs: int = 3, drift: float = 0.5, drift_to: tuple[str, ...] = ()
 ) -> Attraction:
-    return Attraction(rows_of(cspace), Drawing(0.5, hubs, drift, drift_to))
+    return Attraction(rows_of(cspace), Options(hub_skew=0.5, hubs=hubs, drift=drift, drift_to=",".join(drift_to)))
 
 
 def test_zero_knobs_change_no_bit(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from culturekit.core.errors import UsageError
 from culturekit.generation.backend import ImageRequest
-from culturekit.generation.simulated.simulated_backend import CHOICE_NUMBERS, Bias, BiasedChoice, Pool, Row
+from culturekit.generation.simulated.simulated_backend import CHOICE_NUMBERS, BiasedChoice, Options, Pool, Row
 from tests.generation.simulated.simulated_models import asked, space
 
-EVEN = Bias(temperature=0, favour="", favour_strength=0, collapse=0, modes=2, error=0)
+EVEN = Options(temperature=0)
 
 DISHES = space(
     ("Q1", "cuisine", "FR", 8.0),
@@ -28,7 +28,7 @@ DISHES = space(
 DRAWS = 6000
 
 
-def drawn(bias: Bias, request: ImageRequest, cspace: pl.DataFrame = DISHES) -> Counter[tuple[str, str]]:
+def drawn(bias: Options, request: ImageRequest, cspace: pl.DataFrame = DISHES) -> Counter[tuple[str, str]]:
     choice = BiasedChoice(cspace, bias)
     numbers = np.random.default_rng(3).random((DRAWS, CHOICE_NUMBERS))
     rows = [choice.choose(request, row) for row in numbers]
@@ -159,4 +159,4 @@ def test_a_popularity_that_cannot_weigh_is_said(popularity: float) -> None:
 
 def test_a_favoured_country_must_be_in_the_cspace() -> None:
     with pytest.raises(UsageError, match=r"favoured country 'us'.*FR or JP or TR or US"):
-        BiasedChoice(DISHES, replace(EVEN, favour="us"))
+        BiasedChoice(DISHES, replace(EVEN, favour="us", favour_strength=0.5))

@@ -1,33 +1,19 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from culturekit.core.errors import UsageError
-from culturekit.generation.simulated.simulated_backend import Dial, accuracy_at, drawn_share, knob_for
+from culturekit.generation.simulated.simulated_backend import Dial, drawn_share, knob_for
 from tests.generation.simulated.simulated_models import wide_space
 
 DIALS: tuple[Dial, ...] = ("confusability", "hub_skew", "drift")
-
-
-@given(st.sampled_from(DIALS), st.floats(0.6, 0.97), st.integers(100, 10_000), st.floats(0.5, 1))
-def test_the_dial_and_its_inverse_agree(dial: Dial, accuracy: float, artifacts: int, drawn: float) -> None:
-    knob = knob_for(dial, accuracy, artifacts=artifacts, drawn=drawn)
-    assert 0 < knob < 1
-    assert accuracy_at(dial, knob, artifacts=artifacts, drawn=drawn) == pytest.approx(accuracy, abs=1e-9)
 
 
 @pytest.mark.parametrize("dial", DIALS)
 @pytest.mark.parametrize("artifacts", [100, 1000, 10_000])
 def test_less_accuracy_takes_more_of_the_knob(dial: Dial, artifacts: int) -> None:
     knobs = [knob_for(dial, accuracy / 100, artifacts=artifacts) for accuracy in range(97, 59, -1)]
-    assert all(less < more for less, more in pairwise(knobs))
-
-
-def test_without_a_pull_nothing_is_lost() -> None:
-    assert accuracy_at("hub_skew", 0.0, artifacts=1000) == 1
-    assert accuracy_at("confusability", 0.0, artifacts=1000) > 0.9999
+    assert all(0 < less < more < 1 for less, more in pairwise(knobs))
 
 
 def test_what_cannot_be_drawn_away_keeps_its_accuracy() -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -7,16 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from culturekit.core.digests import digest_bytes
-from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.roles import SHUFFLED
 from culturekit.core.schemas import ARTIFACTS, HUBS, IMAGES, MATCHES, RECOGNITION
-from culturekit.core.tables import read_table, write_table
+from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.index.embedding.embedding import load_picture
 from culturekit.index.matching.diagnosis import (
     CEILING,
-    ShuffleOptions,
     ceiling_matches,
     hubs_of,
     neighbour_skew,
@@ -26,6 +24,7 @@ from culturekit.index.matching.diagnosis import (
 )
 from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import score_qvs
+from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import HeardProgress, HereEngine
 
 
@@ -39,27 +38,19 @@ def test_shuffling_keeps_the_pixels_of_whole_tiles(height: int, width: int, tile
 
 
 def test_shuffled_images_are_files_of_their_own_and_the_same_every_time(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    rows = []
+    rows: list[Mapping[str, object]] = []
     for number in range(12):
-        content = encoded(np.random.default_rng(number).integers(0, 256, (32, 48, 3), np.uint8))
-        (tmp_path / f"in/{number}.png").write_bytes(content)
-        rows.append(
-            {
-                "image_id": f"i{number}", "path": f"{number}.png", "prompt_id": "p", "model": "m",
-                "repeat": number // 4,
-                "slot": number % 4, "rewriter": "off", "provider_params": "{}", "sha256": digest_bytes(content),
-                "width": 48, "height": 32, "status": "ok", "concept": "cuisine",
-            }
-        )  # fmt: skip
-    images = write_table(tmp_path / "in", IMAGES, pl.DataFrame(rows, schema={**IMAGES.schema, "concept": pl.String()}))
+        path = save_picture(tmp_path / f"in/{number}.png", seed=number, size=(48, 32))
+        place = {"prompt_id": "p", "repeat": number // 4, "slot": number % 4, "concept": "cuisine"}
+        rows.append(image_row(tmp_path / "in", path.name, **place))
+    images = images_table(tmp_path / "in", rows)
     tables = []
     for name in ("one", "two"):
         out, scratch = tmp_path / name / "out", tmp_path / name / "scratch"
         out.mkdir(parents=True)
         scratch.mkdir()
         work = Work({}, out, scratch, HereEngine(), HeardProgress())
-        outcome = shuffle_pictures(work, images, ShuffleOptions(repeats=2, seed=5))
+        outcome = shuffle_pictures(work, images, tiles=8, repeats=2, seed=5)
         assert outcome.counts == {"images": 8}
         tables.append(read_table(work.out / "images.parquet", IMAGES))
     assert tables[0].equals(tables[1])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from culturekit.index.embedding.embedding import HEAVY, OneOfMany, Room, memory_for
+from culturekit.index.embedding.embedding import HEAVY, Room, in_turn, memory_for
 
 
 @given(st.lists(st.integers(0, 150), min_size=1, max_size=40), st.integers(1, 6))
@@ -54,10 +54,9 @@ def test_a_large_one_waits_for_the_others_and_keeps_later_ones_waiting() -> None
 
 
 def test_heavy_pictures_take_turns_across_processes(tmp_path: Path) -> None:
-    gate = OneOfMany(tmp_path / "lock")
-    with gate.holding(HEAVY):
+    with in_turn(tmp_path / "lock", HEAVY):
         assert not (tmp_path / "lock").exists()
-    with gate.holding(HEAVY + 1):
+    with in_turn(tmp_path / "lock", HEAVY + 1):
         assert (tmp_path / "lock").exists()
 
 

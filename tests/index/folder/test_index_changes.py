@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from PIL import Image
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
@@ -22,15 +21,15 @@ from culturekit.core.tables import write_table
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import (
     AppendFiles,
-    AppendOptions,
     IndexFiles,
     IndexOptions,
     Removed,
     listed_artifacts,
 )
 from culturekit.index.folder.index_folder import open_index
-from culturekit.index.folder.index_stages import ChangedIndex, append_stage, compact_stage, index_stage, remove_stage
+from culturekit.index.folder.index_stages import append_stage, compact_stage, index_stage, remove_stage
 from culturekit.index.search.search import searcher
+from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import stage_here
 from tests.index import toy_encoder
 
@@ -60,18 +59,11 @@ def cspace(folder: Path, numbers: Sequence[int]) -> Path:
 
 def references(folder: Path, shown: Sequence[tuple[int, int]]) -> Path:
     """A picture for each artifact and number; the same pair is the same picture."""
-    folder.mkdir(exist_ok=True)
-    rows = []
+    rows: list[Mapping[str, object]] = []
     for artifact, number in shown:
-        name = f"Q{artifact}-{number}"
-        pixels = np.random.default_rng([artifact, number]).integers(0, 256, (8, 8, 3), np.uint8)
-        Image.fromarray(pixels).save(folder / f"{name}.png")
-        content = (folder / f"{name}.png").read_bytes()
-        rows.append({"image_id": name, "path": f"{name}.png", "model": "references", "rewriter": "off",
-                     "provider_params": "{}", "sha256": hashlib.sha256(content).hexdigest(), "width": 8, "height": 8,
-                     "status": "ok", "truth_artifact_id": f"Q{artifact}"})  # fmt: skip
-    schema: dict[str, Any] = {**IMAGES.schema, "truth_artifact_id": pl.String}
-    return write_table(folder, IMAGES, pl.DataFrame(rows, schema=schema))
+        path = save_picture(folder / f"Q{artifact}-{number}.png", seed=100 * artifact + number, size=(8, 8))
+        rows.append(image_row(folder, path.name, truth_artifact_id=f"Q{artifact}"))
+    return images_table(folder, rows)
 
 
 def run(stage: Stage, out: Path) -> Path:
@@ -94,9 +86,7 @@ class World:
     ) -> Path:
         space = None if artifacts is None else cspace(self.root / f"{name}-space", artifacts)
         pictures = None if shown is None else references(self.root / f"{name}-r", shown)
-        return run(
-            append_stage(ChangedIndex(index), AppendFiles(pictures, cspace=space), AppendOptions()), self.root / name
-        )
+        return run(append_stage(index, AppendFiles(pictures, cspace=space)), self.root / name)
 
 
 OLD = [(artifact, number) for artifact in range(12) for number in range(3)]
@@ -118,7 +108,7 @@ def test_appended_and_compacted_is_built_at_once(world: World) -> None:
     base = world.built("base", range(12), OLD)
     more = world.appended(base, "more", range(6, 18), NEW)
     once = world.built("once", range(18), BOTH)
-    same_index(run(compact_stage(ChangedIndex(more)), world.root / "compact"), once)
+    same_index(run(compact_stage(more), world.root / "compact"), once)
     assert sorted(path.name for path in more.glob("*.npy")) == ["vectors-0001.npy", "vectors.npy"]
     assert len(np.load(more / "vectors-0001.npy")) == len(set(NEW) - set(OLD)) + 6 * (world.encoder == "toy:1")
 
@@ -134,10 +124,10 @@ def test_what_was_there_is_linked_and_untouched(world: World) -> None:
 def test_several_appends_and_removals_search_as_the_compacted_one(world: World) -> None:
     base = world.built("base", range(12), OLD)
     first = world.appended(base, "first", range(15), [(artifact, 7) for artifact in range(15)])
-    fewer = run(remove_stage(ChangedIndex(first), Removed(artifact=("Q1", "Q14"))), world.root / "fewer")
+    fewer = run(remove_stage(first, Removed(artifact=("Q1", "Q14"))), world.root / "fewer")
     last = world.appended(fewer, "last", range(18), [*NEW, (1, 9), (14, 9)])
-    fewest = run(remove_stage(ChangedIndex(last), Removed(artifact=("Q17",))), world.root / "fewest")
-    compact = run(compact_stage(ChangedIndex(fewest)), world.root / "compact")
+    fewest = run(remove_stage(last, Removed(artifact=("Q17",))), world.root / "fewest")
+    compact = run(compact_stage(fewest), world.root / "compact")
     left = [number for number in range(18) if number not in {1, 14, 17}]
     shown = sorted({*BOTH, *((artifact, 7) for artifact in range(15))})
     same_index(compact, world.built("once", left, [pair for pair in shown if pair[0] in left]))
@@ -155,14 +145,14 @@ def test_several_appends_and_removals_search_as_the_compacted_one(world: World) 
 
 def test_removed_artifacts_stay_out(world: World) -> None:
     base = world.built("base", range(12), OLD)
-    fewer = run(remove_stage(ChangedIndex(base), Removed(artifact=("Q3",))), world.root / "fewer")
+    fewer = run(remove_stage(base, Removed(artifact=("Q3",))), world.root / "fewer")
     more = world.appended(fewer, "more", None, [(3, 8), (4, 8)])
     drops = pl.read_parquet(more / "drops.parquet").filter(pl.col("stage") == "index append")
     assert drops.select("key", "reason").rows() == [("Q3-8", "reference of a removed artifact")]
     for channel in open_index(more).channels.values():
         assert "Q3" not in open_index(more).artifacts["artifact_id"].gather(channel.owners)
     with pytest.raises(UsageError, match=r"not in the index.*found Q3, Q99"):
-        run(remove_stage(ChangedIndex(more), Removed(artifact=("Q99", "Q3"))), world.root / "wrong")
+        run(remove_stage(more, Removed(artifact=("Q99", "Q3"))), world.root / "wrong")
 
 
 def test_an_artifact_that_gets_its_first_reference_is_no_longer_dropped(world: World) -> None:
@@ -172,7 +162,7 @@ def test_an_artifact_that_gets_its_first_reference_is_no_longer_dropped(world: W
     more = world.appended(base, "more", None, [(11, 0)])
     assert pl.read_parquet(more / "drops.parquet").is_empty()
     same_index(
-        run(compact_stage(ChangedIndex(more)), world.root / "compact"),
+        run(compact_stage(more), world.root / "compact"),
         world.built("once", range(12), sorted({*OLD[:-3], (11, 0)})),
     )
 
@@ -189,7 +179,7 @@ def test_an_unreadable_picture_is_listed(world: World) -> None:
     )
     table.unlink()
     write_table(world.root / "bad", IMAGES, frame)
-    more = run(append_stage(ChangedIndex(base), AppendFiles(table), AppendOptions()), world.root / "more")
+    more = run(append_stage(base, AppendFiles(table)), world.root / "more")
     drops = pl.read_parquet(more / "drops.parquet", schema=DROPS.schema)
     assert drops["key"].to_list() == ["Q1-8"]
     assert len(np.load(more / "vectors-0001.npy")) == 1
@@ -202,7 +192,7 @@ def test_another_encoder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         IntegrityError, match="not the one that built the index; expected revision '1', found revision '2'"
     ):
-        run(append_stage(ChangedIndex(base), files, AppendOptions("toy:2")), tmp_path / "more")
+        run(append_stage(base, files, encoder="toy:2"), tmp_path / "more")
     assert not (tmp_path / "more").exists()
 
 
@@ -220,15 +210,15 @@ def test_nothing_new_and_changed_artifacts_are_refused(world: World) -> None:
     write_table(space.parent, CSPACE, frame)
     files = AppendFiles(references(world.root / "r", NEW), cspace=space)
     with pytest.raises(UsageError, match=r"Q7: an artifact has changed.*artifact 'thing 7', found 'other'"):
-        run(append_stage(ChangedIndex(base), files, AppendOptions()), world.root / "x")
+        run(append_stage(base, files), world.root / "x")
 
 
 def test_an_index_never_becomes_empty(world: World) -> None:
     base = world.built("base", range(3), [(0, 0), (1, 0), (2, 0)])
     with pytest.raises(UsageError, match="nothing would be left"):
-        run(remove_stage(ChangedIndex(base), Removed(artifact=("Q0", "Q1", "Q2"))), world.root / "none")
+        run(remove_stage(base, Removed(artifact=("Q0", "Q1", "Q2"))), world.root / "none")
     with pytest.raises(UsageError, match="no artifact to remove is named"):
-        run(remove_stage(ChangedIndex(base), Removed()), world.root / "none")
+        run(remove_stage(base, Removed()), world.root / "none")
 
 
 @pytest.mark.parametrize("name", ["ids.txt", "ids.csv", "ids.parquet"])

@@ -121,44 +121,20 @@ def changed_bytes(folder: Path) -> None:
     (folder / "vectors.npy").write_bytes(content)
 
 
-def swapped_rows(folder: Path) -> None:
-    ids = pl.read_parquet(folder / "ids.parquet")
-    write_table(folder, VECTOR_IDS, ids.with_columns(id=pl.col("id").reverse()))
-    finish(folder, NOTES)
+def other_table(name: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Path], None]:
+    def harm(folder: Path) -> None:
+        change(pl.read_parquet(folder / name)).write_parquet(folder / name)
+        finish(folder, NOTES)
+
+    return harm
 
 
-def long_vector(folder: Path) -> None:
-    vectors = np.load(folder / "vectors.npy")
-    vectors[2] *= 1.1
-    np.save(folder / "vectors.npy", vectors)
-    finish(folder, NOTES)
+def other_vectors(change: Callable[[Vectors], Vectors]) -> Callable[[Path], None]:
+    def harm(folder: Path) -> None:
+        np.save(folder / "vectors.npy", change(np.load(folder / "vectors.npy")))
+        finish(folder, NOTES)
 
-
-def not_a_number(folder: Path) -> None:
-    vectors = np.load(folder / "vectors.npy")
-    vectors[4, 1] = np.nan
-    np.save(folder / "vectors.npy", vectors)
-    finish(folder, NOTES)
-
-
-def too_few(folder: Path) -> None:
-    np.save(folder / "vectors.npy", np.load(folder / "vectors.npy")[:-1])
-    finish(folder, NOTES)
-
-
-def unknown_artifact(folder: Path) -> None:
-    write_table(folder, ARTIFACTS, artifacts().head(2))
-    finish(folder, NOTES)
-
-
-def other_slices(folder: Path) -> None:
-    slices = pl.read_parquet(folder / "slices.parquet")
-    slices.with_columns(stop=pl.col("stop") + 1).write_parquet(folder / "slices.parquet")
-    finish(folder, NOTES)
-
-
-def other_length(folder: Path) -> None:
-    finish(folder, {**NOTES, "identity": {**IDENTITY.as_options(), "dim": 5}})
+    return harm
 
 
 def edited_manifest(folder: Path) -> None:
@@ -168,28 +144,28 @@ def edited_manifest(folder: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
-def removed_file(folder: Path) -> None:
-    (folder / "slices.parquet").unlink()
-
-
-def other_stage(folder: Path) -> None:
-    finish(folder, NOTES, stage="embed")
+FIVE = {**NOTES, "identity": {**IDENTITY.as_options(), "dim": 5}}
+LONG, NO_NUMBER = (np.ones((6, 4), np.float32) for _ in range(2))
+LONG[2], NO_NUMBER[4, 1] = 1.1, np.nan
 
 
 @pytest.mark.parametrize(
     ("harm", "reason"),
     [
         (changed_bytes, "not what the index was built with; expected SHA-256"),
-        (swapped_rows, "out of order"),
-        (long_vector, "not of unit norm; expected norm 1 within 0.001, found 1.1"),
-        (not_a_number, "not of unit norm"),
-        (too_few, "do not belong together; expected float32 \\(6, dim\\), found float32 \\(5, 4\\)"),
-        (unknown_artifact, "Q3, which is not in artifacts.parquet"),
-        (other_slices, "slices"),
-        (other_length, "expected 5 dimensions, found 4"),
+        (other_table("ids.parquet", lambda ids: ids.with_columns(pl.col("id").reverse())), "out of order"),
+        (other_vectors(lambda found: found * LONG), "not of unit norm; expected norm 1 within 0.001, found 1.1"),
+        (other_vectors(lambda found: found * NO_NUMBER), "not of unit norm"),
+        (
+            other_vectors(lambda found: found[:-1]),
+            r"expected float32 \(6, dim\), found float32 \(5, 4\)",
+        ),
+        (other_table("artifacts.parquet", lambda known: known.head(2)), "Q3, which is not in artifacts.parquet"),
+        (other_table("slices.parquet", lambda slices: slices.with_columns(pl.col("stop") + 1)), "slices"),
+        (lambda folder: finish(folder, FIVE), "expected 5 dimensions, found 4"),
         (edited_manifest, "do not add up"),
-        (removed_file, "found no file"),
-        (other_stage, "expected a folder of the stage index, found the stage embed"),
+        (lambda folder: (folder / "slices.parquet").unlink(), "found no file"),
+        (lambda folder: finish(folder, NOTES, stage="embed"), "a folder of the stage index, found the stage embed"),
     ],
 )
 def test_an_index_that_is_not_whole_is_refused_with_the_reason(

@@ -79,7 +79,7 @@ def test_features_and_probabilities_are_those_of_torch_fidelity(
     told = [peer(torch.from_numpy(picture.transpose(2, 0, 1)[np.newaxis].copy())) for picture in pictures]
     close(encoder(files[True], "&give=features").encode_images(pictures), np.concatenate([row[0] for row in told]))
     probabilities = np.concatenate([row[1].softmax(dim=1) for row in told])
-    close(encoder(files[True]).probabilities(pictures), probabilities)
+    close(encoder(files[True], "&give=probabilities").encode_images(pictures), probabilities)
 
 
 @pytest.fixture

@@ -114,11 +114,11 @@ def test_dinov3_prepares_pictures_within_a_level_of_transformers(folders: Path, 
     assert np.abs(ours - theirs).mean() < 0.4
 
 
-@pytest.mark.parametrize("family", ["dinov2", "dinov2_with_registers", "dinov3_convnext", "dinov3_vit"])
+@pytest.mark.parametrize("family", ["clip", "dinov2", "dinov2_with_registers", "dinov3_convnext", "dinov3_vit"])
 def test_features_as_they_are_have_a_name_of_their_own(folders: Path, family: str) -> None:
     torch, transformers, _ = packages()
     unit, whole = encoder(folders / family), encoder(folders / family, "batch=4&give=features")
-    assert whole.identity.name == f"DINOv{family[5]} features"
+    assert whole.identity.name == ("CLIP features" if family == "clip" else f"DINOv{family[5]} features")
     assert whole.identity.weights == unit.identity.weights
     vectors = whole.encode_images(PICTURES)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -127,9 +127,10 @@ def test_features_as_they_are_have_a_name_of_their_own(folders: Path, family: st
     model = transformers.AutoModel.from_pretrained(folders / family).eval()
     with torch.inference_mode():
         numbers = whole.inputs([whole.prepare(PICTURES[0])])
-        assert vectors[0] == pytest.approx(model(**numbers).pooler_output[0].numpy(), abs=1e-5)
-    with pytest.raises(UsageError, match="vectors of length one only; expected DINOv2 or DINOv3"):
-        encoder(folders / "clip", "give=features")
+        told = model.get_image_features(**numbers) if family == "clip" else model(**numbers)
+        assert vectors[0] == pytest.approx(getattr(told, "pooler_output", told)[0].numpy(), abs=1e-5)
+    with pytest.raises(UsageError, match="vectors of length one only; expected CLIP, DINOv2 or DINOv3"):
+        encoder(folders / "siglip", "give=features")
 
 
 @pytest.mark.parametrize("family", READING)
@@ -207,7 +208,7 @@ def test_pictures_and_texts_lie_in_one_space_with_the_scores_of_the_model(folder
             inputs = processor([Image.fromarray(PICTURES[0])], return_tensors="pt")
             told = model(**inputs, **tokens(TEXTS[:2], padding=padding, return_tensors="pt"))
         scores = made.encode_images(PICTURES[:1]) @ made.encode_texts(TEXTS[:2]).T
-        ours = scores * made.logits.scale + made.logits.bias
+        ours = scores * model.logit_scale.exp().item() + (0 if family == "clip" else model.logit_bias.item())
         assert ours == pytest.approx(told.logits_per_image.numpy(), abs=1e-4)
 
 

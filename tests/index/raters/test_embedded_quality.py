@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -40,24 +41,20 @@ def test_simulated_pictures_score_in_the_middle_of_the_range(pictures: list[NDAr
     assert np.quantile(scores, 0.95) < 0.9
 
 
-def test_more_blur_scores_lower_in_every_picture(pictures: list[NDArray[np.uint8]]) -> None:
-    clear, soft, softer = (SCORER.score([blurred(picture, radius) for picture in pictures]) for radius in (0, 0.8, 2))
-    assert (clear > 1.2 * soft).all()
-    assert (soft > softer).all()
-    assert soft.mean() > 1.5 * softer.mean()
-
-
-def test_more_noise_scores_lower_in_every_picture(pictures: list[NDArray[np.uint8]]) -> None:
-    clear, grainy, grainier = (SCORER.score([noisy(picture, level) for picture in pictures]) for level in (0, 12, 60))
-    assert (clear > 1.05 * grainy).all()
-    assert (grainy > grainier).all()
-    assert clear.mean() > 1.8 * grainier.mean()
-
-
-def test_less_contrast_scores_lower_in_every_picture(pictures: list[NDArray[np.uint8]]) -> None:
-    clear, pale, paler = (SCORER.score([faded(picture, part) for picture in pictures]) for part in (1, 0.4, 0.1))
-    assert (clear > pale).all()
-    assert (pale > paler).all()
+@pytest.mark.parametrize(
+    ("worsened", "steps", "first"),
+    [(blurred, (0, 0.8, 2), 1.2), (noisy, (0, 12, 60), 1.05), (faded, (1, 0.4, 0.1), 1)],
+)
+def test_blur_noise_and_lack_of_contrast_score_lower_in_every_picture(
+    pictures: list[NDArray[np.uint8]],
+    worsened: Callable[..., NDArray[np.uint8]],
+    steps: tuple[float, ...],
+    first: float,
+) -> None:
+    clear, worse, worst = (SCORER.score([worsened(picture, step) for picture in pictures]) for step in steps)
+    assert (clear > first * worse).all()
+    assert (worse > worst).all()
+    assert clear.mean() > 1.5 * worst.mean()
 
 
 def test_a_score_does_not_depend_on_the_batch(pictures: list[NDArray[np.uint8]]) -> None:

@@ -1,8 +1,8 @@
 """Scorers held against the formulas they are named for, and their stage against kills, workers and odd images."""
 
-import hashlib
 import io
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import IntegrityError, NothingScored, UsageError
-from culturekit.core.schemas import IMAGES, PROMPTS
+from culturekit.core.schemas import PROMPTS
 from culturekit.core.tables import write_table
 from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.raters import quality as scoring
 from culturekit.index.raters.quality import SCORERS
+from tests.builders.picture_tables import image_row, images_table
 from tests.index.models.open_clip_folders import tiny_folder
 
 PROMPT = "a picture of Akara"
@@ -34,18 +35,13 @@ def png(size: tuple[int, int], seed: int) -> bytes:
 
 def table_of(folder: Path, contents: list[bytes | None], prompts: list[str | None]) -> Path:
     """An images table; an image without content was refused."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Mapping[str, object]] = []
     for place, (content, prompt) in enumerate(zip(contents, prompts, strict=True)):
-        name = f"{place:04d}.png"
-        if content is not None:
-            (folder / name).write_bytes(content)
-        rows.append({
-            "image_id": f"i{place:04d}", "path": "" if content is None else name, "model": "m", "rewriter": "unknown",
-            "prompt_id": f"p{place % 3}", "prompt_sent": prompt, "provider_params": "{}", "width": 1, "height": 1,
-            "sha256": "" if content is None else hashlib.sha256(content).hexdigest(),
-            "status": "refused" if content is None else "ok",
-        })  # fmt: skip
-    return write_table(folder, IMAGES, pl.DataFrame(rows, IMAGES.schema))
+        (folder / f"{place:04d}.png").write_bytes(content or b"")
+        named = {"image_id": f"i{place:04d}", "prompt_id": f"p{place % 3}", "prompt_sent": prompt}
+        row = image_row(folder, f"{place:04d}.png", **named)
+        rows.append(row if content is not None else {**row, "path": "", "sha256": "", "status": "refused"})
+    return images_table(folder, rows)
 
 
 def prompts_table(folder: Path, *texts: str) -> Path:

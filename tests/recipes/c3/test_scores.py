@@ -14,7 +14,7 @@ from culturekit.core.errors import UsageError
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import SCORES, SELECTION, VALUES
 from culturekit.core.tables import read_table
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.index.models.letters_encoder import LettersEncoder
 from culturekit.metrics import CATALOG, alignment_c3, interval
 from culturekit.recipes.c3.alignment import ROLES
@@ -205,7 +205,7 @@ def test_single_tokens_give_the_maxima_of_the_equations(tmp_path: Path) -> None:
     for role, own in texts.items():
         path = tmp_path / f"{role}.jsonl"
         path.write_text("".join(json.dumps({"id": key, "text": text}) + "\n" for key, text in own.items()))
-        stage = embed_stage(EmbedSource(texts=(path,)), EmbedOptions("letters", "tokens"))
+        stage = embed_stage(EmbedSource(texts=(path,)), encoder="letters", give="tokens")
         folders[role] = VectorFolder(run_stage(stage, tmp_path / role, engine=HereEngine()).folder)
     run_stage(c3.stage(**folders), tmp_path / "scores", engine=HereEngine())
     values = read_table(tmp_path / "scores/values.parquet", VALUES).filter(metric="c3_text")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from culturekit.core.schemas import ANNOTATIONS, AUDIT_SAMPLE, DESCRIPTORS, JUDGMENTS, PROMPTS, SCORES
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.recipes.cultivate.marks import marks_stage, scene_items_stage
 from tests.recipes.built import built, scores_row, stored
 
@@ -69,6 +69,6 @@ def marked(
     items = (
         built(scene_items_stage([sample], prompts, descriptors, [extracted]), root / "items") / "scene_items.parquet"
     )
-    phrases = built(embed_stage(EmbedSource(texts=(descriptors, extracted)), EmbedOptions("letters")), root / "phrases")
+    phrases = built(embed_stage(EmbedSource(texts=(descriptors, extracted)), encoder="letters"), root / "phrases")
     annotations = stored(root / "answers", ANNOTATIONS, change(answered(ticks, flags=flags)))
     return built(marks_stage(annotations, items, descriptors, phrases, scores), root / "marks")

@@ -58,7 +58,7 @@ def test_a_scorer_that_reads_words_ranks_the_literal_model_first_and_people_last
     by = {
         "clipscore": scores(finished, "dialects", metric="dialect_gap", of="clipscore"),
         "people": scores(finished, "dialects", metric="dialect_gap", of="correct", pool="anywhere"),
-        "truth": scores(finished, "true-dialects", metric="dialect_gap", of="correct", pool="truth"),
+        "truth": scores(finished, "true-dialects", metric="dialect_gap", of="correct", labels="truth"),
     }
     orders = {who: table.sort("value")["model"].to_list() for who, table in by.items()}
     assert orders["clipscore"][0] == "literal"
