@@ -365,13 +365,8 @@ def what_differs(stage: Stage, manifest: Manifest, inputs: Mapping[str, InputRec
             yield f"input {role} {'was not there' if before is None else 'is gone'}"
         elif before.sha256 != now.sha256:
             yield f"input {role} ({now.name}) has other content"
-    yield from changes("option", manifest.options, as_in_json(stage.options))
-    yield from changes("seed", manifest.seeds, as_in_json(stage.seeds))
-
-
-def as_in_json(value: object) -> Any:  # noqa: ANN401 - anything JSON can hold
-    """Give a value as a manifest has it."""
-    return msgspec.json.decode(msgspec.json.encode(value))
+    for name, before, now in (("option", manifest.options, stage.options), ("seed", manifest.seeds, stage.seeds)):
+        yield from changes(name, before, msgspec.json.decode(msgspec.json.encode(now)))  # as a manifest has it
 
 
 def changes(name: str, before: object, now: object) -> Iterator[str]:
