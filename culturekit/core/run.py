@@ -365,8 +365,8 @@ def what_differs(stage: Stage, manifest: Manifest, inputs: Mapping[str, InputRec
             yield f"input {role} {'was not there' if before is None else 'is gone'}"
         elif before.sha256 != now.sha256:
             yield f"input {role} ({now.name}) has other content"
-    for name, before, now in (("option", manifest.options, stage.options), ("seed", manifest.seeds, stage.seeds)):
-        yield from changes(name, before, msgspec.json.decode(msgspec.json.encode(now)))  # as a manifest has it
+    for name, was, given in (("option", manifest.options, stage.options), ("seed", manifest.seeds, stage.seeds)):
+        yield from changes(name, was, msgspec.json.decode(msgspec.json.encode(given)))  # as a manifest has it
 
 
 def changes(name: str, before: object, now: object) -> Iterator[str]:
