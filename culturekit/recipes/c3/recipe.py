@@ -7,31 +7,11 @@ from typing import Annotated, Literal, Self, TypeAlias
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.captions.caption_files import (
-    CaptionsRead,
-    CaptionsToCount,
-    ObjectsOptions,
-    ObjectsReads,
-    SampleOptions,
-    TranslateOptions,
-    TranslateReads,
-    caption_stats_stage,
-    objects_stage,
-    sample_stage,
-    translate_stage,
-)
-from culturekit.builders.captions.expanding import CultureRead, ExpandOptions, culture_file, expand_stage
-from culturekit.builders.captions.pairs import (
-    PairFiles,
-    PairOptions,
-    SelectOptions,
-    SelectReads,
-    Strategy,
-    export_pairs_stage,
-    select_stage,
-)
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqascore_stage
-from culturekit.builders.judging.scene_judge import DescribeOptions, ExtractReads, extract_stage
+from culturekit.builders.captions import caption_files
+from culturekit.builders.captions.expanding import PER_ROUND, PUBLISHED, SIMILARITY, culture_file, expand
+from culturekit.builders.captions.pairs import SelectOptions, Strategy, export, select
+from culturekit.builders.judging.image_judge import vqascore
+from culturekit.builders.judging.scene_judge import extract
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.space.space_stages import table_stage
 from culturekit.config.checks import existing_table
@@ -44,6 +24,7 @@ from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import Spec, parse_spec
 from culturekit.core.run import Run
 from culturekit.core.schemas import CAPTIONS, IMAGES
+from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
 from culturekit.generation.diffusion.finetune_stage import finetune_stage
@@ -103,11 +84,11 @@ class Captions(StrictModel):
     """How captions grow from the seeds of a culture, and how many of them models draw; or `file` with captions."""
 
     proposer: Annotated[JudgeSpec | None, Field(description="Who proposes captions, as a SPEC.")] = None
-    count: Annotated[int, rules_of(ExpandOptions, "captions")] = ExpandOptions("").captions
-    per_round: Annotated[int, rules_of(ExpandOptions, "per_round")] = ExpandOptions("").per_round
-    encoder: Annotated[EncoderSpec | None, rules_of(ExpandOptions, "encoder")] = None
-    similarity: Annotated[float, rules_of(ExpandOptions, "similarity")] = ExpandOptions("").similarity
-    sample: Annotated[int, rules_of(SampleOptions, "size")] = SampleOptions().size
+    count: Annotated[int, rules_of(expand, "captions")] = PUBLISHED
+    per_round: Annotated[int, rules_of(expand, "per_round")] = PER_ROUND
+    encoder: Annotated[EncoderSpec | None, rules_of(expand, "encoder")] = None
+    similarity: Annotated[float, rules_of(expand, "similarity")] = SIMILARITY
+    sample: Annotated[int, rules_of(caption_files.sample, "size")] = 500
     file: Annotated[
         Annotated[str, AfterValidator(existing_table(CAPTIONS))] | None,
         Field(description="A table CAPTIONS that was expanded elsewhere."),
@@ -129,10 +110,10 @@ class Objects(StrictModel):
     """Who lists the objects that captions name and pictures show; a detector may look at pictures instead."""
 
     lister: JudgeSpec
-    dimensions: Annotated[tuple[str, ...], rules_of(ExtractReads, "dimensions")] = ("objects",)
-    detector: Annotated[str | None, rules_of(ObjectsOptions, "detector")] = None
-    labels: Annotated[File | None, rules_of(ObjectsReads, "labels")] = None
-    threshold: Annotated[float, rules_of(ObjectsOptions, "threshold")] = ObjectsOptions().threshold
+    dimensions: Annotated[tuple[str, ...], rules_of(extract, "dimensions")] = ("objects",)
+    detector: Annotated[str | None, rules_of(caption_files.objects, "detector")] = None
+    labels: Annotated[File | None, rules_of(caption_files.objects, "labels")] = None
+    threshold: Annotated[float, rules_of(caption_files.objects, "threshold")] = 0.5
 
     @model_validator(mode="after")
     def detector_has_labels(self) -> Self:
@@ -177,10 +158,8 @@ class Pairs(StrictModel):
     strategies: Annotated[tuple[Strategy, ...], AfterValidator(not_empty)] = EVERY
     missing: Annotated[Literal["sum", "leave-out"], rules_of(SelectOptions, "missing")] = SelectOptions(1).missing
     listed: Annotated[Literal["all", "kept"], rules_of(SelectOptions, "listed")] = SelectOptions(1).listed
-    forms: Annotated[tuple[Literal["imagefolder", "webdataset"], ...], rules_of(PairOptions, "forms")] = (
-        PairOptions().forms
-    )
-    unlicensed: Annotated[Literal["refuse", "leave-out", "include"], rules_of(PairOptions, "unlicensed")] = "refuse"
+    forms: Annotated[tuple[Literal["imagefolder", "webdataset"], ...], rules_of(export, "forms")] = ("imagefolder",)
+    unlicensed: Annotated[Literal["refuse", "leave-out", "include"], rules_of(export, "unlicensed")] = "refuse"
 
     @property
     def count(self) -> int:
@@ -369,32 +348,30 @@ def _wire_captions(recipe: C3, run: Run) -> None:
     """Expand the seeds of a culture, or take captions in; draw the sample; count words and objects of each set."""
     wanted = recipe.captions
     if wanted.proposer is not None:
-        options = ExpandOptions(wanted.proposer, wanted.count, wanted.per_round, wanted.encoder, wanted.similarity,
-                                recipe.seed)  # fmt: skip
-        given = CultureRead(culture_file(recipe.culture))
-        captions = run.add(
-            expand_stage(given, options, bought(run, recipe.llm, folders.CAPTIONS)), folders.CAPTIONS, plan=asks()
-        )
+        growing = expand.stage(
+            culture_file(recipe.culture), proposer=wanted.proposer, captions=wanted.count, per_round=wanted.per_round,
+            encoder=wanted.encoder, similarity=wanted.similarity, seed=recipe.seed,
+            llm=bought(run, recipe.llm, folders.CAPTIONS),
+        )  # fmt: skip
+        captions = run.add(growing, folders.CAPTIONS, plan=asks())
     else:
         captions = run.add(table_stage(Path(str(wanted.file)), CAPTIONS), folders.CAPTIONS)
-    run.add(sample_stage(CaptionsRead(captions), SampleOptions(wanted.sample, recipe.seed)), roles.PROMPTS)
+    run.add(caption_files.sample.stage(captions, size=wanted.sample, seed=recipe.seed), roles.PROMPTS)
     sample = run.table(roles.PROMPTS, file="captions.parquet")
     sets = {"expanded": captions, **{name: Path(file) for name, file in wanted.beside.items()}}
     for name, file in sets.items():
         llm = bought(run, recipe.llm, folders.NAMED_OBJECTS, variant=name)
-        listed = objects_stage(ObjectsReads(captions=file), ObjectsOptions(recipe.objects.lister), llm)
+        listed = caption_files.objects.stage(captions=file, lister=recipe.objects.lister, llm=llm)
         plan = asked(wanted.count if file == captions else None)
         objects = run.add(listed, folders.NAMED_OBJECTS, variant=name, plan=plan)
         for part, counted in {name: file, **({"sample": sample} if file == captions else {})}.items():
-            run.add(caption_stats_stage(CaptionsToCount(counted, objects)), folders.STATS, variant=part)
+            run.add(caption_files.stats.stage(counted, objects), folders.STATS, variant=part)
 
 
 def _wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
     """Have the images of a model judged, and aligned with their captions."""
     prompts = run.table(roles.PROMPTS)
-    judging = vqascore_stage(
-        WeighReads(images, prompts), WeighOptions(recipe.judge), bought(run, recipe.llm, roles.VQASCORE, model)
-    )
+    judging = vqascore.stage(images, prompts, judge=recipe.judge, llm=bought(run, recipe.llm, roles.VQASCORE, model))
     run.add(judging, roles.VQASCORE, model, plan=asked(recipe.images_of(model)))
     captions = run.add(captioned_images_stage(images, prompts), folders.CAPTIONED, model)
     _align(recipe, run, model, images, captions)
@@ -416,7 +393,7 @@ def _wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
 
 def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, source: str = "") -> Path:
     """Score how images, and the objects in them, fit captions; and these their originals, in the column `source`."""
-    objects = run.add(objects_stage(*_seen_by(recipe, run, name, images)), folders.OBJECTS, name)
+    objects = run.add(_objects_in(recipe, run, name, images), folders.OBJECTS, name)
     texts, pictures = recipe.encoders.text, recipe.encoders.image
 
     give: _Given = "tokens" if recipe.encoders.tokens else "text"
@@ -440,17 +417,18 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
     return run.values_of(folders.ALIGNED, name)
 
 
-def _seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsReads, ObjectsOptions]:
-    """Say who lists the objects in images: a detector, or a vision model, which is asked by another stage."""
+def _objects_in(recipe: C3, run: Run, name: str, images: Path) -> Stage:
+    """List the objects in images by a detector, or by a vision model, which is asked by another stage."""
     wanted = recipe.objects
     if wanted.detector is not None and wanted.labels is not None:
-        reads = ObjectsReads(images=images, labels=Path(wanted.labels))
-        return reads, ObjectsOptions(None, wanted.detector, wanted.threshold)
+        labels = Path(wanted.labels)
+        return caption_files.objects.stage(
+            images=images, labels=labels, detector=wanted.detector, threshold=wanted.threshold
+        )
     llm = bought(run, recipe.llm, folders.SEEN, name)
-    stage = extract_stage(ExtractReads(images, wanted.dimensions), DescribeOptions(wanted.lister), llm)
-    return ObjectsReads(
-        judgments=run.add(stage, folders.SEEN, name, plan=asked(recipe.images_of(name), each=len(wanted.dimensions)))
-    ), ObjectsOptions()
+    stage = extract.stage(images, dimensions=wanted.dimensions, judge=wanted.lister, llm=llm)
+    count = asked(recipe.images_of(name), each=len(wanted.dimensions))
+    return caption_files.objects.stage(judgments=run.add(stage, folders.SEEN, name, plan=count))
 
 
 def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
@@ -459,18 +437,20 @@ def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
         wanted.given() if wanted.simulated is None else _simulated_pairs(recipe, run, wanted.simulated)
     )
     llm = bought(run, recipe.llm, folders.TRANSLATED)
-    translating = translate_stage(TranslateReads(captions), TranslateOptions(wanted.translator), llm)
+    translating = caption_files.translate.stage(captions, translator=wanted.translator, llm=llm)
     translated = run.add(translating, folders.TRANSLATED, plan=asked(wanted.count))
     values = _align(recipe, run, PAIRS, images, translated, source="source")
     options = SelectOptions(wanted.keep, wanted.strategies, wanted.missing, wanted.listed, recipe.seed)
-    choosing = select_stage(SelectReads(values), options)
-    selected = run.add(choosing, folders.SELECTED, plan=works(lambda: wanted.count, "pairs"))
+    selected = run.add(
+        select.stage(values, options=options), folders.SELECTED, plan=works(lambda: wanted.count, "pairs")
+    )
     if wanted.simulated is not None:
         run.add(pair_truth_stage(images, translated), folders.PAIR_TRUTH)
-    given = PairFiles(selected, translated, images, rights)
     for strategy in wanted.strategies:
-        how = PairOptions(strategy, wanted.forms, wanted.unlicensed)
-        run.add(export_pairs_stage(given, how), folders.EXPORTED, variant=strategy)
+        exporting = export.stage(
+            selected, translated, images, rights, strategy=strategy, forms=wanted.forms, unlicensed=wanted.unlicensed
+        )
+        run.add(exporting, folders.EXPORTED, variant=strategy)
     if recipe.people is None:
         run.add(
             worth_stage(selected, None, run.values_of(folders.PAIR_TRUTH)), folders.WORTH
