@@ -315,7 +315,9 @@ class Walk:
         images: list[str] = self.matches["image_id"].unique(maintain_order=True).to_list()
         looked_at = {} if self.people is None else self.people.answers
         self.image_ids = [image for image in images if image in looked_at] or images
-        self.images_path = upstream(self.matches_folder, "images")
+        self.dealt = "images" not in manifest_of(self.matches_folder).inputs  # references, dealt out as a ceiling
+        index = upstream(self.matches_folder, "index") if self.dealt else self.matches_folder
+        self.images_path = upstream(index, "references" if self.dealt else "images")
         self.images = read_table(self.images_path, IMAGES)
         self.behind = behind(self.matches)
         self.lines: dict[str, str] = {}
@@ -337,7 +339,8 @@ class Walk:
                 expected=", ".join(self.image_ids[:8]) + ", ...",
             )
         first = rows.row(0, named=True)
-        image = self.images.filter(pl.col("image_id") == image_id).row(0, named=True)
+        own = self._references_of(first) if self.dealt else self.images.filter(image_id=image_id)
+        image = own.row(0, named=True)
         file = self.images_path.parent / image["path"]
         if digest_file(file) != image["sha256"]:
             raise IntegrityError("the image is not the one its table describes", where=str(file))
@@ -355,6 +358,12 @@ class Walk:
             dump_line=self.line_of(evidence[0]) if evidence else None,
             verdicts=self.tables.verdicts(evidence[0]) if evidence and evidence[0] else (), people=self.people,
         )  # fmt: skip
+
+    def _references_of(self, match: Mapping[str, Any]) -> pl.DataFrame:
+        """List the references of the artifact that a picture of the ceiling was mapped to."""
+        prompts = read_table(upstream(upstream(self.matches_folder, "index"), "prompts"), PROMPTS)
+        shows = prompts.filter(artifact_id=match["artifact_id"]).select("prompt_id")
+        return self.images.filter(status="ok").join(shows, on="prompt_id", how="semi").sort("image_id")
 
     def evidence_of(self, match: Mapping[str, Any]) -> ArtifactEvidence | None:
         """Find why a matched artifact is one: in the concept asked for, where it is in that."""
