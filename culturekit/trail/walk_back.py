@@ -16,8 +16,9 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.lineage import manifest_of, recorded, upstream
 from culturekit.core.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, SCORES
 from culturekit.core.tables import read_table
+from culturekit.kg.store import DumpPosition
 from culturekit.metrics.corrected.audit_gates import anchoring_seen, unanchored
-from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, EvidenceTables, StageVerdict
+from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, StageVerdict
 
 # Finding one score by a reference that people can type.
 
@@ -253,7 +254,7 @@ class Neighbour:
     score: float
     margin: float
     country_margin: float
-    place: DumpPlace | None
+    place: DumpPosition | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +279,7 @@ class Trail:
     prompt: str
     neighbours: tuple[Neighbour, ...]
     evidence: ArtifactEvidence | None
-    dump_place: DumpPlace | None
+    dump_place: DumpPosition | None
     dump_line: str | None
     verdicts: tuple[StageVerdict, ...] = ()
     people: People | None = None
@@ -350,19 +351,13 @@ class Walk:
         evidence = [self.evidence_of(row) for row in named]
         places = [about.path[-1].place if about and about.path else None for about in evidence]
         return Trail(
-            score=self.score,
-            behind=self.behind,
-            batch=tuple(same_batch["image_id"].unique(maintain_order=True)),
-            image_id=image_id,
-            image=file,
-            prompt=prompt_of(self.images_path.parent, image),
+            score=self.score, behind=self.behind, batch=tuple(same_batch["image_id"].unique(maintain_order=True)),
+            image_id=image_id, image=file, prompt=prompt_of(self.images_path.parent, image),
             neighbours=tuple(neighbour(row, place) for row, place in zip(named, places, strict=True)),
-            evidence=evidence[0] if evidence else None,
-            dump_place=places[0] if places else None,
+            evidence=evidence[0] if evidence else None, dump_place=places[0] if places else None,
             dump_line=self.line_of(evidence[0]) if evidence else None,
-            verdicts=self.tables.verdicts(evidence[0]) if evidence and evidence[0] else (),
-            people=self.people,
-        )
+            verdicts=self.tables.verdicts(evidence[0]) if evidence and evidence[0] else (), people=self.people,
+        )  # fmt: skip
 
     def _references_of(self, match: Mapping[str, Any]) -> pl.DataFrame:
         """List the references of the artifact that a picture of the ceiling was mapped to."""
@@ -394,11 +389,9 @@ def behind(matches: pl.DataFrame) -> Behind:
     artifacts = named.group_by("artifact_id", "artifact").len().sort("len", "artifact_id", descending=[True, False])
     countries = named.group_by("country").len().sort("len", "country", descending=[True, False])
     return Behind(
-        nearest.height,
-        nearest["prompt_id"].n_unique(),
-        tuple(artifacts.head(MOST_COMMON).iter_rows()),
+        nearest.height, nearest["prompt_id"].n_unique(), tuple(artifacts.head(MOST_COMMON).iter_rows()),
         tuple(countries.head(MOST_COMMON).iter_rows()),
-    )
+    )  # fmt: skip
 
 
 def is_mapped(folder: Path) -> bool:
@@ -444,15 +437,9 @@ def prompt_of(images_folder: Path, image: Mapping[str, Any]) -> str:
     return str(prompts.filter(pl.col("prompt_id") == image["prompt_id"])["text"][0])
 
 
-def neighbour(row: Mapping[str, Any], place: DumpPlace | None) -> Neighbour:
+def neighbour(row: Mapping[str, Any], place: DumpPosition | None) -> Neighbour:
     """Read a neighbour from a row of matches."""
     return Neighbour(
-        row["rank"],
-        row["artifact_id"],
-        row["artifact"],
-        row["country"],
-        row["score"],
-        row["margin"],
-        row["country_margin"],
-        place,
-    )
+        row["rank"], row["artifact_id"], row["artifact"], row["country"], row["score"], row["margin"],
+        row["country_margin"], place,
+    )  # fmt: skip
