@@ -26,4 +26,3 @@ BESIDE_PROMPTS, BESIDE_IMAGES = (
 )
 BESIDE_WEIGHED = Role("beside-{variant}-by-{model}-weighed", "judgments")
 BESIDE_JUDGED, BESIDE_TRUTH = Role("beside-{variant}-judged", "scores"), Role("beside-{variant}-truth", "scores")
-BESIDE_SAMPLE = Role("beside-{variant}-sample", "audit_sample")
