@@ -50,15 +50,10 @@ Pair: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Family(StageCommand):
-    """A family of scores, as the command line, the documentation and a recipe find it.
+    """A family of scores, as the command line, the documentation and a recipe find it."""
 
-    Attributes:
-        metrics: that it writes.
-        check: what packages for earlier versions named; `verify` makes scores again, and reads it nowhere.
-    """
-
-    metrics: tuple[Metric, ...] = field(kw_only=True)
-    check: str = ""
+    metrics: tuple[Metric, ...] = field(kw_only=True)  # that it writes
+    check: str = ""  # what packages for earlier versions named; `verify` makes scores again, and reads it nowhere
 
 
 P = ParamSpec("P")
