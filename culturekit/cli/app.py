@@ -74,12 +74,9 @@ WIDEST = 100  # columns of help, where the terminal has as many; Click stops at 
 app = typer.Typer(
     name="culturekit",
     help="Measure how well text-to-image models know the world's cultures, with evidence for every number.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"max_content_width": WIDEST},
-    cls=lazy_group("", COMMANDS),
-)
+    no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+    context_settings={"max_content_width": WIDEST}, cls=lazy_group("", COMMANDS),
+)  # fmt: skip
 
 
 def show_version(value: bool) -> None:

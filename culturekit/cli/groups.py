@@ -41,11 +41,11 @@ cspace = group(
     {
         "filter": "builders.filtering.filter_stage:FILTER",
         "release": CommandAt(
-            f"{CLI}.cspace.release_command:release",
+            f"{CLI}.cspace.space_commands:release",
             "--kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv --out cspace",
         ),
         "complete": "builders.completing.completion:COMPLETE",
-        "import": CommandAt(f"{CLI}.cspace.import_command:import_space", "dishes.csv --concept cuisine --out space"),
+        "import": CommandAt(f"{CLI}.cspace.space_commands:import_space", "dishes.csv --concept cuisine --out space"),
         "diff": CommandAt(f"{CLI}.cspace.diff_command:diff", "runs/2025 runs/2026 --out changes"),
         "review": CommandAt(f"{CLI}.cspace.review_commands:review_app"),
     },

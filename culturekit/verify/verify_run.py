@@ -151,13 +151,9 @@ def verify_run(
                 again.check(tree.stages[name], wiring)
             progress.advance(1)
     return Verification(
-        root,
-        fingerprint(tree),
-        len(tree.stages),
-        dict(sorted(ledger.checked.items())),
-        tuple(ledger.findings),
+        root, fingerprint(tree), len(tree.stages), dict(sorted(ledger.checked.items())), tuple(ledger.findings),
         tuple(sorted(ledger.verdicts, key=lambda verdict: (verdict.folder, verdict.row))),
-    )
+    )  # fmt: skip
 
 
 def _is_named(stage: FinishedStage, word: str) -> bool:

@@ -312,7 +312,8 @@ BENCHMARK, OTHER = "c3", "other"
 
 def _size_decides(given: Given) -> dict[str, object]:
     columns = given["columns"]
-    return {"size": given["size"]} | ({} if columns == USUAL else {"columns": asdict(columns)})
+    more = {} if columns == USUAL else {"columns": asdict(columns)}
+    return {"size": given["size"], **more} | ({"culture": given["culture"]} if given["culture"] else {})
 
 
 @builds(
@@ -332,13 +333,16 @@ def sample(
             "that lacks most of its share, the first of the alphabet where two lack as much.",
         ),
     ] = 500,
+    culture: Annotated[
+        str, Field(description="Culture of the people who rate pictures of captions that are of none, such as COCO's.")
+    ] = "",
     seed: Seed = 0,
 ) -> Outcome:
     """Draw captions by category of error, and write prompts.
 
     Each category has its share; each caption gets a prompt.
     """
-    found = _captions_of(captions, columns).sort(CAPTIONS.key)
+    found = _captions_of(captions, columns).with_columns(pl.col("culture").replace("", culture)).sort(CAPTIONS.key)
     if found.height < size:
         raise UsageError(
             "there are fewer captions than the sample asks for", where=str(captions),

@@ -20,12 +20,12 @@ from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_reading import format_of
-from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED, VALUES
+from culturekit.core.schemas import EXPORTED, RIGHTS, SELECTED, VALUES
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.stage_folder import run_shards, seal
 from culturekit.core.tables import read_part, read_table, save_part, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.index.embedding.embed_table import TextColumns, opened, texts_of
+from culturekit.index.embedding.embed_table import TextColumns, image_blocks, opened, texts_of
 from culturekit.metrics.captions import STRATEGIES
 
 # Strategies that choose pairs of captions and images: the alignments of C³, and chance.
@@ -302,7 +302,7 @@ def export(
 
     As a folder of images or as shards.
     """
-    every = _paired(selected, captions, images, rights, strategy)
+    every = _paired(work, selected, captions, images, rights, strategy)
     pairs, without = _licensed(every, unlicensed)
     work.progress.begin(len(pairs) * len(forms), "pairs")
     rows: list[dict[str, Any]] = []
@@ -321,15 +321,18 @@ def export(
 
 
 def _paired(
-    selected: Path, captions_file: Path, images_table: Path, rights_file: Path | None, strategy: Strategy
+    work: Work, selected: Path, captions_file: Path, images_table: Path, rights_file: Path | None, strategy: Strategy
 ) -> list[dict[str, Any]]:
     """Find caption, picture and rights of each item that is kept, best first."""
     kept = read_table(selected, SELECTED).filter(pl.col("kept") & (pl.col("strategy") == strategy))
     if kept.is_empty():
         raise UsageError(f"nothing was kept by {strategy}", where=str(selected))
-    captions = texts_of([captions_file], TextColumns()).texts
-    images = read_table(images_table, IMAGES).filter(status="ok").select("image_id", "path", "sha256")
-    rights = pl.DataFrame(schema=RIGHTS.schema) if rights_file is None else _rights_in(rights_file)
+    wanted = kept["item"]
+    captions = texts_of([captions_file], TextColumns(), only=wanted).texts
+    parts = (part.filter(pl.col("image_id").is_in(wanted.implode()), status="ok")
+             for part in image_blocks(images_table, work.scratch))  # fmt: skip
+    images = pl.concat([part.select("image_id", "path", "sha256") for part in parts])
+    rights = pl.DataFrame(schema=RIGHTS.schema) if rights_file is None else _rights_in(rights_file, wanted)
     rows = kept.select("item", "rank").join(images, left_on="item", right_on="image_id", how="left")
     rows = rows.join(rights, left_on="item", right_on="image_id", how="left").sort("rank")
     pairs = [{**row, "text": captions.get(row["item"])} for row in rows.iter_rows(named=True)]
@@ -343,9 +346,9 @@ def _paired(
     return pairs
 
 
-def _rights_in(path: Path) -> pl.DataFrame:
-    """Read who may do what with an image; a word left empty is none."""
-    table = opened(path)
+def _rights_in(path: Path, images: pl.Series) -> pl.DataFrame:
+    """Read who may do what with some images; a word left empty is none."""
+    table = opened(path, lambda names: "image_id" if "image_id" in names else names[0], images)
     lacking = [name for name in RIGHTS.columns if name not in table.columns]
     if lacking:
         raise UsageError("a table of rights lacks columns", where=str(path), expected=", ".join(RIGHTS.columns),

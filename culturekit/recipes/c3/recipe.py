@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.captions import caption_files
-from culturekit.builders.captions.expanding import PER_ROUND, PUBLISHED, SIMILARITY, culture_file, expand
+from culturekit.builders.captions.expanding import PER_ROUND, PUBLISHED, SIMILARITY, culture_file, expand, load_culture
 from culturekit.builders.captions.pairs import SelectOptions, Strategy, export, select
 from culturekit.builders.judging.image_judge import vqascore
 from culturekit.builders.judging.scene_judge import extract
@@ -97,12 +97,18 @@ class Captions(StrictModel):
         Mapping[Annotated[str, Field(pattern="^[a-z][a-z0-9]*$")], File],
         Field(description="Other captions whose statistics stand beside, by name: such as COCO's JSON."),
     ] = {}
+    drawn_beside: Annotated[
+        int,
+        Field(ge=0, description="Captions of each set beside that models draw and people rate, too; 500 in the paper."),
+    ] = 0
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
         """Check that captions come from one place."""
         if (self.proposer is None) == (self.file is None):
             raise ValueError("captions are expanded (captions.proposer) or given (captions.file); give one of them")
+        if taken := {PAIRS, folders.OF_MODELS, "expanded", "sample"} & set(self.beside):
+            raise ValueError(f"captions.beside: folders call something else {', '.join(sorted(taken))}")
         return self
 
 
@@ -130,6 +136,9 @@ class Encoders(StrictModel):
     image: EncoderSpec
     tokens: Annotated[
         bool, Field(description="Compare single tokens of captions, as the equations do, not a vector of each caption.")
+    ] = False
+    patches: Annotated[
+        bool, Field(description="Compare patches of images, not a vector of each: `image` is transformers:CLIP-FOLDER.")
     ] = False
 
 
@@ -229,13 +238,16 @@ class People(StrictModel):
     raters: Annotated[int, Field(ge=1, le=50, description="People who rate each item.")] = RATERS
     image_answers: tuple[File, ...] = ()
     pair_answers: tuple[File, ...] = ()
+    beside_answers: Annotated[
+        Mapping[str, tuple[File, ...]], Field(description="Answers about images of captions.beside, by the set's name.")
+    ] = {}
     simulated: SimulatedPeople | None = None
     resamples: Annotated[int, rules_of(MetaOptions, "resamples"), Field(le=1_000_000)] = RESAMPLES
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
         """Check that answers come from one place."""
-        if self.simulated is not None and (self.image_answers or self.pair_answers):
+        if self.simulated is not None and (self.image_answers or self.pair_answers or self.beside_answers):
             raise ValueError("people has both simulated people and files of answers; give one of them")
         return self
 
@@ -337,6 +349,8 @@ def wire(recipe: C3, run: Run) -> None:
     rated = recipe.people is not None and _wire_ratings(recipe, run, recipe.people)
     judged_and_rated = [run.values_of(roles.FAITHFULNESS), *([run.values_of(folders.RATINGS)] if rated else [])]
     run.add(difficulty_stage(run.table(roles.PROMPTS), judged_and_rated), folders.DIFFICULTY)
+    for name, file in recipe.captions.beside.items() if recipe.captions.drawn_beside else ():
+        _wire_beside(recipe, run, name, Path(file))
     if recipe.finetune is not None:
         many = recipe.captions.sample >= FEWEST_PROMPTS
         how = ComparisonOptions(target="population" if many else "these", seed=recipe.seed)
@@ -377,6 +391,33 @@ def _wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
     _align(recipe, run, model, images, captions)
 
 
+def _wire_beside(recipe: C3, run: Run, name: str, file: Path) -> None:
+    """Have models draw captions of another set, such as COCO's, a judge weigh the images and people rate them."""
+    count, culture = recipe.captions.drawn_beside, load_culture(culture_file(recipe.culture)).culture
+    sampling = caption_files.sample.stage(file, size=count, culture=culture, seed=recipe.seed)
+    prompts = run.add(sampling, folders.BESIDE_PROMPTS, variant=name)
+    images, weighed = dict[str, Path](), dict[str, Path]()
+    for model in recipe.models:
+        drawn = model_images(run, model, recipe.images, folders.BESIDE_IMAGES, seed=recipe.seed,
+                             prompts=lambda _: count, asked=prompts, variant=name)  # fmt: skip
+        llm = bought(run, recipe.llm, folders.BESIDE_WEIGHED, model.name, name)
+        weighing = vqascore.stage(drawn, prompts, judge=recipe.judge, llm=llm)
+        plan = asked(count * recipe.images.repeats * recipe.images.slots)
+        images[folders.BESIDE_IMAGES.folder(model.name, name)] = drawn
+        folder = folders.BESIDE_WEIGHED.folder(model.name, name)
+        weighed[folder] = run.add(weighing, folders.BESIDE_WEIGHED, model.name, name, plan=plan)
+    run.add(questions.stage(Numbered(images), Numbered(weighed), prompts=prompts), folders.BESIDE_JUDGED, variant=name)
+    truth = None
+    if recipe.truthful:
+        run.add(image_truth_stage(list(images.values()), prompts), folders.BESIDE_TRUTH, variant=name)
+        truth = run.table(folders.BESIDE_TRUTH, variant=name, file="values.parquet")
+    if (people := recipe.people) is not None:
+        drawing = rated_sample_stage(list(images.values()), prompts, count=min(people.prompts, count), seed=recipe.seed)
+        sample = run.add(drawing, folders.BESIDE_SAMPLE, variant=name)
+        forms = ExportFiles(list(images.values()), prompts, sample=sample)
+        rated(recipe, run, people, name, forms, truth, people.beside_answers.get(name, ()))
+
+
 def _wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
     """Train a model on the pairs that each strategy chose, and have it draw the same captions once more."""
     backend = next(model.backend for model in recipe.models if model.name == wanted.model)
@@ -395,12 +436,15 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
     """Score how images, and the objects in them, fit captions; and these their originals, in the column `source`."""
     objects = run.add(_objects_in(recipe, run, name, images), folders.OBJECTS, name)
     texts, pictures = recipe.encoders.text, recipe.encoders.image
+    seen = f"{pictures}{'&' if '?' in pictures else '?'}give=patches" if recipe.encoders.patches else pictures
 
+    plan = works(lambda: recipe.images_of(name), "pairs") if name == PAIRS else None
     give: _Given = "tokens" if recipe.encoders.tokens else "text"
     whole: _Given = "mean" if recipe.encoders.tokens else "text"
 
     def embedded(variant: str, source: EmbedSource, encoder: str, give: _Given = "text") -> VectorFolder:
-        return VectorFolder(run.add(embed_stage(source, encoder=encoder, give=give), folders.VECTORS, name, variant))
+        embedding = embed_stage(source, encoder=encoder, give=give)
+        return VectorFolder(run.add(embedding, folders.VECTORS, name, variant, plan=plan))
 
     translated = EmbedSource(texts=(captions,))
     original = EmbedSource(texts=(captions,), columns=TextColumns("id", source))
@@ -408,11 +452,10 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
         source=embedded("source", original, texts, give) if source else None,
         target=embedded("target", translated, texts, give),
         objects=embedded("objects", EmbedSource(texts=(objects,), required=False), texts, whole),
-        image=embedded("image", EmbedSource(images=images), pictures),
+        image=embedded("image", EmbedSource(images=images), seen),
         image_target=embedded("image-target", translated, pictures, give),
         options=C3Options(model="captions" if name == PAIRS else name),
     )
-    plan = works(lambda: recipe.images_of(name), "pairs") if name == PAIRS else None
     run.add(scoring, folders.ALIGNED, name, plan=plan)
     return run.values_of(folders.ALIGNED, name)
 
