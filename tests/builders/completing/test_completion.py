@@ -231,7 +231,7 @@ def endless(data: Mapping[str, Any]) -> list[dict[str, object]]:
     ],
 )
 def test_endless_novelty_ends_at_a_limit(
-    work: Work, tmp_path: Path, limits: dict[str, int], added: int, ended: str, over: dict[str, int]
+    work: Work, tmp_path: Path, limits: dict[str, Any], added: int, ended: str, over: dict[str, int]
 ) -> None:
     outcome, rows = run(work, world(tmp_path / "in", [dish(1, "feijoada")]), Proposer(endless), **limits)
     assert len(rows) == 1 + 2 * added
