@@ -70,6 +70,7 @@ def model_images(
     seed: int,
     prompts: Prompts = unknown,
     asked: Path | None = None,
+    variant: str = "",
 ) -> Path:
     """Have a model make images of the prompts of a run, or of those `asked`; all of a model share its budget.
 
@@ -77,12 +78,12 @@ def model_images(
     """
     asked, backend = asked or run.table(roles.PROMPTS), model.backend
     space = run.table(roles.CSPACE) if run.has(roles.CSPACE) else None
-    llm = bought(run, model.buying, role, model.name, budget=f"images of {model.name}")
+    llm = bought(run, model.buying, role, model.name, variant, budget=f"images of {model.name}")
     parsed = parse_spec(backend)
     if parsed.name == FOLDER and not Path(parsed.target).expanduser().is_dir():
-        return run.add(_awaited_pictures(asked, plan, backend), role, model.name, plan=makes(prompts))
+        return run.add(_awaited_pictures(asked, plan, backend), role, model.name, variant, plan=makes(prompts))
     stage = generate_stage(asked, plan, backend=backend, model=model.name, seed=seed, cspace=space, llm=llm)
-    return run.add(stage, role, model.name, plan=makes(prompts))
+    return run.add(stage, role, model.name, variant, plan=makes(prompts))
 
 
 def _awaited_pictures(prompts: Path, plan: ImagePlan, backend: str) -> Stage:

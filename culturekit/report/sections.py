@@ -23,24 +23,25 @@ from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import page_of
 from culturekit.version import VERSION
 
-SIDE, LEFT, TOP_EDGE, FOOT, MOST = 54, 220, 10, 150, 28
+SIDE, TOP_EDGE, LETTER, MOST = 54, 10, 7.2, 80
 
 
 def matrix_picture(names: Sequence[str], found: Mapping[tuple[str, str], float]) -> str:
     """Draw correlations: filled where they rise together, ringed where one falls as the other rises."""
-    size = SIDE * len(names)
+    size, letters = SIDE * len(names), min(max(map(len, names), default=0), MOST)
+    left, foot = 24 + round(LETTER * letters), 40 + round(0.65 * LETTER * letters)
     marks: list[str] = []
     for row, a in enumerate(names):
         middle = TOP_EDGE + SIDE * row + SIDE / 2
-        marks.append(f'<text x="{LEFT - 10}" y="{middle + 5:.0f}" text-anchor="end">{fitting(a, MOST)}</text>')
-        x, y = LEFT + SIDE * row + SIDE / 2, TOP_EDGE + size + 14
+        marks.append(f'<text x="{left - 10}" y="{middle + 5:.0f}" text-anchor="end">{fitting(a, MOST)}</text>')
+        x, y = left + SIDE * row + SIDE / 2, TOP_EDGE + size + 14
         marks.append(
             f'<text x="{x:.0f}" y="{y}" text-anchor="end" transform="rotate(-40 {x:.0f} {y})">{fitting(a, MOST)}</text>'
         )
         for column, b in enumerate(names):
-            marks += cell(LEFT + SIDE * column, TOP_EDGE + SIDE * row, 1.0 if a == b else found.get((a, b)))
+            marks += cell(left + SIDE * column, TOP_EDGE + SIDE * row, 1.0 if a == b else found.get((a, b)))
     title = "How the metrics follow each other; the table below has the numbers"
-    return drawing("matrix-title", title, (LEFT + size + 10, TOP_EDGE + size + FOOT), marks, kind="chart matrix")
+    return drawing("matrix-title", title, (left + size + 10, TOP_EDGE + size + foot), marks, kind="chart matrix")
 
 
 def cell(x: float, y: float, value: float | None) -> list[str]:

@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -252,7 +252,7 @@ class TransformersOptions(TorchOptions):
     """
 
     lowercase: bool = False
-    give: Literal["unit", "features"] = "unit"
+    give: Literal["unit", "features", "patches"] = "unit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +379,27 @@ class _TransformersEncoder(_TransformersImageEncoder):
         return dict(zip(self.tokens.names, on_device(rows, self.loaded.device).unbind(1), strict=True))
 
 
+class _ClipPatches(_TransformersImageEncoder):
+    """Gives the vectors of a picture's patches in the space of texts, one after another in one row."""
+
+    def __init__(self, loaded: _LoadedModel, *, texts: str) -> None:
+        super().__init__(loaded, texts=texts)
+        sizes = loaded.network.config.vision_config
+        self.patches = (int(sizes.image_size) // int(sizes.patch_size)) ** 2
+        self.identity = replace(self.identity, dim=self.identity.dim * self.patches)
+
+    def encode_prepared(self, pictures: Sequence[Prepared]) -> Vectors:
+        """Encode prepared pictures; each patch has length one."""
+        rows = self.batches.run(self.forward, pictures, dim=self.identity.dim)
+        return unit(rows.reshape(-1, self.loaded.dim), where=self.identity.dtype).reshape(rows.shape)
+
+    def forward(self, pictures: Sequence[Prepared]) -> Any:  # noqa: ANN401 - a tensor
+        """Run the model over one batch, and bring each patch to where CLIP brings the whole picture."""
+        network = self.loaded.network
+        seen = network.vision_model(**self.inputs(pictures)).last_hidden_state[:, 1:]
+        return network.visual_projection(network.vision_model.post_layernorm(seen)).flatten(1)
+
+
 def _pooled(answer: Any) -> Any:  # noqa: ANN401 - tensors
     """Take one vector per picture or text from what a model says."""
     return getattr(answer, "pooler_output", answer)
@@ -405,6 +426,8 @@ def make(spec: Spec) -> ImageEncoder:
     if not family.features and options.give == "features":
         raise UsageError("this model gives vectors of length one only", where=str(spec), found="give=features",
                          expected="CLIP, DINOv2 or DINOv3")  # fmt: skip
+    if options.give == "patches" and family.model != "CLIPModel":
+        raise UsageError("this model gives no vectors of patches", where=str(spec), expected="CLIP", found=found)
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
     settings, file = _picture_settings(folder)
@@ -424,6 +447,8 @@ def make(spec: Spec) -> ImageEncoder:
         fill=family.texts == "full",
         rewrite=(lambda text: rewrite(text.lower())) if options.lowercase else rewrite,
     )
+    if options.give == "patches":
+        return _ClipPatches(loaded, texts=f"{tokens}{', in small letters' if options.lowercase else ''}")
     return _TransformersEncoder(loaded, tokens, lowercase=options.lowercase, as_they_are=as_they_are)
 
 

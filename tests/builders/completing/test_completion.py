@@ -9,8 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
-from culturekit.builders.completing.completion import CompletionInputs, complete
+from culturekit.builders.completing.completion import CompletionInputs, CompletionOptions, complete, complete_stage
 from culturekit.builders.completing.completion_names import CompletionLimits, asked_proposals
 from culturekit.core.schemas import COMPLETED, KEPT
 from culturekit.core.stage import Stage, input_records, key_of
@@ -378,9 +377,7 @@ def key(inputs: CompletionInputs, proposer: str = LOCAL, limits: CompletionLimit
 
 def test_what_changes_proposals_changes_the_key(inputs: CompletionInputs, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [key(inputs), key(inputs, LOCAL.replace("-1", "-2")), key(inputs, limits=CompletionLimits(rounds=2))]
-    monkeypatch.setattr(
-        "culturekit.builders.completing.complete_stage.wordings", lambda: {"cspace.propose": "other words"}
-    )
+    monkeypatch.setattr("culturekit.builders.completing.completion.wordings", lambda: {"cspace.propose": "other words"})
     keys.append(key(inputs))
     monkeypatch.undo()
     inputs.kept.write_bytes(inputs.kept.read_bytes() + b" ")
