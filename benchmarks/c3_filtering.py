@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from recording import record
 
-from culturekit.builders.captions.pairs import SelectOptions, SelectReads, Strategy, select_stage
+from culturekit.builders.captions.pairs import SelectOptions, Strategy, select
 from culturekit.core.run import run_stage
 from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
 from culturekit.metrics.captions import alignment_c3
@@ -63,7 +63,7 @@ def measure(root: Path, width: str, pairs: int) -> list[str]:
     started = time.process_time()
     run_stage(c3.stage(**folders, options=C3Options()), root / "scores", engine=OneCore())
     aligned = time.process_time()
-    run_stage(select_stage(SelectReads(root / "scores/values.parquet"), options), root / "kept", engine=OneCore())
+    run_stage(select.stage(root / "scores/values.parquet", options=options), root / "kept", engine=OneCore())
     chosen = time.process_time()
     most, vectors = held.most, {role: load_vectors(root / role)[0][:NAIVE] for role in ROLES}
     before = time.process_time()

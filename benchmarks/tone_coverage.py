@@ -37,7 +37,7 @@ Values = NDArray[np.float64]
 def bank(backend: str) -> tuple[Values, dict[Detector, Values]]:
     """Draw pictures of persons; give their true tones, and those that each rule finds, as rows of ten."""
     made = BACKENDS.make(backend)
-    pairs = [(pair, frame) for pair in shipped_lists().pairs for frame in pair.frames]
+    pairs = [(pair, frame) for pair in shipped_lists().pairs_of("AAE") for frame in pair.frames]
     texts = [frame.format(word) for pair, frame in pairs for word in (pair.standard, pair.other)]
     requests = [
         ImageRequest("p", texts[number % len(texts)], None, SEED + number, 0, 0, None, None, None)
@@ -100,7 +100,7 @@ def main() -> None:
 
 def table() -> Iterator[list[str]]:
     """Run each model and rule, with people who are right and with people who miss some."""
-    recipe = yaml.safe_load(shipped("recipes/linguistic.yaml").read_text(encoding="utf-8"))
+    recipe = yaml.safe_load(shipped("recipe_files/linguistic.yaml").read_text(encoding="utf-8"))
     for model in recipe["models"]:
         there = bank(model["backend"])[0].sum(axis=0) > 0
         for rule in DETECTORS:

@@ -176,6 +176,27 @@ def test_the_code_of_a_kind_of_recipe_is_in_the_keys_of_its_stages(folder: Path)
     assert (folder / "run/said/said.txt").read_text() == "two"
 
 
+@pytest.mark.parametrize(("error", "said"), [
+    ("ValueError", "own/recipe.yaml:1: no seed will do (asks the recipe mine of the file own/mine.py)"),
+    ("KeyError", "the recipe mine of the file own/mine.py failed: KeyError"),
+])  # fmt: skip
+def test_a_check_of_a_plugin_names_it_whatever_it_raises(error: str, said: str, folder: Path) -> None:
+    check = f"""
+from pydantic import model_validator
+
+class Mine(AnyRecipe):
+    @model_validator(mode="after")
+    def checked(self):
+        raise {error}("no seed will do")
+
+OWN = RecipeKind(Mine, wire)
+"""
+    (folder / "own/mine.py").write_text(OWN_KIND + check, encoding="utf-8")
+    Path("own/recipe.yaml").write_text("recipe: mine\nplugins: {recipe.mine: mine.py:OWN}\n", encoding="utf-8")
+    answer = culturekit("plan", "own/recipe.yaml")
+    assert (answer.returncode, said in answer.stderr) == (2, True), answer.stderr
+
+
 @pytest.mark.parametrize(
     ("stated", "said"),
     [

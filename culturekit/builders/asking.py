@@ -1,27 +1,29 @@
 """Stages whose answers come from a model: what decides these, and what asking costs, told before any of it is sent."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
-from typing import Any
+from typing import Any, Concatenate, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from culturekit.builders.asked_rows import wording, wording_digest
-from culturekit.builders.shown_images import AskedImages, judged, requests_about
+from culturekit.builders.asked_rows import AskedRows, wording, wording_digest
+from culturekit.builders.built import NO_OPTIONS, Asks, Decides, Given, P, Reads, declaring, settings
+from culturekit.builders.shown_images import AskedImages, judged, prompted_images, requests_about
+from culturekit.core.declared import declared
 from culturekit.core.digests import JOURNAL
-from culturekit.core.inputs import roles_of
+from culturekit.core.engines import LocalEngine
 from culturekit.core.registry import parse_spec
 from culturekit.core.stage import AskedPlan, Asking, Left, Stage, Tried
-from culturekit.core.work import Outcome, Work
+from culturekit.core.tables import write_drops
+from culturekit.core.work import Outcome, Quiet, Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
-from culturekit.llm.answers import LlmOptions
+from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.image_slots import image_of
@@ -30,12 +32,10 @@ from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking
+from culturekit.llm.rows import Answered
 
 REPLAY = "replay"
-SQUARE = 1024
-"""The side of pictures that models usually make, for the price of one before there are any."""
-
-NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
+SQUARE = 1024  # the side of pictures that models usually make
 
 
 def asking_stage(
@@ -69,96 +69,218 @@ def asking_stage(
     )
 
 
-def asking_each(
+@dataclass
+class Asked(AskedRows[Any]):
+    """Puts the questions of a stage that one function declares; a plan goes as far as the first of them.
+
+    Where `nobody` is asked, what is read says it all.
+    """
+
+    work: Work = field(kw_only=True)
+    instructions: str = field(kw_only=True)
+    planning: bool = field(kw_only=True)
+    nobody: bool = field(kw_only=True)
+
+    def put(self, rows: Sequence[Any], request: Callable[[Any], Request], *, unit: str) -> Iterator[tuple[Any, Any]]:
+        """Give the rows that were answered, each with its answer."""
+        if self.planning:
+            raise _Planned(list(map(request, rows)), 0)
+        return self.ask(self.work, rows, request, unit=unit)
+
+    def every(
+        self, rows: Sequence[Any], request: Callable[[Any], Request], *, unit: str, left_out: int = 0
+    ) -> Iterator[Answered]:
+        """Give how each row ended, answered or not."""
+        if self.planning:
+            raise _Planned(list(map(request, rows)), left_out)
+        self.work.progress.begin(len(rows), unit)
+        requests = map(request, rows)
+        with closing(answers(self.client, requests, work=self.work, llm=self.llm, watch=self.watch)) as answered:
+            for answer in answered:
+                self.outcomes[answer.outcome] += 1
+                yield answer
+                self.work.progress.advance(1)
+
+    def finish(self, counts: dict[str, int], drops: Iterable[tuple[str, str, str | None]], **notes: object) -> Outcome:
+        """Write what was left out, by key, reason and detail, and say how it went, also where nobody was asked."""
+        stage = {"concept": None, "stage": self.stage}
+        self.drops += [{"key": key, "reason": reason, "detail": detail} | stage for key, reason, detail in drops]
+        if not self.nobody:
+            return self.outcome(self.work, counts, **notes)
+        return Outcome(counts, write_drops(self.work.out, self.drops, once=True), notes)
+
+
+class _Planned(Exception):
+    """Carries what a plan wants to know: what would be asked, and how much is left out."""
+
+
+def asks(
     kind: str,
-    given: object,
-    judge: str,
-    *,
+    folder: str,
     task: str,
+    *,
     words: str,
     unit: str,
-    requests: Callable[[str], Iterable[Request]],
-    run: Callable[[Work, Client | FreeClient], Outcome],
-    llm: LlmOptions,
-    name: str,
+    key: Callable[[Any], str],
+    example: str,
     version: int = 1,
-    ahead: bool = False,
-    options: Mapping[str, object] = NO_OPTIONS,
-    given_words: Path | None = None,
-) -> Stage:
-    """Make a stage that asks one question about each unit, and leaves none out.
+    reads: Reads = lambda _: country_files(),
+    decides: Decides | None = None,
+    seeds: Mapping[str, str] = NO_OPTIONS,
+    packages: tuple[str, ...] = ("msgspec", "polars"),
+    ahead: Callable[[Given], bool] = lambda _: False,
+    left: Callable[[Given, Path], tuple[str, Iterable[Request]]] | None = None,
+    usual: Callable[[Given], Iterable[Request]] | None = None,
+) -> Callable[[Callable[Concatenate[Asked, P], Outcome]], Asks[P]]:
+    """Declare a stage that asks a model about rows, by the function that puts the questions and writes the answers.
 
-    `words` name its wording, in whose place `given_words` may stand.
-    """
-    client, instructions = CLIENTS.make(judge), wording(words, given_words)
-
-    def plan(out: Path, _: object) -> AskPlan:
-        return plan_to_ask(client, unit, requests(instructions), out, llm)
-
-    stage = Stage(
-        name,
-        kind,
-        version,
-        lambda work: run(work, client),
-        {**roles_of(given), **country_files()},
-        {"task": task, "wording": wording_digest(words, given_words), **options},
-        packages=("msgspec", "polars"),
-    )
-    return asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead, go_on=llm.go_on)
-
-
-def asking_images(
-    kind: str,
-    version: int,
-    given: Any,  # noqa: ANN401 - a dataclass of files, among them `images`
-    judge: str,
-    *,
-    images: Callable[[], pl.DataFrame],
-    asked: Callable[[str, Path], AskedImages[Any]],
-    options: Mapping[str, object],
-    llm: LlmOptions,
-    name: str,
-    packages: tuple[str, ...] = ("msgspec", "pillow", "polars"),
-    run: Callable[[Work, Client | FreeClient], Outcome] | None = None,
-    inputs: Mapping[str, Path] = MappingProxyType({}),
-    usual: Callable[[], Iterable[Request]] | None = None,
-    made: type["AskPlan"] | None = None,
-) -> Stage:
-    """Make a stage that asks about images, some of which cannot be shown; a plan looks at all of them, and asks none.
+    It takes who is asked, if anybody, as the option `--llm`, how answers are bought as `llm`, and may take a file of
+    instructions as `wording`.
 
     Args:
         kind: what the stage is.
+        folder: its name outside a run.
+        task: as requests and drops name it.
+        words: the shipped instructions.
+        unit: what is asked about.
+        key: names a row in drops.
+        example: what follows the command in an example that works.
         version: of what it writes.
-        given: what it reads.
-        judge: who looks, as a SPEC.
-        images: lists what is asked about.
-        asked: prepares the questions, for the model that answers and with a folder to write in.
-        options: decide the answers beside the judge.
-        llm: how answers are bought.
-        name: of the folder.
+        reads: inputs besides those that are typed.
+        decides: what the manifest says of options, of everything given; by default each that is typed.
+        seeds: options that are seeds, by what the manifest calls them.
         packages: whose versions decide what is written.
-        run: does the stage, where there is more to do than to ask.
-        inputs: what it reads besides.
-        usual: gives the requests about one usual image, for the price of one before there are any.
-        made: the kind of the plan.
+        ahead: whether it can be planned before what it reads is there.
+        left: says what is left to ask for a folder, and in which unit, where the first questions do not tell.
+        usual: gives the requests about one usual row, for the price of one before there are any.
     """
-    client = CLIENTS.make(judge)
 
-    def plan(out: Path, _: object) -> AskPlan:
-        with scratch() as folder:
-            table, questions = images(), asked(client.model, folder)
-            cost = cost_of(client, requests_about(table, questions), out, batch=llm.batch)
-        left_out = len(questions.shown.drops)
-        return (made or AskPlan)(client.model, "images", table.height, left_out, len(questions.open), cost)
+    def declare(function: Callable[Concatenate[Asked, P], Outcome]) -> Asks[P]:
+        spec = _spec_of(function)
 
-    def answer(work: Work) -> Outcome:
-        if run is not None:
-            return run(work, client)
-        return judged(work, images(), asked(client.model, work.scratch), client, llm=llm)
+        def made(given: Given, inputs: dict[str, Path]) -> Stage:
+            judge, llm, own = given[spec], given["llm"], given.get("wording")
+            client: Any = None if judge is None else CLIENTS.make(judge)
 
-    stage = Stage(name, kind, version, answer, {**roles_of(given), **inputs}, options, packages=packages)
-    stage = asking_stage(stage, judge, client, unit="images", plan=plan, go_on=llm.go_on)
-    return stage if usual is None else priced_ahead(stage, client, usual, llm=llm)
+            def answer(work: Work, *, planning: bool = False) -> Outcome:
+                asked = Asked(
+                    task, client, llm, key, work=work, instructions=wording(words, own), planning=planning,
+                    nobody=judge is None,
+                )  # fmt: skip
+                return function(asked, **given)  # type: ignore[call-arg]
+
+            def plan(out: Path, _: object) -> AskPlan:
+                if left is not None:
+                    named, wanted = left(given, out)
+                    return plan_to_ask(client, named, wanted, out, llm)
+                requests, left_out = _first_questions(partial(answer, planning=True))
+                return plan_to_ask(client, unit, requests, out, llm, left_out=left_out)
+
+            typed = settings(function, given) if decides is None else decides(given)
+            elsewhere = (spec, "llm", "wording", *seeds.values())
+            options = {"task": task, **{name: value for name, value in typed.items() if name not in elsewhere}}
+            drawn = {role: given[name] for role, name in seeds.items()}
+            read = {**inputs, **reads(given)}
+            stage = Stage(folder, kind, version, answer, read, options, drawn, packages=packages)
+            if judge is None:
+                return stage
+            stage = replace(stage, options={**options, "wording": wording_digest(words, own)})
+            stage = asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead(given), go_on=llm.go_on)
+            return stage if usual is None else priced_ahead(stage, client, lambda: usual(given), llm=llm)
+
+        return Asks(declaring(function, made), example)
+
+    return declare
+
+
+def _first_questions(answer: Callable[[Work], object]) -> tuple[list[Request], int]:
+    """Go as far as the first questions: give them, and how much is left out."""
+    with scratch() as place:
+        try:
+            answer(Work({}, place, place, LocalEngine(1), Quiet()))
+        except _Planned as planned:
+            requests, left_out = planned.args
+    return requests, left_out
+
+
+def _spec_of(function: Callable[..., Any]) -> str:
+    """Name the parameter that says who is asked."""
+    (found,) = (each.name for each in declared(function) if each.typed.name == "llm")
+    return found
+
+
+class Judge(NamedTuple):
+    """Who looks at images, and a folder to prepare questions in."""
+
+    model: str
+    scratch: Path
+
+
+def looks(
+    kind: str,
+    folder: str,
+    *,
+    words: str,
+    example: str,
+    task: str = "",
+    decides: Decides = lambda _: {},
+    version: int = 1,
+    packages: tuple[str, ...] = ("msgspec", "pillow", "polars"),
+    images: Callable[[Given], pl.DataFrame] = lambda given: prompted_images(given["images"], given.get("per_prompt")),
+    reads: Reads = lambda _: {},
+    usual: Callable[[Given], Iterable[Request]] | None = None,
+    plans: type["AskPlan"] | None = None,
+    again: str = "Ask",
+) -> Callable[[Callable[Concatenate[Judge, P], AskedImages[Any]]], Asks[P]]:
+    """Declare a stage that asks about images, by the function that prepares the questions.
+
+    Some images cannot be shown; a plan looks at all of them, and asks none.
+
+    Args:
+        kind: what the stage is.
+        folder: its name outside a run.
+        words: the shipped instructions, for which the function may take a file as `wording`.
+        example: what follows the command in an example that works.
+        task: as the manifest names it.
+        decides: what the manifest says of options besides, of everything given.
+        version: of what it writes.
+        packages: whose versions decide what is written.
+        images: lists what is asked about, of everything given.
+        reads: inputs besides those that are typed.
+        usual: gives the requests about one usual image, for the price of one before there are any.
+        plans: the kind of the plan.
+        again: what it does once more with `--fresh`.
+    """
+
+    def declare(function: Callable[Concatenate[Judge, P], AskedImages[Any]]) -> Asks[P]:
+        spec = _spec_of(function)
+
+        def made(given: Given, inputs: dict[str, Path]) -> Stage:
+            llm, client = given["llm"], CLIENTS.make(given[spec])
+
+            def asked(place: Path) -> AskedImages[Any]:
+                return function(Judge(client.model, place), **given)  # type: ignore[call-arg]
+
+            def plan(out: Path, _: object) -> AskPlan:
+                with scratch() as place:
+                    table, questions = images(given), asked(place)
+                    cost = cost_of(client, requests_about(table, questions), out, batch=llm.batch)
+                left_out, count = len(questions.shown.drops), len(questions.open)
+                return (plans or AskPlan)(client.model, "images", table.height, left_out, count, cost)
+
+            def answer(work: Work) -> Outcome:
+                return judged(work, images(given), asked(work.scratch), client, llm=llm)
+
+            limit = {name: given[name] for name in ("per_prompt",) if name in given}
+            options = {"wording": wording_digest(words, given.get("wording")), **limit, **decides(given)}
+            options |= {"task": task} if task else {}
+            stage = Stage(folder, kind, version, answer, {**inputs, **reads(given)}, options, packages=packages)
+            stage = asking_stage(stage, given[spec], client, unit="images", plan=plan, go_on=llm.go_on)
+            return stage if usual is None else priced_ahead(stage, client, lambda: usual(given), llm=llm)
+
+        return Asks(declaring(function, made), example, again=again)
+
+    return declare
 
 
 def priced_ahead(

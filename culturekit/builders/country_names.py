@@ -32,13 +32,8 @@ def folded(name: str) -> str:
     Marks that belong to the letters of a script stay, as do accents: they can tell two names apart.
     """
     plain = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", name).casefold())
-    kept = "".join(character if is_of_a_word(character) else " " for character in plain)
-    return " ".join(kept.split())
-
-
-def is_of_a_word(character: str) -> bool:
-    """Tell letters, digits and marks from what divides them."""
-    return unicodedata.category(character)[0] in "LNM"
+    kept = (character if unicodedata.category(character)[0] in "LNM" else " " for character in plain)
+    return " ".join("".join(kept).split())
 
 
 def without_accents(name: str) -> str:
@@ -53,8 +48,8 @@ def without_accents(name: str) -> str:
     return unicodedata.normalize("NFC", "".join(bare))
 
 
+# Where letters lie that folding changes though they are small; none does elsewhere.
 CASED = (range(0x3000), range(0xA000, 0xB000), range(0xF900, 0x10000))
-"""Where letters lie that folding changes though they are small; none does elsewhere."""
 
 
 def loose_key(text: pl.Expr) -> pl.Expr:
@@ -75,13 +70,8 @@ def ascii_key(text: pl.Expr) -> pl.Expr:
 @lru_cache(maxsize=65_536)
 def loose_key_of(name: str) -> str:
     """Give the key of one name: the same as that of a column."""
-    small = unicodedata.normalize("NFKC", name).lower().translate(case_folds_by_number())
-    return "".join(filter(is_letter_or_digit, unicodedata.normalize("NFKD", small)))
-
-
-def is_letter_or_digit(character: str) -> bool:
-    """Tell what counts in a key."""
-    return unicodedata.category(character)[0] in "LN"
+    small = unicodedata.normalize("NFKC", name).lower().translate(_case_folds_by_number())
+    return "".join(one for one in unicodedata.normalize("NFKD", small) if unicodedata.category(one)[0] in "LN")
 
 
 def names_among(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
@@ -108,21 +98,18 @@ def case_folds() -> Mapping[str, str]:
 
 
 @cache
-def case_folds_by_number() -> Mapping[int, str]:
-    """Give the same as a table for `str.translate`."""
+def _case_folds_by_number() -> Mapping[int, str]:
     return str.maketrans(dict(case_folds()))
 
 
+# What neither ISO 3166-1 nor CLDR says: a country's two letters, and more names of it divided by semicolons.
 NAMES = "builders/country_names.tsv"
-"""What neither ISO 3166-1 nor CLDR says: a country's two letters, and more names of it divided by semicolons."""
-
 ISO_NAMES = ("alpha_2", "alpha_3", "name", "common_name", "official_name")
-DOUBTFUL = "?"
-"""Stands where the letters of a country do, for names that mean several or none that is there today."""
-
+DOUBTFUL = "?"  # stands where the letters of a country do, for names that mean several or none that is there today
 UNKNOWN, DOUBT, READ_AS = "unknown country", "country in doubt", "country read as"
 
 _OF_UK = ("GB", "a part of it; a file of countries may have it as one of its own")
+# Names that may mean something else than what they are read as, with the code of that, and what to know.
 SEVERAL = {
     "korea": ("KR", "write North Korea or KP for the other"),
     "congo": ("CG", "write DR Congo or CD for the other"),
@@ -131,11 +118,9 @@ SEVERAL = {
     "west bank": ("PS", "a part of it"),
     **dict.fromkeys(("scotland", "england", "wales", "northern ireland"), _OF_UK),
 }
-"""Names that may mean something else than what they are read as, with the code of that, and what to know."""
 
+# What divides several countries of a cell, the surest first; what is a country as a whole is not divided.
 BETWEEN = (re.compile(r"[;|/\n]"), re.compile(","), re.compile(" and | & "))
-"""What divides several countries of a cell, the surest first; what is a country as a whole is not divided."""
-
 IN_BRACKETS = re.compile(r"([^()]+)\(([^()]+)\)")
 PART_OF = {
     "AU": "CC CX HM NF", "CN": "HK MO TW", "DK": "FO GL", "FI": "AX", "FR": "BL GF GP MF MQ NC PF PM RE TF WF YT",
@@ -153,8 +138,7 @@ ABBREVIATED = {
     "st": "saint", "rep": "republic", "dem": "democratic", "fed": "federal", "federated": "federal", "sts": "states",
     "is": "islands", "isl": "islands", "isls": "islands", "island": "islands", "terr": "territory",
     "territories": "territory", "eq": "equatorial", "fr": "french", "br": "british", "brit": "british",
-}  # fmt: skip
-"""Words of names, as tables of statistics and maps write them."""
+}  # fmt: skip # words of names, as tables of statistics and maps write them
 FIRST_LETTERS = {"n": "north", "s": "south", "e": "east", "w": "western"}
 
 

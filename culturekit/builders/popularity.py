@@ -3,11 +3,11 @@
 import calendar
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -86,10 +86,8 @@ class Sitelinks:
 def rank_within(artifacts: pl.DataFrame, counts: pl.Series) -> pl.Series:
     """Rank counts within country and concept: 1 for the most, ties share their mean rank, unknown ones have none."""
     group = ["concept", "country"]
-    rows = artifacts.select(group).with_columns(n=counts)
-    return rows.select((pl.col("n").rank("average").over(group) / pl.col("n").count().over(group)).alias("rate"))[
-        "rate"
-    ]
+    rate = pl.col("n").rank("average").over(group) / pl.col("n").count().over(group)
+    return artifacts.select(group).with_columns(n=counts).select(rate=rate)["rate"]
 
 
 def make_sitelinks(spec: Spec) -> Sitelinks:
@@ -118,26 +116,19 @@ POPULARITY = Contract((PopularitySource,), answers={"rate": rates})
 SOURCES: Registry[PopularitySource] = Registry(
     "popularity source",
     [
+        Entry("sitelinks", f"{__name__}:make_sitelinks", "rank of the sitelink count, from the dump"),
         Entry(
-            "sitelinks", "culturekit.builders.popularity:make_sitelinks", "rank of the sitelink count, from the dump"
+            "pageviews", f"{__name__}:make_pageviews",
+            "rank of the views of its Wikipedia pages in a period; asks Wikimedia", f"{__name__}:PageviewOptions",
         ),
         Entry(
-            "pageviews",
-            "culturekit.builders.popularity:make_pageviews",
-            "rank of the views of its Wikipedia pages in a period; asks Wikimedia",
-            "culturekit.builders.popularity:PageviewOptions",
-        ),
-        Entry(
-            "google_cse",
-            "culturekit.builders.popularity:make_results",
+            "google_cse", f"{__name__}:make_results",
             "rank of the number of search results in its country, from kept answers or, with live=true, from Google, "
-            "which ends this on 2027-01-01",
-            "culturekit.builders.popularity:ResultOptions",
+            "which ends this on 2027-01-01", f"{__name__}:ResultOptions",
         ),
     ],
-    point="popularity",
-    contract=POPULARITY,
-)
+    point="popularity", contract=POPULARITY,
+)  # fmt: skip
 
 
 # Popularity from the views of an artifact's Wikipedia pages in a period, as Wikimedia counts them.
@@ -147,8 +138,7 @@ LANGUAGE = re.compile(r"^[a-z][a-z-]{1,15}$")
 EARLIEST = "2015-07"
 PAGES_PER_QUESTION = 50
 
-Page = tuple[str, str]
-"""A wiki's language and a title."""
+Page = tuple[str, str]  # a wiki's language and a title
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +192,7 @@ class Entity(msgspec.Struct, frozen=True):
     def titles(self) -> dict[str, str]:
         """Give the titles by language; no pages can also come as an empty list."""
         links = self.sitelinks if isinstance(self.sitelinks, dict) else {}
-        return {wiki_language(wiki): link.title for wiki, link in links.items()}
+        return {wiki.removesuffix("wiki").replace("_", "-"): link.title for wiki, link in links.items()}
 
 
 class Entities(msgspec.Struct, frozen=True):
@@ -252,28 +242,26 @@ class Pageviews:
         return sum(month.views for month in found.items)
 
     def pages_of(self, artifacts: pl.DataFrame, folder: Path) -> list[list[Page]]:
-        """Name the pages of each artifact: the one that the dump names, others as Wikidata links them."""
-        rows = list(artifacts.select("qid", "title", "languages").iter_rows(named=True))
+        """Name the pages of each artifact, in the wikis of the SPEC or of its root config.
+
+        The dump names one, others are as Wikidata links them.
+        """
+        stated = self.options.languages.split(",") if self.options.languages else None
+        rows = [
+            (qid or "", title, wikis(stated or languages) or ["en"])
+            for qid, title, languages in artifacts.select("qid", "title", "languages").iter_rows()
+        ]
         wanted: dict[str, set[str]] = {}
-        for row in rows:
-            others = [language for language in self.languages_of(row) if language != self.options.titles]
-            if row["qid"] and others:
-                wanted.setdefault(row["qid"], set()).update(others)
+        for qid, _, languages in rows:
+            others = set(languages) - {self.options.titles}
+            if qid and others:
+                wanted.setdefault(qid, set()).update(others)
         linked = self.linked(wanted, folder)
-        return [list(self.pages_of_row(row, linked)) for row in rows]
-
-    def pages_of_row(self, row: Mapping[str, Any], linked: Mapping[str, Mapping[str, str]]) -> Iterator[Page]:
-        """Name the pages of one artifact."""
-        titles = linked.get(row["qid"] or "", {})
-        for language in self.languages_of(row):
-            title = row["title"] if language == self.options.titles else titles.get(language)
-            if title:
-                yield language, title
-
-    def languages_of(self, row: Mapping[str, Any]) -> list[str]:
-        """List the wikis of a row: the SPEC's, or those of its root config."""
-        stated = self.options.languages.split(",") if self.options.languages else row["languages"]
-        return wikis(stated) or ["en"]
+        titles = [{**linked.get(qid, {}), self.options.titles: title} for qid, title, _ in rows]
+        return [
+            [(language, name) for language in languages if (name := of_row.get(language))]
+            for (_, _, languages), of_row in zip(rows, titles, strict=True)
+        ]
 
     def linked(self, wanted: Mapping[str, set[str]], folder: Path) -> Mapping[str, Mapping[str, str]]:
         """Find the titles of items in other languages, many items at a time."""
@@ -290,19 +278,15 @@ class Pageviews:
             languages_asked = joined.split(",")
             for start in range(0, len(qids), PAGES_PER_QUESTION):
                 batch = qids[start : start + PAGES_PER_QUESTION]
-                answers = self.ask_titles(batch, languages_asked)
+                query = {
+                    "action": "wbgetentities", "format": "json", "props": "sitelinks", "ids": "|".join(batch),
+                    "sitefilter": "|".join(f"{language.replace('-', '_')}wiki" for language in languages_asked),
+                }  # fmt: skip
+                answers = self.titles.ask(f"?{urlencode(query)}", Entities).entities
                 for qid in batch:
                     found[qid] = answers.get(qid, Entity())
                     kept.keep([qid, *languages_asked], found[qid])
         return {qid: entity.titles() for qid, entity in found.items()}
-
-    def ask_titles(self, qids: Sequence[str], languages: Sequence[str]) -> Mapping[str, Entity]:
-        """Ask Wikidata how the pages of items are called."""
-        query = {
-            "action": "wbgetentities", "format": "json", "props": "sitelinks", "ids": "|".join(qids),
-            "sitefilter": "|".join(wiki_name(language) for language in languages),
-        }  # fmt: skip
-        return self.titles.ask(f"?{urlencode(query)}", Entities).entities
 
 
 def make_pageviews(spec: Spec) -> Pageviews:
@@ -311,23 +295,17 @@ def make_pageviews(spec: Spec) -> Pageviews:
         raise UsageError("pageviews takes no target", found=spec.target)
     options = spec.read(PageviewOptions)
     if not options.contact:
-        raise UsageError(
-            "Wikimedia is told whom to write to when something goes wrong",
-            expected="pageviews?contact=YOU@EXAMPLE.ORG",
-            found=str(spec),
-        )
+        raise UsageError("Wikimedia is told whom to write to when something goes wrong", found=str(spec),
+                         expected="pageviews?contact=YOU@EXAMPLE.ORG")  # fmt: skip
     check_contact(options.contact)
     for url in (options.base_url, options.titles_url):
         check_url(url)
     months(options.period)
     languages = wikis(options.languages.split(",")) if options.languages else []
     decides: dict[str, object] = {
-        "source": "pageviews",
-        "period": options.period,
-        "access": "all-access",
-        "agent": "user",
+        "source": "pageviews", "period": options.period, "access": "all-access", "agent": "user",
         "titles": options.titles,
-    }
+    }  # fmt: skip
     if languages:
         decides["languages"] = languages
     source, titles = (
@@ -358,16 +336,6 @@ def wikis(languages: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(short))
 
 
-def wiki_name(language: str) -> str:
-    """Name a Wikipedia as Wikidata does."""
-    return f"{language.replace('-', '_')}wiki"
-
-
-def wiki_language(wiki: str) -> str:
-    """Find the language in a wiki's name."""
-    return wiki.removesuffix("wiki").replace("_", "-")
-
-
 # Popularity from the number of search results in an artifact's country, as the CUBE paper estimated it.
 #
 # Google's terms forbid publishing its counts: they stay in the folder of answers, and only ranks leave this module.
@@ -375,8 +343,7 @@ def wiki_language(wiki: str) -> str:
 ENDS = "Google ends this service on 2027-01-01; from then on only kept answers can be replayed"
 LARGEST_ANSWER = 4_000_000
 
-Question = tuple[str, str]
-"""What is searched for, and Google's code of the country."""
+Question = tuple[str, str]  # what is searched for, and Google's code of the country
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,14 +420,9 @@ class SearchResults:
             work.progress.advance(1)
         missing = sum(question not in known for question in wanted)
         counts = [float(known[question]) if question in known else None for question in asked]
-        notes: dict[str, object] = {
-            "popularity": {"source": self.name, "searches": len(wanted), "without an answer": missing}
-        }
-        if missing:
-            finding = (
-                f"popularity: {missing} of {len(wanted)} searches have no kept answer, and their artifacts no rank"
-            )
-            notes["findings"] = [finding]
+        said = {"source": self.name, "searches": len(wanted), "without an answer": missing}
+        finding = f"popularity: {missing} of {len(wanted)} searches have no kept answer, and their artifacts no rank"
+        notes = {"popularity": said, **({"findings": [finding]} if missing else {})}
         return Ratings(rank_within(artifacts, pl.Series(counts, dtype=pl.Float64)), notes)
 
     def ask(self, source: PoliteSource, question: Question) -> int:
@@ -480,32 +442,20 @@ def make_results(spec: Spec) -> SearchResults:
     options = spec.read(ResultOptions)
     check_url(options.base_url)
     if not spec.target:
-        raise UsageError(
-            "google_cse needs the folder of its answers",
-            expected="google_cse:FOLDER",
-            found=str(spec),
-            hint=f"{ENDS}.",
-        )
+        raise UsageError("google_cse needs the folder of its answers", expected="google_cse:FOLDER", found=str(spec),
+                         hint=f"{ENDS}.")  # fmt: skip
     folder = Path(spec.target)
     if not options.live:
         if not folder.is_dir():
-            raise UsageError(
-                "there is no folder of answers to replay",
-                where=str(folder),
-                hint=f"Ask for live=true to fill it. {ENDS}.",
-            )
+            raise UsageError("there is no folder of answers to replay", where=str(folder),
+                             hint=f"Ask for live=true to fill it. {ENDS}.")  # fmt: skip
         return SearchResults(folder, options, answers=read_answers(folder))
     if not options.cx:
         raise UsageError("a live search needs a search engine", expected="cx=ENGINE", found=str(spec))
     key = resolve_key(options.api_key)
     logger.warning("google_cse: %s", ENDS)
-    source = PoliteSource(
-        options.base_url,
-        "",
-        Pace(options.per_second),
-        secrets={"X-Goog-Api-Key": key.reveal},
-        hint=f"{KEPT} {ENDS}.",
-    )
+    secrets, pace = {"X-Goog-Api-Key": key.reveal}, Pace(options.per_second)
+    source = PoliteSource(options.base_url, "", pace, secrets=secrets, hint=f"{KEPT} {ENDS}.")
     return SearchResults(folder, options, source, answers=read_answers(folder) if folder.is_dir() else {})
 
 

@@ -26,8 +26,7 @@ from culturekit.kg.concepts import (
 )
 from culturekit.kg.countries import Country, country
 
-OTHER = "other"
-"""Under this name stand the open templates of concepts that have none of their own."""
+OTHER = "other"  # under this name stand the open templates of concepts that have none of their own
 
 
 class TemplateSet(StrictModel):
@@ -128,10 +127,6 @@ class Translation(StrictModel):
     countries: Mapping[str, Place] = {}
     names: Mapping[str, str] = {}
 
-    def artifact_set(self) -> TemplateSet:
-        """Give the templates that name an artifact, as the shipped ones are given."""
-        return TemplateSet(templates=self.artifact, negative=self.negative)
-
 
 def load_translations(
     paths: Sequence[Path], languages: Sequence[str], set_name: TemplateSetName, *, spoken_by: Collection[str] = ()
@@ -146,12 +141,8 @@ def load_translations(
         if translation.language in found:
             raise UsageError(f"a second translation to {translation.language}", where=str(path))
         if translation.templates != set_name:
-            raise UsageError(
-                "a translation of other templates",
-                where=str(path),
-                expected=f"templates: {set_name}",
-                found=translation.templates,
-            )
+            raise UsageError("a translation of other templates", where=str(path), expected=f"templates: {set_name}",
+                             found=translation.templates)  # fmt: skip
         found[translation.language] = translation
     idle = sorted(set(found) - set(languages))
     if idle:
@@ -185,7 +176,7 @@ def load_translation(path: Path) -> Translation:
         problems += [Problem(hint, str(path), source.place((key,)).line, key) for key in idle]
     shipped = templates()
     same: Mapping[TemplatePart, Any] = {
-        "artifact": (shipped.artifact[translation.templates].templates, singles(translation.artifact)),
+        "artifact": ({}, {key: (text,) for key, text in translation.artifact.items()}),
         "underspecified": (shipped.underspecified, translation.underspecified),
         "within_country": (shipped.within_country, translation.within_country),
     }
@@ -194,17 +185,12 @@ def load_translation(path: Path) -> Translation:
             line = source.place((part, key)).line
             about = f"{part}.{key}"
             problems += [Problem(hint, str(path), line, about) for hint in template_problems(part, texts)]
-            if key in known and part != "artifact" and len(known[key]) != len(texts):
+            if key in known and len(known[key]) != len(texts):
                 hint = f"{len(texts)} templates for the {len(known[key])} of the original: they go in pairs"
                 problems.append(Problem(hint, str(path), line, about))
     if problems:
         raise ConfigError(problems)
     return translation
-
-
-def singles(texts: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
-    """Give each template as a list of one."""
-    return {key: (text,) for key, text in texts.items()}
 
 
 # Rows of the prompts table, in English or in a language that a speaker has verified.
@@ -229,8 +215,9 @@ class Wording:
     @property
     def artifact(self) -> TemplateSet:
         """The templates that name an artifact."""
-        known = self.translation.artifact_set() if self.translation else templates().artifact[self.set_name]
-        added = self.added.artifact
+        known, added, own = templates().artifact[self.set_name], self.added.artifact, self.translation
+        if own is not None:
+            known = TemplateSet(templates=own.artifact, negative=own.negative)
         return known.model_copy(update={"templates": {**known.templates, **added}}) if added else known
 
     @property
@@ -313,16 +300,10 @@ def artifact_prompt(row: Mapping[str, Any], wording: Wording) -> dict[str, Any]:
         return without_form(row["artifact_id"], row["concept"], row["country"], wording)
     name, name_mark = wording.name_of(row)
     return prompt_row(
-        worded(template, name=name, country=form, concept=row["concept"]),
-        wording,
-        marks=(name_mark, form_mark),
-        kind="cube",
-        template_id=f"{wording.set_name}/{key}",
-        negative=chosen.negative,
-        concept=row["concept"],
-        country=row["country"],
-        artifact_id=row["artifact_id"],
-    )
+        worded(template, name=name, country=form, concept=row["concept"]), wording, marks=(name_mark, form_mark),
+        kind="cube", template_id=f"{wording.set_name}/{key}", negative=chosen.negative, concept=row["concept"],
+        country=row["country"], artifact_id=row["artifact_id"],
+    )  # fmt: skip
 
 
 def underspecified_prompts(space: pl.DataFrame, wording: Wording) -> Iterator[dict[str, Any]]:
@@ -370,20 +351,12 @@ def prompt_row(
     pair = [BENCHMARK, kind, template_id, concept, country, artifact_id]
     about = [*pair, text] if wording.translation is None else [*pair, text, wording.language]
     return {
-        "prompt_id": f"{kind}-{concept}-{digest(about)[:10]}",
-        "text": text,
-        "negative_text": negative,
-        "benchmark": BENCHMARK,
-        "kind": kind,
-        "concept": concept,
-        "country": country,
-        "group": None,
-        "artifact_id": artifact_id,
-        "language": wording.language,
-        "template_id": template_id,
+        "prompt_id": f"{kind}-{concept}-{digest(about)[:10]}", "text": text, "negative_text": negative,
+        "benchmark": BENCHMARK, "kind": kind, "concept": concept, "country": country, "group": None,
+        "artifact_id": artifact_id, "language": wording.language, "template_id": template_id,
         "pair_id": f"pair-{digest(pair)[:12]}",
         "marks": [mark for mark in marks if mark],
-    }
+    }  # fmt: skip
 
 
 def without_words(key: str, concept: str, reason: str, detail: str | None) -> dict[str, Any]:

@@ -1,12 +1,11 @@
 """Images that are put before a model with their prompts: which ones, and why others are not."""
 
-from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 from pydantic import Field
@@ -14,26 +13,25 @@ from pydantic import Field
 from culturekit.builders.asked_rows import unanswered
 from culturekit.core.digests import digest
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.pictures.picture_files import LIMITS, NoPicture, PictureLimits
+from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.schemas import IMAGES, JUDGMENTS
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import read_table, write_drops, write_table
-from culturekit.core.work import Outcome, Work
-from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
+from culturekit.core.work import Outcome, Progress, Work
+from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.image_slots import image_of
 from culturekit.llm.rows import Answered, ReplyWatch
-
-# Some images of each model and concept, drawn by whole repeats, so that batches of eight stay whole.
 
 
 @dataclass(frozen=True, slots=True)
 class ImageSample:
     """At most so many images of each model and concept, but at least one repeat; all of them where no number is given.
 
-    A repeat is drawn or left by a hash of the seed, its prompt and its number. So it is the same repeats of every
-    model, and a larger sample holds the smaller one: what was asked about is not asked again.
+    A repeat is drawn or left by a hash of the seed, its prompt and its number, so that batches of eight stay whole. It
+    is the same repeats of every model, and a larger sample holds the smaller one: what was asked about is not asked
+    again.
     """
 
     images: Annotated[
@@ -62,29 +60,27 @@ def drawn(images: pl.DataFrame, sample: ImageSample) -> pl.DataFrame:
     if sample.images is None:
         return images
     concept = pl.col("concept") if "concept" in images.columns else pl.lit(None, pl.String)
-    placed = images.with_columns(concept_of=concept, unit=unit_of())
-    taken: list[str] = []
-    for group in placed.partition_by("model", "concept_of", maintain_order=True):
-        taken += taken_of(group, sample.images, sample.seed)
+    loose = pl.col("prompt_id").is_null() | pl.col("repeat").is_null()
+    repeat = pl.concat_str("model", "prompt_id", pl.col("repeat").cast(pl.String), separator="\n")
+    placed = images.with_columns(concept_of=concept, unit=pl.when(loose).then("image_id").otherwise(repeat))
+    groups = placed.partition_by("model", "concept_of", maintain_order=True)
+    taken = [unit for group in groups for unit in _units_taken(group, sample.images, sample.seed)]
     return images.filter(placed["unit"].is_in(taken) if taken else pl.lit(value=False))
 
 
-def unit_of() -> pl.Expr:
-    """Name what is drawn as a whole: a repeat of a prompt, or an image that belongs to none."""
-    loose = pl.col("prompt_id").is_null() | pl.col("repeat").is_null()
-    repeat = pl.concat_str("model", "prompt_id", pl.col("repeat").cast(pl.String), separator="\n")
-    return pl.when(loose).then(pl.col("image_id")).otherwise(repeat)
-
-
-def taken_of(images: pl.DataFrame, most: int, seed: int) -> Iterator[str]:
+def _units_taken(images: pl.DataFrame, most: int, seed: int) -> Iterator[str]:
     """Name the units drawn of one model and concept, until the next would be too many."""
     units = images.group_by("unit").agg(pl.col("prompt_id", "repeat").first(), pl.len().alias("images"))
-    keyed = [(unit, prompt, chance(seed, prompt, repeat, unit), size) for unit, prompt, repeat, size in units.rows()]
-    turn: dict[str | None, int] = {}
+
+    def lot(prompt: str | None, repeat: int | None, unit: str = "") -> str:
+        return digest([seed, prompt, repeat] if prompt is not None and repeat is not None else [seed, unit])
+
+    keyed = sorted((lot(prompt, repeat, unit), prompt, unit, size) for unit, prompt, repeat, size in units.rows())
+    turn: Counter[str | None] = Counter()
     order = []
-    for unit, prompt, lot, size in sorted(keyed, key=lambda each: each[2]):
-        turn[prompt] = turn.get(prompt, -1) + 1
-        order.append((turn[prompt], chance(seed, prompt, turn[prompt], ""), lot, unit, size))
+    for own, prompt, unit, size in keyed:
+        order.append((turn[prompt], lot(prompt, turn[prompt]), own, unit, size))
+        turn[prompt] += 1
     total = 0
     for *_, unit, size in sorted(order):
         if total and total + size > most:
@@ -93,21 +89,15 @@ def taken_of(images: pl.DataFrame, most: int, seed: int) -> Iterator[str]:
         yield unit
 
 
-def chance(seed: int, prompt: str | None, repeat: int | None, unit: str) -> str:
-    """Give the lot of a repeat, whatever its model; of an image that belongs to none, its own."""
-    return digest([seed, prompt, repeat] if prompt is not None and repeat is not None else [seed, unit])
-
-
 def sample_note(images: pl.DataFrame, taken: pl.DataFrame, sample: ImageSample) -> dict[str, object]:
     """Say in notes what was drawn; nothing where all images were taken."""
     return {"sample": {**asdict(sample), "drawn": taken.height, "of": images.height}} if sample.images else {}
 
 
-ID_LETTERS = 16
-"""Letters of a picture's hash by which a model knows it: file names and ids could tell what it should show."""
-
+ID_LETTERS = 16  # of a picture's hash, by which a model knows it: file names and ids could tell what it should show
 
 Question = TypeVar("Question")
+Row: TypeAlias = dict[str, Any]
 
 ImagesToShow: TypeAlias = Annotated[Path, Field(description="Images table; its pictures lie beside it.")]
 WhoLooks: TypeAlias = Annotated[
@@ -170,37 +160,34 @@ class Verdict(NamedTuple):
 
 
 @dataclass
-class AskedImages(ABC, Generic[Question]):
-    """Images go out in their order, a request for each question; the answers come back so and become rows."""
+class AskedImages(Generic[Question]):
+    """Images go out in their order, a request for each question; the answers come back so and become rows.
 
-    caveat: ClassVar[str] = ""
-    """What a reader must know of all such answers."""
+    Attributes:
+        shown: reads the pictures.
+        judge: who answers, as rows of judgments name it.
+        questions: lists what is asked about an image.
+        request: asks one question about a picture.
+        verdicts: reads the answer to a question, whatever came of it: at least one verdict.
+        why_not: why nothing is asked about an image; it is not dropped where this is empty.
+        caveat: what a reader must know of all such answers.
+        notes: what is noted besides, once all is answered.
+        write: writes what answers give besides judgments, and counts it.
+        open: questions without an answer yet, each with its image and whether it is the last about it.
+    """
 
     shown: ShownImages
     judge: str
-    open: deque[tuple[dict[str, Any], Question]] = field(init=False, default_factory=deque)
+    questions: Callable[[Row], Sequence[Question]]
+    request: Callable[[Image, Row, Question], Request]
+    verdicts: Callable[[Row, Question, Answered], Sequence[Verdict]]
+    why_not: Callable[[Row], str] = lambda row: ""
+    caveat: str = ""
+    notes: Callable[[], Mapping[str, object]] = dict
+    write: Callable[[Work], dict[str, int]] = lambda work: {}
+    open: deque[tuple[Row, Question, bool]] = field(init=False, default_factory=deque)
     rows: list[tuple[object, ...]] = field(init=False, default_factory=list)
     outcomes: Counter[str] = field(init=False, default_factory=Counter)
-
-    @abstractmethod
-    def questions(self, row: dict[str, Any]) -> Sequence[Question]:
-        """List what is asked about an image."""
-
-    @abstractmethod
-    def request(self, picture: Image, row: dict[str, Any], question: Question) -> Request:
-        """Ask one question."""
-
-    @abstractmethod
-    def verdicts(self, row: dict[str, Any], question: Question, answered: Answered) -> Sequence[Verdict]:
-        """Read the answer to a question, whatever came of it: at least one verdict."""
-
-    def why_not(self, row: dict[str, Any]) -> str:
-        """Say why nothing is asked about an image; it is not dropped where this is empty."""
-        return ""
-
-    def notes(self, caveat: str) -> dict[str, object]:
-        """Say who answered, and what a reader must know."""
-        return {"judge": self.judge, "caveat": " ".join(filter(None, (caveat, self.caveat)))}
 
     def about(self, row: dict[str, Any]) -> Iterator[Request]:
         """Give the requests about one image, read once; none, and the reason kept, where it cannot be shown."""
@@ -212,80 +199,59 @@ class AskedImages(ABC, Generic[Question]):
         picture = self.shown.picture(row)
         if picture is None:
             return
-        for question in asked:
-            self.open.append((row, question))
+        for number, question in enumerate(asked, start=1):
+            self.open.append((row, question, number == len(asked)))
             yield self.request(picture, row, question)
 
-    def take(self, answered: Answered) -> None:
-        """Write down the answer to the first question that is still open."""
-        image, question = self.open.popleft()
+    def take(self, answered: Answered) -> bool:
+        """Write down the answer to the first question that is still open; tell whether it is the last of its image."""
+        image, question, last = self.open.popleft()
         raw, outcome = answered.raw.encode("utf-8", "replace").decode(), str(answered.outcome)
         for verdict in self.verdicts(image, question, answered):
             outcome = verdict.outcome or outcome
             self.rows.append((image["image_id"], image["prompt_id"], self.judge, *verdict[:5], raw, outcome))
         self.outcomes[outcome] += 1
-
-
-@dataclass
-class ImagesSettled:
-    """Counts images as done when the last answer about each is there; those that have no picture are not counted."""
-
-    work: Work
-    open: deque[int] = field(default_factory=deque)
-
-    def asked(self, row: dict[str, Any], questions: int) -> None:
-        """Hear how many questions are asked about an image."""
-        if questions:
-            self.open.append(questions)
-        elif row["status"] == "ok":
-            self.work.progress.advance(1)
-
-    def answered(self) -> None:
-        """Hear of an answer to the first question that is open."""
-        self.open[0] -= 1
-        if not self.open[0]:
-            self.open.popleft()
-            self.work.progress.advance(1)
+        return last
 
 
 def requests_about(
-    images: pl.DataFrame, asked: AskedImages[Any], settled: ImagesSettled | None = None
+    images: pl.DataFrame, asked: AskedImages[Any], progress: Progress | None = None
 ) -> Iterator[Request]:
-    """Give the requests about all images that can be shown; each picture is read once."""
+    """Give the requests about all images that can be shown; one with a file that nothing is asked about is done."""
     for row in images.iter_rows(named=True):
         requests = list(asked.about(row))
-        if settled is not None:
-            settled.asked(row, len(requests))
+        if progress is not None and not requests and row["status"] == "ok":
+            progress.advance(1)
         yield from requests
 
 
 def judged(
-    work: Work,
-    images: pl.DataFrame,
-    asked: AskedImages[Any],
-    client: Client | FreeClient,
-    *,
-    llm: LlmOptions = DEFAULTS,
+    work: Work, images: pl.DataFrame, asked: AskedImages[Any], client: Client | FreeClient, *, llm: LlmOptions
 ) -> Outcome:
-    """Put images before a judge, and write what it said and which images it was not shown, with the reason."""
+    """Put images before a judge, and write what it said and which images it was not shown, with the reason.
+
+    An image is done when the last answer about it is there.
+    """
     work.progress.begin(images.filter(pl.col("status") == "ok").height, "images")
-    watch, settled = ReplyWatch(go_on=llm.go_on), ImagesSettled(work)
-    requests = requests_about(images, asked, settled)
+    watch, requests = ReplyWatch(go_on=llm.go_on), requests_about(images, asked, work.progress)
     with closing(answers(client, requests, work=work, llm=llm, watch=watch)) as answered:
         for answer in answered:
-            asked.take(answer)
-            settled.answered()
+            work.progress.advance(1 if asked.take(answer) else 0)
     drops = write_drops(work.out, asked.shown.drops)
     if not asked.rows and not work.in_run:
         why = drops or {"images that no question is about": images.height}
         raise NothingScored.because("nothing is asked about any image", why, where=str(asked.shown.root))
     write_table(work.out, JUDGMENTS, pl.DataFrame(asked.rows, schema=JUDGMENTS.schema, orient="row"))
     counts = {"judgments": len(asked.rows), "images": images.height, "drops": len(asked.shown.drops)}
-    outcomes = {"outcomes": dict(sorted(asked.outcomes.items())), **watch.notes()}
-    return Outcome(counts | unanswered(asked.outcomes), drops, {**asked.notes(client.caveat), **outcomes})
+    more = asked.write(work)
+    notes = {
+        "judge": asked.judge, "caveat": " ".join(filter(None, (client.caveat, asked.caveat))),
+        "outcomes": dict(sorted(asked.outcomes.items())), **watch.notes(), **asked.notes(),
+    }  # fmt: skip
+    return Outcome(counts | unanswered(asked.outcomes) | more, drops, notes)
 
 
-def read_picture(root: Path, relative: str, *, sha256: str, limits: PictureLimits = LIMITS) -> Image | NoPicture:
+def read_picture(root: Path, relative: str, *, sha256: str) -> Image | NoPicture:
     """Read the picture of an images row, at the size that judges are shown, or say why it cannot be shown."""
-    found = read_inside(root, relative, sha256=sha256, limits=limits)
+    found = read_inside(root, relative, sha256=sha256)
     return found if isinstance(found, NoPicture) else image_of(found.pixels)

@@ -141,5 +141,4 @@ class DataStream:
         return written
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as of the stream
-        """Be the stream in all else."""
         return getattr(self.stream, name)

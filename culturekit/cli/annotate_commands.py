@@ -11,6 +11,7 @@ import typer
 from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.showing.results import aligned, show
 from culturekit.cli.stages import run_one
 from culturekit.core.errors import UsageError
 
@@ -29,10 +30,8 @@ ELSEWHERE = {
 }
 
 annotate_app = typer.Typer(
-    no_args_is_help=True,
-    help="People in the loop: forms out, answers in.",
-    cls=lazy_group("annotate", ELSEWHERE),
-)
+    no_args_is_help=True, help="People in the loop: forms out, answers in.", cls=lazy_group("annotate", ELSEWHERE),
+)  # fmt: skip
 
 
 @annotate_app.command(
@@ -77,14 +76,9 @@ def status(
     from culturekit.scores.raters import STATUS, status_line, who_counted
 
     raters = raters_in(folder)
-    if as_json:
-        print(json.dumps(raters.to_dicts()))
-        return
-    lines = [STATUS, *(status_line(row) for row in raters.to_dicts())]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-    if said := who_counted(raters):
+    rows = raters.to_dicts()
+    show(rows, aligned([STATUS, *map(status_line, rows)]), as_json=as_json)
+    if not as_json and (said := who_counted(raters)):
         typer.echo(said, err=True)
 
 

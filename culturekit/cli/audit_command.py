@@ -1,6 +1,5 @@
 """`culturekit audit`: mistakes of a file, found before it is published."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import AsJson
+from culturekit.cli.showing.results import show
 from culturekit.core.counting import counted
 from culturekit.release.findings import Finding, Severity
 
@@ -39,13 +39,9 @@ def audit(
     from culturekit.release.audit_file import audit_file
 
     found = audit_file(file, fix=fix, graph=graph, cspace=cspace, index=index)
-    if as_json:
-        print(json.dumps(found.as_data(), ensure_ascii=False))
-    else:
-        for line in table_lines(found.findings):
-            print(line)
-        for line in closing_lines(found):
-            typer.echo(line, err=True)
+    show(found.as_data(), table_lines(found.findings), as_json=as_json)
+    for line in () if as_json else closing_lines(found):
+        typer.echo(line, err=True)
     if found.has_findings:
         raise typer.Exit(FINDINGS)
 

@@ -1,6 +1,5 @@
 """`culturekit audit plan`: how many images people would have to look at."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +7,7 @@ import typer
 
 from culturekit.cli.options import AsJson
 from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.showing.results import show
 from culturekit.recipes.planning import AuditWish, as_data, audit_plan, audit_plan_lines
 
 
@@ -26,8 +26,4 @@ def audit_plan_command(
     with progress_for(as_json=as_json) as progress:
         progress.stage("audit plan")
         found = audit_plan(run, wish, pilot=audits, progress=progress)
-    if as_json:
-        print(json.dumps(as_data(*found), ensure_ascii=False))
-        return
-    for line in audit_plan_lines(run, *found, wish):
-        print(line)
+    show(as_data(*found), audit_plan_lines(run, *found, wish), as_json=as_json)

@@ -1,12 +1,12 @@
 """`culturekit card`: the data card of a release, begun, built and checked."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from culturekit.cli.options import AsJson, Out, Wait
+from culturekit.cli.showing.results import show
 from culturekit.cli.stages import run_one
 from culturekit.core.counting import counted
 
@@ -26,7 +26,7 @@ def init(
     from culturekit.release.card_hand import write_skeleton
 
     written = write_skeleton(folder, name)
-    print(json.dumps([str(path) for path in written]) if as_json else "\n".join(map(str, written)))
+    show(written, map(str, written), as_json=as_json)
 
 
 @card_app.command(epilog="Example: culturekit card build runs/cube/cspace --hand data_cards/cspace --out card")
@@ -73,11 +73,11 @@ def check(
     from culturekit.release.card_content import exit_code
 
     findings = check_card(folder, sources=source or (), hand=hand)
-    if as_json:
-        print(json.dumps([finding.as_data() for finding in findings], ensure_ascii=False))
-    for finding in () if as_json else findings:
-        found = finding.found.removesuffix(".")
-        print(f"{finding.file}: {finding.code}: expected {finding.expected}, found {found}. {finding.fix}")
+    lines = (
+        f"{each.file}: {each.code}: expected {each.expected}, found {each.found.removesuffix('.')}. {each.fix}"
+        for each in findings
+    )
+    show([finding.as_data() for finding in findings], lines, as_json=as_json)
     typer.echo(f"{counted(len(findings), 'findings')} in {folder}", err=True)
     if findings:
         raise typer.Exit(exit_code(findings))

@@ -1,13 +1,12 @@
 """`culturekit doctor`: what this machine has, and what to do about what it has not."""
 
 import importlib
-import json
 import os
 import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -15,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from culturekit.cli.options import AsJson, Prices
+from culturekit.cli.showing.results import show
 from culturekit.core.errors import CultureKitError, MissingDependency
 from culturekit.version import VERSION, install_line
 
@@ -63,15 +63,18 @@ def doctor(
     asked = "" if recipe is None else load_any_recipe(find_recipe(str(recipe))).model_dump_json()
     named = models_in(f"{asked} {judge}")
     checks = [*all_checks(workdir), *(listed_models(named) if models else ending_models(named))]
-    checks += judge_checks(judge) if judge else ()
+    if judge:
+        from culturekit.builders.judging.judge_probe import probe_judge
+
+        checks += (Check("judge", one.name, one.level, one.found, one.hint) for one in probe_judge(judge))
     broken = [check for check in checks if check.level == "broken"]
-    if as_json:
-        print(json.dumps({"ok": not broken, "checks": [asdict(check) for check in checks]}))
-    else:
-        for check in checks:
-            hint = f"\n{'':<18}{check.hint}" if check.hint else ""
-            print(f"{MARKS[check.level]:<8}{check.group:<10}{check.name}: {check.found}{hint}")
-        print(f"{len(broken)} broken" if broken else "nothing is broken")
+    lines = [
+        f"{MARKS[check.level]:<8}{check.group:<10}{check.name}: {check.found}"
+        + (f"\n{'':<18}{check.hint}" if check.hint else "")
+        for check in checks
+    ]
+    said = f"{len(broken)} broken" if broken else "nothing is broken"
+    show({"ok": not broken, "checks": checks}, [*lines, said], as_json=as_json)
     if broken:
         raise typer.Exit(1)
 
@@ -106,27 +109,25 @@ def packages() -> Iterator[Check]:
         yield Check("core", "packages", "absent", "culturekit runs without being installed", "pip install culturekit")
         return
     core = [one for one in named if "extra ==" not in one]
-    wrong = [told for told in map(problem_with, core) if told]
-    hint = "pip install --upgrade culturekit" if wrong else ""
-    yield Check(
-        "core", "packages", "broken" if wrong else "ok", "; ".join(wrong) or f"{len(core)} of {len(core)}", hint
-    )
+    if wrong := list(filter(None, map(problem_with, core))):
+        yield Check("core", "packages", "broken", "; ".join(wrong), "pip install --upgrade culturekit")
+    else:
+        yield Check("core", "packages", "ok", f"{len(core)} of {len(core)}")
     extras = sorted(set(metadata("culturekit").get_all("Provides-Extra") or ()) - set(GROUPS))
     for extra in extras:
         members = [one for one in named if (match := EXTRA.search(one)) and match["extra"] == extra]
-        wrong = [told for told in map(problem_with, members) if told]
-        line = install_line(extra)
-        level: Level = "ok" if not wrong else "absent" if len(wrong) == len(members) else "broken"
-        if level == "broken" and all("not installed" in told for told in wrong):
-            level = "absent"
-        names = ", ".join(sorted(name_of(one) for one in members))
-        yield Check("extras", extra, level, names if not wrong else "; ".join(wrong), line if wrong else "")
-    if not any(problem_with(one) is None for one in ("faiss-cpu", "faiss-gpu-cuvs")):
+        if wrong := list(filter(None, map(problem_with, members))):
+            absent = len(wrong) == len(members) or all("not installed" in one for one in wrong)
+            level: Level = "absent" if absent else "broken"
+            yield Check("extras", extra, level, "; ".join(wrong), install_line(extra))
+        else:
+            yield Check("extras", extra, "ok", ", ".join(sorted(name_of(one) for one in members)))
+    builds = [one for one in ("faiss-cpu", "faiss-gpu-cuvs") if problem_with(one) is None]
+    if not builds:
         yield Check("extras", "search", "ok", "without FAISS the exact search of culturekit does the work")
-    elif all(problem_with(one) is None for one in ("faiss-cpu", "faiss-gpu-cuvs")):
-        yield Check(
-            "extras", "search", "broken", "both builds of FAISS", "pip uninstall one of faiss-cpu, faiss-gpu-cuvs"
-        )
+    elif len(builds) == 2:
+        hint = "pip uninstall one of faiss-cpu, faiss-gpu-cuvs"
+        yield Check("extras", "search", "broken", "both builds of FAISS", hint)
 
 
 def name_of(requirement: str) -> str:
@@ -188,14 +189,6 @@ def keys() -> Iterator[Check]:
             yield Check("keys", name, "absent", "not set", f"needed for {use}")
         else:
             yield Check("keys", name, "ok", f"set, for {use}")
-
-
-def judge_checks(spec: str) -> Iterator[Check]:
-    """Ask a server whether VQAScore can be had from it."""
-    from culturekit.builders.judging.judge_probe import probe_judge
-
-    for one in probe_judge(spec):
-        yield Check("judge", one.name, one.level, one.found, one.hint)
 
 
 def models_in(text: str) -> set[Named]:
@@ -281,18 +274,12 @@ def machine(folder: Path) -> Iterator[Check]:
     found = f"{free / 1e9:.1f} GB free in {there}" if writable else f"{there} cannot be written to"
     hint = "" if writable and free >= LITTLE_DISK else "choose another place with --workdir or --out"
     yield Check("machine", "disk", "ok" if writable and free >= LITTLE_DISK else "broken", found, hint)
-    memory = available_memory()
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        stated = [float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+        memory: float | None = [*stated, float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))][0]
+    except (OSError, ValueError):
+        memory = None
     if memory is not None:
         level: Level = "ok" if memory >= LITTLE_MEMORY else "broken"
         yield Check("machine", "memory", level, f"{memory / 1e9:.1f} GB", "" if level == "ok" else "use --workers 1")
-
-
-def available_memory() -> float | None:
-    """Give the bytes that can be had, where the system says so."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return float(line.split()[1]) * 1024
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (OSError, ValueError):
-        return None

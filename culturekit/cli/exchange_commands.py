@@ -1,6 +1,5 @@
 """`culturekit kg export`, `import`, `query` and `entity`: graphs of other tools, and single items of Wikidata."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Wait
-from culturekit.cli.showing.foreign_lines import show_lines
+from culturekit.cli.showing.results import aligned, foreign, show
 from culturekit.cli.stages import run_one
 from culturekit.core.atomic import decoding
 from culturekit.core.choices import GraphDirection, GraphFormat
@@ -55,12 +54,10 @@ def export(
     if not out.parent.is_dir():
         raise UsageError("there is no such folder", where=str(out.parent), hint="Make it first.")
     write_atomically(out, graph_file(found, form))
-    if as_json:
-        counts = {"items": len(found), "statements": found.number_of_edges(), "left_out": left_out}
-        print(json.dumps({"file": str(out), "format": form, **counts}))
-        return
+    counts = {"items": len(found), "statements": found.number_of_edges(), "left_out": left_out}
     rest = f"; {left_out:,} items left out, more with --most" if left_out else ""
-    print(f"{out}: {len(found):,} items, {found.number_of_edges():,} statements{rest}")
+    line = f"{out}: {len(found):,} items, {found.number_of_edges():,} statements{rest}"
+    show({"file": out, "format": form, **counts}, [line], as_json=as_json)
 
 
 def import_command(
@@ -115,41 +112,23 @@ def query(
         assert around is not None
         found, left_out = neighbourhood(graph, around, hops=hops, direction=direction, most=most)
         triples = rdf_graph(found)
-    text = query_text(sparql)
+    text = sparql
+    if sparql.startswith("@"):
+        with decoding(Path(sparql[1:]), "the query cannot be read"):
+            text = Path(sparql[1:]).read_text(encoding="utf-8")
     try:
         answer = ask_graph(triples, text, most=rows)
     except UsageError as error:
         error.where = error.where or sparql.removeprefix("@") * sparql.startswith("@")
         raise
-    if as_json:
-        print(json.dumps({**asdict(answer), "left_out": left_out}, ensure_ascii=False))
-        return
-    show_lines((*answer_lines(answer), *cut_lines(answer, left_out)))
+    show({**asdict(answer), "left_out": left_out}, foreign(answer_lines(answer, left_out)), as_json=as_json)
 
 
-def query_text(sparql: str) -> str:
-    """Take a query from the command line, or from the file it names."""
-    if not sparql.startswith("@"):
-        return sparql
-    path = Path(sparql[1:])
-    with decoding(path, "the query cannot be read"):
-        return path.read_text(encoding="utf-8")
-
-
-def answer_lines(answer: "Answer") -> Iterator[str]:
-    """Write an answer as a table whose columns are as wide as their widest cell."""
-    if answer.yes is not None:
-        yield "yes" if answer.yes else "no"
-        return
+def answer_lines(answer: "Answer", left_out: int) -> Iterator[str]:
+    """Write an answer as a table whose columns are as wide as their widest cell, and say what it does not show."""
     table: Sequence[Sequence[str]] = [answer.columns, *([cell or "" for cell in row] for row in answer.rows)]
     shown = [[printable(" ".join(cell.split()), keep=JOINERS) for cell in row] for row in table]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    for row in shown:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def cut_lines(answer: "Answer", left_out: int) -> Iterator[str]:
-    """Say what an answer does not show."""
+    yield from aligned(shown) if answer.yes is None else ["yes" if answer.yes else "no"]
     if answer.more:
         yield f"... and more than these {len(answer.rows):,} rows; see them with --rows"
     if left_out:
@@ -175,10 +154,7 @@ def entity(
         from culturekit.kg.live_entity import WIKIDATA, live_entity
 
     found = live_entity(qid, contact, url=url or WIKIDATA, cache=cache)
-    if as_json:
-        print(json.dumps(asdict(found), ensure_ascii=False))
-        return
-    show_lines(entity_lines(found))
+    show(found, foreign(entity_lines(found)), as_json=as_json)
 
 
 def entity_lines(found: "LiveEntity") -> Iterator[str]:

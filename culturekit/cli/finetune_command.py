@@ -1,7 +1,5 @@
 """`culturekit finetune`: an adapter for a diffusion pipeline, trained on chosen pairs."""
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +7,7 @@ import typer
 
 from culturekit.cli.options import AsJson, Out, Wait
 from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.showing.results import show
 from culturekit.cli.stages import run_one, stoppable
 from culturekit.generation.diffusion.finetune_stage import finetune_stage
 from culturekit.generation.diffusion.training import TuningOptions, pairs_in, plan_tuning
@@ -40,8 +39,4 @@ def finetune(
 
         with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
             found = pilot_of(pairs, options, out, engine=engine, progress=progress, wait=wait)
-    if as_json:
-        print(json.dumps(asdict(found)))
-        return
-    for line in found.lines():
-        print(line)
+    show(found, found.lines(), as_json=as_json)

@@ -11,10 +11,9 @@ import typer
 
 from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Seed, Wait, Workers
-from culturekit.cli.pilots import tell
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stage_command import unstated
-from culturekit.cli.stages import run_one, stoppable
+from culturekit.cli.stages import run_one, stoppable, tell
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import parse_spec
 from culturekit.core.stage_command import Typed
@@ -94,58 +93,29 @@ def generate(
             return
         stage = stage_of(folder, form=form.format)
     else:
-        wanted = plan_of(repeats, slots, form)
-        stage = stage_of_backend(backend, prompts, wanted, model=model, seed=seed, dry_run=dry_run, llm=llm)
-        if pilot and prompts is not None:
+        from culturekit.generation.backend import BACKENDS
+        from culturekit.generation.stages.generate_stage import cspace_behind, generate_stage
+
+        if form.size is not None and not re.match(SIZE, form.size):
+            raise UsageError("a size is width x height", expected="such as 512x512", found=repr(form.size))
+        BACKENDS.check(backend)
+        if prompts is None:
+            raise UsageError("images are made of prompts, and none are given", hint="Add --prompts FILE.")
+        if dry_run:
+            problem = "--dry-run shows how the files of a folder map to prompts"
+            raise UsageError(problem, expected="--backend folder:DIR")
+        wanted = replace(form, repeats=repeats or 1, slots=slots or 1)
+        stage = generate_stage(
+            prompts, wanted, backend=backend, model=model or parse_spec(backend).name, seed=seed,
+            cspace=cspace_behind(prompts), llm=llm,
+        )  # fmt: skip
+        if pilot:
             try_out(prompts, wanted, stage, out, seed=seed, workers=workers, wait=wait, as_json=as_json)
             return
     if plan:
         tell(stage, out, pilot=None, wait=wait, as_json=as_json)
         return
     run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh)
-
-
-def plan_of(repeats: int | None, slots: int | None, form: ImagePlan) -> ImagePlan:
-    """Describe what to make."""
-    if form.size is not None and not re.match(SIZE, form.size):
-        raise UsageError("a size is width x height", expected="such as 512x512", found=repr(form.size))
-    return replace(form, repeats=repeats or 1, slots=slots or 1)
-
-
-def stage_of_backend(
-    backend: str,
-    prompts: Path | None,
-    plan: ImagePlan,
-    *,
-    model: str | None,
-    seed: int,
-    dry_run: bool,
-    llm: LlmOptions,
-) -> "Stage":
-    """Describe the stage of a backend that makes images."""
-    from culturekit.generation.backend import BACKENDS
-    from culturekit.generation.stages.generate_stage import cspace_behind, generate_stage
-
-    BACKENDS.check(backend)
-    prompts = needed(prompts)
-    if dry_run:
-        raise UsageError("--dry-run shows how the files of a folder map to prompts", expected="--backend folder:DIR")
-    return generate_stage(
-        prompts,
-        plan,
-        backend=backend,
-        model=model or parse_spec(backend).name,
-        seed=seed,
-        cspace=cspace_behind(prompts),
-        llm=llm,
-    )
-
-
-def needed(prompts: Path | None) -> Path:
-    """Make sure that there are prompts."""
-    if prompts is None:
-        raise UsageError("images are made of prompts, and none are given", hint="Add --prompts FILE.")
-    return prompts
 
 
 def try_out(
@@ -177,11 +147,9 @@ def dry_run_of(folder: "ImageFolder", *, as_json: bool) -> None:
 
     with tempfile.TemporaryDirectory() as scratch:
         preview = preview_of(*folder.plan(Path(scratch)))
-    if as_json:
-        print(shown(json.dumps(preview.as_data(), ensure_ascii=False)))
-    else:
-        for line in preview_lines(preview):
-            print(shown(line))
+    data = json.dumps(preview.as_data(), ensure_ascii=False)
+    for line in [data] if as_json else preview_lines(preview):
+        print(shown(line))
     if preview.findings:
         typer.echo(f"to be looked at: {'; '.join(preview.findings)}", err=True)
         raise typer.Exit(1)

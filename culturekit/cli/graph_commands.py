@@ -1,23 +1,18 @@
 """`culturekit kg explain`, `preview`, `diff` and `stats`: looking into a graph."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from culturekit.cli.options import Also, AsJson, GoOn, Prices, Wait
-from culturekit.cli.showing.foreign_lines import show_lines
+from culturekit.cli.showing.results import foreign, show
 from culturekit.cli.stages import run_one
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import needing
 from culturekit.kg.concepts import RootChoice
 from culturekit.kg.inspection.preview import PreviewOptions
-
-if TYPE_CHECKING:
-    from culturekit.kg.inspection.explain import Explanation
-
 
 Graph = Annotated[Path, typer.Option(help="Graph store that `kg ingest` wrote.")]
 Price = Annotated[float | None, typer.Option(min=0, help="Price of a million tokens; without it no cost is estimated.")]
@@ -57,21 +52,13 @@ def explain(
     stages = stages_beside(graph) if kept is None else kept
     verdicts = [verdicts_on(stages, qid, each.concept) for each in told]
     both = list(zip(told, verdicts, strict=True))
-    if as_json:
-        judged = [{**asdict(each), "judged": list(map(asdict, verdict))} for each, verdict in both]
-        print(json.dumps(judged, ensure_ascii=False))
-    else:
-        show_lines(line for each, verdict in both for line in (*explain_lines(each), *verdict_lines(verdict)))
+    judged = [{**asdict(each), "judged": verdict} for each, verdict in both]
+    lines = (line for each, verdict in both for line in (*explain_lines(each), *verdict_lines(verdict)))
+    show(judged, foreign(lines), as_json=as_json)
     if draw is not None:
-        draw_one(told[0], draw)
-
-
-def draw_one(told: "Explanation", draw: Path) -> None:
-    """Draw the paths of the one concept that was asked about."""
-    with needing("kg", "--draw"):
-        from culturekit.kg.exchange.path_drawing import draw_paths
-
-    draw_paths(told, draw)
+        with needing("kg", "--draw"):
+            from culturekit.kg.exchange.path_drawing import draw_paths
+        draw_paths(told[0], draw)
 
 
 def preview(
@@ -95,32 +82,21 @@ def preview(
     from culturekit.kg.inspection.preview import preview as previewed
     from culturekit.kg.inspection.preview import preview_lines
 
-    stated = prices_of(price_per_million_input, price_per_million_output)
-    if stated is not None and llm is not None:
+    price_in, price_out = price_per_million_input, price_per_million_output
+    if (price_in is None) != (price_out is None):
+        expected = "--price-per-million-input and --price-per-million-output"
+        raise UsageError("give both prices or none", expected=expected)
+    if price_in is not None and llm is not None:
         raise UsageError("prices are stated, or those of a judge", expected="--llm, or both prices", found="all")
     if llm is None and (go_on or prices is not None):
         raise UsageError("--go-on and --prices have no effect alone", expected="--llm")
-    tokens = stated or prices_of_judge(llm, go_on=go_on)
+    tokens = prices_of_judge(llm, go_on=go_on) if price_in is None or price_out is None else (price_in, price_out)
     became, words = chosen.heirs(), wording()
     found = [
         previewed(graph, each, wording=words, options=options, prices=tokens, successors=became)
         for each in chosen.concepts()
     ]
-    if as_json:
-        print(json.dumps([asdict(each) for each in found], ensure_ascii=False))
-        return
-    show_lines(line for each in found for line in preview_lines(each))
-
-
-def prices_of(price_in: float | None, price_out: float | None) -> tuple[float, float] | None:
-    """Take both prices or none."""
-    if price_in is None and price_out is None:
-        return None
-    if price_in is None or price_out is None:
-        raise UsageError(
-            "give both prices or none", expected="--price-per-million-input and --price-per-million-output"
-        )
-    return price_in, price_out
+    show(found, foreign(line for each in found for line in preview_lines(each)), as_json=as_json)
 
 
 def prices_of_judge(spec: str | None, *, go_on: bool) -> tuple[float, float] | None:
@@ -156,24 +132,18 @@ def diff(
         from culturekit.kg.inspection.graph_stats import compare_stage
 
         run = run_one(compare_stage(before, after), out, also=also, wait=wait, as_json=as_json)
-        leave_if_different(run.manifest.counts["differences"])
-        return
-    if also is not None or wait:
+        differences = run.manifest.counts["differences"]
+    elif also is not None or wait:
         raise UsageError("--also and --wait are about a folder", expected="--out as well")
-    from culturekit.kg.inspection.graph_stats import compare, diff_totals
-
-    rows = compare(before, after)
-    totals = {"differences": rows.height, **diff_totals(rows)}
-    if as_json:
-        print(json.dumps({"before": str(before), "after": str(after), "counts": totals}))
     else:
-        show_lines(f"{count:>12,}  {name}" for name, count in totals.items())
-    leave_if_different(rows.height)
+        from culturekit.kg.inspection.graph_stats import compare, diff_totals
 
-
-def leave_if_different(differences: int) -> None:
-    """Leave as `cspace diff` does: with 1 where there are differences, so that a script can tell."""
-    if differences:
+        rows = compare(before, after)
+        differences = rows.height
+        totals = {"differences": differences, **diff_totals(rows)}
+        lines = (f"{count:>12,}  {name}" for name, count in totals.items())
+        show({"before": before, "after": after, "counts": totals}, foreign(lines), as_json=as_json)
+    if differences:  # as of `cspace diff`, so that a script can tell
         raise typer.Exit(1)
 
 
@@ -185,7 +155,4 @@ def stats(graph: Graph, as_json: AsJson = False) -> None:
     from culturekit.kg.inspection.graph_stats import graph_stats, stats_lines
 
     numbers = graph_stats(graph)
-    if as_json:
-        print(json.dumps(asdict(numbers), ensure_ascii=False))
-        return
-    show_lines(stats_lines(numbers))
+    show(numbers, foreign(stats_lines(numbers)), as_json=as_json)

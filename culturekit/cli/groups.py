@@ -18,21 +18,21 @@ def group(path: str, commands: Mapping[str, CommandAt | str], *, help: str) -> t
 activities = group(
     "activities",
     {
-        "read": "builders.activities.page_list:READ",
-        "extract": "builders.activities.extracting:EXTRACT_ACTIVITIES",
-        "merge": "builders.activities.extracting:MERGE",
-        "prompts": "builders.activities.extracting:PROMPTS_OF",
+        "read": "builders.activities.page_list:read",
+        "extract": "builders.activities.extracting:extract",
+        "merge": "builders.activities.extracting:merge",
+        "prompts": "builders.activities.extracting:prompts",
     },
     help="Activities of countries, from pages, and their prompts.",
 )
 captions = group(
     "captions",
     {
-        "expand": "builders.captions.expanding:EXPAND_CAPTIONS",
-        "sample": "builders.captions.caption_files:SAMPLE",
-        "stats": "builders.captions.caption_files:STATS",
-        "translate": "builders.captions.caption_files:TRANSLATE_CAPTIONS",
-        "objects": "builders.captions.caption_files:LIST_OBJECTS",
+        "expand": "builders.captions.expanding:expand",
+        "sample": "builders.captions.caption_files:sample",
+        "stats": "builders.captions.caption_files:stats",
+        "translate": "builders.captions.caption_files:translate",
+        "objects": "builders.captions.caption_files:objects",
     },
     help="Captions of a culture: expanded, sampled, translated.",
 )
@@ -41,11 +41,11 @@ cspace = group(
     {
         "filter": "builders.filtering.filter_stage:FILTER",
         "release": CommandAt(
-            f"{CLI}.cspace.release_command:release",
+            f"{CLI}.cspace.space_commands:release",
             "--kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv --out cspace",
         ),
-        "complete": "builders.completing.complete_stage:COMPLETE",
-        "import": CommandAt(f"{CLI}.cspace.import_command:import_space", "dishes.csv --concept cuisine --out space"),
+        "complete": "builders.completing.completion:COMPLETE",
+        "import": CommandAt(f"{CLI}.cspace.space_commands:import_space", "dishes.csv --concept cuisine --out space"),
         "diff": CommandAt(f"{CLI}.cspace.diff_command:diff", "runs/2025 runs/2026 --out changes"),
         "review": CommandAt(f"{CLI}.cspace.review_commands:review_app"),
     },
@@ -54,11 +54,11 @@ cspace = group(
 descriptors = group(
     "descriptors",
     {
-        "propose": "builders.descriptors.proposing:PROPOSE_DESCRIPTORS",
-        "refine": "builders.descriptors.refining:REFINE_DESCRIPTORS",
-        "stereotypes": "builders.descriptors.refining:NAME_STEREOTYPES",
-        "import": "builders.descriptors.published_layout:IMPORT",
-        "export": "builders.descriptors.published_layout:EXPORT",
+        "propose": "builders.descriptors.proposing:propose",
+        "refine": "builders.descriptors.refining:refine",
+        "stereotypes": "builders.descriptors.refining:stereotypes",
+        "import": "builders.descriptors.published_layout:read",
+        "export": "builders.descriptors.published_layout:export",
     },
     help="What pictures of activities should show, and overdo.",
 )
@@ -104,6 +104,7 @@ prompts = group(
             "cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv --out prompts",
         ),
         "build dialects": "recipes.linguistic.dialects:DIALECTS",
+        "dialects draft": "recipes.linguistic.dialects:DRAFT",
         "build neutral": "recipes.linguistic.prompts:NEUTRAL",
         "build specific": "recipes.linguistic.prompts:SPECIFIC",
         "wordnet": "recipes.linguistic.wordnet:MEND",
@@ -112,6 +113,6 @@ prompts = group(
 )
 questions = group(
     "questions",
-    {"build": "builders.judging.question_graph:BUILD", "ask": "builders.judging.question_graph:ASK"},
+    {"build": "builders.judging.question_graph:build", "ask": "builders.judging.question_graph:answer"},
     help="Yes/no questions about what a prompt asks for, and answers.",
 )

@@ -9,6 +9,7 @@ import typer
 
 from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import AsJson
+from culturekit.cli.showing.results import show
 from culturekit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -67,10 +68,7 @@ def init(
         )
     files = EvaluationFiles(pictures, cspace, prompts, folder_or_backend(references), pattern)
     begun = begin_evaluation(files, out, encoder=encoder, quality=quality, diagnosis=not quick)
-    if as_json:
-        print(json.dumps(as_data(begun), ensure_ascii=False))
-    else:
-        tell(begun)
+    show(as_data(begun), begun_lines(begun), as_json=as_json)
     if begun.findings:
         said = f"to be looked at: {'; '.join(begun.findings)}"
         typer.echo(json.dumps({"level": "warning", "said": said}) if as_json else said, err=True)
@@ -86,7 +84,7 @@ def folder_or_backend(references: str | None) -> Path | str | None:
     return references
 
 
-def tell(begun: "Begun") -> None:
+def begun_lines(begun: "Begun") -> Iterator[str]:
     """Show how names are read, and what to type next; what is the same for every model is shown once."""
     from culturekit.generation.folder.folder_listing import shown
     from culturekit.generation.folder.folder_preview import preview_lines
@@ -95,14 +93,18 @@ def tell(begun: "Begun") -> None:
     shared = [one for one in previews[0] if all(one in other for other in previews[1:])] if len(previews) > 1 else []
     blocks = [[one for one in preview if one not in shared] for preview in previews]
     for block in [*blocks, [("", "every model:"), *shared] if shared else []]:
-        for line in with_titles(block):
-            print(shown(line))
+        before = ""
+        for title, line in block:
+            if title not in ("", before):  # once, before the first line under it
+                yield shown(title)
+                before = title
+            yield shown(line)
     if begun.references is not None:
         fits, pictures = begun.references
-        print(f"references: {fits:,} of {pictures:,} pictures show an artifact of the cultural space")
+        yield f"references: {fits:,} of {pictures:,} pictures show an artifact of the cultural space"
     if begun.read_off:
-        print(f"prompts: read off the names of the files, and written to {begun.prompts}")
-    print(f"recipe: {begun.recipe}")
+        yield f"prompts: read off the names of the files, and written to {begun.prompts}"
+    yield f"recipe: {begun.recipe}"
 
 
 def titled(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -115,16 +117,6 @@ def titled(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield title if line.startswith(" ") else "", line
 
 
-def with_titles(block: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Give lines again with each title once, before the first line under it."""
-    before = ""
-    for title, line in block:
-        if title not in ("", before):
-            yield title
-            before = title
-        yield line
-
-
 def as_data(begun: "Begun") -> dict[str, object]:
     """Give it as data."""
     return {
@@ -132,7 +124,5 @@ def as_data(begun: "Begun") -> dict[str, object]:
         "prompts": str(begun.prompts),
         "missing": list(begun.missing),
         "models": {model.name: {"backend": model.backend, **model.preview.as_data()} for model in begun.models},
-        "references": None
-        if begun.references is None
-        else dict(zip(("fit", "pictures"), begun.references, strict=True)),
+        "references": begun.references and dict(zip(("fit", "pictures"), begun.references, strict=True)),
     }

@@ -15,7 +15,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo, TyperInfo
 
-from culturekit.cli.replacing import add_replace_option, commands_of, replacing
+from culturekit.cli.options import add_replace_option, commands_of, replacing
 from culturekit.core.errors import UsageError
 
 logger = logging.getLogger(__name__)
@@ -107,26 +107,23 @@ class LazyCommands(MutableMapping[str, Any]):
         return self.made[name]
 
     def __setitem__(self, name: str, command: Any) -> None:  # noqa: ANN401 - as above
-        """Put a command in."""
         self.names += [name] if name not in self.names else []
         self.made[name] = command
 
     def __delitem__(self, name: str) -> None:
-        """Take a command out."""
         self.names.remove(name)
 
     def __iter__(self) -> Iterator[str]:
-        """Give the names, in their order."""
         return iter(self.names)
 
     def __len__(self) -> int:
-        """Count the commands."""
         return len(self.names)
 
 
 def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 - as above
     """Import what a place names, and make the command or the group of it."""
-    thing = found.load() if found.load else thing_at(found.place)
+    module, _, attribute = found.place.partition(":")
+    thing: Any = found.load() if found.load else getattr(import_module(module), attribute)
     if isinstance(thing, typer.Typer):
         add_replace_option(thing)
         for command in commands_of(thing):
@@ -143,24 +140,13 @@ def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 -
     )
 
 
-def thing_at(place: str) -> Any:  # noqa: ANN401 - a function, a Typer or a StageCommand
-    """Import what a place names."""
-    module, _, attribute = place.partition(":")
-    return getattr(import_module(module), attribute)
-
-
 def as_function(thing: Any, example: str) -> tuple[Callable[..., Any], str]:  # noqa: ANN401 - as above
     """Give the function of a command, and its example."""
-    if callable(thing) and not takes_dataclasses(thing):
+    if callable(thing) and not any(is_dataclass(getattr(k, "__origin__", k)) for k in thing.__annotations__.values()):
         return thing, example
     from culturekit.cli.stage_command import command_function, spread_out
 
     return (spread_out(thing), example) if callable(thing) else (command_function(thing), thing.example)
-
-
-def takes_dataclasses(function: Callable[..., Any]) -> bool:
-    """Tell whether a function takes dataclasses, whose fields are options of its command."""
-    return any(is_dataclass(getattr(kind, "__origin__", kind)) for kind in function.__annotations__.values())
 
 
 class OnceCommand(TyperCommand):
@@ -177,9 +163,9 @@ def check_given_once(command: Any, ctx: Any, args: list[str]) -> None:  # noqa: 
     if ctx.resilient_parsing or (not args and command.no_args_is_help):
         return
     *_, order = command.make_parser(ctx).parse_args(args=list(args))
-    times = Counter(param for param in order if takes_one(param))
-    for param, count in times.items():
-        if count > 1:
+    for param, count in Counter(order).items():  # a flag only says yes or no
+        one = param.param_type_name == "option" and not (param.multiple or param.is_flag or param.count)
+        if one and count > 1:
             raise UsageError(
                 f"{max(param.opts, key=len)} is given {count} times, and only the last would count",
                 expected="it once",
@@ -187,16 +173,25 @@ def check_given_once(command: Any, ctx: Any, args: list[str]) -> None:  # noqa: 
             )
 
 
-def takes_one(param: Any) -> bool:  # noqa: ANN401 - a parameter of Typer's
-    """Tell whether a parameter is an option of one value; a flag only says yes or no."""
-    return param.param_type_name == "option" and not (param.multiple or param.is_flag or param.count)
-
-
 def described_at(place: str) -> str | None:
-    """Give the docstring or the help of what `module:name` names; None where only importing it would tell."""
+    """Give the docstring or the help of what `module:name` names; None where only importing it would tell.
+
+    A Typer is made with its help, a StageCommand of a function that has a docstring.
+    """
     module, _, name = place.partition(":")
     tree = parsed(module) if module else None
-    return None if tree is None else described(tree, name)
+    for node in () if tree is None else tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return ast.get_docstring(node)
+        targets = node.targets if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else ()
+        if any(isinstance(each, ast.Name) and each.id == name for each in targets):
+            call: Any = node.value  # type: ignore[attr-defined]
+            for given in call.keywords:
+                if given.arg == "help" and isinstance(given.value, ast.Constant):
+                    return str(given.value.value)
+            first = call.args[0] if call.args else None
+            return described_at(f"{module}:{first.id}") if isinstance(first, ast.Name) else None
+    return None
 
 
 @cache
@@ -206,26 +201,3 @@ def parsed(module: str) -> ast.Module | None:
     if found is None or found.origin is None:
         return None
     return ast.parse(Path(found.origin).read_text(encoding="utf-8"))
-
-
-def described(tree: ast.Module, name: str) -> str | None:
-    """Find a function, a Typer or a StageCommand by its name."""
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            return ast.get_docstring(node)
-        if isinstance(node, ast.Assign) and any(
-            isinstance(each, ast.Name) and each.id == name for each in node.targets
-        ):
-            return described_by(tree, node.value)
-    return None
-
-
-def described_by(tree: ast.Module, value: ast.expr) -> str | None:
-    """Give the help that a Typer is made with, or the docstring of the function that a StageCommand is made of."""
-    if not isinstance(value, ast.Call):
-        return None
-    for given in value.keywords:
-        if given.arg == "help" and isinstance(given.value, ast.Constant):
-            return str(given.value.value)
-    first = value.args[0] if value.args else None
-    return described(tree, first.id) if isinstance(first, ast.Name) else None

@@ -1,20 +1,20 @@
 """`culturekit llm`: what was asked and answered, what it cost, what it would cost."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import AsJson, Prices
+from culturekit.cli.showing.results import show
 from culturekit.llm.redaction import redact
 
 if TYPE_CHECKING:
-    from culturekit.llm.ledger import Exchange, Ledger, LedgerLine
+    from culturekit.llm.ledger import Exchange, Ledger
 
 
 llm_app = typer.Typer(
@@ -56,21 +56,17 @@ def log(
             found = latest_exchanges(place.path, outcome=outcome, limit=limit)
         for exchange in found:
             shows_any = True
-            if as_json:
-                print(json.dumps({"stage": place.stage, **exchange_data(exchange)}, ensure_ascii=False))
-            else:
-                print("\n".join(exchange_lines(place.stage, exchange)))
+            texts = {name: text_in(getattr(exchange, name)) for name in ("request", "reply")}
+            data = {"stage": place.stage, **asdict(exchange), **texts}
+            show(data, exchange_lines(place.stage, exchange), as_json=as_json)
     if not shows_any:
         ended = sorted({line.outcome for line in read_ledger(places).lines})
         typer.echo(f"no such exchange; those that are there ended {', '.join(ended) or 'in nothing'}", err=True)
 
 
-def exchange_data(exchange: "Exchange") -> dict[str, Any]:
-    """Give an exchange as data; bytes that are no text are written as escapes."""
-    data = asdict(exchange)
-    for name in ("request", "reply"):
-        data[name] = redact(data[name].decode("utf-8", "backslashreplace"))
-    return data
+def text_in(content: bytes) -> str:
+    """Read a request or a reply; bytes that are no text are written as escapes."""
+    return redact(content.decode("utf-8", "backslashreplace"))
 
 
 def exchange_lines(stage: str, exchange: "Exchange") -> Iterator[str]:
@@ -106,17 +102,10 @@ def cost(
     from culturekit.llm.ledger import journals_below, read_ledger
 
     ledger = read_ledger(journals_below(runs))
-    if as_json:
-        lines = [line_data(line) for line in ledger.lines]
-        print(json.dumps({"lines": lines, "total": line_data(ledger.total)}))
-        return
-    for line in ledger_lines(ledger):
-        print(line)
-
-
-def line_data(line: "LedgerLine") -> dict[str, Any]:
-    """Give a line as data."""
-    return {**asdict(line), "usd": line.usd, "usd_unsure": line.usd_unsure}
+    *lines, total = (
+        {**asdict(line), "usd": line.usd, "usd_unsure": line.usd_unsure} for line in (*ledger.lines, ledger.total)
+    )
+    show({"lines": lines, "total": total}, ledger_lines(ledger), as_json=as_json)
 
 
 def ledger_lines(ledger: "Ledger") -> Iterator[str]:
@@ -171,19 +160,16 @@ def prices(
             hint="State one in the SPEC, in US dollars per million tokens in and out: ?price=0.15/0.60",
         )
     listed = known_prices() if price is None else (price,)
-    if as_json:
-        print(json.dumps([known.model_dump() for known in listed]))
-        return
-    print(f"{'model':<38} {'in':>8} {'cached':>8} {'out':>8} {'batch':>6}  {'date':<10}  {'shuts':<10}  instead")
+    lines = [f"{'model':<38} {'in':>8} {'cached':>8} {'out':>8} {'batch':>6}  {'date':<10}  {'shuts':<10}  instead"]
     for known in listed:
         cached = "" if known.cached is None else f"{known.cached:.3f}"
         line = (
             f"{known.model:<38} {known.input:>8.3f} {cached:>8} {known.output:>8.2f} {known.batch:>6.0%}  "
             f"{known.date}  {known.shuts or '':<10}  {known.instead or ''}"
         )
-        print(line.rstrip())
-    for source in dict.fromkeys(known.source for known in listed):
-        print(f"from {source}")
+        lines.append(line.rstrip())
+    lines += [f"from {source}" for source in dict.fromkeys(known.source for known in listed)]
+    show([known.model_dump() for known in listed], lines, as_json=as_json)
 
 
 def prices_update(
@@ -204,8 +190,4 @@ def prices_update(
     from culturekit.llm.price_update import update_prices
 
     renewed = update_prices(source)
-    if as_json:
-        print(json.dumps({**asdict(renewed), "path": str(renewed.path)}))
-        return
-    for line in renewed.lines():
-        print(line)
+    show(renewed, renewed.lines(), as_json=as_json)

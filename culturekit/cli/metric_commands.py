@@ -8,6 +8,7 @@ import typer
 
 from culturekit.cli.completions import complete_metric
 from culturekit.cli.options import AsJson
+from culturekit.cli.showing.results import show
 
 metrics_app = typer.Typer(no_args_is_help=True, help="What each metric means, measures and misses.")
 
@@ -18,12 +19,8 @@ def list_metrics(as_json: AsJson = False) -> None:
     from culturekit.scores.listing import all_metrics
 
     metrics = all_metrics()
-    if as_json:
-        print(json.dumps(list(metrics)))
-        return
     width = max(map(len, metrics))
-    for name, metric in metrics.items():
-        print(f"{name:<{width}}  {metric.title}")
+    show(list(metrics), (f"{name:<{width}}  {metric.title}" for name, metric in metrics.items()), as_json=as_json)
 
 
 @metrics_app.command("show", epilog="Example: culturekit metrics show qvs")
@@ -46,11 +43,9 @@ def show_metric(
     if metric is None:
         near = get_close_matches(name, metrics, n=3)
         raise UsageError(
-            "there is no such metric",
-            found=repr(name),
-            expected="a name that `culturekit metrics list` lists",
+            "there is no such metric", found=repr(name), expected="a name that `culturekit metrics list` lists",
             hint=f"Did you mean {' or '.join(near)}?" if near else "",
-        )
+        )  # fmt: skip
     if as_json:
         told = asdict(metric)
         told |= {end: None for end in ("low", "high") if math.isinf(told[end])}  # JSON knows no infinity

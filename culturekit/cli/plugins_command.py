@@ -1,7 +1,6 @@
 """`culturekit plugins`: what other packages bring, and what of it does not work."""
 
 import importlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -9,6 +8,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
+from culturekit.cli.showing.results import aligned, show
 from culturekit.core.errors import UsageError
 from culturekit.core.plugins import POINTS, Plugin, Point, installed
 
@@ -32,35 +32,23 @@ def plugins_command(
     Kind, name, package and version; ends with 1 if something fails.
     """
     if kinds:
-        show_kinds(as_json)
+        show(
+            POINTS, (f"{f'{one.kind}.NAME':<18}{one.brings}\n{'':<18}{one.contract}" for one in POINTS), as_json=as_json
+        )
         return
     listed = looked_at(installed())
-    if as_json:
-        print(json.dumps([{**asdict(one.plugin), "problem": one.problem} for one in listed]))
-    elif not listed:
-        print("no other package brings anything; culturekit plugins --kinds lists what one can bring")
-    else:
-        rows = [
-            (plugin.kind, plugin.name, plugin.file or plugin.package, plugin.version)
-            for plugin in (one.plugin for one in listed)
-        ]
-        widths = [max(len(row[column]) for row in rows) for column in range(4)]
-        for row, one in zip(rows, listed, strict=True):
-            cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            print(f"{'FAILS' if one.problem else 'ok':<5}  {cells}  {one.plugin.place}")
-            if one.problem:
-                print(f"{'':<7}{one.problem}")
+    rows = [
+        ("FAILS" if one.problem else "ok   ", of.kind, of.name, of.file or of.package, of.version, of.place)
+        for one, of in ((one, one.plugin) for one in listed)
+    ]
+    lines = []
+    for line, one in zip(aligned(rows), listed, strict=True):
+        lines += [line, *([f"{'':<7}{one.problem}"] if one.problem else [])]
+    nothing = ["no other package brings anything; culturekit plugins --kinds lists what one can bring"]
+    data = [{**asdict(one.plugin), "problem": one.problem} for one in listed]
+    show(data, lines or nothing, as_json=as_json)
     if any(one.problem for one in listed):
         raise typer.Exit(1)
-
-
-def show_kinds(as_json: bool) -> None:
-    """Say what another package can bring."""
-    if as_json:
-        print(json.dumps([asdict(point) for point in POINTS]))
-        return
-    for point in POINTS:
-        print(f"{point.kind}.NAME".ljust(18) + f"{point.brings}\n{'':<18}{point.contract}")
 
 
 def looked_at(plugins: Sequence[Plugin]) -> list[Listed]:

@@ -1,7 +1,5 @@
 """`culturekit publish`: a finished run as a dataset that others can look at."""
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +7,7 @@ import typer
 
 from culturekit.cli.options import AsJson
 from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.showing.results import show
 from culturekit.cli.stages import stoppable
 from culturekit.core.counting import counted
 
@@ -30,11 +29,10 @@ def publish(
     with stoppable(), progress_for(as_json=as_json) as progress:
         progress.stage("publish")
         done = publish_run(run, to, public=public, progress=progress)
-    if as_json:
-        print(json.dumps(asdict(done)))
-        return
     there = ", ".join(f"{count:,} {kind}" for kind, count in done.files.items())
-    print(f"{done.url} ({'only its owner sees it' if done.private else 'anybody sees it'}): {there}")
-    print(f"sent: {counted(done.sent[0], 'files')}, {done.sent[1]:,} bytes")
-    for one in done.left_out:
-        print(f"not published: {one}")
+    lines = [
+        f"{done.url} ({'only its owner sees it' if done.private else 'anybody sees it'}): {there}",
+        f"sent: {counted(done.sent[0], 'files')}, {done.sent[1]:,} bytes",
+        *(f"not published: {one}" for one in done.left_out),
+    ]
+    show(done, lines, as_json=as_json)

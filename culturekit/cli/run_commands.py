@@ -10,12 +10,12 @@ import typer
 from culturekit.cli.completions import complete_recipe
 from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Prices, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.showing.results import show
 from culturekit.cli.stages import as_data, few_malformed, line_about, run_one, set_aside, stoppable, waiting_rows
 from culturekit.core.counting import counted
 from culturekit.core.work import QUARANTINED
 
 if TYPE_CHECKING:
-    from culturekit.config.kinds import AnyRecipe
     from culturekit.core.run import StageRun
 
 
@@ -54,20 +54,40 @@ def run(
 
     Finished stages whose inputs and options have not changed are reused.
     """
+    from culturekit.config.kinds import recipe_kind
     from culturekit.config.load import find_recipe, load_any_recipe
+    from culturekit.core.engines import engine_for
+    from culturekit.core.run import Run
+    from culturekit.recipes.run_recipe import run_recipe
 
     path = find_recipe(str(recipe))
-    run_all(
-        load_any_recipe(path, settings or ()).going_on(go_on),
-        workdir or RUNS / path.stem,
-        until=until,
-        fresh=fresh or (),
-        workers=workers,
-        engine=engine,
-        wait=wait,
-        strict=strict,
-        as_json=as_json,
-    )
+    wanted, folder = load_any_recipe(path, settings or ()).going_on(go_on), workdir or RUNS / path.stem
+
+    def finished(stage_run: "StageRun") -> None:
+        if not as_json and stage_run.state != "reused":
+            typer.echo(line_about(stage_run, width=NAME_WIDTH), err=True)
+
+    hands = engine_for(engine, workers=workers, folder=folder)
+    with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:
+        runs = run_recipe(
+            wanted, folder, engine=at_work, progress=progress, until=until, fresh=fresh or (), wait=wait,
+            on_start=lambda stage: progress.stage(stage.name), on_end=finished,
+        )  # fmt: skip
+    name, file = ("report", "report.html") if wanted.evaluated else ("card", "README.md")
+    page = folder / name / file
+    last = shown(page) if name in {stage_run.name for stage_run in runs} and page.is_file() else None
+    if as_json:
+        print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], name: last}))
+        leave_if_set_aside(runs, strict=strict)
+        return
+    reused = sum(stage_run.state == "reused" for stage_run in runs)
+    typer.echo(f"{counted(len(runs), 'stages')}: {reused} reused, {len(runs) - reused} done", err=True)
+    done = Run(folder, wanted.evaluated, tuple(stage_run.name for stage_run in runs))
+    for line in recipe_kind(wanted.recipe).headline(done):
+        print(line)
+    if last is not None:
+        print(f"{name}: {last}")
+    leave_if_set_aside(runs, strict=strict)
 
 
 def demo(
@@ -85,58 +105,6 @@ def demo(
     """
     workdir = workdir or RUNS / recipe
     run(Path(recipe), workdir=workdir, workers=workers, engine=engine, go_on=go_on, prices=prices, as_json=as_json)
-
-
-def run_all(
-    recipe: "AnyRecipe",
-    workdir: Path,
-    *,
-    until: str | None,
-    fresh: Sequence[str],
-    workers: int | None,
-    engine: str,
-    wait: bool,
-    strict: bool,
-    as_json: bool,
-) -> None:
-    """Run a recipe and print what came of it, the report last."""
-    from culturekit.config.kinds import recipe_kind
-    from culturekit.core.engines import engine_for
-    from culturekit.core.run import Run
-    from culturekit.recipes.run_recipe import run_recipe
-
-    def finished(stage_run: "StageRun") -> None:
-        if not as_json and stage_run.state != "reused":
-            typer.echo(line_about(stage_run, width=NAME_WIDTH), err=True)
-
-    hands = engine_for(engine, workers=workers, folder=workdir)
-    with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:
-        runs = run_recipe(
-            recipe,
-            workdir,
-            engine=at_work,
-            progress=progress,
-            until=until,
-            fresh=fresh,
-            wait=wait,
-            on_start=lambda stage: progress.stage(stage.name),
-            on_end=finished,
-        )
-    name, file = ("report", "report.html") if recipe.evaluated else ("card", "README.md")
-    page = workdir / name / file
-    last = shown(page) if name in {stage_run.name for stage_run in runs} and page.is_file() else None
-    if as_json:
-        print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], name: last}))
-        leave_if_set_aside(runs, strict=strict)
-        return
-    reused = sum(stage_run.state == "reused" for stage_run in runs)
-    typer.echo(f"{counted(len(runs), 'stages')}: {reused} reused, {len(runs) - reused} done", err=True)
-    done = Run(workdir, recipe.evaluated, tuple(stage_run.name for stage_run in runs))
-    for line in recipe_kind(recipe.recipe).headline(done):
-        print(line)
-    if last is not None:
-        print(f"{name}: {last}")
-    leave_if_set_aside(runs, strict=strict)
 
 
 def leave_if_set_aside(runs: "Sequence[StageRun]", *, strict: bool) -> None:
@@ -187,11 +155,8 @@ def plan(
     with progress_for(as_json=as_json) as progress:
         progress.stage("plan")
         steps = plan_recipe(wanted, folder)
-    if as_json:
-        print(json.dumps([step.as_data() for step in steps]))
-        return
-    for line in (*plan_lines(steps), *recipe_kind(wanted.recipe).plan(wanted)):
-        print(line)
+    lines = (*plan_lines(steps), *recipe_kind(wanted.recipe).plan(wanted))
+    show([step.as_data() for step in steps], lines, as_json=as_json)
 
 
 def report(

@@ -11,8 +11,7 @@ import typer
 
 from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Wait, Workers
-from culturekit.cli.pilots import tell
-from culturekit.cli.stages import run_one
+from culturekit.cli.stages import run_one, tell
 from culturekit.core.declared import (
     SEVERAL,
     Declared,

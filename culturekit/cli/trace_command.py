@@ -1,6 +1,5 @@
 """`culturekit trace`: a score walked back, in lines of text."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ import polars as pl
 import typer
 
 from culturekit.cli.options import AsJson
+from culturekit.cli.showing.results import show
 from culturekit.core.errors import UsageError
 from culturekit.kg.countries import QID
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, PathNode, Said, verdict_lines
@@ -48,29 +48,14 @@ def trace(
     if image is not None and images > 1:
         raise UsageError("--image names one image, --images asks for several", expected="one of the two")
     folder, row = find_score(score)
-    if not is_mapped(folder):
-        trace_number(folder, row, image, images, as_json=as_json)
+    if not is_mapped(folder):  # by values, images, replies and answers
+        number = NumberWalk(folder).trail(row, image_id=image, count=images)
+        show(number, (*score_lines(row), *number_lines(number)), as_json=as_json)
         return
     trails = walk_images(folder, row, count=images) if images > 1 else [walk_back(folder, row, image_id=image)]
     first, *others = trails
-    if as_json:
-        print(json.dumps({**asdict(first), "more": [asdict(trail) for trail in others]}, default=str))
-        return
-    for line in trail_lines(first):
-        print(line)
-    for trail in others:
-        for line in ("", *image_lines(trail)):
-            print(line)
-
-
-def trace_number(folder: Path, row: dict[str, Any], image: str | None, images: int, *, as_json: bool) -> None:
-    """Walk a score back that does not rest on matches: by values, images, replies and answers."""
-    trail = NumberWalk(folder).trail(row, image_id=image, count=images)
-    if as_json:
-        print(json.dumps(asdict(trail), default=str))
-        return
-    for line in (*score_lines(row), *number_lines(trail)):
-        print(line)
+    more = (line for trail in others for line in ("", *image_lines(trail)))
+    show({**asdict(first), "more": others}, (*trail_lines(first), *more), as_json=as_json)
 
 
 def is_artifact(text: str) -> bool:
@@ -95,17 +80,14 @@ def trace_artifact(location: str, artifact_id: str, *, as_json: bool) -> None:
     concepts = own["concept"].unique().sort().to_list()
     found = tables.evidence_of((artifact_id, concept) for concept in concepts)
     judged = {key: tables.verdicts(evidence) for key, evidence in found.items()}
-    if as_json:
-        told = [{**asdict(found[key]), "judged": list(map(asdict, judged[key]))} for key in sorted(found)]
-        print(json.dumps(told, default=str, ensure_ascii=False))
-        return
+    lines: list[str] = []
     for key, evidence in sorted(found.items()):
         released = own.filter(concept=key[1]).sort("country_order" if "country_order" in own.columns else "country")
-        print(f"released   in {', '.join(released['country_name'])}")
-        for line in (*evidence_lines(evidence), *verdict_lines(judged[key])):
-            print(line)
+        lines += [f"released   in {', '.join(released['country_name'])}", *evidence_lines(evidence)]
+        lines += verdict_lines(judged[key])
         if explain and QID.match(artifact_id):
-            print(f"explain    {explain.replace('CONCEPT', key[1])}")
+            lines.append(f"explain    {explain.replace('CONCEPT', key[1])}")
+    show([{**asdict(found[key]), "judged": judged[key]} for key in sorted(found)], lines, as_json=as_json)
 
 
 def evidence_lines(evidence: ArtifactEvidence) -> Iterator[str]:

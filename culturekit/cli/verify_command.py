@@ -12,12 +12,12 @@ import typer
 
 from culturekit.cli.options import AsJson
 from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.showing.results import show
 from culturekit.core.atomic import check_writable, write_atomically
 from culturekit.core.counting import counted
 from culturekit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from culturekit.verify.chain import Finding
     from culturekit.verify.verify_run import Verification
 
 
@@ -65,11 +65,7 @@ def verify(
         answer = verify_run(run_folder, everything=everything, only=only or (), engine=engine, progress=progress)
     if out is not None:
         write_verification(answer, out)
-    if as_json:
-        print(json.dumps(as_data(answer)))
-    else:
-        for line in lines_of(answer):
-            print(line)
+    show(as_data(answer), lines_of(answer), as_json=as_json)
     if answer.exit_code:
         raise typer.Exit(answer.exit_code)
 
@@ -90,8 +86,11 @@ def as_data(answer: "Verification") -> dict[str, Any]:
 
 def lines_of(answer: "Verification") -> Iterator[str]:
     """Tell what was looked at, what is wrong, and what became of the scores."""
-    for severity in TITLES:
-        yield from finding_lines([one for one in answer.findings if one.severity == severity])
+    for severity, title in TITLES.items():  # the first of a kind only where there are many
+        alike = [one for one in answer.findings if one.severity == severity]
+        yield from (f"{title:<8} {finding.check}: {finding}" for finding in alike[:SHOWN])
+        if len(alike) > SHOWN:
+            yield f"{title:<8} ... and {len(alike) - SHOWN:,} more"
     looked_at = ", ".join(counted(count, what) for what, count in answer.checked.items())
     yield f"looked at    {looked_at}"
     groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
@@ -101,14 +100,6 @@ def lines_of(answer: "Verification") -> Iterator[str]:
         yield f"{verdict:<14}  {len(metrics):>6,}  {folder}: {', '.join(sorted(set(metrics)))}: {how}"
     yield f"fingerprint  {answer.fingerprint}"
     yield sentence(answer)
-
-
-def finding_lines(findings: list["Finding"]) -> Iterator[str]:
-    """Tell findings of one kind, the first of them only where there are many."""
-    for finding in findings[:SHOWN]:
-        yield f"{TITLES[finding.severity]:<8} {finding.check}: {finding}"
-    if len(findings) > SHOWN:
-        yield f"{TITLES[findings[0].severity]:<8} ... and {len(findings) - SHOWN:,} more"
 
 
 def sentence(answer: "Verification") -> str:

@@ -1,17 +1,12 @@
 """`culturekit weights`: model weights as files that hold nothing but numbers."""
 
-import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from culturekit.cli.options import AsJson
-
-if TYPE_CHECKING:
-    from culturekit.index.weights import ConvertedWeights
-
+from culturekit.cli.showing.results import show
 
 weights_app = typer.Typer(no_args_is_help=True, help="Model weights as files that hold nothing but numbers.")
 
@@ -41,11 +36,6 @@ def convert(
     from culturekit.index.weights import convert_weights, known_kind
 
     converted = convert_weights(file, sha256=sha256, out=out, kind=known_kind(kind))
-    print(json.dumps({**asdict(converted), "path": str(converted.path)}) if as_json else lines_about(converted))
-
-
-def lines_about(converted: "ConvertedWeights") -> str:
-    """Say what was written, and what of the checkpoint was not."""
     what = " ".join(filter(None, [converted.kind, converted.variant]))
     lines = [
         f"{converted.path}  {what}, {converted.tensors:,} tensors of {converted.numbers:,} numbers",
@@ -54,4 +44,4 @@ def lines_about(converted: "ConvertedWeights") -> str:
     if converted.left_out:
         shown = ", ".join(converted.left_out[:8]) + (", ..." if len(converted.left_out) > 8 else "")
         lines.append(f"left out, no tensors: {shown}")
-    return "\n".join(lines)
+    show(converted, lines, as_json=as_json)

@@ -1,6 +1,6 @@
 """What a value of a recipe must be besides well-formed; each says what is wrong in one line."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -94,7 +94,6 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """The name."""
-        ...
 
 
 def unique_names(models: Sequence[Named]) -> Sequence[Named]:
@@ -131,23 +130,12 @@ def existing(name: str, accepted: Mapping[str, str]) -> str:
     *first, last = accepted.values()
     expected = f"{', '.join(first)}, or {last}"
     if path.is_dir():
-        raise ValueError(f"{name!r} is a folder; expected {expected}{inside(path)}")
+        meant = [path / one for one in ("cspace.parquet", "prompts.parquet") if (path / one).is_file()]
+        raise ValueError(f"{name!r} is a folder; expected {expected}{f', such as {str(meant[0])!r}' if meant else ''}")
     if not path.is_file():
-        raise ValueError(f"there is no file {name!r}; expected {expected}{nearby(path, accepted)}")
+        beside = sorted(one.name for one in path.parent.glob("*") if one.suffix in accepted)
+        near = f"; beside it are {', '.join(beside)}" if 0 < len(beside) <= 6 else ""
+        raise ValueError(f"there is no file {name!r}; expected {expected}{near}")
     if path.suffix not in accepted:
         raise ValueError(f"{name!r} is none of these: expected {expected}")
     return name
-
-
-def inside(folder: Path) -> str:
-    """Name a file in a folder that may have been meant."""
-    for name in ("cspace.parquet", "prompts.parquet"):
-        if (folder / name).is_file():
-            return f", such as {str(folder / name)!r}"
-    return ""
-
-
-def nearby(path: Path, accepted: Collection[str]) -> str:
-    """Name the files beside one that is not there, where there are few."""
-    beside = sorted(one.name for one in path.parent.glob("*") if one.suffix in accepted) if path.parent.is_dir() else []
-    return f"; beside it are {', '.join(beside)}" if 0 < len(beside) <= 6 else ""

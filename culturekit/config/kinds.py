@@ -14,7 +14,6 @@ from culturekit.core.plugins import OF_RECIPE, Plugin
 from culturekit.core.recipe_plugins import use_plugins_of_recipe
 from culturekit.core.registry import Entry, Registry
 from culturekit.core.run import Run
-from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel
 from culturekit.generation.backend import is_paid
 from culturekit.kg.countries import use_countries_of_recipe
@@ -152,20 +151,18 @@ def wired(recipe: AnyRecipe, root: Path) -> Run:
     use_countries_of_recipe(recipe.countries_file)
     run = Run(root, recipe.evaluated)
     recipe_kind(recipe.recipe).wire(recipe, run)
-    run.steps = [replace(step, stage=with_state(step.stage, recipe.recipe)) for step in run.steps]
+    plugin = RECIPES.find(recipe.recipe).plugin
+    if plugin is not None:  # its state decides those stages that run its code
+        brought = RECIPES.brought_by(recipe.recipe)
+        for place, step in enumerate(run.steps):
+            if runs_code_of(plugin, step.stage.run):
+                stage = replace(step.stage, options={**step.stage.options, **brought})
+                run.steps[place] = replace(step, stage=stage)
     if not run.steps:
         raise UsageError(
             "there is nothing to run", where=f"recipe: {recipe.recipe}", expected="keys that ask for a stage"
         )
     return run
-
-
-def with_state(stage: Stage, kind: str) -> Stage:
-    """Put the state of the package that brings a kind of recipe into the options of those stages that run its code."""
-    plugin = RECIPES.find(kind).plugin
-    if plugin is None or not runs_code_of(plugin, stage.run):
-        return stage
-    return replace(stage, options={**stage.options, **RECIPES.brought_by(kind)})
 
 
 def runs_code_of(plugin: Plugin, function: object) -> bool:

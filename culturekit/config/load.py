@@ -129,15 +129,12 @@ def found_beside(value: YamlValue, folder: Path) -> YamlValue:
         changed["countries_file"] = str(folder / countries)
     if isinstance(plugins := value.get("plugins"), dict):
         changed["plugins"] = {
-            point: str(folder / place) if isinstance(place, str) and is_file_of(place, folder) else place
+            point: str(folder / place)
+            if isinstance(place, str) and (folder / place.rpartition(":")[0]).is_file()  # `FILE.py:THING`
+            else place
             for point, place in plugins.items()
         }
     return changed
-
-
-def is_file_of(place: str, folder: Path) -> bool:
-    """Tell whether `FILE.py:THING` names a file below a folder."""
-    return (folder / place.rpartition(":")[0]).is_file()
 
 
 def unfilled(source: YamlSource) -> Iterator[Problem]:

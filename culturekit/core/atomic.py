@@ -113,25 +113,22 @@ def outside_failure(error: BaseException, *, where: Path | str = "") -> Upstream
     place = os.fsdecode(found.filename) if isinstance(found.filename, str | bytes) else where
     if misnamed := MISNAMED.get(found.errno or 0):
         return UsageError(misnamed, where=str(place), hint="Name another place.")
-    first = HINTS.get(found.errno or 0)
+    first, room = HINTS.get(found.errno or 0), ""
+    if found.errno in FULL and (found.filename or isinstance(where, Path)):
+        path = Path(place).absolute()
+        free = shutil.disk_usage(next(folder for folder in (path, *path.parents) if folder.exists())).free
+        room = f"{free:,} bytes free on that disk"
     return UpstreamUnavailable(
         f"the system refused: {found.strerror or os.strerror(found.errno or 0)}",
         where=str(place),
-        found=free_beside(Path(place)) if found.errno in FULL and (found.filename or isinstance(where, Path)) else "",
-        hint=f"{first}, then {ONCE_MORE}" if first else f"Mend that, then {ONCE_MORE}",
+        found=room,
+        hint=f"{first or 'Mend that'}, then {ONCE_MORE}",
     )
 
 
 def panics(error: BaseException) -> bool:
     """Tell the panic of a library in Rust, which is no Exception."""
     return type(error).__name__ == "PanicException"
-
-
-def free_beside(place: Path) -> str:
-    """Say how many bytes are free on the disk where a file lies or would lie."""
-    path = place.absolute()
-    free = shutil.disk_usage(next(folder for folder in (path, *path.parents) if folder.exists())).free
-    return f"{free:,} bytes free on that disk"
 
 
 @contextmanager
@@ -225,13 +222,8 @@ def write_atomically(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    sync(folder)
-
-
-def sync(path: Path) -> None:
-    """Wait until what a file or a folder holds is on disk."""
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder, or what a file holds, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -265,11 +257,11 @@ def copy_file(file: Path, to: Path) -> None:
     """Copy the content of a file, and wait until it is on disk."""
     with system_errors(to):
         shutil.copyfile(file, to)
-        sync(to)
+        sync_folder(to)
 
 
 def sync_tree(folder: Path) -> None:
     """Wait until every file below a folder is on disk, and its name."""
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
-            sync(path)
+            sync_folder(path)

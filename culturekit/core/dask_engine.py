@@ -10,10 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Annotated, Any, Self, TypeVar
 from uuid import uuid4
 
@@ -108,37 +106,13 @@ def talking_to(place: str) -> Iterator[None]:
     try:
         yield
     except (CancelledError, OSError) as error:
-        raise lost(place, error) from error
+        raise UpstreamUnavailable(
+            "the connection to the scheduler was lost", where=place,
+            found=f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip('.')}",
+            hint="What was done is kept, and the same command goes on from there.",
+        ) from error  # fmt: skip
     except (ImportError, RuntimeError) as error:
         raise unready(error) from error
-
-
-def dead(item: object) -> UpstreamUnavailable:
-    """Say on which item workers keep dying, and what usually kills them."""
-    return UpstreamUnavailable(
-        "workers died again and again on one item",
-        found=repr(item),
-        hint="Their machines may be out of memory: start fewer workers on each.",
-    )
-
-
-def deserted(place: str, seconds: float) -> UpstreamUnavailable:
-    """Say that nobody is there to work."""
-    return UpstreamUnavailable(
-        f"the scheduler has had no worker for {seconds:.0f} seconds",
-        where=place,
-        hint="Start some with `dask worker ADDRESS --nthreads 1`, or wait longer: --engine 'ADDRESS?wait=3600'.",
-    )
-
-
-def lost(place: str, error: BaseException) -> UpstreamUnavailable:
-    """Say that the scheduler is gone, in the words of who noticed."""
-    return UpstreamUnavailable(
-        "the connection to the scheduler was lost",
-        where=place,
-        found=f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip('.')}",
-        hint="What was done is kept, and the same command goes on from there.",
-    )
 
 
 def unready(problem: Exception) -> UsageError:
@@ -155,8 +129,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 SECONDS_BETWEEN_LOOKS = 5.0  # How often a run that waits looks whether there are workers
-
-SECONDS_BETWEEN_QUESTIONS = 0.2
 
 AHEAD = 8  # Items per worker that are handed out before the first of them is back
 
@@ -210,9 +182,7 @@ class DaskEngine:
             self.stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Let go of the cluster; items that are left do nothing any more, for the marker is gone."""
         self.stack.close()
         self.client = None
@@ -221,20 +191,17 @@ class DaskEngine:
         """Wait for the first worker, and ask all that are there what they do not share."""
         finished: SimpleQueue[int] = SimpleQueue()
         first = self.client.submit(check_ground, ground, key=f"culturekit-ready-{uuid4().hex}", pure=False)
-        first.add_done_callback(partial(note, finished, 0))
+        first.add_done_callback(lambda _: finished.put(0))
         self.next_of(finished, {0: first})
-        found = [self.answer(first, "the first question"), *self.ask_all(ground)]
-        for problem in found:
+        answer = self.answer(first, "the first question")
+        self.wait_while(abandoned_in, ground.marker.parent)
+        with talking_to(self.place):  # a worker that cannot even read the question answers with an error
+            every = self.client.run(check_ground, ground, on_error="return").values()
+        for problem in (answer, *every):
             if isinstance(problem, Raised):
                 raise problem.error
             if isinstance(problem, Exception) and not isinstance(problem, OSError):  # a worker may die meanwhile
                 raise unready(problem) from problem
-
-    def ask_all(self, ground: SharedGround) -> list[Raised | Exception | None]:
-        """Ask every worker; one that cannot even read the question answers with an error."""
-        self.wait_while(abandoned_in, ground.marker.parent)
-        with talking_to(self.place):
-            return list(self.client.run(check_ground, ground, on_error="return").values())
 
     def wait_while(self, busy: Callable[[Any], bool], about: object) -> None:
         """Wait until no worker is busy with what must not go on behind our back."""
@@ -242,7 +209,7 @@ class DaskEngine:
             with talking_to(self.place):
                 if not any(self.client.run(busy, about, on_error="ignore").values()):
                     return
-            time.sleep(SECONDS_BETWEEN_QUESTIONS)
+            time.sleep(0.2)
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         """Yield results in the order of the items; what is not done when the caller stops is taken back.
@@ -257,7 +224,7 @@ class DaskEngine:
         try:
             for place in range(len(items)):
                 while place not in answers:
-                    until = min(len(items), place + self.at_once())
+                    until = min(len(items), place + AHEAD * self.workers)
                     for later in range(handed_out, until):
                         task = Task(name, function, items[later], self.ground)
                         asked[later] = self.submit(task, later, finished, key=f"{name}-{later}")
@@ -271,15 +238,11 @@ class DaskEngine:
         finally:
             self.take_back(asked.values())
 
-    def at_once(self) -> int:
-        """Say how many items are handed out before the first of them is back."""
-        return AHEAD * self.workers
-
     def submit(self, task: Task[Item, Result], place: int, finished: "SimpleQueue[int]", *, key: str) -> Any:  # noqa: ANN401 - a future
         """Hand one item out, and have its place noted when it is done."""
         with talking_to(self.place):
             future = self.client.submit(work_on, task, key=key, pure=False)
-        future.add_done_callback(partial(note, finished, place))
+        future.add_done_callback(lambda _: finished.put(place))
         return future
 
     def next_of(self, finished: "SimpleQueue[int]", asked: Mapping[int, Any]) -> int:
@@ -297,7 +260,11 @@ class DaskEngine:
                 if self.client.nthreads():
                     alone_since = time.monotonic()
             if time.monotonic() - alone_since > self.options.wait:
-                raise deserted(self.place, self.options.wait)
+                raise UpstreamUnavailable(
+                    f"the scheduler has had no worker for {self.options.wait:.0f} seconds", where=self.place,
+                    hint="Start some with `dask worker ADDRESS --nthreads 1`, or wait longer: "
+                    "--engine 'ADDRESS?wait=3600'.",
+                )  # fmt: skip
 
     def answer(self, future: Any, item: object) -> Any:  # noqa: ANN401 - a future, and whatever its task gives
         """Fetch what came of a task."""
@@ -305,7 +272,9 @@ class DaskEngine:
             try:
                 return future.result()
             except KilledWorker as error:
-                raise dead(item) from error
+                hint = "Their machines may be out of memory: start fewer workers on each."
+                problem = "workers died again and again on one item"
+                raise UpstreamUnavailable(problem, found=repr(item), hint=hint) from error
 
     def take_back(self, futures: Iterable[Any]) -> None:
         """Cancel what nobody waits for any more, if there is a scheduler to hear it."""
@@ -318,11 +287,6 @@ class DaskEngine:
     def place(self) -> str:
         """Name the cluster."""
         return self.address or "the dask cluster of this machine"
-
-
-def note(finished: "SimpleQueue[int]", place: int, _: object) -> None:
-    """Note that an item is done."""
-    finished.put(place)
 
 
 def result_in(answer: Returned[Result] | Raised | None, ground: SharedGround) -> Result:

@@ -120,11 +120,9 @@ def read_manifest(folder: Path) -> Manifest | None:
     for name in manifest.outputs:
         if Path(name).name != name or name in {"", ".", ".."}:
             raise IntegrityError(
-                "an output of the manifest lies outside its folder",
-                where=str(path),
-                expected="a plain file name",
+                "an output of the manifest lies outside its folder", where=str(path), expected="a plain file name",
                 found=repr(name),
-            )
+            )  # fmt: skip
     return manifest
 
 

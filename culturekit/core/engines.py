@@ -17,7 +17,6 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 from uuid import uuid4
 
@@ -28,10 +27,10 @@ from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.work import Engine
 from culturekit.version import VERSION, install_line
 
-LARGE_BLOCK = 4 * 2**20
+_LARGE_BLOCK = 4 * 2**20
 # What glibc's mallopt calls the number of free bytes from which on the end of a heap is given back, and the number of
 # bytes from which on a block is taken from the system.
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 @cache
@@ -44,8 +43,8 @@ def settle_heaps() -> None:
     """
     settle = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if settle is not None:
-        settle(MMAP_THRESHOLD, LARGE_BLOCK)
-        settle(TRIM_THRESHOLD, 2 * LARGE_BLOCK)
+        settle(_MMAP_THRESHOLD, _LARGE_BLOCK)
+        settle(_TRIM_THRESHOLD, 2 * _LARGE_BLOCK)
 
 
 # What a worker on another machine must share with the one who asks: versions, folders, and that one still asks.
@@ -54,11 +53,11 @@ def settle_heaps() -> None:
 # the same marker there. When the asker is gone, so is the marker, and items that are left do nothing.
 
 # What may decide bytes, and what carries them.
-PACKAGES = ("distributed", "numpy", "open_clip_torch", "pillow", "polars", "scipy", "torch", "transformers")
+_PACKAGES = ("distributed", "numpy", "open_clip_torch", "pillow", "polars", "scipy", "torch", "transformers")
 
 # Seconds until a file that another machine wrote must be seen; shared file systems remember for a while what was not
 # there.
-PATIENCE = 30.0
+_PATIENCE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class SharedGround:
     marker: Path
     token: str
     versions: tuple[tuple[str, str], ...]
-    patience: float = PATIENCE
+    patience: float = _PATIENCE
 
 
 def lay_ground(folder: Path) -> SharedGround:
@@ -107,7 +106,7 @@ def alive(pid: int) -> bool:
 def versions_here() -> Mapping[str, str]:
     """List the versions of what may decide bytes; a package that is not installed has none."""
     found = {"python": ".".join(platform.python_version_tuple()[:2]), "culturekit": VERSION}
-    for name in PACKAGES:
+    for name in _PACKAGES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -117,38 +116,27 @@ def versions_here() -> Mapping[str, str]:
 
 def stand_on(ground: SharedGround) -> bool:
     """Go where the asker is; False when it is gone, an error when something is not shared."""
-    ready(ground)
+    _check_shared(ground)
     if Path.cwd() != ground.folder:
         try:
             os.chdir(ground.folder)
         except OSError as error:
-            raise not_shared(ground.folder, error) from error
+            raise _not_shared(ground.folder, error) from error
     return ground.marker.exists()
 
 
 @cache
-def ready(ground: SharedGround) -> None:
-    """Check once per process that versions and the folder are shared."""
-    check_versions(ground)
-    check_marker(ground)
-
-
-def check_versions(ground: SharedGround) -> None:
-    """Refuse to work with other versions than the asker's: the bytes could differ."""
+def _check_shared(ground: SharedGround) -> None:
+    """Check once per process that versions are the asker's, else the bytes could differ, and that the folder is."""
     here = versions_here()
     differ = [(name, asked) for name, asked in ground.versions if here[name] != asked]
     if differ:
         raise UsageError(
             "a worker has other versions than the command, so its results could differ",
-            where=f"worker on {platform.node()}",
-            expected=", ".join(f"{name} {asked}" for name, asked in differ),
+            where=f"worker on {platform.node()}", expected=", ".join(f"{name} {asked}" for name, asked in differ),
             found=", ".join(f"{name} {here[name]}" for name, _ in differ),
             hint=f"Install the same on all machines: {install_line('all')}",
-        )
-
-
-def check_marker(ground: SharedGround) -> None:
-    """Make sure that the folder the command writes to is the same one here."""
+        )  # fmt: skip
     end = time.monotonic() + ground.patience
     while True:
         try:
@@ -158,19 +146,18 @@ def check_marker(ground: SharedGround) -> None:
         except OSError as error:
             problem = error
         if time.monotonic() >= end:
-            raise not_shared(ground.marker.parent, problem) from problem
+            raise _not_shared(ground.marker.parent, problem) from problem
         time.sleep(0.2)
 
 
-def not_shared(folder: Path, error: OSError) -> UsageError:
+def _not_shared(folder: Path, error: OSError) -> UsageError:
     """Say that a worker does not see a folder."""
     return UsageError(
-        "a worker does not see the folder of the command",
-        where=f"{folder} on {platform.node()}",
+        "a worker does not see the folder of the command", where=f"{folder} on {platform.node()}",
         expected="a file system that all machines share, mounted at the same path",
         found=error.strerror or str(error),
         hint="Write to a shared folder (--out, --workdir), start the command in one, or use --engine local.",
-    )
+    )  # fmt: skip
 
 
 # A shard as a task for a worker elsewhere: what is to be done, and what came of it, errors included.
@@ -223,7 +210,7 @@ def work_on(task: Task[Item, Result]) -> Returned[Result] | Raised | None:
             wanted = task.series not in ENDED and stand_on(task.ground)
             return Returned(task.function(task.item)) if wanted else None
         except BaseException as error:
-            return Raised(sendable(error), traceback.format_exc())
+            return _raised(error)
         finally:
             AT_WORK.clear()
 
@@ -242,20 +229,21 @@ def abandoned_in(folder: Path) -> bool:
 def check_ground(ground: SharedGround) -> Raised | None:
     """Say what a worker does not share with the command, if anything."""
     try:
-        ready(ground)
+        _check_shared(ground)
     except CultureKitError as error:
         return Raised(error, "")
     return None
 
 
-def sendable(error: BaseException) -> Exception:
-    """Give an error in a form that crosses process borders; what the system refused stays just that."""
+def _raised(error: BaseException) -> Raised:
+    """Give an error, and where, in a form that crosses process borders; what the system refused stays just that."""
     sent = system_error(error) or error
+    unknown = CultureKitError(f"a shard failed: {type(error).__name__}: {error}")
     try:
         ForkingPickler.loads(ForkingPickler.dumps(sent))  # made anew from its parts, as on the other side
     except Exception:
-        return outside_failure(error) or CultureKitError(f"a shard failed: {type(error).__name__}: {error}")
-    return sent if isinstance(sent, Exception) else CultureKitError(f"a shard failed: {type(error).__name__}: {error}")
+        return Raised(outside_failure(error) or unknown, traceback.format_exc())
+    return Raised(sent if isinstance(sent, Exception) else unknown, traceback.format_exc())
 
 
 # One worker of this machine: a process that is given an item, and whose answer or death is heard at once.
@@ -263,40 +251,33 @@ def sendable(error: BaseException) -> Exception:
 SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
 
 # Workers are born one at a time: each birth changes the environment of the process for a moment.
-BIRTH = threading.Lock()
+_BIRTH = threading.Lock()
 
 
-class WorkerDied(Exception):
+class _WorkerDied(Exception):
     """The process ended before it answered; `signal` names what ended it, if it was a signal."""
 
     def __init__(self, code: int | None) -> None:
-        """Read the signal from the exit code of a process."""
         super().__init__(f"exit code {code}")
         self.signal = signal.Signals(-code).name if code is not None and -code in set(signal.Signals) else ""
 
 
-class WorkerProcess:
+class _WorkerProcess:
     """A process with one thread for arithmetic that does one item after another and ends with its parent.
 
-    It is born in a thread that is `deaf`.
+    It is born in a thread that is `_deaf`.
     """
 
     def __init__(self) -> None:
-        """Start it."""
         context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        self.connection = ours
-        self.process = context.Process(target=serve, args=(theirs,), daemon=True)
-        with BIRTH, single_threaded():
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        with _BIRTH, _single_threaded():
             self.process.start()
         theirs.close()
 
     def work(self, function: Callable[[Item], Result], item: Item) -> Returned[Result] | Raised:
-        """Have one item done and wait for what comes of it.
-
-        Raises:
-            WorkerDied: The process is gone, with nothing else on its hands than this item.
-        """
+        """Have one item done; raises _WorkerDied where the process is gone, with nothing else on its hands."""
         try:
             request = ForkingPickler.dumps((function, item))
         except Exception as error:
@@ -307,12 +288,8 @@ class WorkerProcess:
         except (EOFError, OSError) as error:
             self.connection.close()
             self.process.join()
-            raise WorkerDied(self.process.exitcode) from error
+            raise _WorkerDied(self.process.exitcode) from error
         return reply
-
-    def stop(self) -> None:
-        """End it where it is: what it keeps is whole."""
-        self.process.terminate()
 
     def leave(self) -> None:
         """Tell it that nothing more comes, and wait until it has gone."""
@@ -322,7 +299,7 @@ class WorkerProcess:
 
 
 @contextmanager
-def single_threaded() -> Iterator[None]:
+def _single_threaded() -> Iterator[None]:
     """Set the environment that a worker is born with."""
     before = {name: os.environ.get(name) for name in SINGLE_THREAD}
     os.environ.update(dict.fromkeys(SINGLE_THREAD, "1"))
@@ -337,7 +314,7 @@ def single_threaded() -> Iterator[None]:
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
+def _deaf() -> Iterator[None]:
     """Hold Ctrl-C back in this thread, and in the workers that are born in it: the main thread hears it.
 
     A worker cut off in its first lines would complain of its parent. The tracker of multiprocessing lets Ctrl-C
@@ -354,41 +331,38 @@ def deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def serve(connection: Connection) -> None:
+def _serve(connection: Connection) -> None:
     """Do what comes until nothing more comes; Ctrl-C is the parent's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     guard_exit()
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=end_with, args=(parent.sentinel,), daemon=True).start()
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    reply: Returned[Any] | Raised
     while True:
         try:
             function, item = connection.recv()
         except EOFError:
             return
         except Exception as error:
-            connection.send_bytes(sealed(Raised(sendable(error), traceback.format_exc())))
-            continue
-        connection.send_bytes(sealed(answer(function, item)))
+            function, item = _raise, error
+        try:
+            reply = Returned(function(item))
+        except BaseException as error:
+            reply = _raised(error)
+        try:
+            packed = ForkingPickler.dumps(reply)
+        except Exception as error:  # one that cannot be packed becomes an error that says so
+            packed = ForkingPickler.dumps(_raised(error))
+        connection.send_bytes(packed)
 
 
-def answer(function: Callable[[Item], Result], item: Item) -> Returned[Result] | Raised:
-    """Do one item."""
-    try:
-        return Returned(function(item))
-    except BaseException as error:
-        return Raised(sendable(error), traceback.format_exc())
+def _raise(error: Exception) -> None:
+    """Raise what came of unpacking an item in the place of the item."""
+    raise error
 
 
-def sealed(reply: Returned[Result] | Raised) -> memoryview:
-    """Pack a reply; one that cannot be packed becomes an error that says so."""
-    try:
-        return ForkingPickler.dumps(reply)
-    except Exception as error:
-        return ForkingPickler.dumps(Raised(sendable(error), traceback.format_exc()))
-
-
-def end_with(sentinel: int) -> None:
+def _end_with(sentinel: int) -> None:
     """Wait for the parent to be gone."""
     wait([sentinel])
     os._exit(1)
@@ -399,12 +373,12 @@ def end_with(sentinel: int) -> None:
 # Also one worker is a process of its own, with one thread for arithmetic: the same instructions in the same order,
 # whatever `--workers` says, and a worker that is killed costs its item and nothing else.
 
-MAX_DEATHS = 3  # An item whose workers die this often is itself the cause
+_MAX_DEATHS = 3  # An item whose workers die this often is itself the cause
 
 # What the system sends: out of memory, told to stop, a mapped file that cannot be read, out of its time.
-FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGBUS", "SIGXCPU"})
+_FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGBUS", "SIGXCPU"})
 
-SHOWN = 300  # Letters of such an item that an error shows
+_SHOWN = 300  # Letters of such an item that an error shows
 
 
 def available_cores() -> int:
@@ -426,16 +400,12 @@ class LocalEngine:
         if workers is not None and (not isinstance(workers, int) or workers < 0):
             raise UsageError("no such number of workers", expected="a whole number", found=repr(workers))
         self.workers = workers or available_cores()
-        self.idle: list[WorkerProcess] = []
+        self.idle: list[_WorkerProcess] = []
 
     def __enter__(self) -> Self:
-        """Serve a block."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Let the workers go."""
+    def __exit__(self, *_: object) -> None:
         while self.idle:
             self.idle.pop().leave()
 
@@ -445,7 +415,7 @@ class LocalEngine:
         When the results are no longer waited for, as after an error, workers are stopped where they are: what they
         keep is whole.
         """
-        round_of_work = RoundOfWork(function, items, self.idle)
+        round_of_work = _RoundOfWork(function, items, self.idle)
         try:
             round_of_work.start(min(self.workers, len(items)))
             for index in range(len(items)):
@@ -454,10 +424,10 @@ class LocalEngine:
             round_of_work.end()
 
 
-class RoundOfWork(Generic[Item, Result]):
+class _RoundOfWork(Generic[Item, Result]):
     """One pass over items: a thread for each worker hands it one item after another."""
 
-    def __init__(self, function: Callable[[Item], Result], items: Sequence[Item], idle: list[WorkerProcess]) -> None:
+    def __init__(self, function: Callable[[Item], Result], items: Sequence[Item], idle: list[_WorkerProcess]) -> None:
         """Take the items; workers come from, and go back to, those that are idle."""
         self.function, self.items, self.idle = function, items, idle
         self.coming = iter(range(len(items)))
@@ -465,7 +435,7 @@ class RoundOfWork(Generic[Item, Result]):
         self.ended = False
         self.change = threading.Condition()
         self.done: dict[int, Returned[Result] | Raised | BaseException] = {}
-        self.busy: dict[threading.Thread, WorkerProcess | None] = {}
+        self.busy: dict[threading.Thread, _WorkerProcess | None] = {}
 
     def start(self, count: int) -> None:
         """Begin with so many workers."""
@@ -493,7 +463,7 @@ class RoundOfWork(Generic[Item, Result]):
             self.ended = self.left > 0
             for worker in self.busy.values():
                 if worker is not None and self.ended:
-                    worker.stop()
+                    worker.process.terminate()  # what it keeps is whole
         for thread in list(self.busy):
             if thread.ident is not None:
                 thread.join()
@@ -501,8 +471,12 @@ class RoundOfWork(Generic[Item, Result]):
     def feed(self) -> None:
         """Hand items to one worker until none is left or nobody waits."""
         thread = threading.current_thread()
-        with deaf():
-            while (index := self.next_index()) is not None:
+        with _deaf():
+            while True:
+                with self.change:
+                    index = None if self.ended else next(self.coming, None)
+                if index is None:
+                    break
                 try:
                     outcome: Returned[Result] | Raised | BaseException = self.outcome(index, thread)
                 except BaseException as error:
@@ -518,56 +492,47 @@ class RoundOfWork(Generic[Item, Result]):
         elif worker is not None:
             worker.leave()
 
-    def next_index(self) -> int | None:
-        """Take the next item that nobody has taken."""
-        with self.change:
-            return None if self.ended else next(self.coming, None)
-
     def outcome(self, index: int, thread: threading.Thread) -> Returned[Result] | Raised:
         """Have one item done, by another worker if the first dies of it."""
         signals: list[str] = []
-        for _ in range(MAX_DEATHS):
+        for _ in range(_MAX_DEATHS):
             worker = self.worker_of(thread)
             try:
                 return worker.work(self.function, self.items[index])
-            except WorkerDied as death:
+            except _WorkerDied as death:
                 signals.append(death.signal)
                 with self.change:
                     self.busy[thread] = None
                 worker.leave()
                 if self.ended:
                     break
-        raise dead(self.items[index], signals)
+        raise _dead(self.items[index], signals)
 
-    def worker_of(self, thread: threading.Thread) -> WorkerProcess:
+    def worker_of(self, thread: threading.Thread) -> _WorkerProcess:
         """Give the worker of a thread; one is born if it has none."""
-        worker = self.busy[thread] or WorkerProcess()
+        worker = self.busy[thread] or _WorkerProcess()
         with self.change:
             self.busy[thread] = worker
             if self.ended:
-                worker.stop()
+                worker.process.terminate()  # what it keeps is whole
         return worker
 
 
-def dead(item: object, signals: Sequence[str]) -> CultureKitError:
+def _dead(item: object, signals: Sequence[str]) -> CultureKitError:
     """Say on which item workers keep dying, and what kills them: the system, or a mistake of ours."""
-    from_outside = bool(signals) and set(signals) <= FROM_OUTSIDE
+    from_outside = bool(signals) and set(signals) <= _FROM_OUTSIDE
     kind = UpstreamUnavailable if from_outside else CultureKitError
     how = f", ended by {' and '.join(sorted({*signals} - {''}))}" if any(signals) else ""
+    text = repr(item)
     return kind(
-        f"workers died {MAX_DEATHS} times on one item",
-        found=shortened(repr(item)) + how,
+        f"workers died {_MAX_DEATHS} times on one item",
+        found=(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)") + how,
         hint="The machine may be out of memory: try fewer --workers. A script of your own that starts workers needs "
         "its main part under `if __name__ == '__main__':`.",
     )
 
 
-def shortened(text: str) -> str:
-    """Keep the beginning of what may be pages."""
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} characters)"
-
-
-class HeldEngine:
+class _HeldEngine:
     """An engine of another package: what an item raises is the item's, what the engine raises is the engine's."""
 
     def __init__(self, engine: Engine, plugin: Plugin) -> None:
@@ -609,44 +574,31 @@ class EngineContract(Contract):
 
 
 @contextmanager
-def entered(engine: AbstractContextManager[Engine], plugin: Plugin) -> Iterator[HeldEngine]:
+def entered(engine: AbstractContextManager[Engine], plugin: Plugin) -> Iterator[_HeldEngine]:
     """Serve a block; what fails within it is not the plugin's."""
     with ExitStack() as stack:
         with plugin.blamed("failed to begin"):
             begun = stack.enter_context(engine)
-        yield HeldEngine(begun, plugin)
+        yield _HeldEngine(begun, plugin)
 
 
+_NEEDS = ("workers", "folder")
+_REMOTE = "the dask cluster whose scheduler is at this address"
 ENGINES: Registry[AbstractContextManager[Engine]] = Registry(
     "engine",
     [
+        Entry("local", "culturekit.core.engines:local", "processes of this machine", needs=_NEEDS),
         Entry(
-            "local",
-            "culturekit.core.engines:local",
-            "processes of this machine",
-            needs=("workers", "folder"),
-        ),
-        Entry(
-            "dask",
-            "culturekit.core.dask_engine:make_local",
-            "a dask cluster of this machine, for the time of the run",
-            extra="scale",
-            needs=("workers", "folder"),
+            "dask", "culturekit.core.dask_engine:make_local", "a dask cluster of this machine, for the time of the run",
+            extra="scale", needs=_NEEDS,
         ),
         *(
-            Entry(
-                scheme,
-                "culturekit.core.dask_engine:make_remote",
-                "the dask cluster whose scheduler is at this address",
-                extra="scale",
-                needs=("workers", "folder"),
-            )
+            Entry(scheme, "culturekit.core.dask_engine:make_remote", _REMOTE, extra="scale", needs=_NEEDS)
             for scheme in ("tcp", "tls")
         ),
     ],
-    point="engine",
-    contract=EngineContract((Engine,)),
-)
+    point="engine", contract=EngineContract((Engine,)),
+)  # fmt: skip
 
 
 def engine_for(text: str, *, workers: int | None, folder: Path) -> AbstractContextManager[Engine]:

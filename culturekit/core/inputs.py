@@ -33,7 +33,6 @@ class Input(Protocol):
 
     def files(self, role: str) -> dict[str, Path]:
         """Name every file by its role, given the role of the whole."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,6 @@ class Files:
         return whole
 
     def __bool__(self) -> bool:
-        """Tell whether there is any."""
         return bool(self.paths)
 
 

@@ -10,14 +10,22 @@ from culturekit.core.errors import IntegrityError, UsageError
 
 
 class RunRecord(msgspec.Struct):
-    """The part of a run record that says where inputs were.
+    """The parts of a run record that are read again.
 
     `inputs` are paths from the stage's folder, which hold when a tree is moved as a whole; `outside` are the
-    full paths of what lay outside the run, which hold when the run alone is moved.
+    full paths of what lay outside the run, which hold when the run alone is moved. `traces` have size and time of
+    change, in nanoseconds, of large inputs by role; `plugins` the packages of plugins in use, by what they bring.
     """
 
-    inputs: dict[str, str]
+    inputs: dict[str, str] = {}
     outside: dict[str, str] = {}
+    traces: dict[str, tuple[int, int]] = {}
+    plugins: dict[str, str] = {}
+
+    def place_of(self, folder: Path, role: str) -> Path:
+        """Say where an input of a stage folder was; raises KeyError where no place is known."""
+        beside = (folder / self.inputs[role]).resolve()
+        return beside if beside.exists() or role not in self.outside else Path(self.outside[role])
 
 
 def manifest_of(folder: Path) -> Manifest:
@@ -51,12 +59,9 @@ def check_same(folder: Path, role: str, path: Path, expected: str, found: str) -
     """Refuse an input that is not the one a stage was made from."""
     if found != expected:
         raise IntegrityError(
-            f"the {role} is not the one that {folder.name} was made from",
-            where=str(path),
-            expected=f"SHA-256 {expected}",
-            found=found,
-            hint="Run the recipe again, so that everything fits together.",
-        )
+            f"the {role} is not the one that {folder.name} was made from", where=str(path),
+            expected=f"SHA-256 {expected}", found=found, hint="Run the recipe again, so that everything fits together.",
+        )  # fmt: skip
 
 
 def check_together(root: Path, stages: Sequence[str]) -> None:
@@ -80,8 +85,6 @@ def recorded(folder: Path, role: str) -> Path:
     """Read from the run record where an input was."""
     path = folder / RUN_RECORD
     try:
-        record = msgspec.json.decode(path.read_bytes(), type=RunRecord)
-        beside = (folder / record.inputs[role]).resolve()
+        return msgspec.json.decode(path.read_bytes(), type=RunRecord).place_of(folder, role)
     except (FileNotFoundError, KeyError, ValueError, RecursionError) as error:
         raise IntegrityError(f"the run record does not say where the {role} was", where=str(path)) from error
-    return beside if beside.exists() or role not in record.outside else Path(record.outside[role])

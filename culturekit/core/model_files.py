@@ -120,11 +120,9 @@ def check_safetensors(paths: Iterable[Path]) -> None:
             raise IntegrityError("a safetensors file holds no tensor", where=str(path))
         if header.promised != size:
             raise IntegrityError(
-                "a safetensors file is cut or changed",
-                where=str(path),
-                expected=f"{header.promised} bytes",
+                "a safetensors file is cut or changed", where=str(path), expected=f"{header.promised} bytes",
                 found=f"{size}",
-            )
+            )  # fmt: skip
 
 
 def digest_of_files(files: Sequence[Path], *, root: Path) -> str:
@@ -137,23 +135,18 @@ def digest_of_files(files: Sequence[Path], *, root: Path) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object that comes with a model."""
-    content = json_of(path)
-    if not isinstance(content, dict):
-        raise IntegrityError("a file of the model is not what it should be", where=str(path), expected="a JSON object")
+    (content,) = read_json_list(path, alone=True)
     return content
 
 
-def read_json_list(path: Path) -> list[dict[str, Any]]:
-    """Read a JSON list of objects that comes with a model."""
-    content = json_of(path)
-    if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
-        raise IntegrityError("a file of the model is not what it should be", where=str(path), expected="a JSON list")
-    return content
-
-
-def json_of(path: Path) -> Any:  # noqa: ANN401 - any JSON value
-    """Read a JSON file that comes with a model."""
+def read_json_list(path: Path, *, alone: bool = False) -> list[dict[str, Any]]:
+    """Read a JSON list of objects that comes with a model; `alone` a file that is one object."""
     if not path.exists():
         raise UsageError("a file of the model is missing", where=str(path.parent), expected=path.name)
     with decoding(path, "a file of the model cannot be read", error=IntegrityError):
-        return json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
+    listed = [content] if alone else content
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        expected = "a JSON object" if alone else "a JSON list"
+        raise IntegrityError("a file of the model is not what it should be", where=str(path), expected=expected)
+    return listed

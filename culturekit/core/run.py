@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 from culturekit.core.atomic import ONCE_MORE, explained_outside, remove_strays
 from culturekit.core.digests import JOURNAL, RUN_RECORD, InputRecord, Manifest, describe_outputs, read_manifest
 from culturekit.core.errors import UpstreamUnavailable, UsageError
+from culturekit.core.lineage import RunRecord
 from culturekit.core.plugins import in_use
 from culturekit.core.recipe_plugins import carrying
 from culturekit.core.roles import Role
@@ -36,13 +37,6 @@ from culturekit.version import VERSION
 # Large inputs are hashed once: a file of the same place, size and time of change is the one hashed before.
 
 WORTH_REMEMBERING = 64_000_000  # Bytes from which hashing takes longer than a reader would like to wait
-
-
-class RunRecord(msgspec.Struct):
-    """The part of a run record that tells inputs apart."""
-
-    traces: dict[str, tuple[int, int]] = {}  # Size and time of change, in nanoseconds, of inputs by role
-    plugins: dict[str, str] = {}  # The packages of plugins that were in use, by what they bring
 
 
 def traces_of(inputs: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
@@ -97,7 +91,6 @@ class Others:
     folders: Sequence[Path]
 
     def __iter__(self) -> Iterator[Path]:
-        """Give them in the order in which they joined."""
         return (folder for folder in self.folders if folder != self.own)
 
 
@@ -137,7 +130,6 @@ class Run:
     shared: dict[str, list[Path]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Take the folder by its name, too."""
         self.root = Path(self.root)
 
     def add(self, stage: Stage, role: Role, model: str = "", variant: str = "", *, plan: Slot | None = None) -> Path:
@@ -316,20 +308,11 @@ def make_manifest(stage: Stage, out: Path, inputs: Mapping[str, InputRecord], ke
     rows = {f"{name}.parquet": count for name, count in outcome.counts.items()}
     content, outputs = describe_outputs(out, rows)
     return Manifest(
-        stage=stage.kind,
-        version=stage.version,
-        key=key,
-        sha256=content,
-        code={"culturekit": VERSION},
+        stage=stage.kind, version=stage.version, key=key, sha256=content, code={"culturekit": VERSION},
         packages={"python": platform.python_version(), **{name: version(name) for name in stage.packages}},
-        inputs=inputs,
-        options=stage.options,
-        seeds=stage.seeds,
-        counts=dict(sorted(outcome.counts.items())),
-        drops=dict(sorted(outcome.drops.items())),
-        notes=outcome.notes,
-        outputs=outputs,
-    )
+        inputs=inputs, options=stage.options, seeds=stage.seeds, counts=dict(sorted(outcome.counts.items())),
+        drops=dict(sorted(outcome.drops.items())), notes=outcome.notes, outputs=outputs,
+    )  # fmt: skip
 
 
 def run_record(stage: Stage, final: Path, engine: Engine, seconds: float) -> bytes:
@@ -382,13 +365,8 @@ def what_differs(stage: Stage, manifest: Manifest, inputs: Mapping[str, InputRec
             yield f"input {role} {'was not there' if before is None else 'is gone'}"
         elif before.sha256 != now.sha256:
             yield f"input {role} ({now.name}) has other content"
-    yield from changes("option", manifest.options, as_in_json(stage.options))
-    yield from changes("seed", manifest.seeds, as_in_json(stage.seeds))
-
-
-def as_in_json(value: object) -> Any:  # noqa: ANN401 - anything JSON can hold
-    """Give a value as a manifest has it."""
-    return msgspec.json.decode(msgspec.json.encode(value))
+    for name, was, given in (("option", manifest.options, stage.options), ("seed", manifest.seeds, stage.seeds)):
+        yield from changes(name, was, msgspec.json.decode(msgspec.json.encode(given)))  # as a manifest has it
 
 
 def changes(name: str, before: object, now: object) -> Iterator[str]:

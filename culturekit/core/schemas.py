@@ -117,8 +117,9 @@ PROMPTS = declare("""prompts by prompt_id:
     artifact_id str?, language str, template_id str;
     optional: pair_id str, marks list[str], activity str, meaning str""")
 
-# Every pair of dialects that was proposed or listed, with sentences that have `{}` where the noun stands. `outcome` is
-# `kept`, or the filter at which it fell: malformed, repeated, not in the corpus, not grammatical; `detail` says why.
+# Every pair of dialects that was proposed or listed, with sentences that have `{}` where the noun stands. `proposer` is
+# the model, or where a listed pair is from; `outcome` is `kept`, or the filter at which it fell: malformed, repeated,
+# not in the corpus, not grammatical, unreviewed; `detail` says why, or where the word can be looked up.
 DIALECT_PAIRS = declare("""dialect_pairs by position:
     position u32, standard str, other str, frames list[str], proposer str, outcome str, detail str?""")
 

@@ -60,14 +60,13 @@ def frame_as_csv(frame: pl.DataFrame) -> str:
     """Write a table as CSV; lists and structs are JSON text."""
     texts = [name for name, kind in frame.schema.items() if kind == pl.String or kind in (pl.Categorical, pl.Enum)]
     nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
-    written = frame.with_columns(*(json_text(name) for name in nested), *(guarded_text(name) for name in texts))
+    plain = {name: pl.col(name).cast(pl.String) for name in texts}
+    guard = (
+        pl.when(text.str.contains(f"^(?:{COMPUTED})")).then("'" + text).otherwise(text).alias(name)
+        for name, text in plain.items()
+    )
+    written = frame.with_columns(*(json_text(name) for name in nested), *guard)
     return written.rename({name: guarded(name) for name in frame.columns}).write_csv()
-
-
-def guarded_text(name: str) -> pl.Expr:
-    """Guard a column of texts."""
-    text = pl.col(name).cast(pl.String)
-    return pl.when(text.str.contains(f"^(?:{COMPUTED})")).then("'" + text).otherwise(text).alias(name)
 
 
 def json_text(name: str) -> pl.Expr:

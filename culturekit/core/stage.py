@@ -1,6 +1,6 @@
 """A stage: finished inputs and options in, one folder out."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -27,11 +27,9 @@ class Told(Protocol):
 
     def lines(self) -> Iterator[str]:
         """Say it in words."""
-        ...
 
     def as_data(self) -> dict[str, object]:
         """Give it as data."""
-        ...
 
 
 class AskedPlan(Told, Protocol):
@@ -40,12 +38,10 @@ class AskedPlan(Told, Protocol):
     @property
     def units(self) -> int:
         """What is asked about."""
-        ...
 
     @property
     def left(self) -> Left:
         """What is left to ask."""
-        ...
 
 
 class Tried(Told, Protocol):
@@ -54,7 +50,6 @@ class Tried(Told, Protocol):
     @property
     def to_mend(self) -> str:
         """Why a person has to look at the replies before the rest is asked; empty where nobody has to."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +122,10 @@ def check_expected(stage: Stage, inputs: Mapping[str, InputRecord]) -> None:
     for role, expected in stage.expected.items():
         if inputs[role].sha256 != expected.lower():
             raise IntegrityError(
-                "not the file that was published",
-                where=str(stage.inputs[role]),
-                expected=f"SHA-256 {expected.lower()}",
-                found=inputs[role].sha256,
+                "not the file that was published", where=str(stage.inputs[role]),
+                expected=f"SHA-256 {expected.lower()}", found=inputs[role].sha256,
                 hint="Nothing was read from it. Fetch it again.",
-            )
+            )  # fmt: skip
 
 
 def record_of(path: Path) -> InputRecord:
@@ -182,16 +175,18 @@ def changed(path: Path) -> IntegrityError:
 
 def key_of(stage: Stage, inputs: Mapping[str, InputRecord]) -> str:
     """Hash everything that decides the bytes of the result."""
-    return digest(
-        {
-            "kind": stage.kind,
-            "version": stage.version,
-            "inputs": {role: record.sha256 for role, record in inputs.items()},
-            "options": stage.options,
-            "seeds": stage.seeds,
-            **({"exports": sorted(stage.exports)} if stage.exports else {}),
-        }
-    )
+    return _key(stage.kind, stage, inputs, stage.exports)
+
+
+def key_stated(manifest: Manifest, exports: Iterable[str]) -> str:
+    """Hash what decided the bytes of a finished stage, as its manifest says it."""
+    return _key(manifest.stage, manifest, manifest.inputs, exports)
+
+
+def _key(kind: str, of: Stage | Manifest, inputs: Mapping[str, InputRecord], exports: Iterable[str]) -> str:
+    hashes = {role: record.sha256 for role, record in inputs.items()}
+    decided = {"kind": kind, "version": of.version, "inputs": hashes, "options": of.options, "seeds": of.seeds}
+    return digest({**decided, **({"exports": named} if (named := sorted(exports)) else {})})
 
 
 # What a stage would take, as its plan says it: how many units, bytes, seconds, requests, tokens and dollars.

@@ -13,7 +13,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -54,7 +54,9 @@ def hold(lock: Path, *, wait: bool = False) -> Iterator[None]:
     descriptor = acquire(lock, wait=wait)
     try:
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, msgspec.json.encode(this_process()))
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        command = masked(" ".join([Path(sys.argv[0]).name, *sys.argv[1:]]))
+        os.write(descriptor, msgspec.json.encode(Holder(os.getpid(), socket.gethostname(), since, command)))
         yield
     finally:
         lock.unlink(missing_ok=True)
@@ -74,17 +76,10 @@ def acquire(lock: Path, *, wait: bool) -> int:
                 raise in_use(lock, holder) from None
             time.sleep(POLL_SECONDS)
             continue
-        if same_file(descriptor, lock):
-            return descriptor
+        with suppress(FileNotFoundError):  # the last holder may have removed it
+            if os.path.samestat(os.fstat(descriptor), lock.stat()):
+                return descriptor
         os.close(descriptor)
-
-
-def same_file(descriptor: int, path: Path) -> bool:
-    """Tell whether an open file is still the one at a path: the last holder may have removed it."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def in_use(lock: Path, holder: bytes) -> FolderInUse:
@@ -94,18 +89,9 @@ def in_use(lock: Path, holder: bytes) -> FolderInUse:
     except msgspec.DecodeError:
         name = "a run that is just starting"
     return FolderInUse(
-        "another run is working here",
-        where=str(lock.parent),
-        found=name,
+        "another run is working here", where=str(lock.parent), found=name,
         hint="Wait for it (--wait does), stop it, or work in another folder.",
-    )
-
-
-def this_process() -> Holder:
-    """Describe the running process."""
-    since = datetime.now(UTC).isoformat(timespec="seconds")
-    command = masked(" ".join([Path(sys.argv[0]).name, *sys.argv[1:]]))
-    return Holder(os.getpid(), socket.gethostname(), since, command)
+    )  # fmt: skip
 
 
 # Seals: what vouches for files of an unfinished stage, so that a later run trusts no file that a power cut damaged.
@@ -136,23 +122,19 @@ def is_sealed(part: Path) -> bool:
         seals = msgspec.json.decode(seal_path(part).read_bytes(), type=dict[str, tuple[int, int]])
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
         return False
-    return part.name in seals and unbroken(part.parent, seals)
-
-
-def seal_path(part: Path) -> Path:
-    """Name the file that vouches for a part."""
-    return part.with_name(part.name + SEAL)
-
-
-def unbroken(folder: Path, seals: Mapping[str, tuple[int, int]]) -> bool:
-    """Tell whether files are there with the size and the CRC-32 that they had, by their path from a folder."""
+    folder = part.parent
     try:
-        return all(
+        return part.name in seals and all(
             (folder / name).stat().st_size == size and size_and_checksum(folder / name) == (size, checksum)
             for name, (size, checksum) in seals.items()
         )
     except (FileNotFoundError, NotADirectoryError):
         return False
+
+
+def seal_path(part: Path) -> Path:
+    """Name the file that vouches for a part."""
+    return part.with_name(part.name + SEAL)
 
 
 def size_and_checksum(path: Path) -> tuple[int, int]:
@@ -174,7 +156,6 @@ class HasPart(Protocol):
     @property
     def part(self) -> Path:
         """What it writes."""
-        ...
 
 
 Shard = TypeVar("Shard", bound=HasPart)
@@ -243,19 +224,14 @@ class Staging:
         manifest = read_manifest(self.final)
         if manifest is not None and manifest.stage != self.stage:
             raise UsageError(
-                "the folder holds another finished stage",
-                where=str(self.final),
-                expected=f"a free place for {self.stage}",
-                found=manifest.stage,
-                hint="Choose another --out.",
-            )
+                "the folder holds another finished stage", where=str(self.final),
+                expected=f"a free place for {self.stage}", found=manifest.stage, hint="Choose another --out.",
+            )  # fmt: skip
         if manifest is None and any(self.final.iterdir()):
             raise UsageError(
-                "the folder has files that culturekit did not write",
-                where=str(self.final),
-                expected="a new, empty or finished stage folder",
-                hint="Choose another --out.",
-            )
+                "the folder has files that culturekit did not write", where=str(self.final),
+                expected="a new, empty or finished stage folder", hint="Choose another --out.",
+            )  # fmt: skip
 
     def open(self, key: str) -> bool:
         """Make the folders ready for a key; tell whether earlier work for the same key goes on."""

@@ -220,16 +220,11 @@ def declare(
     stated = {part.strip(): said for part, _, said in rest}
     owners = (part.partition(":") for part in stated.get("belongs", "").split(",") if part.strip())
     return Table(
-        name.strip(),
-        tuple(key.split()),
-        _columns_in(head[2]),
-        _columns_in(stated.get("optional", "")),
+        name.strip(), tuple(key.split()), _columns_in(head[2]), _columns_in(stated.get("optional", "")),
         {column: known for column, _, known in (one.partition("=") for one in stated.get("names", "").split())},
         [(owner.strip(), member) for owner, _, members in owners for member in members.split()],
-        stated.get("differ", "").split(),
-        {column: others.split() for column, others in among.items()},
-        allowed,
-    )
+        stated.get("differ", "").split(), {column: others.split() for column, others in among.items()}, allowed,
+    )  # fmt: skip
 
 
 def _columns_in(text: str) -> dict[str, Column]:

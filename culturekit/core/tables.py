@@ -25,12 +25,16 @@ FREE_TEXTS = frozenset({"text", "detail", "raw", "comment", "prompt_sent", "para
 def write_table(folder: Path, table: Table, frame: pl.DataFrame) -> Path:
     """Write `FOLDER/NAME.parquet`, rows in key order: equal rows give equal bytes, however they came."""
     ordered = frame.sort(table.key, nulls_last=False, maintain_order=True)
-    problems = table.problems(ordered)
-    if problems:
-        raise CultureKitError(f"table {table.name} does not conform: {'; '.join(problems)}", where=str(folder))
+    _check_conforms(folder, table, ordered)
     path = folder / f"{table.name}.parquet"
     save_parquet(ordered, path)
     return path
+
+
+def _check_conforms(folder: Path, table: Table, frame: pl.DataFrame) -> None:
+    """Refuse to write a table that departs from its declaration."""
+    if problems := table.problems(frame):
+        raise CultureKitError(f"table {table.name} does not conform: {'; '.join(problems)}", where=str(folder))
 
 
 def table_outcome(
@@ -77,11 +81,7 @@ def write_frames(
     def checked(*_: object) -> Iterator[pl.DataFrame]:
         try:
             for frame in in_groups(frames, rows_per_group):
-                problems = table.problems(frame)
-                if problems:
-                    raise CultureKitError(
-                        f"table {table.name} does not conform: {'; '.join(problems)}", where=str(folder)
-                    )
+                _check_conforms(folder, table, frame)
                 yield frame
         except BaseException as error:  # polars would make a type of its own of it
             raised.append(error)
@@ -134,12 +134,6 @@ def read_part(path: Path) -> pl.DataFrame:
         return pl.read_ipc_stream(path)
 
 
-def part_of_table(path: Path) -> pl.DataFrame:
-    """Read a part that is Parquet."""
-    with damaged_part(path):
-        return pl.read_parquet(path)
-
-
 def damaged_part(path: Path) -> AbstractContextManager[None]:
     """Say that a part was damaged after it was written, and that this can be mended."""
     hint = "Check the disk, then run the same command again: a damaged part is made again."
@@ -170,9 +164,7 @@ def read_table(path: Path | str, table: Table | str) -> pl.DataFrame:
             frame = pl.read_parquet(path)
     known = [name for name in frame.columns if name in columns]
     frame = frame.select(known)
-    problems = table.problems(frame)
-    if problems:
-        raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
+    refuse(path, table.name, table.problems(frame))
     check_rows(frame, table, str(path), lines=lines)
     return frame
 
@@ -268,7 +260,10 @@ def no_such_table(path: Path, table: Table) -> UsageError:
 
 def merge_parts(paths: Sequence[Path], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """Join part files in the order given; no part gives an empty table."""
-    parts = [part_of_table(path) for path in paths]
+    parts = []
+    for path in paths:
+        with damaged_part(path):
+            parts.append(pl.read_parquet(path))
     return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
 
 
@@ -321,15 +316,12 @@ def slices_of(path: Path, table: Table, *, scratch: Path) -> TableSlices:
     refuse(path, table.name, table.problems(pl.DataFrame(schema=known)))
     own = replace(table, optional={name: column for name, column in table.optional.items() if name in known})
     opened = TableSlices(path, own, rows)
-    return opened if opened.in_order() else replace(opened, path=sorted_copy(path, table, scratch))
-
-
-def sorted_copy(path: Path, table: Table, scratch: Path) -> Path:
-    """Write a table again in key order."""
+    if opened.in_order():
+        return opened
     ordered = scratch / f"{table.name}.parquet"
     if not ordered.is_file():
         save_parquet(read_table(path, table).sort(table.key, nulls_last=False, maintain_order=True), ordered)
-    return ordered
+    return replace(opened, path=ordered)
 
 
 def refuse(path: Path, name: str, problems: Sequence[str]) -> None:

@@ -132,11 +132,9 @@ def chosen_device(text: str) -> Any:  # noqa: ANN401 - a torch.device
     name = best if text == "auto" else "cuda:0" if text == "cuda" else text
     if name not in there:
         raise UsageError(
-            "there is no such device",
-            found=f"device={text}",
-            expected="auto or " + " or ".join(there),
+            "there is no such device", found=f"device={text}", expected="auto or " + " or ".join(there),
             hint=f"This torch ({torch.__version__}) sees no GPU." if not gpus and text.startswith("cuda") else "",
-        )
+        )  # fmt: skip
     return torch.device(name)
 
 

@@ -29,7 +29,6 @@ class Engine(Protocol):
     @property
     def workers(self) -> int:
         """How many items can be in work at once."""
-        ...
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         """Yield the results in the order of the items.
@@ -37,7 +36,6 @@ class Engine(Protocol):
         `function` is importable by name and writes whatever it keeps atomically: an item may be
         worked on again after its worker was killed.
         """
-        ...
 
 
 class Progress(Protocol):
@@ -45,15 +43,12 @@ class Progress(Protocol):
 
     def begin(self, total: int, unit: str) -> None:
         """Announce how many units there are to do."""
-        ...
 
     def advance(self, done: int) -> None:
         """Count units as done."""
-        ...
 
     def tell(self, totals: str) -> None:
         """Say what has been found so far, in place of what was said before."""
-        ...
 
 
 class Quiet:
@@ -102,12 +97,10 @@ class Ended(Protocol):
     @property
     def counts(self) -> Mapping[str, int]:
         """Totals."""
-        ...
 
     @property
     def notes(self) -> Mapping[str, Any]:
         """What else is noted."""
-        ...
 
 
 def right(ended: Ended) -> int | None:

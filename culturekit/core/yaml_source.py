@@ -8,12 +8,11 @@ an unquoted `.inf` is `inf`, which every reader of numbers understands.
 import dataclasses
 import difflib
 import re
-import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 import orjson
 import yaml
@@ -128,21 +127,17 @@ class NodeReader:
             raise ConfigError([Problem("aliases make this document endless", self.name, line, dotted(path))])
         if node.tag not in PLAIN_TAGS:
             self.problems.append(Problem(f"tags are not read here, found {node.tag}", self.name, line, dotted(path)))
+        if isinstance(node, yaml.ScalarNode):
+            text = str(node.value)
+            return text if node.style is not None else None if text in NULLS else INFINITIES.get(text, text)
         self.open.add(id(node))
-        value = self.read_content(node, path)
+        value: YamlValue
+        if isinstance(node, yaml.MappingNode):
+            value = self.read_mapping(node, path)
+        else:
+            value = [self.read(item, (*path, index)) for index, item in enumerate(node.value)]
         self.open.discard(id(node))
         return value
-
-    def read_content(self, node: yaml.Node, path: KeyPath) -> YamlValue:
-        """Read by kind of node."""
-        if isinstance(node, yaml.MappingNode):
-            return self.read_mapping(node, path)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.read(item, (*path, index)) for index, item in enumerate(node.value)]
-        text = str(node.value)
-        if getattr(node, "style", None) is not None:
-            return text
-        return None if text in NULLS else INFINITIES.get(text, text)
 
     def read_mapping(self, node: yaml.MappingNode, path: KeyPath) -> YamlValue:
         """Read a mapping; a key given twice is a mistake, and the first value stands."""
@@ -231,29 +226,28 @@ def is_meant(source: YamlSource, detail: ErrorDetails) -> bool:
     for part in detail["loc"]:
         if isinstance(part, str) and part.startswith(("literal[", "tuple[")):
             return isinstance(value, list) == part.startswith("tuple[")
-        if in_document(part):
-            value = below(value, part)
+        if isinstance(value, dict) and in_document(part):
+            value = value.get(str(part))
+        elif in_document(part):
+            there = isinstance(value, list) and isinstance(part, int) and part < len(value)
+            value = value[part] if there else None  # type: ignore[index]
     return True
-
-
-def below(value: YamlValue, part: str | int) -> YamlValue:
-    """Go one key down in a document; None where there is nothing."""
-    if isinstance(value, dict):
-        return value.get(str(part))
-    return value[part] if isinstance(value, list) and isinstance(part, int) and part < len(value) else None
 
 
 def message_of(model: type[BaseModel], path: KeyPath, detail: ErrorDetails) -> str:
     """Say what was expected and found."""
     kind, context = detail["type"], detail.get("ctx", {})
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
-        return f"unknown key{closest(str(path[-1]), sorted(keys_at(model, path[:-1])))}"
+        accepted = {key for kind in types_at(model, path[:-1]) for key in fields_of(kind)}
+        return f"unknown key{closest(str(path[-1]), sorted(accepted))}"
     if kind in {"missing", "missing_argument"}:
         return "this key is required and missing"
     found = repr(detail["input"]) if isinstance(detail["input"], str) else type(detail["input"]).__name__
     if kind == "literal_error":
-        accepted = [str(value) for value in literals_at(model, path)]
-        return f"{found} is not accepted{closest(str(detail['input']), accepted)}"
+        kinds = list(types_at(model, path))
+        words = [each for kind in kinds if get_origin(kind) is Literal for each in get_args(kind)]
+        words += ["a list"] if any(get_origin(kind) is tuple for kind in kinds) else []
+        return f"{found} is not accepted{closest(str(detail['input']), list(map(str, words)))}"
     if kind == "value_error":
         return str(context.get("error", detail["msg"]))
     return f"{detail['msg'][0].lower()}{detail['msg'][1:]}, found {found}"
@@ -280,42 +274,26 @@ def closest(word: str, accepted: Sequence[str]) -> str:
     return f"{offer} accepted: {', '.join(accepted)}" if accepted else ""
 
 
-def keys_at(model: type[Any], path: KeyPath) -> set[str]:
-    """List the keys that a model accepts at a path."""
-    return {key for kind in types_at(model, path) for key in fields_of(kind)}
-
-
-def literals_at(model: type[Any], path: KeyPath) -> list[object]:
-    """List the values that a model accepts at a path, where it accepts only some."""
-    kinds = list(types_at(model, path))
-    words = [value for kind in kinds if typing.get_origin(kind) is typing.Literal for value in typing.get_args(kind)]
-    return [*words, "a list"] if any(typing.get_origin(kind) is tuple for kind in kinds) else words
-
-
 def types_at(kind: Any, path: KeyPath) -> Iterator[Any]:  # noqa: ANN401 - a type form
     """Walk from a type along a key path; a union is walked on every side."""
-    kind = strip(kind)
-    if typing.get_origin(kind) is typing.Literal:
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if get_origin(kind) is Literal:
         if not path:
             yield kind
         return
-    members = typing.get_args(kind)
-    if members and typing.get_origin(kind) not in {list, tuple, dict, set}:
+    members = get_args(kind)
+    if members and get_origin(kind) not in {list, tuple, dict, set}:
         for member in members:
             yield from types_at(member, path)
     elif not path:
         yield kind
     elif members:
-        yield from types_at(members[-1] if typing.get_origin(kind) is dict else members[0], path[1:])
+        yield from types_at(members[-1] if get_origin(kind) is dict else members[0], path[1:])
     else:
         field = fields_of(kind).get(str(path[0]))
         if field is not None:
             yield from types_at(field, path[1:])
-
-
-def strip(kind: Any) -> Any:  # noqa: ANN401 - a type form
-    """Look through `Annotated`."""
-    return typing.get_args(kind)[0] if typing.get_origin(kind) is typing.Annotated else kind
 
 
 def fields_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type form
@@ -323,5 +301,5 @@ def fields_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type form
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
     if dataclasses.is_dataclass(kind):
-        return typing.get_type_hints(kind)
+        return get_type_hints(kind)
     return {}

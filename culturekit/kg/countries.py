@@ -238,10 +238,8 @@ def country(iso: str) -> Country:
     if found is None:
         raise UsageError(
             f"unknown country: {not_in_use(iso)}" if iso in whole_world() else "unknown country",
-            expected=" or ".join(sorted(countries())),
-            found=repr(iso),
-            hint=OWN_FILE,
-        )
+            expected=" or ".join(sorted(countries())), found=repr(iso), hint=OWN_FILE,
+        )  # fmt: skip
     return found
 
 

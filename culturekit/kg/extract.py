@@ -104,11 +104,9 @@ def _check_known(graph_folder: Path, concepts: Sequence[Concept]) -> None:
     ending = [concept.concept for concept in concepts if concept.ended == "drop"]
     if "qualifiers" in lacks and ending:
         raise UsageError(
-            "a graph of triples does not say which statements have ended",
-            where=str(graph_folder),
-            found=f"ended: drop of {', '.join(ending)}",
-            expected="ended: keep, or a graph of the JSON dump",
-        )
+            "a graph of triples does not say which statements have ended", where=str(graph_folder),
+            found=f"ended: drop of {', '.join(ending)}", expected="ended: keep, or a graph of the JSON dump",
+        )  # fmt: skip
     other = sorted({concept.ranks for concept in concepts} - {"truthy"})
     if "ranks" in lacks and other:
         logger.warning("the graph knows statements of best rank alone: ranks: %s is as truthy", ", ".join(other))
@@ -127,14 +125,10 @@ def _search_of(graph: Graph, concept: Concept, *, literal: bool) -> Search:
     for qid in missing:
         logger.warning("the graph never mentions the root %s of %s", qid, concept.concept)
     return Search(
-        roots=tuple(sorted(limits)),
-        hops=tuple(limits[node] for node in sorted(limits)),
-        edge_mask=concept.edge_mask,
-        country_mask=concept.country_mask,
-        blocked=tuple(graph.find_all(concept.excluded_classes)),
-        expand_artifacts=concept.expand_artifacts,
-        literal=literal,
-    )
+        roots=tuple(sorted(limits)), hops=tuple(limits[node] for node in sorted(limits)), edge_mask=concept.edge_mask,
+        country_mask=concept.country_mask, blocked=tuple(graph.find_all(concept.excluded_classes)),
+        expand_artifacts=concept.expand_artifacts, literal=literal,
+    )  # fmt: skip
 
 
 # What a walk reached, and which of it is in scope.
@@ -218,12 +212,10 @@ def _scope(
         states_one = countries["country_qids"].list.eval(pl.element().is_in(wanted)).list.any()
         inside &= states_one.fill_null(value=False).to_numpy()
     drops = countries.select(
-        key=qid_of("number"),
-        concept=pl.lit(concept.concept),
-        stage=pl.lit("extract"),
+        key=qid_of("number"), concept=pl.lit(concept.concept), stage=pl.lit("extract"),
         reason=pl.when(pl.Series(excluded)).then(pl.lit("excluded item")).otherwise(pl.lit("country out of scope")),
         detail=pl.col("country_qids").list.join(" "),
-    )
+    )  # fmt: skip
     return _Scoped(reached.only(inside), countries.filter(pl.Series(inside)), drops.filter(pl.Series(~inside)))
 
 
@@ -510,12 +502,9 @@ def authors_walk(graph: Graph, search: Search, *, concept: str, most_rows: int =
             nodes = children[edges[kept]].astype(np.uint32)
             artifact = pl.Series((graph.country_flags[nodes] & search.country_mask) != 0)
             ways = frontier[owners[kept]].select(
-                "root",
-                pl.col("node").alias("parent"),
-                pl.Series("qid", nodes),
-                pl.lit(hop, pl.UInt8).alias("hop"),
+                "root", pl.col("node").alias("parent"), pl.Series("qid", nodes), pl.lit(hop, pl.UInt8).alias("hop"),
                 "count",
-            )
+            )  # fmt: skip
             found.append(ways.filter(artifact))
             rows += float(found[-1]["count"].sum())
             if rows > most_rows:

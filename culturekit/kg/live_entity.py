@@ -92,15 +92,10 @@ def read_entity(asked: str, document: dict[str, Any]) -> LiveEntity:
     item = WikidataItem({**document, "claims": shown})
     number_of_item(item.entity_id)
     return LiveEntity(
-        asked,
-        item.entity_id,
-        item.get_label() or None,
-        item.get_description() or None,
-        item.get_enwiki_title() or None,
-        document.get("lastrevid"),
-        document.get("modified"),
+        asked, item.entity_id, item.get_label() or None, item.get_description() or None,
+        item.get_enwiki_title() or None, document.get("lastrevid"), document.get("modified"),
         tuple(_statements_of(item)),
-    )
+    )  # fmt: skip
 
 
 def _statements_of(item: WikidataItem) -> Iterator[LiveStatement]:

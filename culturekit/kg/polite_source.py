@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import Message
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Generic, NamedTuple, Self, TypeVar
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -53,11 +53,9 @@ def check_contact(contact: str) -> str:
     plain = contact.isascii() and contact.isprintable() and " " not in contact
     if not plain or not ("@" in contact.strip("@") or contact.startswith(("http://", "https://"))):
         raise UsageError(
-            "an endpoint is told whom to write to when something goes wrong",
-            expected="a mail address or a URL",
-            found=repr(contact),
-            hint="Give it with --contact.",
-        )
+            "an endpoint is told whom to write to when something goes wrong", expected="a mail address or a URL",
+            found=repr(contact), hint="Give it with --contact.",
+        )  # fmt: skip
     return contact
 
 
@@ -84,11 +82,9 @@ def address_of(parts: SplitResult, *, may_be_here: bool) -> tuple[str, int]:
         return resolve(host, port, here=may_be_here), port
     except NotPublic as error:
         raise UsageError(
-            "this address is not on the public internet, and is not asked",
-            where=host,
-            found=str(error),
+            "this address is not on the public internet, and is not asked", where=host, found=str(error),
             hint="A server on this machine is asked when its URL says localhost, 127.0.0.1 or [::1].",
-        ) from error
+        ) from error  # fmt: skip
     except (OSError, UnicodeError) as error:
         raise UpstreamUnavailable(
             "no such host", where=host, found=str(error), hint="Check the URL and the network."
@@ -328,9 +324,7 @@ class PoliteSource:
         self._idle = {}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         idle, self._idle = self._idle or {}, None
         for connection in (each for several in idle.values() for each in several):
             connection.close()

@@ -78,7 +78,8 @@ def _named_in(source: YamlSource) -> list[_Named]:
     """List the items that a config names, also where other parts of the config are wrong."""
     document = source.value if isinstance(source.value, dict) else {}
     named = []
-    for index, root in enumerate(_entries(document.get("roots"))):
+    roots = document.get("roots")
+    for index, root in enumerate(roots if isinstance(roots, list) else ()):
         if isinstance(root, dict) and _is_qid(root.get("qid")):
             label, hops = root.get("label"), _hops_in(root.get("hops"), _hops_in(document.get("hops"), 1))
             path = ("roots", index, "qid")
@@ -88,14 +89,11 @@ def _named_in(source: YamlSource) -> list[_Named]:
     exclude = document.get("exclude")
     roles: tuple[tuple[str, Literal["class", "item"]], ...] = (("classes", "class"), ("items", "item"))
     for key, role in roles:
-        for index, qid in enumerate(_entries(exclude.get(key) if isinstance(exclude, dict) else None)):
+        listed = exclude.get(key) if isinstance(exclude, dict) else None
+        for index, qid in enumerate(listed if isinstance(listed, list) else ()):
             if _is_qid(qid):
                 named.append(_Named(role, str(qid), source, ("exclude", key, index)))
     return named
-
-
-def _entries(value: YamlValue) -> Sequence[YamlValue]:
-    return value if isinstance(value, list) else []
 
 
 def _is_qid(value: YamlValue) -> bool:
@@ -131,11 +129,20 @@ def validate_roots(
         except ConfigError as error:
             findings += [Finding("error", "form", problem) for problem in error.problems]
         configs.append(_named_in(source))
-        findings += [*_check_alone(configs[-1]), *_check_redirected(configs[-1], moved)]
+        findings += _check_alone(configs[-1])
+        for each in configs[-1]:
+            if each.qid in moved:
+                target = final_target(each.qid, moved)
+                message = f"{each.qid} was merged into {target}: write {target}"
+                findings.append(each.finding("error", "redirected", message))
     if graph is not None:
         described = _look_up(graph, [each.number for named in configs for each in named])
-        for named in configs:
-            findings += _check_against(described, [each for each in named if each.qid not in moved])
+        for config in configs:
+            named = [each for each in config if each.qid not in moved]
+            findings += [finding for each in named for finding in _check_item(described, each)]
+            roots = list({each.qid: each for each in reversed(named) if each.role == "root"}.values())[::-1]
+            cut = {each.number for each in named if each.role == "class"}
+            findings += _check_overlaps(described.graph, roots, cut)
     return sorted(findings, key=lambda each: (each.problem.where, each.problem.line, each.problem.key, each.kind))
 
 
@@ -149,14 +156,6 @@ def _check_alone(named: Sequence[_Named]) -> Iterator[Finding]:
         root = first.get(("root", each.qid))
         if each.role != "root" and root is not None:
             yield each.finding("warning", "excluded-root", f"{each.qid} is also a root, in line {root.line}")
-
-
-def _check_redirected(named: Sequence[_Named], redirects: Mapping[str, str]) -> Iterator[Finding]:
-    """Say which items are called by a QID that has been merged into another."""
-    for each in named:
-        if each.qid in redirects:
-            target = final_target(each.qid, redirects)
-            yield each.finding("error", "redirected", f"{each.qid} was merged into {target}: write {target}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +179,6 @@ def _look_up(folder: Path, numbers: Sequence[int]) -> _Described:
         stated = statements.select("number", "property").collect()
     stating = {name: set(stated.filter(property=name)["number"].to_list()) for name in EDGE_PROPERTIES}
     return _Described(graph, dict(labels.iter_rows()), stating)
-
-
-def _check_against(described: _Described, named: Sequence[_Named]) -> Iterator[Finding]:
-    """Check the items that one config names against a graph."""
-    for each in named:
-        yield from _check_item(described, each)
-    roots = list({each.qid: each for each in reversed(named) if each.role == "root"}.values())[::-1]
-    yield from _check_overlaps(described.graph, roots, {each.number for each in named if each.role == "class"})
 
 
 def _check_item(described: _Described, each: _Named) -> Iterator[Finding]:

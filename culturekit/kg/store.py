@@ -111,12 +111,16 @@ _NUMBERS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class DumpPosition:
-    """Where a dump describes an item: the file, the gzip member, the byte in it, and the line of the file from 1."""
+    """Where a dump describes an item: the file, the gzip member, the byte in it, and the line of the file from 1.
+
+    `role` is that of the file in the manifest of the graph.
+    """
 
     file: str
     member: int
     offset: int
     line: int
+    role: str = ""
 
     def __str__(self) -> str:
         """Write it as a reader would look it up; what no dump says has no line."""
@@ -157,11 +161,9 @@ class GraphTables:
             path = self._paths[table.name]
             if not path.is_file():
                 raise UsageError(
-                    "not a graph store",
-                    where=str(folder),
-                    expected=f"a folder with {path.name}",
+                    "not a graph store", where=str(folder), expected=f"a folder with {path.name}",
                     hint="Make it with: culturekit kg ingest",
-                )
+                )  # fmt: skip
             _check(path, table)
         manifest = read_manifest(folder)
         if manifest:
@@ -211,8 +213,10 @@ class GraphTables:
         columns = ("number", "label", "label_language", "description", "file", "member", "offset", "line")
         rows = among(self.items, numbers).select(columns).collect().iter_rows()
         return {
-            number: ItemFacts(label, language, description, DumpPosition(self._file(file), *position))
-            for number, label, language, description, file, *position in rows
+            number: ItemFacts(
+                label, language, description, DumpPosition(self._file(file), member, offset, line, f"dump-{file}")
+            )
+            for number, label, language, description, file, member, offset, line in rows
         }
 
     def labels(self, numbers: Iterable[int]) -> dict[int, str | None]:

@@ -8,6 +8,7 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar, cast
 
@@ -16,7 +17,7 @@ import msgspec
 from culturekit.core.errors import CultureKitError, IntegrityError, UpstreamUnavailable, UsageError
 from culturekit.core.offline import check_sending
 from culturekit.core.work import Progress
-from culturekit.llm.batches import ENDED, BatchClient, Batched, BatchResult, BatchRow, Job
+from culturekit.llm.batches import ENDED, BatchClient, Batched, BatchResult, Job
 from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Request, Usage, for_storage
 from culturekit.llm.dispatch import APART, LONG_HOLD, answers_again, given_up, retrying, run_ended_by, spoken
 from culturekit.llm.endpoints import is_elsewhere
@@ -445,7 +446,7 @@ class BatchRunner(Asker):
             for some in asks:
                 await asyncio.sleep(0)
                 for question in some if money_left else ():
-                    line = self.batches.line(BatchRow(question.key.hex(), question.outgoing))
+                    line = self.batches.line(question.key.hex(), question.outgoing)
                     if len(line) > limits.size:
                         planned, raw = Planned(question.key, question.row.tries + 1), b'{"too large for a batch":%d}'
                         self._keep([(planned, "rejected", 413, raw % len(line), question.outgoing.body)])
@@ -454,25 +455,17 @@ class BatchRunner(Asker):
                         yield plan
                         plan.lines.close()
                         plan = _Plan()
-                    cost = self._reserve(question)
-                    if cost is None:
-                        money_left = False
+                    self.check_sending()
+                    rate = self.client.rate
+                    worst = 0.0 if rate is None else rate.batch * self.purse.worst(question)
+                    if not self.purse.budget.reserve(worst):
+                        self.short, money_left = worst, False
                         break
-                    plan.add(question, line, cost)
+                    plan.add(question, line, worst)
             if plan.rows:
                 yield plan
         finally:
             plan.lines.close()
-
-    def _reserve(self, question: Question) -> float | None:
-        """Set aside what a row can cost at worst in a batch, if there is enough."""
-        self.check_sending()
-        rate = self.client.rate
-        worst = 0.0 if rate is None else rate.batch * self.purse.worst(question)
-        if self.purse.budget.reserve(worst):
-            return worst
-        self.short = worst
-        return None
 
     async def _create(self, plan: _Plan) -> _BatchRecord:
         """Create a job; the record says `void` when it came to nothing."""
@@ -510,28 +503,30 @@ class BatchRunner(Asker):
 
         A creation may still be under way somewhere: its lines are withdrawn, and some time is given to it.
         """
-        found = await self._listed(record)
-        if not found:
-            if record.upload:
-                await self.caller.call(lambda: self.batches.withdraw(record.upload))
-            settled = record.begun + self.pauses.settle
-            if (left := settled - self.clock.now()) > 0:  # a clock that was ahead is not waited for
-                await self.clock.sleep(min(left, self.pauses.settle))
-            found = await self._listed(record)
-        return self.book.move(record, "open", job=found[0].number) if found else self.book.move(record, "void")
-
-    async def _listed(self, record: _BatchRecord) -> list[Job]:
+        tag = self.book.tag(record.run, record.number)
         try:
-            return await self.caller.call(lambda: self.batches.find(self.book.tag(record.run, record.number)))
+            found = await self.caller.call(lambda: self.batches.find(tag))
+            if not found:
+                if record.upload:
+                    await self.caller.call(lambda: self.batches.withdraw(record.upload))
+                left = record.begun + self.pauses.settle - self.clock.now()
+                await self.clock.sleep(min(max(left, 0.0), self.pauses.settle))  # no clock that was ahead is waited for
+                found = await self.caller.call(lambda: self.batches.find(tag))
         except Failure as failure:
             raise run_ended_by(failure, self.client.model) from failure
+        return self.book.move(record, "open", job=found[0].number) if found else self.book.move(record, "void")
 
     async def _wait(self, records: list[_BatchRecord]) -> None:
         """Look at jobs, with growing pauses, until each has ended and is collected."""
         pause = 0.0
         while records:
             for record in list(records):
-                job = await self._poll(record)
+                try:
+                    job = await self.caller.call(partial(self.batches.poll, record.job))
+                except Failure as failure:
+                    if failure.status != 404:
+                        raise run_ended_by(failure, self.client.model) from failure
+                    job = Job(record.job, "failed", detail="the provider no longer knows it")
                 if job.state in ENDED:
                     records.remove(record)
                     await self._finish(record, job)
@@ -541,15 +536,6 @@ class BatchRunner(Asker):
             if records:
                 pause = self.pauses.after(pause)
                 await self.clock.sleep(pause)
-
-    async def _poll(self, record: _BatchRecord) -> Job:
-        """Ask how a job is doing; one that the provider no longer knows has failed."""
-        try:
-            return await self.caller.call(lambda: self.batches.poll(record.job))
-        except Failure as failure:
-            if failure.status == 404:
-                return Job(record.job, "failed", detail="the provider no longer knows it")
-            raise run_ended_by(failure, self.client.model) from failure
 
     async def _finish(self, record: _BatchRecord, job: Job) -> None:
         """Collect a job that ended; one that was refused as a whole leaves its rows as they were."""

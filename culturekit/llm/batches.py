@@ -22,14 +22,6 @@ class BatchLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchRow:
-    """One request of a job, named by its content key in hexadecimal digits."""
-
-    name: str
-    outgoing: Outgoing
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """A job as the provider describes it.
 
@@ -79,8 +71,8 @@ class BatchClient(Protocol):
     def compose(self, request: Request) -> Outgoing:
         """Write a request as it will leave in a batch; nothing is sent."""
 
-    def line(self, row: BatchRow) -> bytes:
-        """Write the line of one row, its images in it, with the line feed."""
+    def line(self, name: str, outgoing: Outgoing) -> bytes:
+        """Write the line of one request, named by its key in hexadecimal digits: its images in it, with a line feed."""
 
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         """Bring the lines to the provider and give the name they have there; empty when they go with the job."""

@@ -204,11 +204,14 @@ class RequestKind:
 def _estimate_total(estimates: _Floats, pilot: _Floats) -> tuple[_Floats, _Floats]:
     """Estimate what requests take in and out from what a pilot took, each with its standard error.
 
-    Requests are parted by size. In each part the input is in proportion to its estimate (Cochran 1977, Sampling
-    Techniques, section 6.10, the separate ratio estimate), and the output is the mean of the part.
+    Requests are parted by size into groups of about equal number. In each part the input is in proportion to its
+    estimate (Cochran 1977, Sampling Techniques, section 6.10, the separate ratio estimate), and the output is the mean
+    of the part.
     """
     guesses, inputs, outputs = pilot.T
-    edges = _boundaries(np.concatenate([estimates, guesses]), len(guesses))
+    strata = min(_MOST_STRATA, max(1, len(guesses) // _ROWS_PER_STRATUM))
+    inner = np.linspace(0, 1, strata + 1)[1:-1]
+    edges = np.unique(np.quantile(np.concatenate([estimates, guesses]), inner)) if len(inner) else np.zeros(0)
     parts, pilot_parts = np.digitize(estimates, edges), np.digitize(guesses, edges)
     totals, variances = np.zeros(2), np.zeros(2)
     for part in range(len(edges) + 1):
@@ -226,9 +229,3 @@ def _estimate_total(estimates: _Floats, pilot: _Floats) -> tuple[_Floats, _Float
 
 def _variance(values: _Floats) -> float:
     return float(values.var(ddof=1) / len(values)) if len(values) > 1 else math.nan
-
-
-def _boundaries(estimates: _Floats, rows: int) -> _Floats:
-    """Part requests by size into groups of about equal number, as many as the rows of a pilot allow."""
-    strata = min(_MOST_STRATA, max(1, rows // _ROWS_PER_STRATUM))
-    return np.unique(np.quantile(estimates, np.linspace(0, 1, strata + 1)[1:-1])) if strata > 1 else np.zeros(0)

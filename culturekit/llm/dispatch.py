@@ -379,9 +379,6 @@ class _Outage:
         self.pause = _FIRST_PAUSE * 2.0
         return True
 
-    def gives_up_at(self, patience: float) -> float:
-        return math.inf if self.silent_since is None else self.silent_since + patience
-
 
 # Tries after which the waits of a row that never left grow no more: a server that comes back is seen soon.
 _UNSENT_AT_MOST = 4
@@ -425,7 +422,8 @@ class Dispatch:
 
     def next(self, now: float) -> Question | Later:
         """Return what to do now."""
-        gives_up = self.outage.gives_up_at(self.patience)
+        silent_since = self.outage.silent_since
+        gives_up = math.inf if silent_since is None else silent_since + self.patience
         if now >= gives_up or self.limiter.held_until > min(gives_up, now + self.patience):
             held_for = self.limiter.held_until - now
             self.out_of_patience = True

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -76,9 +76,6 @@ class _Template(NamedTuple):
     def saved(self) -> int:
         return len(self.head) + len(self.tail)
 
-    def fits(self, body: bytes) -> bool:
-        return len(body) >= self.saved and body.startswith(self.head) and body.endswith(self.tail)
-
 
 class RequestTexts:
     """Writes bodies as the part in which they differ from others, inside whatever transaction is open."""
@@ -118,7 +115,11 @@ class RequestTexts:
 
     def _template_for(self, body: bytes) -> _Template:
         """Choose the template that saves most; a new one where this body and an earlier one share far more."""
-        fitting = [template for template in self.templates if template.fits(body)]
+        fitting = [
+            template
+            for template in self.templates
+            if len(body) >= template.saved and body.startswith(template.head) and body.endswith(template.tail)
+        ]
         best = max(fitting, key=lambda template: template.saved, default=None)
         if best is not None and best.saved * 2 > len(body):
             return best
@@ -369,7 +370,11 @@ class Journal:
                 self._learn()
             self.connection.execute("BEGIN IMMEDIATE")
             numbers = iter(self._write([entry for task in tasks for entry in task.entries]))
-            self._write_facts(dict(fact for task in tasks for fact in task.facts))
+            facts = dict(fact for task in tasks for fact in task.facts)
+            kept = [fact for fact in facts.items() if fact[1] is not None]
+            self.connection.executemany("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", kept)
+            forgotten = [(name,) for name, value in facts.items() if value is None]
+            self.connection.executemany("DELETE FROM facts WHERE name = ?", forgotten)
             self.connection.executemany(_INSERT_READINGS, notes)
             self.connection.execute("COMMIT")
         except Exception as error:
@@ -399,12 +404,6 @@ class Journal:
             rows.append((number, requests[entry.key], run, entry.attempt, entry.at or now, *said))
         self.connection.executemany(_INSERT_REPLIES, rows)
         return numbers
-
-    def _write_facts(self, facts: Mapping[str, bytes | None]) -> None:
-        kept = [(name, value) for name, value in facts.items() if value is not None]
-        self.connection.executemany("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", kept)
-        forgotten = [(name,) for name, value in facts.items() if value is None]
-        self.connection.executemany("DELETE FROM facts WHERE name = ?", forgotten)
 
     def _learn(self) -> None:
         """Read what is in the file, so that rows can be numbered here."""

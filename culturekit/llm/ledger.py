@@ -217,12 +217,6 @@ def unsure_of(path: Path, run: str) -> Unsure:
     )
 
 
-def _unsure_runs(path: Path) -> list[Unsure]:
-    left = {name.rpartition(":")[0] for name, _ in _rows(path, _FACTS, UNDER_WAY, UNDER_WAY)}
-    others = {name for kind in (UNSURE, PROMISED) for name, _ in _rows(path, _FACTS, kind, kind)}
-    return [unsure_of(path, run) for run in sorted({name.partition(":")[2] for name in left | others})]
-
-
 def journal_for(final: Path) -> Path | None:
     """Find the journal that the next run of a stage folder would go on with; None where nothing was bought yet."""
     partial = final.with_name(f".{final.name}{_PARTIAL}")
@@ -379,7 +373,12 @@ def read_ledger(places: Sequence[JournalPlace]) -> Ledger:
     )
     names = [each.name for each in fields(LedgerLine)[4:]]
     total = LedgerLine("total", "", "", "", **{name: sum(getattr(line, name) for line in lines) for name in names})
-    unsure = [unsure for journal in places for unsure in _unsure_runs(journal.path)]
+    unsure = []
+    for journal in places:
+        left = {name.rpartition(":")[0] for name, _ in _rows(journal.path, _FACTS, UNDER_WAY, UNDER_WAY)}
+        others = {name for kind in (UNSURE, PROMISED) for name, _ in _rows(journal.path, _FACTS, kind, kind)}
+        runs = sorted({name.partition(":")[2] for name in left | others})
+        unsure += [unsure_of(journal.path, run) for run in runs]
     billed = total.perhaps_billed + sum(each.requests for each in unsure)
     picodollars = sum(each.picodollars for each in unsure)
     return Ledger(lines, replace(total, perhaps_billed=billed, picodollars_unsure=picodollars))

@@ -242,10 +242,6 @@ def _amount(entry: Mapping[str, Any], name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _per_million(usd: float) -> float:
-    return round(usd * 1e6, 6)
-
-
 def _tokens(usd: float, line: ModelPrice) -> int:
     return max(1, math.ceil(round(usd * 1e6 / line.output, 6)))
 
@@ -264,9 +260,9 @@ def _line_of(entry: Mapping[str, Any], known: Price | None) -> ModelPrice | None
         end = {"shuts": known.shuts, "earliest": known.earliest, "instead": known.instead}
     try:
         return ModelPrice(
-            input=_per_million(sent),
-            output=_per_million(came),
-            cached=None if cached is None else _per_million(cached),
+            input=round(sent * 1e6, 6),
+            output=round(came * 1e6, 6),
+            cached=None if cached is None else round(cached * 1e6, 6),
             source=source if isinstance(source, str) and source else None,
             **end,
         )

@@ -271,8 +271,7 @@ def rate_of(identity: Identity) -> Rate | None:
     price = price_of(identity.model, provider=identity.provider)
     if price is None:
         return None
-    source = f"{price.source}, {price.date}"
-    return Rate(price.input, price.output, batch=price.batch, source=source, cached=price.cached)
+    return Rate(price.input, price.output, price.batch, f"{price.source}, {price.date}", price.cached)
 
 
 def parse_price(text: str) -> Rate:

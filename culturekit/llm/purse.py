@@ -57,14 +57,9 @@ class Purse:
 
     def __init__(self, rate: Rate | None, identity: Identity, budget: Budget) -> None:
         """Start with a budget in which earlier spending is counted."""
-        self.rate = rate
-        self.identity = identity
-        self.budget = budget
-        self.run = ""
-        self.left = 0
-        self.lost = self.picodollars_unsure = self.picodollars_read = 0
+        self.rate, self.identity, self.budget, self.run = rate, identity, budget, ""
+        self.left = self.lost = self.picodollars_unsure = self.picodollars_read = self.tokens = 0
         self.misled = self.warned = False
-        self.tokens = 0
         self.input_factor = self.output_factor = 1.0
 
     def reserve(self, question: Question) -> bool:

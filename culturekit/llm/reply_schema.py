@@ -264,7 +264,13 @@ class _SchemaReader:
         limits = {word: schema[word] for word in _WORDS[kind] if word in schema and word != "items"}
         if kind == "array":
             return {"type": kind, "items": self.read(schema["items"], f"{path}[]"), **limits}
-        return {"type": kind, **(_closed(limits) if kind == "integer" else limits)}
+        if kind == "integer":  # its open bounds are closed
+            least, most = limits.get("exclusiveMinimum"), limits.get("exclusiveMaximum")
+            low = limits.get("minimum") if least is None else least + 1
+            high = limits.get("maximum") if most is None else most - 1
+            closed = {"minimum": low, "maximum": high, "multipleOf": limits.get("multipleOf")}
+            limits = {word: value for word, value in closed.items() if value is not None}
+        return {"type": kind, **limits}
 
     def follow(self, name: str, path: str) -> Json:
         """Read a definition; one that is being read already contains itself."""
@@ -302,27 +308,6 @@ class _SchemaReader:
             fields[key] = self.read(below, inner) | described
         required = [key for key in fields if key in schema.get("required", ())]
         return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
-
-
-def _closed(limits: Json) -> Json:
-    least = [limits.get("minimum"), None if (above := limits.get("exclusiveMinimum")) is None else above + 1]
-    most = [limits.get("maximum"), None if (below := limits.get("exclusiveMaximum")) is None else below - 1]
-    closed = {
-        "minimum": max((bound for bound in least if bound is not None), default=None),
-        "maximum": min((bound for bound in most if bound is not None), default=None),
-        "multipleOf": limits.get("multipleOf"),
-    }
-    return {word: value for word, value in closed.items() if value is not None}
-
-
-def _children(node: Json) -> Iterator[tuple[str, Json]]:
-    """Yield what is directly below a node, with the step that leads there."""
-    yield from ((f".{key}", below) for key, below in node.get("properties", {}).items())
-    yield from (("", option) for option in node.get("anyOf", ()))
-    if "items" in node:
-        yield "[]", node["items"]
-    if node.get("additionalProperties"):
-        yield ".*", node["additionalProperties"]
 
 
 def _written(node: Json, target: Target) -> Json:
@@ -396,8 +381,11 @@ def _check_abilities(root: Json, name: str, target: Target) -> None:
 def _walk(node: Json, path: str, depth: int) -> Iterator[tuple[Json, str, int]]:
     """Yield every node with its path, and in how many objects and lists it is."""
     yield node, path, depth
-    for step, below in _children(node):
-        yield from _walk(below, path + step, depth + (node.get("type") in ("object", "array")))
+    below = [(f".{key}", part) for key, part in node.get("properties", {}).items()]
+    below += [("", option) for option in node.get("anyOf", ())]
+    below += [(step, node[word]) for word, step in (("items", "[]"), ("additionalProperties", ".*")) if node.get(word)]
+    for step, part in below:
+        yield from _walk(part, path + step, depth + (node.get("type") in ("object", "array")))
 
 
 def _problem(node: Json, depth: int, abilities: _Abilities) -> tuple[str, str] | None:

@@ -166,7 +166,6 @@ _MOST_CHARACTERS_PER_TOKEN = 32  # no tokenizer in use puts more into a token on
 _REPEATED = re.compile(r"(.)\1+", re.DOTALL)
 _LOOKED_AT = 20_000
 _LONGEST_SHOWN = 40
-_NOT_COUNTED = "it counts no tokens"
 
 
 class Counts:
@@ -243,7 +242,7 @@ def too_few(tokens: int, text: str) -> bool:
 def usage_of_text(text: str) -> Usage:
     """Estimate the tokens of a reply's text; those of the question cannot be known from a reply."""
     tokens = estimate(Outgoing(text.encode("utf-8", "replace")))
-    return Usage(output_tokens=tokens, counted="here", doubt=_NOT_COUNTED)
+    return Usage(output_tokens=tokens, counted="here", doubt="it counts no tokens")
 
 
 def fully_counted(reply: Reply, outgoing: Outgoing, identity: Identity) -> Reply:

@@ -69,7 +69,7 @@ def alignment_c3(
         source: the original caption, (M, dim) or, as one sentence vector, (dim,).
         target: the translated caption in the same space, (N, dim) or (dim,).
         objects: what was detected in the image, in the same space, (K, dim) or (dim,).
-        image: the image, (image_dim,) or (1, image_dim).
+        image: the image, (image_dim,), or its patches, (P, image_dim): then A_IT is their mean.
         image_target: the translated caption in the space of the image, (N', image_dim) or (image_dim,).
 
     Returns:
@@ -78,14 +78,9 @@ def alignment_c3(
     Raises:
         UsageError: vectors are not finite, have no direction, or differ in width where they share a space.
     """
-    target_vectors, asked, seen = (
-        unit_vectors("target", target),
-        unit_vectors("source", source),
-        unit_vectors("objects", objects),
-    )
+    given = {"target": target, "source": source, "objects": objects}
+    target_vectors, asked, seen = (unit_vectors(name, rows) for name, rows in given.items())
     pictured, spoken = unit_vectors("image", image), unit_vectors("image_target", image_target)
-    if pictured is not None and len(pictured) > 1:
-        raise argument_error("image", "a single vector", f"{len(pictured)} vectors")
     texts = {"target": target_vectors, "source": asked, "objects": seen}
     for space in (texts, {"image": pictured, "image_target": spoken}):
         check_widths(**{name: rows.shape[1] for name, rows in space.items() if rows is not None})

@@ -1,10 +1,10 @@
 """Stages that several recipes share: images that a model makes of prompts, what is bought, answers to forms."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from culturekit.config.recipe_parts import Buying, Model
 from culturekit.core import roles
@@ -29,6 +29,26 @@ def all_scenes(backends: Iterable[str]) -> bool:
     return all(parse_spec(backend).name == SCENES for backend in backends)
 
 
+def with_published(given: Mapping[str, Any], published: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill in what authors published, wherever a recipe does not say otherwise."""
+    filled = dict(given)
+    for name, value in published.items():
+        if isinstance(value, Mapping) and isinstance(filled.get(name, {}), Mapping):
+            filled[name] = {**value, **filled.get(name, {})}
+        else:
+            filled.setdefault(name, value)
+    return filled
+
+
+def deviations(stated: Any, published: Any, place: str = "") -> Iterator[str]:  # noqa: ANN401 - of JSON
+    """Say where a recipe is not as published; a part that it leaves out deviates nowhere."""
+    if isinstance(published, Mapping):
+        for name, value in published.items() if stated is not None else ():
+            yield from deviations(stated[name], value, f"{place}.{name}".lstrip("."))
+    elif (list(published) if isinstance(published, tuple) else published) != stated:
+        yield f"Not as published: {place} is {stated}, published {published}"
+
+
 def bought(
     run: Run, buying: Buying, role: Role, model: str = "", variant: str = "", *, budget: str = "llm"
 ) -> LlmOptions:
@@ -50,6 +70,7 @@ def model_images(
     seed: int,
     prompts: Prompts = unknown,
     asked: Path | None = None,
+    variant: str = "",
 ) -> Path:
     """Have a model make images of the prompts of a run, or of those `asked`; all of a model share its budget.
 
@@ -57,12 +78,12 @@ def model_images(
     """
     asked, backend = asked or run.table(roles.PROMPTS), model.backend
     space = run.table(roles.CSPACE) if run.has(roles.CSPACE) else None
-    llm = bought(run, model.buying, role, model.name, budget=f"images of {model.name}")
+    llm = bought(run, model.buying, role, model.name, variant, budget=f"images of {model.name}")
     parsed = parse_spec(backend)
     if parsed.name == FOLDER and not Path(parsed.target).expanduser().is_dir():
-        return run.add(_awaited_pictures(asked, plan, backend), role, model.name, plan=makes(prompts))
+        return run.add(_awaited_pictures(asked, plan, backend), role, model.name, variant, plan=makes(prompts))
     stage = generate_stage(asked, plan, backend=backend, model=model.name, seed=seed, cspace=space, llm=llm)
-    return run.add(stage, role, model.name, plan=makes(prompts))
+    return run.add(stage, role, model.name, variant, plan=makes(prompts))
 
 
 def _awaited_pictures(prompts: Path, plan: ImagePlan, backend: str) -> Stage:

@@ -1,7 +1,7 @@
 """How many images of a finished run people would have to look at, for corrected scores of a certain width."""
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from itertools import groupby
@@ -24,7 +24,7 @@ from culturekit.core.inputs import Files
 from culturekit.core.lineage import manifest_of, upstream
 from culturekit.core.registry import parse_spec
 from culturekit.core.run import known_records
-from culturekit.core.schemas import AUDITS, RECOGNITION
+from culturekit.core.schemas import AUDITS, MATCHES, RECOGNITION
 from culturekit.core.stage import Ahead, Left, PlannedStage, Slot, Stage, ToPlan, input_records, key_of
 from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
@@ -36,6 +36,7 @@ from culturekit.llm.ledger import journal_for
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER, closest_level, marks_of
 from culturekit.metrics.corrected.audit_sampling import audit_forecast, images_for
 from culturekit.metrics.corrected.audited_counts import audited_counts
+from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights
 from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import RunFolders
@@ -83,8 +84,10 @@ class AuditPlan:
 
 def audit_plan(
     root: Path, wish: AuditWish, *, pilot: Path | None = None, progress: Progress = Quiet(),  # noqa: B008
-) -> tuple[list[AuditPlan], str, list[str]]:  # fmt: skip
+) -> tuple[list[AuditPlan], str, list[str], dict[str, float]]:  # fmt: skip
     """Plan the audit of each model of a run; say what the plan takes to be known, and how a first audit is marked.
+
+    Last, by what part intervals of the first audit are as wide with each other instrument of the run as second.
 
     Raises:
         UsageError: there is no such run, or what is wished for breaks a rule.
@@ -119,7 +122,28 @@ def audit_plan(
         width = width_at(images)
         plans.append(AuditPlan(model, images, most, width, half, twice, hours, width <= wish.width))
         progress.advance(1)
-    return plans, source, [mark for mark in MARKS if mark in marks]
+    narrower = {} if first is None else with_second(run, first, wish.kernel, size, wish.seed)
+    return plans, source, [mark for mark in MARKS if mark in marks], narrower
+
+
+def with_second(run: RunFolders, answers: pl.DataFrame, kernel: str, size: int, seed: int) -> dict[str, float]:
+    """Say what part of the width of a first audit is left with each other instrument as second, over all models."""
+
+    def width(images: pl.DataFrame, second: pl.DataFrame | None) -> float:
+        rng = np.random.default_rng(seed)
+        found = vendi_corrected(images, answers, weights=kernel, size=size, second=second, rng=rng)
+        return found.high - found.low
+
+    mapped = {model: run.matches(model) for model in run.models}
+    parts = {model: images.partition_by("concept") for model, images in mapped.items()}
+    alone = sum(width(part, None) for images in parts.values() for part in images)
+    found = {}
+    for name in run.variants(roles.MATCHES_BY, run.models[0]) if alone else ():
+        others = {model: read_table(path, MATCHES) for model, path in run.by_model(roles.MATCHES_BY, name).items()}
+        if set(others) == set(parts):
+            both = (width(part, others[model]) for model, images in parts.items() for part in images)
+            found[name] = sum(both) / alone
+    return found
 
 
 def known_of(run: RunFolders, wish: AuditWish, weights: Weights) -> tuple[pl.DataFrame | None, float | None, str]:
@@ -156,7 +180,7 @@ def accuracy_of(run: RunFolders, stated: float | None, more: str = "") -> tuple[
 
 
 def audit_plan_lines(
-    root: Path, plans: list[AuditPlan], source: str, marks: list[str], wish: AuditWish
+    root: Path, plans: list[AuditPlan], source: str, marks: list[str], narrower: Mapping[str, float], wish: AuditWish
 ) -> Iterator[str]:
     """Say a plan in words."""
     yield f"{'model':<20} {'images':>7} {'of':>8} {'width':>7} {'half':>7} {'twice':>7} {'hours':>7}"
@@ -175,15 +199,30 @@ def audit_plan_lines(
     people = "err as there" if told else "are taken to be right: only a first audit of several people tells more"
     yield f"Simulated: {source}. People {people}."
     yield from (f"Marked: {mark}. {MARKS[mark]}" for mark in marks)
+    for name, part in narrower.items():
+        saved = f"about {part * part:.0%} of these images do" if part < 1 else "it saves no images"
+        yield f"With {name} as second instrument (audit.second) its intervals are {part:.2f} as wide: {saved}."
     if plans:
         most = max(plan.images for plan in plans)
         people = "" if wish.people == RATERS else f" --people {wish.people}"
         yield f"Next: culturekit annotate serve {shlex.quote(str(root))} --images {most}{people}"
 
 
-def as_data(plans: list[AuditPlan], source: str, marks: list[str]) -> dict[str, object]:
+def as_data(plans: list[AuditPlan], source: str, marks: list[str], narrower: Mapping[str, float]) -> dict[str, object]:
     """Give a plan as data."""
-    return {"models": [asdict(plan) for plan in plans], "source": source, "marked": marks}
+    return {"models": [asdict(plan) for plan in plans], "source": source, "marked": marks, "second": dict(narrower)}
+
+
+HOURLY = 8.0  # US dollars, what one study (CULTIVate, on Prolific) paid
+
+
+def people_line(answers: Mapping[str, int], *, per_hour: float, hourly: float) -> str:
+    """Say what answers, by what they are about, take of people's time and money."""
+    parts = " and ".join(f"{count:,} {about}" for about, count in answers.items())
+    every = sum(answers.values())
+    hours = every / per_hour
+    return (f"People: {every:,} answers, {parts}: about {hours:,.0f} hours at {per_hour:g} an hour, "
+            f"${hours * hourly:,.0f} at ${hourly:g} an hour")  # fmt: skip
 
 
 # What a run would be refused for: found before its first stage, hours before it is the turn of those that lack it.
@@ -259,7 +298,10 @@ LOOKING = ("encoder", "scorer")
 
 DECODING = {"generate", "index", "map", "quality"}  # Kinds of stages that decode every picture
 
-BYTES_PER_UNIT = {"ingest": 0.5, "generate": 4_900.0, "index": 1_300.0, "map": 1_400.0, "quality": 20.0}
+BYTES_PER_UNIT = {
+    "ingest": 0.5, "generate": 4_900.0, "index": 1_300.0, "map": 1_400.0, "quality": 20.0,
+    "embed": 3_100.0,  # of 768 numbers; while they are made, twice as much lies beside them
+}  # fmt: skip
 """Written per byte of dump, or per image: the same script."""
 
 

@@ -60,10 +60,7 @@ def run_recipe(
     again = {planned[number].name for name in fresh for number in ends_of(planned, name)}
     if refused := refusals(stages, workdir):
         raise ConfigError([Problem(str(error), ", ".join(names)) for error, names in refused])
-    record = {
-        **as_json(recipe),
-        "stages": [stage.name for stage in planned if stage.name != roles.REPORT.form],
-    }
+    record = {**as_json(recipe), "stages": [stage.name for stage in planned if stage.name != roles.REPORT.form]}
     workdir.mkdir(parents=True, exist_ok=True)
     runs = []
     with hold(workdir / LOCK, wait=wait):

@@ -15,8 +15,7 @@ from culturekit.report.write import page_of
 from culturekit.trail.numbers import Item, NumberWalk
 
 FOLDER = "behind"
-SHOWN = 3
-"""Values of a number that are shown: the highest, one in the middle, the lowest; `culturekit trace` has all."""
+SHOWN = 3  # values of a number that are shown: the highest, one in the middle, the lowest; `culturekit trace` has all
 
 
 @dataclass(frozen=True, slots=True)

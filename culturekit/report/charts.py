@@ -23,17 +23,11 @@ from culturekit.scores.image_collections import parsed
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What people saw on some images of a model.
+    """What people saw on some images of a model."""
 
-    Attributes:
-        images: how many they looked at.
-        nothing: the share on which they saw no artifact of any culture.
-        accuracy: by level, the share that is mapped to what they saw.
-    """
-
-    images: int
-    nothing: Figure
-    accuracy: Mapping[str, Figure]
+    images: int  # how many they looked at
+    nothing: Figure  # the share on which they saw no artifact of any culture
+    accuracy: Mapping[str, Figure]  # by level, the share that is mapped to what they saw
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +146,15 @@ def ranks_of(run: RunFolders) -> dict[str, Rank]:
     return found
 
 
-BELOW = 11
-"""Where people corrected, the mapped value stands a little below, so that intervals can be told apart."""
+BELOW, ABOVE = 11, 11
+"""Where people corrected, the mapped value stands a little below, so that intervals can be told apart; and where a long
+name stands."""
 
 WIDTH, RIGHT, TOP, ROW, FOOT = 680, 24, 8, 38, 34
 
-LETTER = 7.6
-"""How wide a letter of a name is, about."""
+LETTER = 7.6  # how wide a letter of a name is, about
 
-NARROWEST, WIDEST = 120, 270
-"""Room for the names, beside the axis; longer ones are cut, and stand whole in the table."""
+NARROWEST, WIDEST = 120, 270  # room for the names, beside the axis; longer ones stand above what is drawn of them
 
 TINTS = ("none", "up to 2 %", "2–5 %", "5–10 %", "10–20 %", "20–40 %", "more than 40 %")
 """What each tint says, lightest first."""
@@ -169,14 +162,15 @@ TINTS = ("none", "up to 2 %", "2–5 %", "5–10 %", "10–20 %", "20–40 %", "
 BOUNDS = (0.0, 0.02, 0.05, 0.10, 0.20, 0.40)
 
 WIDEST_LETTERS, LETTERS = int((WIDEST - 12) / LETTER), 22
-"""Letters of a name that have room beside the axis; the table has the whole name."""
+"""Letters of a name that have room beside the axis, and of the title of the axis."""
 TICKS = 4
 
 
 def diversity_chart(models: Sequence[ModelLine], *, named: Sequence[str] = ()) -> str:
     """Draw corrected, mapped and true diversity of each model on one scale, with their intervals."""
     height = TOP + ROW * len(models) + FOOT
-    left = min(max(12 + LETTER * max((len(line.model) for line in models), default=0), NARROWEST), WIDEST)
+    beside = [len(line.model) for line in models if len(line.model) <= WIDEST_LETTERS]
+    left = max(12 + LETTER * max(beside, default=0), NARROWEST)
     marks = [*axis(height, "diversity, VS / 8", left=left)]
     for number, line in enumerate(models):
         marks += model_row(line, TOP + ROW * number + ROW / 2, is_named=line.model in named, left=left)
@@ -204,8 +198,9 @@ def axis(height: int, title: str, *, left: float, top: float = 1.0) -> Iterator[
 
 def model_row(line: ModelLine, y: float, *, is_named: bool, left: float) -> Iterator[str]:
     """Draw one model: a bar of the gap, a ring for the truth, a diamond for corrected, a dot for mapped."""
-    name = f'<text class="{"name liar" if is_named else "name"}" x="{left - 12:g}" y="{y + 5:.1f}" text-anchor="end">'
-    yield f"{name}{fitting(line.model, WIDEST_LETTERS)}</text>"
+    beside = len(line.model) <= WIDEST_LETTERS
+    at = f'x="{left - 12:g}" y="{y + 5:.1f}" text-anchor="end"' if beside else f'x="0" y="{y - ABOVE:.1f}"'
+    yield f'<text class="{"name liar" if is_named else "name"}" {at}>{fitting(line.model, WIDTH // 8)}</text>'
     if line.reality is not None and not math.isnan(line.mapped.value):
         start, end = sorted((x(line.reality.value, left), x(line.mapped.value, left)))
         kind = "gap liar" if is_named else "gap"

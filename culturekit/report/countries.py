@@ -23,8 +23,7 @@ from culturekit.report.run_folders import RunFolders
 
 WIDTH, HEIGHT = 1000, 432
 ANTARCTICA = "010"
-NORTH = 83.7
-"""The map ends where land does, and in the south before Antarctica."""
+NORTH = 83.7  # the map ends where land does, and in the south before Antarctica
 
 SOUTH = -56.0
 
@@ -135,24 +134,15 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class CountryShares:
-    """Which countries the images of each model were mapped to.
+    """Which countries the images of each model were mapped to."""
 
-    Attributes:
-        names: of each country, by its code, in the order of the names.
-        models: in the order of the page.
-        shares: by model and code.
-        images: how many images each model made that were mapped.
-        available: the share of each country in the artifacts that images are mapped to.
-        off_the_map: countries too small for the map.
-        corrected: by model and code, the shares that people's answers put right; of models that were audited.
-    """
-
-    names: Mapping[str, str]
-    models: tuple[str, ...]
-    shares: Mapping[str, Mapping[str, Share]]
-    images: Mapping[str, int]
-    available: Mapping[str, float]
-    off_the_map: tuple[str, ...]
+    names: Mapping[str, str]  # of each country, by its code, in the order of the names
+    models: tuple[str, ...]  # in the order of the page
+    shares: Mapping[str, Mapping[str, Share]]  # by model and code
+    images: Mapping[str, int]  # how many images each model made that were mapped
+    available: Mapping[str, float]  # the share of each country in the artifacts that images are mapped to
+    off_the_map: tuple[str, ...]  # countries too small for the map
+    # by model and code, the shares that people's answers put right; of models that were audited
     corrected: Mapping[str, Mapping[str, Share]] = field(default_factory=dict)
 
     def leading(self, model: str) -> Mapping[str, Share]:
@@ -261,19 +251,12 @@ class ArtifactShares:
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """Artifacts at both ends.
+    """Artifacts at both ends."""
 
-    Attributes:
-        most: those with the largest share in the images of some model, largest first.
-        least: the most popular of those that the fewest images show.
-        artifacts: names of artifacts there are to be shown.
-        never: of them are never the nearest to an image of each model.
-    """
-
-    most: tuple[ArtifactShares, ...]
-    least: tuple[ArtifactShares, ...]
-    artifacts: int
-    never: tuple[int, ...]
+    most: tuple[ArtifactShares, ...]  # those with the largest share in the images of some model, largest first
+    least: tuple[ArtifactShares, ...]  # the most popular of those that the fewest images show
+    artifacts: int  # names of artifacts there are to be shown
+    never: tuple[int, ...]  # of them are never the nearest to an image of each model
 
 
 def extremes_in(run: RunFolders, models: Sequence[str]) -> Extremes | None:

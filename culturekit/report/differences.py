@@ -22,30 +22,19 @@ COMPARED = ("vs", "qvs")
 
 @dataclass(frozen=True, slots=True)
 class DifferenceLine:
-    """How far two models are apart on one score, and whether that is more than chance.
+    """How far two models are apart on one score, and whether that is more than chance."""
 
-    Attributes:
-        first: the model with the larger score.
-        second: the other.
-        labels: whether mapped or corrected labels were compared.
-        difference: on the common prompts.
-        p: corrected for the number of comparisons; None where nothing says how much values scatter.
-        common: prompts that both answered.
-        left_out: prompts that only one answered.
-        mapped: where corrected labels are compared, the same by mapped ones; its first model may be the other.
-        differ_in: what their images differ in besides the model.
-    """
-
-    first: str
-    second: str
+    first: str  # the model with the larger score
+    second: str  # the other
     concept: str | None
     metric: str
-    labels: str
-    difference: Figure
-    p: float | None
-    common: int
-    left_out: int
-    differ_in: tuple[str, ...] = ()
+    labels: str  # whether mapped or corrected labels were compared
+    difference: Figure  # on the common prompts
+    p: float | None  # corrected for the number of comparisons; None where nothing says how much values scatter
+    common: int  # prompts that both answered
+    left_out: int  # prompts that only one answered
+    differ_in: tuple[str, ...] = ()  # what their images differ in besides the model
+    # where corrected labels are compared, the same by mapped ones; its first model may be the other
     mapped: "DifferenceLine | None" = None
 
 
@@ -118,15 +107,7 @@ FULL = {"GN": "Global North", "GS": "Global South"}
 
 @dataclass(frozen=True, slots=True)
 class GapLine:
-    """How much more the countries of one group score than those of another, for one model.
-
-    Attributes:
-        gap: first less second.
-        p: corrected for the number of gaps; None where nothing says how much values scatter.
-        prompts: of both groups.
-        countries: of the first group, and of the second.
-        target: whether it speaks about other prompts (`population`) or about `these`.
-    """
+    """How much more the countries of one group score than those of another, for one model."""
 
     model: str
     metric: str
@@ -135,11 +116,11 @@ class GapLine:
     first: str
     second: str
     scheme: str
-    gap: Figure
-    p: float | None
-    prompts: int
-    countries: tuple[tuple[str, ...], tuple[str, ...]]
-    target: str
+    gap: Figure  # first less second
+    p: float | None  # corrected for the number of gaps; None where nothing says how much values scatter
+    prompts: int  # of both groups
+    countries: tuple[tuple[str, ...], tuple[str, ...]]  # of the first group, and of the second
+    target: str  # whether it speaks about other prompts (`population`) or about `these`
 
     @property
     def beyond_chance(self) -> bool:
@@ -205,45 +186,34 @@ LIMITS = {
 }
 """The models in the scores that nobody is asked to judge, and how the page calls them."""
 
-Beside = tuple[Figure | None, Figure | None]
-"""The score that leads, and the mapped one where another leads."""
+Beside = tuple[Figure | None, Figure | None]  # the score that leads, and the mapped one where another leads
 
-Cells = tuple[tuple[Figure | None, ...], ...]
-"""For each concept a score per kind of labels."""
+Cells = tuple[tuple[Figure | None, ...], ...]  # for each concept a score per kind of labels
 
 
 @dataclass(frozen=True, slots=True)
 class KernelTable:
-    """One metric under one kernel: models down, concepts across, and for each concept a score per kind of labels.
-
-    Attributes:
-        order: of the diversity; scores of two orders share no table.
-        concepts: across; None stands for all prompts together.
-        top: the end of the scale of colours, which begins at 0.
-        limits: floor and ceiling: what pictures that show nothing score, and pictures that show everything.
-    """
+    """One metric under one kernel: models down, concepts across, and for each concept a score per kind of labels."""
 
     kernel: str
     metric: str
     title: str
-    order: str
-    concepts: tuple[str | None, ...]
+    order: str  # of the diversity; scores of two orders share no table
+    concepts: tuple[str | None, ...]  # across; None stands for all prompts together
     labels: tuple[str, ...]
     rows: tuple[tuple[str, Cells], ...]
-    top: float
+    top: float  # the end of the scale of colours, which begins at 0
+    # floor and ceiling: what pictures that show nothing score, and pictures that show everything
     limits: tuple[tuple[str, tuple[Figure | None, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """Quality, diversity and their product: models down, concepts across.
-
-    Attributes:
-        rows: by model and concept, for each metric its score, corrected where people looked, and the mapped one beside.
-    """
+    """Quality, diversity and their product: models down, concepts across."""
 
     concepts: tuple[str | None, ...]
     metrics: tuple[str, ...]
+    # by model and concept, for each metric its score, corrected where people looked, and the mapped one beside
     rows: tuple[tuple[str, tuple[tuple[Beside, ...], ...]], ...]
 
 

@@ -107,27 +107,16 @@ def judge_of(task: str, manifest: Manifest) -> Judge:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """How far the first model is above the second by one judge.
+    """How far the first model is above the second by one judge."""
 
-    Attributes:
-        title: of the instrument.
-        judge: who scored.
-        first: the model with the larger score.
-        second: the other.
-        difference: on the common prompts.
-        p: corrected for the number of comparisons; None where nothing says how much values scatter.
-        common: prompts that both answered.
-        left_out: prompts that only one answered.
-    """
-
-    title: str
-    judge: str
-    first: str
-    second: str
-    difference: Figure
-    p: float | None
-    common: int
-    left_out: int
+    title: str  # of the instrument
+    judge: str  # who scored
+    first: str  # the model with the larger score
+    second: str  # the other
+    difference: Figure  # on the common prompts
+    p: float | None  # corrected for the number of comparisons; None where nothing says how much values scatter
+    common: int  # prompts that both answered
+    left_out: int  # prompts that only one answered
 
 
 def faithfulness_differences(run: RunFolders, models: Sequence[str]) -> Iterator[Apart]:
@@ -164,31 +153,18 @@ PLACES = ("concept", "country", "group")
 
 @dataclass(frozen=True, slots=True)
 class JudgedLine:
-    """A score as the judge has it, and put right by a pool of people.
+    """A score as the judge has it, and put right by a pool of people."""
 
-    Attributes:
-        model: whose images.
-        place: concept, country or group; `all` for all images.
-        title: of the metric.
-        judge: who judged.
-        judged: what the judge alone says.
-        corrected: what people would say of all images.
-        people: how many images they marked.
-        trust: how far the judge counts, from 0 to 1.
-        pool: of the people.
-        marked: what a reader must know of their answers.
-    """
-
-    model: str
-    place: str
-    title: str
-    judge: str
-    judged: Figure
-    corrected: Figure
-    people: int
-    trust: float
-    pool: str
-    marked: str
+    model: str  # whose images
+    place: str  # concept, country or group; `all` for all images
+    title: str  # of the metric
+    judge: str  # who judged
+    judged: Figure  # what the judge alone says
+    corrected: Figure  # what people would say of all images
+    people: int  # how many images they marked
+    trust: float  # how far the judge counts, from 0 to 1
+    pool: str  # of the people
+    marked: str  # what a reader must know of their answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +228,7 @@ OUTCOMES: Mapping[str, str] = {
 }
 """How judgments end -> how the page counts them."""
 
-QUESTIONS_SHOWN = 10
-"""At either end; all stand in `question_rates.parquet`."""
+QUESTIONS_SHOWN = 10  # at either end; all stand in `question_rates.parquet`
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,27 +256,16 @@ class LookedAt:
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """A metric by one judge or scorer: every model's score over all prompts, and concept by concept.
+    """A metric by one judge or scorer: every model's score over all prompts, and concept by concept."""
 
-    Attributes:
-        metric: `dsg`, `vqascore` or `quality`.
-        judge: who scored, as the scores name it.
-        title: as the page calls it.
-        target: whether intervals speak of `these` prompts or of the `population` they are a sample of.
-        unit: of the scores.
-        models: model -> score; None where none of its images could be scored.
-        looked_at: model -> what became of its images.
-        concepts: concept -> model -> score.
-    """
-
-    metric: str
-    judge: str
-    title: str
-    target: str
-    unit: str
-    models: Mapping[str, Figure | None]
-    looked_at: Mapping[str, LookedAt]
-    concepts: Mapping[str, Mapping[str, Figure | None]]
+    metric: str  # `dsg`, `vqascore` or `quality`
+    judge: str  # who scored, as the scores name it
+    title: str  # as the page calls it
+    target: str  # whether intervals speak of `these` prompts or of the `population` they are a sample of
+    unit: str  # of the scores
+    models: Mapping[str, Figure | None]  # model -> score; None where none of its images could be scored
+    looked_at: Mapping[str, LookedAt]  # model -> what became of its images
+    concepts: Mapping[str, Mapping[str, Figure | None]]  # concept -> model -> score
 
     @property
     def whole(self) -> bool:

@@ -12,11 +12,9 @@ from culturekit.core.tables import read_table
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import thumbnail_name
 
-MOST = 4
-"""Pictures of one kind that a strip shows."""
+MOST = 4  # pictures of one kind that a strip shows
 
-Chosen: TypeAlias = Iterable[tuple[str, Sequence[str]]]
-"""Ids of images, each with what is to stand below it."""
+Chosen: TypeAlias = Iterable[tuple[str, Sequence[str]]]  # ids of images, each with what is to stand below it
 
 
 @dataclass(frozen=True, slots=True)

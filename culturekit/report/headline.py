@@ -26,24 +26,15 @@ from culturekit.report.run_folders import figure as score_figure
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How models stand by one score.
+    """How models stand by one score."""
 
-    Attributes:
-        by: whose score it is, such as `the judge alone`.
-        verb: what the first of them does, such as `comes first in ALIGN`.
-        over: what sets it off, such as `ahead of`.
-        figures: the score of each model that has one.
-        asked: all models.
-        lowest: whether the lowest score is the best.
-        apart: pairs of which the first is surely ahead; None where intervals that do not overlap decide.
-    """
-
-    by: str
-    verb: str
-    over: str
-    figures: Mapping[str, Figure]
-    asked: Sequence[str]
-    lowest: bool = False
+    by: str  # whose score it is, such as `the judge alone`
+    verb: str  # what the first of them does, such as `comes first in ALIGN`
+    over: str  # what sets it off, such as `ahead of`
+    figures: Mapping[str, Figure]  # the score of each model that has one
+    asked: Sequence[str]  # all models
+    lowest: bool = False  # whether the lowest score is the best
+    # pairs of which the first is surely ahead; None where intervals that do not overlap decide
     apart: Collection[tuple[str, str]] | None = None
 
     @property
@@ -128,25 +119,19 @@ def sentences_on(standings: Sequence[Standing]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class EncoderTrial:
-    """What is known of an encoder before people look at images.
+    """What is known of an encoder before people look at images."""
 
-    Attributes:
-        encoder: as a SPEC.
-        right: the share of references held out that are mapped to their country; None where none could be.
-        chance: the share that would be right if countries were dealt out at random, as often as they were found.
-        why: no reference could be held out.
-        nearer: for each model, of pairs of one of its images and one picture of nothing, the share in which the image
-            is nearer to what it is mapped to; one half says that it cannot be told from a picture of nothing.
-        references_nearer: the same of references held out.
-        shuffled: a model, and the same of its images and their shuffled copies, which have the same colours.
-    """
-
-    encoder: str
+    encoder: str  # as a SPEC
+    # the share of references held out that are mapped to their country; None where none could be
     right: Figure | None = None
+    # the share that would be right if countries were dealt out at random, as often as they were found
     chance: float = 0.0
-    why: str = ""
+    why: str = ""  # no reference could be held out
+    # for each model, of pairs of one of its images and one picture of nothing, the share in which the image is nearer
+    # to what it is mapped to; one half says that it cannot be told from a picture of nothing
     nearer: Mapping[str, float] = field(default_factory=dict)
-    references_nearer: float = math.nan
+    references_nearer: float = math.nan  # the same of references held out
+    # a model, and the same of its images and their shuffled copies, which have the same colours
     shuffled: tuple[str, float] | None = None
 
     @property
@@ -165,8 +150,7 @@ class EncoderTrial:
 INDISTINCT = 0.6
 """Up to this share of pairs, images of a model are hardly nearer to artifacts than pictures of nothing are."""
 
-CLEARLY = 0.9
-"""From this share of pairs on, pictures can be told from pictures of nothing."""
+CLEARLY = 0.9  # from this share of pairs on, pictures can be told from pictures of nothing
 
 BY_COLOUR = 0.7
 """Up to this share of pairs, an encoder hardly tells images from copies in shuffled tiles. Of drawn flags, mean colours
@@ -175,17 +159,11 @@ of 4 x 4 fields told 59 % (and mapped 17 % rightly), encoders that look at shape
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer on the first screen.
+    """The answer on the first screen."""
 
-    Attributes:
-        named: models that show nothing.
-        headline: the answer in a line; empty where there is none to give.
-        sentences: what it rests on.
-    """
-
-    named: tuple[str, ...]
-    headline: str
-    sentences: tuple[str, ...]
+    named: tuple[str, ...]  # models that show nothing
+    headline: str  # the answer in a line; empty where there is none to give
+    sentences: tuple[str, ...]  # what it rests on
 
 
 def question_about(models: Sequence[ModelLine]) -> str:

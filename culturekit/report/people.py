@@ -115,27 +115,16 @@ ALL_CONCEPTS = "all concepts"
 
 @dataclass(frozen=True, slots=True)
 class RatingCell:
-    """A mean over items with its deviation, or the shares of choices; and how much stands behind it.
+    """A mean over items with its deviation, or the shares of choices; and how much stands behind it."""
 
-    Attributes:
-        mean: over items; None where the cell has shares.
-        sd: over items.
-        within: how far an item's own annotators lie apart.
-        shares: of each choice.
-        items: how many items.
-        people: how many annotators; None where the table does not say.
-        answers: how many answers.
-        mark: `below 2`, `below 3` or nothing.
-    """
-
-    mean: float | None
-    sd: float | None
-    within: float | None
-    shares: Mapping[str, float]
-    items: int
-    people: int | None
-    answers: int
-    mark: str
+    mean: float | None  # over items; None where the cell has shares
+    sd: float | None  # over items
+    within: float | None  # how far an item's own annotators lie apart
+    shares: Mapping[str, float]  # of each choice
+    items: int  # how many items
+    people: int | None  # how many annotators; None where the table does not say
+    answers: int  # how many answers
+    mark: str  # `below 2`, `below 3` or nothing
 
 
 @dataclass(frozen=True, slots=True)

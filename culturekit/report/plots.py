@@ -12,8 +12,7 @@ from typing import Literal, TypeAlias
 from culturekit.report.charts import drawing
 from culturekit.report.run_folders import inert
 
-Point: TypeAlias = tuple[float, float | None, float | None]
-"""A value and the limits of its interval, where it has one."""
+Point: TypeAlias = tuple[float, float | None, float | None]  # A value and the limits of its interval, where it has one
 
 Lines: TypeAlias = Sequence[tuple[str, Sequence[Point | None]]]
 """The rows of a table: the head of each, and its points, one a column."""
@@ -22,24 +21,19 @@ ChartKind: TypeAlias = Literal["dots", "curves", "bars", "heat"]
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _FOOT = 420, 10, 52, 8, 36
 _LABEL, _STEP, _PANEL, _CURVES, _KEY, _LETTER = 22, 13, 58, 170, 17, 6.8
-_SHAPES = 6  # beyond, shapes and colours begin again
-_TICKS = 5
+_SHAPES = 7  # beyond, shapes and colours begin again
+_TICKS, _LONGEST = 5, 72
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """How a table is drawn.
+    """How a table is drawn."""
 
-    Attributes:
-        kind: `dots` draws each row by itself, one mark a column; `curves` a line a row over the columns; `bars` a
-            histogram a row, with one bar a column; `heat` shades the table itself, from its least to its greatest.
-        axis: what the numbers are.
-        swatches: colours of the bins of a histogram, as hexadecimal sRGB.
-    """
-
+    # `dots` draws each row by itself, one mark a column; `curves` a line a row over the columns; `bars` a histogram a
+    # row, with one bar a column; `heat` shades the table itself, from its least to its greatest
     kind: ChartKind
-    axis: str = ""
-    swatches: tuple[str, ...] = ()
+    axis: str = ""  # what the numbers are
+    swatches: tuple[str, ...] = ()  # colours of the bins of a histogram, as hexadecimal sRGB
 
 
 def plot(
@@ -109,6 +103,12 @@ def minus(text: str) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
 
 
+def _name(text: str, x: float, y: float, room: float, kind: str = "name") -> str:
+    """Write a name from here on, smaller where it would not fit."""
+    small = " long" if len(inert(text)) * _LETTER > room else ""
+    return _write(_text(text, _LONGEST), x, y, kind + small, "start")
+
+
 def _text(text: str, room: int) -> str:
     """Write a text of strangers: inert, no longer than so many letters, and escaped."""
     shown = inert(text).replace("\n", " ")
@@ -126,7 +126,7 @@ def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _mark(series: int, x: float, y: float) -> str:
-    """Draw the mark of a series: disc, diamond, ring, square, triangle, cross."""
+    """Draw the mark of a series: disc, diamond, ring, square, triangle, cross, pin."""
     kind, shape = f"k{series % _SHAPES}", series % _SHAPES
     if shape in {0, 2}:
         return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{4.2 if shape == 0 else 3.6}"/>'
@@ -134,6 +134,7 @@ def _mark(series: int, x: float, y: float) -> str:
         1: ((0, -5), (5, 0), (0, 5), (-5, 0)),
         3: ((-3.8, -3.8), (3.8, -3.8), (3.8, 3.8), (-3.8, 3.8)),
         4: ((0, -4.8), (4.8, 3.8), (-4.8, 3.8)),
+        6: ((0, 5), (4.6, -4), (0, -1.6), (-4.6, -4)),
         5: ((-4, -1.3), (-1.3, -1.3), (-1.3, -4), (1.3, -4), (1.3, -1.3), (4, -1.3), (4, 1.3), (1.3, 1.3), (1.3, 4),
             (-1.3, 4), (-1.3, 1.3), (-4, 1.3)),
     }[shape]  # fmt: skip
@@ -150,11 +151,10 @@ def _key_rows(names: Sequence[str]) -> tuple[list[str], float]:
     """Draw the key, as many rows as it needs, and say where it ends."""
     marks, x, y = list[str](), float(_LEFT), 12.0
     for number, name in enumerate(names):
-        shown = _text(name, 54)
-        width = 26 + _LETTER * len(inert(name)[:54])
+        width = min(26 + _LETTER * len(inert(name)), _WIDTH - _LEFT)
         if x > _LEFT and x + width > _WIDTH:
             x, y = float(_LEFT), y + _KEY
-        marks += [_mark(number, x + 5, y - 4), _write(shown, x + 14, y, anchor="start")]
+        marks += [_mark(number, x + 5, y - 4), _name(name, x + 14, y, _WIDTH - x - 18, "tick")]
         x += width
     return marks, y + 8 if names else 0.0
 
@@ -178,8 +178,10 @@ def _shown(points: Sequence[Point | None]) -> int:
 def _dots(scale: _Scale, lines: Lines, top: float, links: Sequence[Sequence[str]]) -> Iterator[str]:
     """Draw a row for each head, with a mark, an interval and a number for each of its points."""
     y, end = top + _TOP, _WIDTH - _RIGHT
+    values = [float(point[0]) for _, points in lines for point in points if point]
+    counts = all(value.is_integer() for value in values) and max(values, default=0.0) > 1
     for place, (head, points) in enumerate(lines):
-        yield _write(_text(head, 62), _LEFT, y + 10, "name", "start")
+        yield _name(head, _LEFT, y + 10, _WIDTH - _LEFT)
         y += _LABEL
         for series, point in enumerate(points):
             if point is not None and math.isfinite(point[0]):
@@ -187,7 +189,7 @@ def _dots(scale: _Scale, lines: Lines, top: float, links: Sequence[Sequence[str]
                 if low is not None and high is not None:
                     yield _line(f"k{series % _SHAPES}", scale.at(low, _LEFT, end), y, scale.at(high, _LEFT, end), y)
                 yield _mark(series, scale.at(value, _LEFT, end), y)
-                shown = minus(f"{value:.3f}" if abs(value) < 10 else f"{value:.4g}")
+                shown = minus(f"{value:.{0 if counts else 3}f}" if abs(value) < 10 else f"{value:.4g}")
                 text = _write(shown, _WIDTH - 2, y + 4, anchor="end")
                 to = links[place][series] if links else ""
                 yield f'<a href="{escape(to)}">{text}</a>' if to else text
@@ -231,7 +233,7 @@ def _panels(scale: _Scale, chart: Chart, columns: Sequence[str], lines: Lines) -
     left, end, room = _LEFT + 34.0, _WIDTH - 8.0, (_WIDTH - _LEFT - 42.0) / max(len(columns), 1)
     y = 0.0
     for head, points in lines:
-        yield _write(_text(head, 62), _LEFT, y + 12, "name", "start")
+        yield _name(head, _LEFT, y + 12, _WIDTH - _LEFT)
         top, bottom = y + _LABEL + 4, y + _LABEL + _PANEL
         for tick in (scale.low, scale.high):
             at = scale.at(tick, bottom, top)

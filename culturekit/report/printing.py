@@ -9,8 +9,7 @@ from pathlib import Path
 from culturekit.core.errors import MissingDependency
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-LONGEST = 300
-"""Seconds until a page of thousands of pictures is given up."""
+LONGEST = 300  # seconds until a page of thousands of pictures is given up
 
 
 def browser() -> str:

@@ -56,8 +56,7 @@ class Making:
     backends: tuple[str, ...]
     versions: tuple[tuple[str, ...], ...]
     lines: tuple[MakingLine, ...]
-    unknown: tuple[str, ...] = ()
-    """What nothing is known of for any model."""
+    unknown: tuple[str, ...] = ()  # what nothing is known of for any model
 
     @property
     def apart(self) -> bool:
@@ -122,30 +121,18 @@ READ = ("ok", "repaired")
 
 @dataclass(frozen=True, slots=True)
 class MissingLine:
-    """What of one model is missing.
+    """What of one model is missing."""
 
-    Attributes:
-        model: its name.
-        asked: images asked for.
-        not_made: those of them that are not there, by status.
-        prompts: that enter its diversity over all prompts: there is a full batch of each.
-        prompts_asked: of which any model has an image.
-        unmapped: images made that were mapped to nothing.
-        abstained: images of which the mapping is not sure.
-        unrated: images made without a quality.
-        batchless: images mapped that enter no diversity, since their batch is incomplete.
-        unanswered: images about which the tagger gave no answer that could be read; None where nothing was tagged.
-    """
-
-    model: str
-    asked: int
-    not_made: Mapping[str, int]
-    prompts: int
-    prompts_asked: int
-    unmapped: int
-    abstained: int
-    unrated: int
-    batchless: int
+    model: str  # its name
+    asked: int  # images asked for
+    not_made: Mapping[str, int]  # those of them that are not there, by status
+    prompts: int  # that enter its diversity over all prompts: there is a full batch of each
+    prompts_asked: int  # of which any model has an image
+    unmapped: int  # images made that were mapped to nothing
+    abstained: int  # images of which the mapping is not sure
+    unrated: int  # images made without a quality
+    batchless: int  # images mapped that enter no diversity, since their batch is incomplete
+    # images about which the tagger gave no answer that could be read; None where nothing was tagged
     unanswered: int | None
 
     @property

@@ -53,23 +53,14 @@ class RealismTable:
 
 @dataclass(frozen=True, slots=True)
 class RealismTables:
-    """What is known of realism.
+    """What is known of realism."""
 
-    Attributes:
-        extractor: its name, and what exactly it is.
-        licence: of its weights.
-        columns: of all tables.
-        tables: the one over all concepts first.
-        cautions: what a reader must know of these numbers.
-        left_out: images that entered no score, by reason.
-    """
-
-    extractor: str
-    licence: str
-    columns: tuple[RealismColumn, ...]
-    tables: tuple[RealismTable, ...]
-    cautions: tuple[str, ...]
-    left_out: Mapping[str, int]
+    extractor: str  # its name, and what exactly it is
+    licence: str  # of its weights
+    columns: tuple[RealismColumn, ...]  # of all tables
+    tables: tuple[RealismTable, ...]  # the one over all concepts first
+    cautions: tuple[str, ...]  # what a reader must know of these numbers
+    left_out: Mapping[str, int]  # images that entered no score, by reason
 
 
 def realism_in(run: RunFolders, models: Sequence[str]) -> RealismTables | None:
@@ -213,40 +204,24 @@ class VarietyColumn:
 
 @dataclass(frozen=True, slots=True)
 class Variety:
-    """The ways side by side, and where looks and cultures disagree.
+    """The ways side by side, and where looks and cultures disagree."""
 
-    Attributes:
-        models: in the order of the page.
-        columns: diversity first.
-        disagreements: one sentence for each way that looks at pictures.
-        left_out: images that entered no batch, by reason.
-        licences: of the weights that measured.
-    """
-
-    models: tuple[str, ...]
-    columns: tuple[VarietyColumn, ...]
-    disagreements: tuple[str, ...]
-    left_out: Mapping[str, int]
-    licences: tuple[str, ...]
+    models: tuple[str, ...]  # in the order of the page
+    columns: tuple[VarietyColumn, ...]  # diversity first
+    disagreements: tuple[str, ...]  # one sentence for each way that looks at pictures
+    left_out: Mapping[str, int]  # images that entered no batch, by reason
+    licences: tuple[str, ...]  # of the weights that measured
 
 
 @dataclass(frozen=True, slots=True)
 class WithinCountries:
-    """Diversity by artifact inside each country that prompts name.
+    """Diversity by artifact inside each country that prompts name."""
 
-    Attributes:
-        models: in the order of the page.
-        means: of each model over its countries.
-        over: how many countries that is, for each model.
-        rows: name of the country, and the score of each model.
-        unscored: what is said of countries that some model has no score of.
-    """
-
-    models: tuple[str, ...]
-    means: Mapping[str, Cell]
-    over: Mapping[str, int]
-    rows: tuple[tuple[str, Mapping[str, tuple[Cell, Figure]]], ...]
-    unscored: tuple[str, ...]
+    models: tuple[str, ...]  # in the order of the page
+    means: Mapping[str, Cell]  # of each model over its countries
+    over: Mapping[str, int]  # how many countries that is, for each model
+    rows: tuple[tuple[str, Mapping[str, tuple[Cell, Figure]]], ...]  # name of the country, and the score of each model
+    unscored: tuple[str, ...]  # what is said of countries that some model has no score of
 
 
 def variety_in(run: RunFolders, scores: pl.DataFrame, models: Sequence[str]) -> Variety | None:

@@ -26,18 +26,12 @@ CUBE = "cube"
 
 @dataclass(frozen=True, slots=True)
 class SectionReport:
-    """A report that is a page of sections.
+    """A report that is a page of sections."""
 
-    Attributes:
-        kind: of the stage.
-        version: of the stage.
-        page_of: collects the page.
-        truths: roles whose scores come from knowing what images show, which holds of simulated worlds alone.
-    """
-
-    kind: str
-    version: int
-    page_of: Callable[[RunFolders], SectionPage]
+    kind: str  # of the stage
+    version: int  # of the stage
+    page_of: Callable[[RunFolders], SectionPage]  # collects the page
+    # roles whose scores come from knowing what images show, which holds of simulated worlds alone
     truths: tuple[Role, ...]
 
 

@@ -22,14 +22,12 @@ from culturekit.core.tables import read_table
 
 # Numbers of the page, read from the scores, and how they are written in words.
 
-FEW = "too few batches"
-"""What stands for a number that is none, and for limits that tell nothing."""
+FEW = "too few batches"  # what stands for a number that is none, and for limits that tell nothing
 
 ALIKE = "no spread"
 """What stands for limits of no width: no batch, or no image, differed, which does not say that others would not."""
 
-TELLS_NOTHING = 0.5
-"""Limits of a share that are further apart tell nothing: they come of two batches or so."""
+TELLS_NOTHING = 0.5  # limits of a share that are further apart tell nothing: they come of two batches or so
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +118,7 @@ def ordinal(number: int) -> str:
 
 # Text of strangers on the page: what it says is shown, what it could do to the page is taken out.
 
-LONGEST = 400
-"""Characters of one text that are shown; labels of Wikidata have at most 250."""
+LONGEST = 400  # characters of one text that are shown; labels of Wikidata have at most 250
 
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")

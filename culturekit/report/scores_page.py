@@ -1,23 +1,18 @@
 """The page of a run whose recipe brings none: its scores, pictures and forms, from what its stages declare."""
 
-import base64
-import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 import polars as pl
-from markupsafe import Markup
-from PIL import Image
 
 from culturekit.core.counting import counted
 from culturekit.core.lineage import manifest_of
-from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
-from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.schemas import IMAGES, SCORES
 from culturekit.core.tables import read_table
 from culturekit.kg.countries import countries
+from culturekit.report.gallery import Gallery
 from culturekit.report.provenance import every_caveat, stage_line
 from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import LONGEST, RunFolders
@@ -27,10 +22,8 @@ from culturekit.version import VERSION
 
 Sections = Callable[[RunFolders], Iterable[Section]]
 
-SHOWN = 6
-"""Pictures of a model on the page."""
+SHOWN = 6  # pictures of a model on the page
 
-SIDE = 120
 QUIET = {"confidence", "target", "encoder", "resamples", "seed"}
 FORMS = "annotate-export"
 NO_CARD = "what the metric means is not known here: the package that brings it is not installed"
@@ -100,37 +93,12 @@ def about(row: dict[str, Any]) -> str:
 def other_sections(run: RunFolders, images: Sequence[tuple[str, pl.DataFrame]]) -> Iterator[Section]:
     """Give the first pictures of each model, and the forms that people fill in."""
     if images:
-        shown = Markup("").join(pictures_of(run, folder, table) for folder, table in images)
-        lead = f"The first {SHOWN} images of each model; all are in its folder."
-        yield Section("pictures", "Pictures", lead, (), str(shown))
+        first = ((folder, table.filter(status="ok")["image_id"].head(SHOWN)) for folder, table in images)
+        groups = ((folder, [(image, ()) for image in few]) for folder, few in first)
+        strips = Gallery(run).strip(f"The first {SHOWN} images of each model", groups)
+        yield Section("pictures", "Pictures", "All images of a model are in its folder.", (), strips=strips)
     forms = {name: manifest for name in run.stages if (manifest := manifest_of(run.root / name)).stage == FORMS}
     if forms:
         lines = ((f"{name}/form.html", [Cell(str(forms[name].counts.get("tasks", DASH)))]) for name in forms)
         lead = "What people are asked; `culturekit annotate import` reads their answers."
         yield Section("forms", "Forms", lead, (grid("Forms", ("form", "tasks"), lines),))
-
-
-def pictures_of(run: RunFolders, folder: str, table: pl.DataFrame) -> Markup:
-    """Write the first pictures of a folder as parts of the page."""
-    rows = table.filter(pl.col("status") == "ok").head(SHOWN).to_dicts()
-    small = ((row, small_picture(run, folder, row["path"])) for row in rows)
-    tags = [
-        Markup('<img src="data:image/jpeg;base64,{}" alt="{}" title="{}" loading="lazy">').format(
-            content, row["prompt_sent"] or row["image_id"], row["image_id"]
-        )
-        for row, content in small
-        if content
-    ]
-    return Markup("<p><b>{}</b><br>{}</p>").format(folder, Markup(" ").join(tags))
-
-
-def small_picture(run: RunFolders, folder: str, path: str) -> str:
-    """Read a picture, and give a small one in base64; nothing where it cannot be read."""
-    content = read_bytes_inside(run.root, f"{folder}/{path}")
-    found = content if isinstance(content, NoPicture) else picture_from(content)
-    if isinstance(found, NoPicture):
-        return ""
-    picture, held = Image.fromarray(found.pixels), io.BytesIO()
-    picture.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)
-    picture.save(held, "JPEG", quality=80)
-    return base64.b64encode(held.getvalue()).decode("ascii")

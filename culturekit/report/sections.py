@@ -23,24 +23,25 @@ from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import page_of
 from culturekit.version import VERSION
 
-SIDE, LEFT, TOP_EDGE, FOOT, MOST = 54, 220, 10, 150, 28
+SIDE, TOP_EDGE, LETTER, MOST = 54, 10, 7.2, 80
 
 
 def matrix_picture(names: Sequence[str], found: Mapping[tuple[str, str], float]) -> str:
     """Draw correlations: filled where they rise together, ringed where one falls as the other rises."""
-    size = SIDE * len(names)
+    size, letters = SIDE * len(names), min(max(map(len, names), default=0), MOST)
+    left, foot = 24 + round(LETTER * letters), 40 + round(0.65 * LETTER * letters)
     marks: list[str] = []
     for row, a in enumerate(names):
         middle = TOP_EDGE + SIDE * row + SIDE / 2
-        marks.append(f'<text x="{LEFT - 10}" y="{middle + 5:.0f}" text-anchor="end">{fitting(a, MOST)}</text>')
-        x, y = LEFT + SIDE * row + SIDE / 2, TOP_EDGE + size + 14
+        marks.append(f'<text x="{left - 10}" y="{middle + 5:.0f}" text-anchor="end">{fitting(a, MOST)}</text>')
+        x, y = left + SIDE * row + SIDE / 2, TOP_EDGE + size + 14
         marks.append(
             f'<text x="{x:.0f}" y="{y}" text-anchor="end" transform="rotate(-40 {x:.0f} {y})">{fitting(a, MOST)}</text>'
         )
         for column, b in enumerate(names):
-            marks += cell(LEFT + SIDE * column, TOP_EDGE + SIDE * row, 1.0 if a == b else found.get((a, b)))
+            marks += cell(left + SIDE * column, TOP_EDGE + SIDE * row, 1.0 if a == b else found.get((a, b)))
     title = "How the metrics follow each other; the table below has the numbers"
-    return drawing("matrix-title", title, (LEFT + size + 10, TOP_EDGE + size + FOOT), marks, kind="chart matrix")
+    return drawing("matrix-title", title, (left + size + 10, TOP_EDGE + size + foot), marks, kind="chart matrix")
 
 
 def cell(x: float, y: float, value: float | None) -> list[str]:
@@ -82,7 +83,7 @@ class Cell:
 class Grid:
     """One table; the first cell of each row is its head. `parts` are captions over some columns each.
 
-    With a `chart` the scores of the table are drawn above it, and the table folds away.
+    With a `chart` the scores of the table are drawn above it, and the table folds away; `corrected` ones fold, too.
     """
 
     caption: str
@@ -90,6 +91,7 @@ class Grid:
     rows: tuple[tuple[Cell, ...], ...]
     parts: tuple[tuple[str, int], ...] = ()
     chart: Chart | None = None
+    corrected: bool = False
 
     @property
     def shaded(self) -> bool:
@@ -251,7 +253,7 @@ def side_by_side(grids: Iterable[Grid]) -> Iterator[Grid]:
     """Put neighbours with the same columns and heads of rows into one table, evenly, as many as fit."""
 
     def alike_in(each: Grid) -> tuple[object, ...]:
-        return each.columns, [row[0] for row in each.rows], each.chart
+        return each.columns, [row[0] for row in each.rows], each.chart, each.corrected
 
     for (columns, *_), group in groupby(grids, alike_in):
         alike, own = list(group), len(columns) - 1  # type: ignore[arg-type]
@@ -270,7 +272,7 @@ def beside(alike: Sequence[Grid]) -> Grid:
     columns = (first.columns[0], *first.columns[1:] * len(alike))
     rows = zip(*(each.rows for each in alike), strict=True)
     cells = tuple((row[0][0], *(cell for part in row for cell in part[1:])) for row in rows)
-    return Grid("", columns, cells, parts, first.chart)
+    return Grid("", columns, cells, parts, first.chart, first.corrected)
 
 
 def explained(shown: Grid) -> Grid:

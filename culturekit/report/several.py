@@ -137,21 +137,14 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True)
 class SeveralData:
-    """Everything the page of several runs shows.
-
-    Attributes:
-        apart: in what the runs differ.
-        traits: in what the images of models differ besides the model, in sentences.
-        differences: of models of different runs, on the prompts that both answered.
-        compared: runs on the same ground, whose models were compared.
-    """
+    """Everything the page of several runs shows."""
 
     runs: tuple[RunPart, ...]
     grounds: tuple[Ground, ...]
-    apart: tuple[Apart, ...]
-    traits: tuple[str, ...]
-    differences: tuple[DifferenceLine, ...]
-    compared: tuple[tuple[str, ...], ...]
+    apart: tuple[Apart, ...]  # in what the runs differ
+    traits: tuple[str, ...]  # in what the images of models differ besides the model, in sentences
+    differences: tuple[DifferenceLine, ...]  # of models of different runs, on the prompts that both answered
+    compared: tuple[tuple[str, ...], ...]  # runs on the same ground, whose models were compared
     kernel: str
     versions: Mapping[str, str]
 

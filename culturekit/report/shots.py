@@ -24,11 +24,9 @@ from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
 
 # Small copies of pictures, which the page links to: what is small already is copied, the rest is scaled down.
 
-NO_COPY = "picture that cannot be read, or is not the one of its table"
-"""Why a grey picture stands in the place of one."""
+NO_COPY = "picture that cannot be read, or is not the one of its table"  # why a grey picture stands in the place of one
 
-LARGEST_SIDE = 192
-"""Pixels; twice what the page shows, for dense screens."""
+LARGEST_SIDE = 192  # pixels; twice what the page shows, for dense screens
 
 JPEG_QUALITY = 82
 
@@ -188,14 +186,11 @@ def reference_pictures(run: RunFolders) -> dict[str, tuple[str, str]]:
 
 # The scores prompt by prompt, where models differ most, and one level below them the images of each.
 
-PROMPTS_SHOWN = 200
-"""The others stand in `values.parquet`."""
+PROMPTS_SHOWN = 200  # the others stand in `values.parquet`
 
-PER_MODEL = 8
-"""Images of one prompt that are shown of each model: its first repeat."""
+PER_MODEL = 8  # images of one prompt that are shown of each model: its first repeat
 
-IMAGES_SHOWN = 10_000
-"""Images shown in all; prompts beyond have their scores only."""
+IMAGES_SHOWN = 10_000  # images shown in all; prompts beyond have their scores only
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,52 +277,36 @@ def prompt_images(
 
 # The artifacts that a model's images are most often mapped to, with the images, as one can look at them.
 
-ARTIFACTS = 6
-"""Of each model; the table of matches has all."""
+ARTIFACTS = 6  # of each model; the table of matches has all
 
 TILES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Mosaic:
-    """An artifact, a reference picture of it, and images mapped to it, from the most to the least similar.
-
-    Attributes:
-        images: how many images of the model are mapped to it.
-        share: of the images of the model that are mapped to anything.
-        score: the median similarity of its images.
-        margin: by how much, in the middle, it leads over the next artifact.
-    """
+    """An artifact, a reference picture of it, and images mapped to it, from the most to the least similar."""
 
     artifact_id: str
     artifact: str
     country: str | None
-    images: int
-    share: float
-    score: float
-    margin: float | None
+    images: int  # how many images of the model are mapped to it
+    share: float  # of the images of the model that are mapped to anything
+    score: float  # the median similarity of its images
+    margin: float | None  # by how much, in the middle, it leads over the next artifact
     reference: str | None
     tiles: tuple[Tile, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MosaicModel:
-    """What became of a model's images, and the artifacts they are most often mapped to.
-
-    Attributes:
-        asked: images that were asked for.
-        missing: of them were not made, or could not be read.
-        abstained: of them the mapping said nothing.
-        mapped: of them were mapped.
-        artifacts: to so many different artifacts.
-    """
+    """What became of a model's images, and the artifacts they are most often mapped to."""
 
     model: str
-    asked: int
-    missing: int
-    abstained: int
-    mapped: int
-    artifacts: int
+    asked: int  # images that were asked for
+    missing: int  # of them were not made, or could not be read
+    abstained: int  # of them the mapping said nothing
+    mapped: int  # of them were mapped
+    artifacts: int  # to so many different artifacts
     mosaics: tuple[Mosaic, ...]
 
     @property

@@ -31,16 +31,13 @@ class RouteTable:
 
 @dataclass(frozen=True, slots=True)
 class AgreementLine:
-    """How far the routes agree on the images of a model and concept.
-
-    Attributes:
-        levels: for continent, country and artifact the share of equal labels, and kappa.
-        counts: `common` images, those of each route, and what each says of the common ones, such as `no_answer_b`.
-    """
+    """How far the routes agree on the images of a model and concept."""
 
     model: str
     concept: str | None
+    # for continent, country and artifact the share of equal labels, and kappa
     levels: tuple[tuple[Figure | None, Figure | None], ...]
+    # `common` images, those of each route, and what each says of the common ones, such as `no_answer_b`
     counts: Mapping[str, int]
 
 
@@ -69,27 +66,16 @@ class RankLine:
 
 @dataclass(frozen=True, slots=True)
 class TwoRoutes:
-    """What the page says of the two routes.
+    """What the page says of the two routes."""
 
-    Attributes:
-        judge: who tagged.
-        sample: how many images of each model and concept were drawn for it, at most; None for all.
-        tables: scores side by side.
-        agreement: image by image.
-        partings: countries most often disagreed on.
-        ranking: of the models, route against route.
-        left_out: what did not enter, counted by reason.
-        caveats: what the tagging says must be known.
-    """
-
-    judge: str
-    sample: int | None
-    tables: tuple[RouteTable, ...]
-    agreement: tuple[AgreementLine, ...]
-    partings: tuple[Parting, ...]
-    ranking: tuple[RankLine, ...]
-    left_out: Mapping[str, int]
-    caveats: tuple[str, ...]
+    judge: str  # who tagged
+    sample: int | None  # how many images of each model and concept were drawn for it, at most; None for all
+    tables: tuple[RouteTable, ...]  # scores side by side
+    agreement: tuple[AgreementLine, ...]  # image by image
+    partings: tuple[Parting, ...]  # countries most often disagreed on
+    ranking: tuple[RankLine, ...]  # of the models, route against route
+    left_out: Mapping[str, int]  # what did not enter, counted by reason
+    caveats: tuple[str, ...]  # what the tagging says must be known
 
     @property
     def stable(self) -> bool | None:
@@ -187,8 +173,7 @@ def rank_lines(scores: pl.DataFrame) -> Iterator[RankLine]:
         yield RankLine(row["metric"], row["concept"], row["kernel"] or "", row["n"], row["value"], row["stable"])
 
 
-HUBS_SHOWN = 5
-"""Of each model; the table has more."""
+HUBS_SHOWN = 5  # of each model; the table has more
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,26 +97,22 @@ class ReportData:
     caveats: tuple[str, ...]
     stages: tuple[StageLine, ...]
     versions: Mapping[str, str]
-    thumbnails: Mapping[str, str]
-    """Name of a thumbnail to the path of the picture it is a copy of."""
+    thumbnails: Mapping[str, str]  # name of a thumbnail to the path of the picture it is a copy of
     withheld: tuple[str, ...] = ()
     """Why kernels of models and concepts stand uncorrected although some of their images were audited."""
     trust: Trust | None = None
     shares: CountryShares | None = None
     differences: tuple[DifferenceLine, ...] = ()
     prompts: tuple[PromptLine, ...] = ()
-    gaps: tuple[GapLine, ...] | None = None
-    """None for a run that was not asked for gaps."""
-    languages: Languages | None = None
-    """None where prompts are in one language."""
+    gaps: tuple[GapLine, ...] | None = None  # none for a run that was not asked for gaps
+    languages: Languages | None = None  # none where prompts are in one language
     breakdown: Breakdown | None = None
     mosaics: tuple[MosaicModel, ...] = ()
     extremes: Extremes | None = None
     prompt_images: tuple[PromptImages, ...] = ()
     parties: tuple[Party, ...] = ()
     paid: tuple[Paid, ...] = ()
-    missing: tuple[MissingLine, ...] = ()
-    """What is missing of each model; empty where nothing is."""
+    missing: tuple[MissingLine, ...] = ()  # what is missing of each model; empty where nothing is
     routes: TwoRoutes | None = None
     making: Making | None = None
     faithfulness: Faithfulness | None = None
@@ -124,8 +120,7 @@ class ReportData:
     variety: Variety | None = None
     within: WithinCountries | None = None
     people: People | None = None
-    metrics: tuple[MetricTable, ...] = ()
-    """Of the families that the recipe names besides."""
+    metrics: tuple[MetricTable, ...] = ()  # of the families that the recipe names besides
 
     @property
     def audited(self) -> bool:

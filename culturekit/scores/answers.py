@@ -2,9 +2,11 @@
 
 import logging
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -54,9 +56,13 @@ def read_answers(annotations: Path, *, stated: Ends = NO_ENDS, distinct: bool = 
         check_on_scale(rated, ends, where=where)
         given = rated["value"].filter(rated["value"].is_finite()).unique().to_list()
         if NO_ENDS == ends == stated and not set(given) <= {0.0, 1.0}:
-            said = "%s: no form tells the scale; ratings from %g to %g count as they are"
-            logger.warning(said, where, min(given), max(given))
+            _warn_once(where, min(given), max(given))
     return copies_flagged(table, distinct=distinct)
+
+
+@cache
+def _warn_once(where: str, low: float, high: float) -> None:
+    logger.warning("%s: no form tells the scale; ratings from %g to %g count as they are", where, low, high)
 
 
 def check_on_scale(answers: pl.DataFrame, ends: Ends, *, where: str = "") -> None:
@@ -126,15 +132,14 @@ def offered_by(scheme: str) -> Offered:
     if scheme not in shipped_names(SHIPPED, ".yaml"):
         return {}
     form: Any = read_yaml(shipped(f"{SHIPPED}/{scheme}.yaml")).value
-    return {one["name"]: (one["low"], one["high"]) for one in form["criteria"] if one["type"] == "scale"}
+    return {one["name"]: (one["low"], one["high"]) if one["type"] == "scale" else
+            [option.get("number", "") for option in one.get("options", ())] for one in form["criteria"]}  # fmt: skip
 
 
 def scale_of(offered: Sequence[str]) -> Ends:
-    """Read the ends of a scale; answers in words have none."""
-    try:
-        return (float(offered[0]), float(offered[-1])) if offered else NO_ENDS
-    except ValueError:
-        return NO_ENDS
+    """Read the ends of a scale, beside which words may be offered, such as `none`; words alone have none."""
+    numbers = [float(one) for one in offered if re.fullmatch(r"-?\d+(\.\d+)?", str(one))]
+    return (min(numbers), max(numbers)) if numbers else NO_ENDS
 
 
 # Why numbers could not be had: counted by reason, with the first case of each told whole.
@@ -207,6 +212,14 @@ NEVER_MERGED = (
     "things in one picture, and their mean is the view of neither.",
 )
 """A pitfall of every score of a pool."""
+
+TRUTH = "truth"  # the pool, and the labels of scores, of what simulated pictures truly show
+
+
+def whose(pool: str) -> dict[str, object]:
+    """Say in params whose answers a score is of: a pool's, or the truth."""
+    return {"labels": TRUTH} if pool == TRUTH else {"pool": pool}
+
 
 # People's answers that count: those of who read along. Every score of answers begins here.
 

@@ -79,10 +79,7 @@ _CLIP_INTERVAL = (
 )
 
 _of_texts = partial(
-    describe,
-    inputs=_TEXT_INPUTS,
-    direction="higher",
-    licence="that of the encoder named in params.encoder (CLIP: MIT)",
+    describe, inputs=_TEXT_INPUTS, direction="higher", licence="that of the encoder named in params.encoder (CLIP: MIT)"
 )
 """Describe a metric on cosines of images and texts."""
 
@@ -295,11 +292,7 @@ def score_clip(
 
 
 def scored_images(
-    vectors: LabelledVectors,
-    texts: LabelledVectors,
-    table: pl.DataFrame,
-    options: ClipOptions,
-    left_out: Counter[str],
+    vectors: LabelledVectors, texts: LabelledVectors, table: pl.DataFrame, options: ClipOptions, left_out: Counter[str]
 ) -> pl.DataFrame:
     """Give the images that have a text, with their score as `value`, and whether no other text is as `nearest`."""
     metric, column, scale = TEXTS[options.texts]

@@ -129,19 +129,12 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A comparison made, before its p value is corrected.
+    """A comparison made, before its p value is corrected."""
 
-    Attributes:
-        family: the comparisons that are corrected together.
-        place: model, benchmark, concept, country and group of its row.
-        params: what was compared.
-        answer: the comparison.
-    """
-
-    family: tuple[Any, ...]
-    place: dict[str, Any]
-    params: dict[str, object]
-    answer: Comparison
+    family: tuple[Any, ...]  # the comparisons that are corrected together
+    place: dict[str, Any]  # model, benchmark, concept, country and group of its row
+    params: dict[str, object]  # what was compared
+    answer: Comparison  # the comparison
 
 
 def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Scored:

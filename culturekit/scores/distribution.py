@@ -25,8 +25,7 @@ from culturekit.scores.image_collections import nearest_of
     packages=("numpy", "polars"),
 )
 def distribution(
-    work: Work,
-    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeat it for more models.")],
+    work: Work, matches: Annotated[Files, Field(description="Table that `index map` wrote; repeat it for more models.")]
 ) -> Outcome:
     """Count what images show, by model and concept.
 

@@ -16,20 +16,12 @@ from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.errors import argument_error
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.metrics.arguments import check_count, check_order
-from culturekit.metrics.corrected.audit_gates import (
-    Design,
-)
+from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.metrics.diversity.batch_diversity import Batches, Partial
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.diversity.labels import Missing
 from culturekit.metrics.statistics.intervals import Interval, Target
-from culturekit.scores.image_collections import (
-    Answer,
-    ImageCollection,
-    over_repeats,
-    whole_diversity,
-    whole_quality,
-)
+from culturekit.scores.image_collections import Answer, ImageCollection, over_repeats, whole_diversity, whole_quality
 
 Values: TypeAlias = NDArray[np.float64]
 

@@ -150,20 +150,14 @@ def counted(condition: pl.Expr) -> pl.Expr:
 
 @dataclass(frozen=True, slots=True)
 class QuestionInput:
-    """What is scored; at least one of judgments and quality.
+    """What is scored; at least one of judgments and quality."""
 
-    Attributes:
-        images: conforms to IMAGES.
-        judgments: conforms to JUDGMENTS. Of the task `dsg` the item is a question and the choice yes or no; of the
-            task `vqascore` the value is P("Yes").
-        questions: conforms to QUESTIONS; the task `dsg` needs it.
-        quality: conforms to QUALITY.
-    """
-
-    images: pl.DataFrame
+    images: pl.DataFrame  # conforms to IMAGES
+    # conforms to JUDGMENTS. Of the task `dsg` the item is a question and the choice yes or no; of the task `vqascore`
+    # the value is P("Yes")
     judgments: pl.DataFrame | None = None
-    questions: pl.DataFrame | None = None
-    quality: pl.DataFrame | None = None
+    questions: pl.DataFrame | None = None  # conforms to QUESTIONS; the task `dsg` needs it
+    quality: pl.DataFrame | None = None  # conforms to QUALITY
 
 
 _INTERVAL = (

@@ -50,15 +50,10 @@ Pair: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Family(StageCommand):
-    """A family of scores, as the command line, the documentation and a recipe find it.
+    """A family of scores, as the command line, the documentation and a recipe find it."""
 
-    Attributes:
-        metrics: that it writes.
-        check: what packages for earlier versions named; `verify` makes scores again, and reads it nowhere.
-    """
-
-    metrics: tuple[Metric, ...] = field(kw_only=True)
-    check: str = ""
+    metrics: tuple[Metric, ...] = field(kw_only=True)  # that it writes
+    check: str = ""  # what packages for earlier versions named; `verify` makes scores again, and reads it nowhere
 
 
 P = ParamSpec("P")
@@ -130,7 +125,7 @@ def scores(
                 _check(each, given[each.name])
             given |= (settle(**given) if settle else None) or {}
             read = {one.name: given[one.name] for one in taken if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
-            settings = _flat({name: value for name, value in given.items() if name not in read})
+            settings = _flat({key: value for key, value in given.items() if key not in read})
             drawn = {role: settings.pop(option) for role, option in seeds.items()}
             if settings.get("distinct") is False:
                 del settings["distinct"]  # scores that nobody says it of are known without it
@@ -140,7 +135,8 @@ def scores(
             return amend(made, given) if amend else made
 
         stage.__signature__ = shown  # type: ignore[attr-defined]
-        stage.__annotations__ = {one: kind for one, kind in function.__annotations__.items() if one != "work"}
+        # no comprehension variable is called like a name that `stage` closes over: Python 3.12 would clear that
+        stage.__annotations__ = {one: hint for one, hint in function.__annotations__.items() if one != "work"}
         fields = list(declared(stage))
         if function.__module__.startswith("culturekit."):  # those of other packages are held to what they declare
             register(*metrics)

@@ -67,27 +67,16 @@ LABEL_KINDS = {"truth": "truth", "vlm": "tagged"}
 
 @dataclass(frozen=True, slots=True)
 class ImageCollection:
-    """The images of one model and concept, ordered by prompt, repeat and slot.
+    """The images of one model and concept, ordered by prompt, repeat and slot."""
 
-    Attributes:
-        model: the model's name.
-        concept: the concept, or None.
-        country: the country that the prompts name, where collections are made of such prompts; else None.
-        method: how the images were labelled; `truth` where the simulator said what it drew.
-        images: str, (n_images,): image ids.
-        codes: int64, (n_images, 3): labels as codes, for continent, country, artifact.
-        batches: which images make which batch; a collection without repeats is one batch.
-        repeats: None where the images name neither prompt nor repeat.
-    """
-
-    model: str
-    concept: str | None
-    country: str | None
-    method: str
-    images: pl.Series
-    codes: NDArray[np.int64]
-    batches: Batches
-    repeats: Repeats | None
+    model: str  # the model's name
+    concept: str | None  # the concept, or None
+    country: str | None  # the country that the prompts name, where collections are made of such prompts; else None
+    method: str  # how the images were labelled; `truth` where the simulator said what it drew
+    images: pl.Series  # str, (n_images,): image ids
+    codes: NDArray[np.int64]  # int64, (n_images, 3): labels as codes, for continent, country, artifact
+    batches: Batches  # which images make which batch; a collection without repeats is one batch
+    repeats: Repeats | None  # None where the images name neither prompt nor repeat
 
     @property
     def label_kind(self) -> str:
@@ -106,12 +95,7 @@ class ImageCollection:
 
 
 def image_collections(
-    matches: pl.DataFrame,
-    *,
-    missing: Missing,
-    size: int,
-    partial: Partial,
-    countries: Mapping[str, str] | None = None,
+    matches: pl.DataFrame, *, missing: Missing, size: int, partial: Partial, countries: Mapping[str, str] | None = None
 ) -> Iterator[ImageCollection]:
     """Take the nearest match of each image, and part the images by model and concept, in alphabetical order.
 
@@ -248,22 +232,14 @@ NO_REPEATS = np.empty(0)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A score before it is written down.
+    """A score before it is written down."""
 
-    Attributes:
-        images: what was scored.
-        metric: its name in the catalogue.
-        params: how it was scored.
-        interval: the value and its limits.
-        entered: how many images went in.
-        repeats: float64, (n_repeats,): the mean of each repeat, NaN where it has none; empty without repeats.
-    """
-
-    images: ImageCollection
-    metric: str
-    params: Mapping[str, object]
-    interval: Interval
-    entered: int
+    images: ImageCollection  # what was scored
+    metric: str  # its name in the catalogue
+    params: Mapping[str, object]  # how it was scored
+    interval: Interval  # the value and its limits
+    entered: int  # how many images went in
+    # float64, (n_repeats,): the mean of each repeat, NaN where it has none; empty without repeats
     repeats: NDArray[np.float64]
 
     def place(self, benchmark: str) -> dict[str, str | None]:

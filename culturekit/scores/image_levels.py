@@ -193,12 +193,7 @@ def check_levels(by: Sequence[Level]) -> None:
 
 
 def placed(
-    ids: Sequence[str],
-    images: pl.DataFrame | None,
-    options: MeanOptions,
-    *,
-    what: str,
-    left_out: Counter[str],
+    ids: Sequence[str], images: pl.DataFrame | None, options: MeanOptions, *, what: str, left_out: Counter[str]
 ) -> pl.DataFrame:
     """Say where each image belongs: row, image_id, model, prompt_id, repeat, concept, country, group; sorted by id.
 

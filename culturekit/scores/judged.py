@@ -120,11 +120,7 @@ def judged(
 
 
 def score_judged(
-    values: pl.DataFrame,
-    annotations: pl.DataFrame,
-    sample: pl.DataFrame | None = None,
-    *,
-    options: JudgedOptions,
+    values: pl.DataFrame, annotations: pl.DataFrame, sample: pl.DataFrame | None = None, *, options: JudgedOptions
 ) -> Scored:
     """Score what the judge says alone, and put right by each pool of people.
 

@@ -76,10 +76,7 @@ METRIC_CORRELATION = describe(
     "as human_correlation, of two metrics on the same items",
     paper=HUMAN_CORRELATION.paper,
     inputs=(VALUES_READ,),
-    pitfalls=(
-        "Two metrics from one encoder share its errors, and agree about them.",
-        *HUMAN_CORRELATION.pitfalls[2:],
-    ),
+    pitfalls=("Two metrics from one encoder share its errors, and agree about them.", *HUMAN_CORRELATION.pitfalls[2:]),
     low=-1.0,
     unit="coefficient",
 )

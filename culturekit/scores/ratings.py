@@ -17,7 +17,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Typed
 from culturekit.core.work import Work
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
-from culturekit.scores.answers import Ends, careful_answers, check_ends, check_on_scale, read_answers
+from culturekit.scores.answers import Ends, careful_answers, check_ends, check_on_scale, read_answers, whose
 from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import Distinct
 from culturekit.scores.family import Confidence, scores
@@ -120,7 +120,7 @@ def _without_scale(stage: Stage, given: Mapping[str, Any]) -> Stage:
 
 
 @scores(
-    "ratings", CHOICE_RATE, RATING_MEAN, RATING_SD, RATING_WITHIN, version=4, amend=_without_scale,
+    "ratings", CHOICE_RATE, RATING_MEAN, RATING_SD, RATING_WITHIN, version=5, amend=_without_scale,
     example="--annotations annotations/annotations.parquet --out scores",
 )  # fmt: skip
 def ratings(
@@ -214,7 +214,7 @@ def rating_rows(rated: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[R
     prompts = rated.select("item_id", "prompt_id").unique()
     for cell in likert_table(rated).iter_rows(named=True):
         own = items.filter([pl.col(key).eq_missing(cell[key]) for key in keys]).join(prompts, on="item_id")
-        params = {"criterion": cell["criterion"], "pool": cell["pool"]}
+        params = {"criterion": cell["criterion"], **whose(cell["pool"])}
         place = Place("rating_mean", cell["model"], cell["scheme"], cell["group"])
         scores = own.select("prompt_id", item="item_id", value="score")
         yield mean_rows(scores, place, params, confidence=options.confidence)
@@ -234,6 +234,6 @@ def choice_rows(chosen: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[
             yield mean_rows(
                 items,
                 Place("choice_rate", head["model"], head["scheme"], head["group"]),
-                {"criterion": head["criterion"], "pool": head["annotator_region"], "choice": choice},
+                {"criterion": head["criterion"], **whose(head["annotator_region"]), "choice": choice},
                 confidence=options.confidence,
             )

@@ -103,20 +103,13 @@ class RealismOptions:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Images of a model, and the real images they are held against.
+    """Images of a model, and the real images they are held against."""
 
-    Attributes:
-        place: model, and the columns of the level.
-        images: the generated ones, as `placed` gives them.
-        references: the real ones.
-        per_cell: how many real ones were drawn of each cell; None where no level is meant.
-        params: how the real ones were drawn where no level is meant; empty where all are meant.
-    """
-
-    place: Row
-    images: pl.DataFrame
-    references: pl.DataFrame
-    per_cell: int | None
+    place: Row  # model, and the columns of the level
+    images: pl.DataFrame  # the generated ones, as `placed` gives them
+    references: pl.DataFrame  # the real ones
+    per_cell: int | None  # how many real ones were drawn of each cell; None where no level is meant
+    # how the real ones were drawn where no level is meant; empty where all are meant
     params: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -513,21 +506,14 @@ def realism(
 
 @dataclass(frozen=True, slots=True)
 class RealismInput:
-    """What realism is scored from.
+    """What realism is scored from."""
 
-    Attributes:
-        real: vectors of real images, ids their image ids.
-        fake: vectors of generated images of any number of models.
-        images: conforms to IMAGES: model, prompt, concept and country of the generated images; may be none.
-        references: the same of the real images; levels need it.
-        probs: class probabilities of generated images, for the inception score.
-    """
-
-    real: LabelledVectors
-    fake: LabelledVectors
+    real: LabelledVectors  # vectors of real images, ids their image ids
+    fake: LabelledVectors  # vectors of generated images of any number of models
+    # conforms to IMAGES: model, prompt, concept and country of the generated images; may be none
     images: pl.DataFrame | None = None
-    references: pl.DataFrame | None = None
-    probs: LabelledVectors | None = None
+    references: pl.DataFrame | None = None  # the same of the real images; levels need it
+    probs: LabelledVectors | None = None  # class probabilities of generated images, for the inception score
 
 
 def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:

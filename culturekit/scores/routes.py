@@ -49,15 +49,10 @@ PLACE = ("model", "prompt_id", "concept", "repeat", "slot")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What one route says of images.
+    """What one route says of images."""
 
-    Attributes:
-        name: its method, such as `nearest` or `vlm`.
-        images: the nearest match of each image, and the column `said`, one of SAID.
-    """
-
-    name: str
-    images: pl.DataFrame
+    name: str  # its method, such as `nearest` or `vlm`
+    images: pl.DataFrame  # the nearest match of each image, and the column `said`, one of SAID
 
     @property
     def labelled(self) -> pl.DataFrame:
@@ -223,8 +218,7 @@ def routes(
     a: Annotated[Files, Field(description="Matches of one route, as `index map` writes; one table or several.")],
     b: Annotated[Files, Field(description="Matches of the other route, as `tag` writes; one table or several.")],
     judgments: Annotated[
-        Files,
-        Field(description="Judgments beside the tags: they tell what shows nothing from what got no answer."),
+        Files, Field(description="Judgments beside the tags: they tell what shows nothing from what got no answer.")
     ] = Files(),
     quality: Annotated[Files, Field(description="Quality of the images; with it qVS is scored.")] = Files(),
     *,
@@ -257,15 +251,10 @@ def routes(
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """The scores of two routes, how far they agree, and where they part.
+    """The scores of two routes, how far they agree, and where they part."""
 
-    Attributes:
-        scored: vs and qvs of each route, agreement and kappa, stability of the ranking.
-        disagreements: conforms to DISAGREEMENTS.
-    """
-
-    scored: Scored
-    disagreements: pl.DataFrame
+    scored: Scored  # vs and qvs of each route, agreement and kappa, stability of the ranking
+    disagreements: pl.DataFrame  # conforms to DISAGREEMENTS
 
 
 def score_routes(
@@ -377,12 +366,7 @@ def parts_of(common: pl.DataFrame) -> Iterator[tuple[str, str | None, pl.DataFra
 
 
 def level_rows(
-    images: pl.DataFrame,
-    level: str,
-    model: str,
-    concept: str | None,
-    about: dict[str, object],
-    options: QvsOptions,
+    images: pl.DataFrame, level: str, model: str, concept: str | None, about: dict[str, object], options: QvsOptions
 ) -> Iterator[Row]:
     """Say how often two routes name the same label of a level, and how much of that is beyond chance."""
     pairs = side_by_side(images, level)

@@ -50,12 +50,7 @@ def repeats_in(rows: pl.DataFrame) -> Repeats:
 
 
 def mean_over_repeats(
-    values: NDArray[np.float64],
-    repeat: NDArray[np.int64],
-    repeats: Repeats,
-    *,
-    target: Target,
-    confidence: float,
+    values: NDArray[np.float64], repeat: NDArray[np.int64], repeats: Repeats, *, target: Target, confidence: float
 ) -> tuple[Interval, NDArray[np.float64]]:
     """Average values, (n,), over each repeat, then over repeats, then over prompts.
 
@@ -144,17 +139,11 @@ def value_rows(place: Mapping[str, str | None], params: Mapping[str, object], va
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Scores with intervals, and what they are made of.
+    """Scores with intervals, and what they are made of."""
 
-    Attributes:
-        scores: conforms to SCORES, in the order of its key.
-        values: conforms to VALUES, in the order of its key; empty where no single items were scored.
-        left_out: what did not enter a score, counted by reason.
-    """
-
-    scores: pl.DataFrame
-    values: pl.DataFrame
-    left_out: Mapping[str, int]
+    scores: pl.DataFrame  # conforms to SCORES, in the order of its key
+    values: pl.DataFrame  # conforms to VALUES, in the order of its key; empty where no single items were scored
+    left_out: Mapping[str, int]  # what did not enter a score, counted by reason
 
 
 def scored(

@@ -15,10 +15,10 @@ from culturekit.core.lineage import manifest_of, recorded, upstream
 from culturekit.core.schemas import CSPACE, KEPT, STARTS
 from culturekit.core.tables import read_table
 from culturekit.kg.concepts import ENTITY_STATEMENTS
-from culturekit.kg.countries import by_qid, number_of_item
+from culturekit.kg.countries import number_of_item
 from culturekit.kg.dump.entities import LARGEST, Item, Malformed, decode
 from culturekit.kg.dump.read_dump import read_line
-from culturekit.kg.store import GraphTables
+from culturekit.kg.store import DumpPosition, GraphTables, ItemFacts
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import Exchange, latest_exchanges, question_of, shown_text
 
@@ -84,7 +84,10 @@ def verdicts_in(folder: Path, artifact_id: str, concept: str) -> Iterator[StageV
             if row["reason"].startswith(REVIEWED):
                 yield StageVerdict(folder.name, row["verdict"], reason_text(row), (), "people decided")
         return
-    told = told_by(folder, manifest.options.get("judge"))
+    judge = manifest.options.get("judge")
+    told = "" if (folder / JOURNAL / FILE).is_file() else f"there is no journal in {folder.name}"
+    if isinstance(judge, str):
+        told = f"{judge} answers for nothing and says the same again: no reply is stored"
     if manifest.stage == "filter":
         for row in filter_rows(folder, artifact_id, concept):
             asked = row["reason"].startswith("judge ")
@@ -97,13 +100,6 @@ def verdicts_in(folder: Path, artifact_id: str, concept: str) -> Iterator[StageV
         reason = f"proposed for {row['country']} in round {row['round']} as {row['name']!r}"
         detail = f": {row['detail']}" if row["detail"] else ""
         yield StageVerdict(folder.name, row["outcome"], reason + detail, replies, told)
-
-
-def told_by(folder: Path, judge: object) -> str:
-    """Say why a stage has no stored replies; empty where it has a journal of its judge."""
-    if isinstance(judge, str):
-        return f"{judge} answers for nothing and says the same again: no reply is stored"
-    return "" if (folder / JOURNAL / FILE).is_file() else f"there is no journal in {folder.name}"
 
 
 def filter_rows(folder: Path, artifact_id: str, concept: str) -> Iterator[dict[str, Any]]:
@@ -217,21 +213,6 @@ COUNTRY_PROPERTIES = ("P495", "P17")
 
 
 @dataclass(frozen=True, slots=True)
-class DumpPlace:
-    """A line of a dump: the file by role and name, the line from 1, the gzip member and the offset in it."""
-
-    role: str
-    file: str
-    line: int
-    member: int
-    offset: int
-
-    def __str__(self) -> str:
-        """Say it as a reader would look it up."""
-        return f"{self.file}, line {self.line} (member {self.member}, byte {self.offset})"
-
-
-@dataclass(frozen=True, slots=True)
 class Said:
     """A statement: what an item says of another."""
 
@@ -248,7 +229,7 @@ class PathNode:
     qid: str
     label: str
     said: tuple[Said, ...]
-    place: DumpPlace | None
+    place: DumpPosition | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,13 +264,12 @@ class EvidenceTables:
         self.graph = upstream(candidates_folder, "graph")
         self.kept = read_table(kept_path, KEPT)
         self.tables = GraphTables(self.graph)
-        self.files = {role: record.name for role, record in manifest_of(self.graph).inputs.items()}
 
     def verdicts(self, artifact: ArtifactEvidence) -> tuple[StageVerdict, ...]:
         """Collect what models said of an artifact; of a published space nobody knows."""
         return () if self.published else verdicts_on(self.judging, artifact.artifact_id, artifact.concept)
 
-    def dump_line(self, place: DumpPlace, qid: str) -> str:
+    def dump_line(self, place: DumpPosition, qid: str) -> str:
         """Read the line of the dump that describes an item; it must say of it what the graph says."""
         file = recorded(self.graph, place.role)
         if not file.exists() or file.stat().st_size <= HASHED:
@@ -299,11 +279,9 @@ class EvidenceTables:
         line = read_line(file, member=place.member, offset=place.offset, starts=starts)
         if not self.says_the_same(line, number_of_item(qid)):
             raise IntegrityError(
-                "the dump is not the one that the graph was made from",
-                where=str(place),
-                expected=f"what the graph says of {qid}",
-                found=line[:SHOWN],
-            )
+                "the dump is not the one that the graph was made from", where=str(place),
+                expected=f"what the graph says of {qid}", found=line[:SHOWN],
+            )  # fmt: skip
         return line
 
     def says_the_same(self, line: str, number: int) -> bool:
@@ -327,12 +305,9 @@ class EvidenceTables:
             return {(qid, concept): self.stated(qid, concept) for qid, concept in sorted(set(artifacts))}
         wanted = pl.DataFrame(sorted(set(artifacts)), schema={"qid": pl.String, "concept": pl.String}, orient="row")
         rows = self.kept.join(wanted, on=["qid", "concept"], how="semi")
-        numbers = {int(qid[1:]) for row in rows.iter_rows(named=True) for qid in [*row["path"], *row["country_qids"]]}
-        ascending = np.array(sorted(numbers), np.uint32)
-        known = self.tables.items_of(ascending)
-        items = {row["qid"]: row for row in known.iter_rows(named=True)}
-        said = self.said_by(ascending, items)
-        return {(row["qid"], row["concept"]): self.evidence(row, items, said) for row in rows.iter_rows(named=True)}
+        numbers = sorted({int(qid[1:]) for row in rows.to_dicts() for qid in [*row["path"], *row["country_qids"]]})
+        facts, said = self.tables.facts(numbers), self.said_by(np.array(numbers, np.uint32))
+        return {(row["qid"], row["concept"]): self.evidence(row, facts, said) for row in rows.to_dicts()}
 
     def stated(self, artifact_id: str, concept: str) -> ArtifactEvidence:
         """Give what a published space says of an artifact: its name, and the QIDs of its path."""
@@ -341,37 +316,25 @@ class EvidenceTables:
         path = tuple(PathNode(qid, row["name"] if qid == row["qid"] else qid, (), None) for qid in row["path"])
         return ArtifactEvidence(artifact_id, row["name"], concept, path, (), self.published)
 
-    def said_by(self, numbers: NDArray[np.uint32], items: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Said]]:
+    def said_by(self, numbers: NDArray[np.uint32]) -> dict[str, list[Said]]:
         """List what items say with the properties that make paths and countries."""
         rows = self.tables.statements_of(numbers, (*CLASS_PROPERTIES, *COUNTRY_PROPERTIES), ranks="all", ended="keep")
+        rows = rows.filter(pl.col("value").is_not_null())
+        labels = self.tables.labels(rows["value"])
         said: dict[str, list[Said]] = {}
-        for row in rows.filter(pl.col("value").is_not_null()).iter_rows(named=True):
-            value = f"Q{row['value']}"
-            statement = Said(row["property"], value, label_of(value, items), row["rank"])
-            said.setdefault(f"Q{row['number']}", []).append(statement)
+        for number, name, value, rank in rows.select("number", "property", "value", "rank").iter_rows():
+            said.setdefault(f"Q{number}", []).append(Said(name, f"Q{value}", labels[value] or f"Q{value}", rank))
         return said
 
     def evidence(
-        self, row: Mapping[str, Any], items: Mapping[str, Mapping[str, Any]], said: Mapping[str, Sequence[Said]]
+        self, row: Mapping[str, Any], facts: Mapping[int, ItemFacts], said: Mapping[str, Sequence[Said]]
     ) -> ArtifactEvidence:
         """Put the evidence of one artifact together."""
+        labels = self.tables.labels(int(qid[1:]) for qid in row["path"])
         path = []
         for before, qid in zip([None, *row["path"]], row["path"], strict=False):
             about = tuple(s for s in said.get(qid, ()) if s.property in CLASS_PROPERTIES and s.value == before)
-            path.append(PathNode(qid, label_of(qid, items), about, self.place(items.get(qid))))
+            known = facts.get(int(qid[1:]))
+            path.append(PathNode(qid, labels[int(qid[1:])] or qid, about, known.place if known else None))
         stated = tuple(s for s in said.get(row["qid"], ()) if s.property in COUNTRY_PROPERTIES)
         return ArtifactEvidence(row["qid"], row["label"], row["concept"], tuple(path), stated)
-
-    def place(self, item: Mapping[str, Any] | None) -> DumpPlace | None:
-        """Say where the dump describes an item; None where it only mentions it."""
-        if item is None:
-            return None
-        role = f"dump-{item['file']}"
-        return DumpPlace(role, self.files[role], item["line"], item["member"], item["offset"])
-
-
-def label_of(qid: str, items: Mapping[str, Mapping[str, Any]]) -> str:
-    """Name an item by its label, a country by its name, anything else by its QID."""
-    label = items[qid]["label"] if qid in items else None
-    country = by_qid().get(qid)
-    return label or (country.name if country else qid)

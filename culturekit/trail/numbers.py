@@ -159,7 +159,7 @@ class NumberWalk:
         """Find the values that a score is made from: of its own folder, or of the nearest above."""
         true, said = '"labels":"truth"' in score["params"], _flat(score["params"])
         found = [(stage, values) for stage, values in self.each(VALUES)
-                 if true or not self.above.get(stage, ("", ""))[1].startswith(TRUE)]  # fmt: skip
+                 if values.height and (true or not self.above.get(stage, ("", ""))[1].startswith(TRUE))]  # fmt: skip
         if not found:
             raise UsageError(
                 "this score is not of images", where=str(self.folder), found=str(score["metric"]),

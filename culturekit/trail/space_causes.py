@@ -23,7 +23,7 @@ from culturekit.core.table import Table
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import use_countries_beside
-from culturekit.kg.store import DumpPosition, GraphTables, among
+from culturekit.kg.store import GraphTables, among
 from culturekit.trail.evidence import reason_text
 
 # What lies behind a cultural space: its finished stages, found one from the other and known by their hashes.
@@ -113,11 +113,9 @@ def space_file(path: Path) -> Path:
     found = next((path / name for name in _WITHIN if (path / name).is_file()), None)
     if found is None:
         raise UsageError(
-            "there is no cultural space here",
-            where=str(path),
-            expected=f"a run folder, or a folder with {_WITHIN[0]}",
+            "there is no cultural space here", where=str(path), expected=f"a run folder, or a folder with {_WITHIN[0]}",
             found="a folder without one" if path.is_dir() else "nothing",
-        )
+        )  # fmt: skip
     return found
 
 
@@ -131,12 +129,10 @@ def _walk_from(file: Path, folders: dict[str, Path], missing: list[str]) -> None
     found = digest_file(file)
     if found != record.sha256:
         raise IntegrityError(
-            "not the cultural space that its stage wrote",
-            where=str(file),
-            expected=f"SHA-256 {record.sha256}",
+            "not the cultural space that its stage wrote", where=str(file), expected=f"SHA-256 {record.sha256}",
             found=found,
             hint="Remove the folder and release again, or compare a copy that lies in a folder of its own.",
-        )
+        )  # fmt: skip
     _walk(file.parent, folders, missing)
 
 
@@ -257,7 +253,10 @@ class SpaceDiff:
 def compare_spaces(before: SpaceBehind, after: SpaceBehind, work: Work) -> SpaceDiff:
     """Compare two spaces, and find for every row that differs the first stage that made it so."""
     spaces = [before.space, after.space]
-    changes = [_change_of(row) for row in space_changes(*spaces).iter_rows(named=True)]
+    changes = []
+    for row in space_changes(*spaces).iter_rows(named=True):
+        keys = ((row[f"concept{end}"], row[f"country{end}"], row[f"artifact_id{end}"]) for end in ("", "_after"))
+        changes.append(_Change(tuple(dict.fromkeys(keys)), row["part"], row["change"], row["before"], row["after"]))
     work.progress.begin(len(changes), "changes")
     missing = tuple(f"{word}: {text}" for word, side in (("first", before), ("second", after)) for text in side.missing)
     differences = [] if missing else list(_differences(before, after))
@@ -284,14 +283,6 @@ class _Change:
     change: str
     before: str | None
     after: str | None
-
-
-def _change_of(row: Mapping[str, Any]) -> _Change:
-    """Read a change."""
-    keys = dict.fromkeys(
-        (row[f"concept{end}"], row[f"country{end}"], row[f"artifact_id{end}"]) for end in ("", "_after")
-    )
-    return _Change(tuple(keys), row["part"], row["change"], row["before"], row["after"])
 
 
 def _table_row(
@@ -429,7 +420,12 @@ class _Stages:
         seen = [[None if row is None else [row[name] for name in columns] for row in side] for side in rows]
         judged = change.part == "artifact" and all(any(side) for side in rows)
         people = judged and decisions[0] != decisions[1]
-        judge = judged and not people and [_words(side) for side in verdicts] != [[], []] and verdicts[0] != verdicts[1]
+        judge = (
+            judged
+            and not people
+            and any(verdict for side in verdicts for verdict in side)
+            and verdicts[0] != verdicts[1]
+        )
         lines = []
         if people or judge:
             for number, (artifact_id, concept) in enumerate(pairs):
@@ -469,11 +465,6 @@ class _Stages:
         return self.dumps.lines([change.keys[0][2], *paths, *classes])
 
 
-def _words(verdicts: Sequence[Any]) -> list[str]:
-    """Give the words of verdicts that were given."""
-    return [verdict[0] for verdict in verdicts if verdict]
-
-
 def _same_question(stage: str) -> _Difference:
     """Say that a model answered the same question otherwise."""
     return _Difference("model", stage, f"{stage}, the same question", "", "an answer", "another answer")
@@ -493,22 +484,22 @@ def _proposal_text(row: Row | None) -> str:
     return f"{row['outcome']} in round {row['round']}{detail}"
 
 
-@dataclass(frozen=True, slots=True)
-class _ItemRecord:
-    """What a dump says of an item: its names, its statements in words, and where it says so."""
-
-    terms: tuple[str | None, ...]
-    statements: frozenset[str]
-    place: DumpPosition
-
-
 class _DumpDifferences:
-    """The records of some items in two graphs."""
+    """What two graphs say of some items: names and place, and statements in words."""
 
     def __init__(self, graphs: Sequence[Path], qids: Iterable[str]) -> None:
         """Read them."""
         numbers = sorted({int(qid[1:]) for qid in qids if qid.startswith("Q")})
-        self.sides = [_records_of(GraphTables(graph), numbers) for graph in graphs]
+        tables = [GraphTables(graph) for graph in graphs]
+        self.facts = [table.facts(numbers) for table in tables]
+        self.stated: list[dict[int, set[str]]] = []
+        for table in tables:
+            stated = defaultdict(set)
+            rows = among(table.statements, numbers).select("number", "property", "value", "snak", "rank", "ended")
+            for number, name, value, snak, rank, ended in rows.collect().iter_rows():
+                manner = (f", {rank}" if rank != "normal" else "") + ", ended" * ended
+                stated[number].add(f"{name} {snak if value is None else f'Q{value}'}{manner}")
+            self.stated.append(stated)
 
     def lines(self, qids: Iterable[str]) -> list[str]:
         """Say of items, each once, what only one dump says of them and where."""
@@ -518,31 +509,16 @@ class _DumpDifferences:
 
     def line(self, qid: str) -> str:
         """Say what differs in an item; empty where nothing does."""
-        a, b = (side.get(int(qid[1:])) for side in self.sides)
-        if a is None and b is None:
-            return ""
+        number = int(qid[1:])
+        a, b = (side.get(number) for side in self.facts)
         if a is None or b is None:
-            here, word = (b, "only the second dump describes it") if a is None else (a, "only the first describes it")
-            return f"dump: {qid}: {word}, {here.place if here else ''}"
-        terms = zip(("label", "description"), a.terms, b.terms, strict=True)
-        parts = [f"{name} {before!r} -> {after!r}" for name, before, after in terms if before != after]
-        parts += [f"- {text}" for text in sorted(a.statements - b.statements)]
-        parts += [f"+ {text}" for text in sorted(b.statements - a.statements)]
+            word = "only the second dump describes it" if a is None else "only the first describes it"
+            return f"dump: {qid}: {word}, {here.place}" if (here := a or b) else ""
+        before, after = (side.get(number, set()) for side in self.stated)
+        names = [("label", a.label, b.label), ("description", a.description, b.description)]
+        parts = [f"{name} {old!r} -> {new!r}" for name, old, new in names if old != new]
+        parts += [f"- {text}" for text in sorted(before - after)] + [f"+ {text}" for text in sorted(after - before)]
         return f"dump: {qid}: {'; '.join(parts)}; {a.place} -> {b.place}" if parts else ""
-
-
-def _records_of(tables: GraphTables, numbers: Sequence[int]) -> Mapping[int, _ItemRecord]:
-    """Read the records of items."""
-    facts = tables.facts(numbers)
-    stated = defaultdict(set)
-    rows = among(tables.statements, numbers).select("number", "property", "value", "snak", "rank", "ended").collect()
-    for number, name, value, snak, rank, ended in rows.iter_rows():
-        manner = "".join((f", {rank}" if rank != "normal" else "", ", ended" if ended else ""))
-        stated[number].add(f"{name} {snak if value is None else f'Q{value}'}{manner}")
-    return {
-        number: _ItemRecord((own.label, own.description), frozenset(stated[number]), own.place)
-        for number, own in facts.items()
-    }
 
 
 # Two compared cultural spaces in lines of text.
@@ -604,27 +580,19 @@ def space_diff_stage(before: Path, after: Path) -> Stage:
     """Compare two cultural spaces; the keys of all stages behind them are part of what decides."""
     sides = [SpaceBehind.found_at(path) for path in (before, after)]
     use_countries_beside(*(side.file for side in sides))
-    return Stage(
-        "diff",
-        "space-diff",
-        2,
-        lambda work: write_space_diff(work, *sides),
-        {"before": sides[0].file, "after": sides[1].file},
-        {
-            f"behind {word}": {
-                **{kind: manifest.key for kind, manifest in sorted(side.manifests.items())},
-                "missing": list(side.missing),
-            }
-            for word, side in zip(("before", "after"), sides, strict=True)
-        },
-        packages=("polars",),
-    )
+    behind = {
+        f"behind {word}": {
+            **{kind: manifest.key for kind, manifest in sorted(side.manifests.items())}, "missing": list(side.missing),
+        }
+        for word, side in zip(("before", "after"), sides, strict=True)
+    }  # fmt: skip
 
+    def run(work: Work) -> Outcome:
+        found = compare_spaces(sides[0], sides[1], work)
+        write_table(work.out, DIFF, found.rows)
+        counts = {"diff": found.rows.height, **dict(found.rows.group_by("change").len().iter_rows())}
+        notes = {"factors": found.factors, "missing": found.missing, "untold": found.untold}
+        return Outcome(counts, notes={**notes, "causes": cause_totals(found.rows)})
 
-def write_space_diff(work: Work, before: SpaceBehind, after: SpaceBehind) -> Outcome:
-    """Write the differences; their totals by cause are in the notes."""
-    found = compare_spaces(before, after, work)
-    write_table(work.out, DIFF, found.rows)
-    counts = {"diff": found.rows.height, **dict(found.rows.group_by("change").len().iter_rows())}
-    notes = {"factors": found.factors, "missing": found.missing, "untold": found.untold}
-    return Outcome(counts, notes={**notes, "causes": cause_totals(found.rows)})
+    inputs = {"before": sides[0].file, "after": sides[1].file}
+    return Stage("diff", "space-diff", 2, run, inputs, behind, packages=("polars",))

@@ -16,8 +16,9 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.lineage import manifest_of, recorded, upstream
 from culturekit.core.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, SCORES
 from culturekit.core.tables import read_table
+from culturekit.kg.store import DumpPosition
 from culturekit.metrics.corrected.audit_gates import anchoring_seen, unanchored
-from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, EvidenceTables, StageVerdict
+from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, StageVerdict
 
 # Finding one score by a reference that people can type.
 
@@ -253,7 +254,7 @@ class Neighbour:
     score: float
     margin: float
     country_margin: float
-    place: DumpPlace | None
+    place: DumpPosition | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +279,7 @@ class Trail:
     prompt: str
     neighbours: tuple[Neighbour, ...]
     evidence: ArtifactEvidence | None
-    dump_place: DumpPlace | None
+    dump_place: DumpPosition | None
     dump_line: str | None
     verdicts: tuple[StageVerdict, ...] = ()
     people: People | None = None
@@ -314,7 +315,9 @@ class Walk:
         images: list[str] = self.matches["image_id"].unique(maintain_order=True).to_list()
         looked_at = {} if self.people is None else self.people.answers
         self.image_ids = [image for image in images if image in looked_at] or images
-        self.images_path = upstream(self.matches_folder, "images")
+        self.dealt = "images" not in manifest_of(self.matches_folder).inputs  # references, dealt out as a ceiling
+        index = upstream(self.matches_folder, "index") if self.dealt else self.matches_folder
+        self.images_path = upstream(index, "references" if self.dealt else "images")
         self.images = read_table(self.images_path, IMAGES)
         self.behind = behind(self.matches)
         self.lines: dict[str, str] = {}
@@ -336,7 +339,8 @@ class Walk:
                 expected=", ".join(self.image_ids[:8]) + ", ...",
             )
         first = rows.row(0, named=True)
-        image = self.images.filter(pl.col("image_id") == image_id).row(0, named=True)
+        own = self._references_of(first) if self.dealt else self.images.filter(image_id=image_id)
+        image = own.row(0, named=True)
         file = self.images_path.parent / image["path"]
         if digest_file(file) != image["sha256"]:
             raise IntegrityError("the image is not the one its table describes", where=str(file))
@@ -347,19 +351,19 @@ class Walk:
         evidence = [self.evidence_of(row) for row in named]
         places = [about.path[-1].place if about and about.path else None for about in evidence]
         return Trail(
-            score=self.score,
-            behind=self.behind,
-            batch=tuple(same_batch["image_id"].unique(maintain_order=True)),
-            image_id=image_id,
-            image=file,
-            prompt=prompt_of(self.images_path.parent, image),
+            score=self.score, behind=self.behind, batch=tuple(same_batch["image_id"].unique(maintain_order=True)),
+            image_id=image_id, image=file, prompt=prompt_of(self.images_path.parent, image),
             neighbours=tuple(neighbour(row, place) for row, place in zip(named, places, strict=True)),
-            evidence=evidence[0] if evidence else None,
-            dump_place=places[0] if places else None,
+            evidence=evidence[0] if evidence else None, dump_place=places[0] if places else None,
             dump_line=self.line_of(evidence[0]) if evidence else None,
-            verdicts=self.tables.verdicts(evidence[0]) if evidence and evidence[0] else (),
-            people=self.people,
-        )
+            verdicts=self.tables.verdicts(evidence[0]) if evidence and evidence[0] else (), people=self.people,
+        )  # fmt: skip
+
+    def _references_of(self, match: Mapping[str, Any]) -> pl.DataFrame:
+        """List the references of the artifact that a picture of the ceiling was mapped to."""
+        prompts = read_table(upstream(upstream(self.matches_folder, "index"), "prompts"), PROMPTS)
+        shows = prompts.filter(artifact_id=match["artifact_id"]).select("prompt_id")
+        return self.images.filter(status="ok").join(shows, on="prompt_id", how="semi").sort("image_id")
 
     def evidence_of(self, match: Mapping[str, Any]) -> ArtifactEvidence | None:
         """Find why a matched artifact is one: in the concept asked for, where it is in that."""
@@ -385,11 +389,9 @@ def behind(matches: pl.DataFrame) -> Behind:
     artifacts = named.group_by("artifact_id", "artifact").len().sort("len", "artifact_id", descending=[True, False])
     countries = named.group_by("country").len().sort("len", "country", descending=[True, False])
     return Behind(
-        nearest.height,
-        nearest["prompt_id"].n_unique(),
-        tuple(artifacts.head(MOST_COMMON).iter_rows()),
+        nearest.height, nearest["prompt_id"].n_unique(), tuple(artifacts.head(MOST_COMMON).iter_rows()),
         tuple(countries.head(MOST_COMMON).iter_rows()),
-    )
+    )  # fmt: skip
 
 
 def is_mapped(folder: Path) -> bool:
@@ -435,15 +437,9 @@ def prompt_of(images_folder: Path, image: Mapping[str, Any]) -> str:
     return str(prompts.filter(pl.col("prompt_id") == image["prompt_id"])["text"][0])
 
 
-def neighbour(row: Mapping[str, Any], place: DumpPlace | None) -> Neighbour:
+def neighbour(row: Mapping[str, Any], place: DumpPosition | None) -> Neighbour:
     """Read a neighbour from a row of matches."""
     return Neighbour(
-        row["rank"],
-        row["artifact_id"],
-        row["artifact"],
-        row["country"],
-        row["score"],
-        row["margin"],
-        row["country_margin"],
-        place,
-    )
+        row["rank"], row["artifact_id"], row["artifact"], row["country"], row["score"], row["margin"],
+        row["country_margin"], place,
+    )  # fmt: skip

@@ -3,7 +3,7 @@
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,8 +26,10 @@ from culturekit.core.digests import (
     read_manifest,
 )
 from culturekit.core.errors import CultureKitError, UsageError
+from culturekit.core.lineage import RunRecord
 from culturekit.core.roles import REPORT
 from culturekit.core.run import RECIPE_RECORD
+from culturekit.core.stage import key_stated
 from culturekit.llm.journal_file import FILE as JOURNAL_FILE
 from culturekit.release.card_facts import keys_behind
 
@@ -165,13 +167,6 @@ class _RecipeRecord(msgspec.Struct):
     stages: list[str]
 
 
-class _RunRecord(msgspec.Struct):
-    """The part of a run record that says where inputs were."""
-
-    inputs: dict[str, str] = {}
-    outside: dict[str, str] = {}
-
-
 def open_tree(root: Path, ledger: Ledger) -> RunTree:
     """Read the manifests of a run, or of one stage folder.
 
@@ -240,7 +235,7 @@ def _places_of(folder: Path, manifest: Manifest, ledger: Ledger) -> dict[str, Pa
     """Read from the run record where inputs were; it is outside the hashes, so what lies there is hashed anew."""
     where = f"{folder.name}/{RUN_RECORD}"
     try:
-        record = msgspec.json.decode((folder / RUN_RECORD).read_bytes(), type=_RunRecord)
+        record = msgspec.json.decode((folder / RUN_RECORD).read_bytes(), type=RunRecord)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if manifest.inputs:
             ledger.finding("folders", where, f"the run record cannot be read ({error})")
@@ -250,8 +245,7 @@ def _places_of(folder: Path, manifest: Manifest, ledger: Ledger) -> dict[str, Pa
         if "\0" in text + record.outside.get(role, ""):
             ledger.finding("folders", where, f"the place of {role!r} is one that no file can have")
             continue
-        beside = (folder / text).resolve()
-        places[role] = beside if beside.exists() or role not in record.outside else Path(record.outside[role])
+        places[role] = record.place_of(folder, role)
     return places
 
 
@@ -318,7 +312,7 @@ def _check_output(tree: RunTree, stage: FinishedStage, name: str, record: Output
 
 def _check_key(stage: FinishedStage, ledger: Ledger) -> None:
     """Hash what decided the stage's bytes: its inputs, options and seeds, as the manifest names them."""
-    key = _key_of(stage.manifest, exports_of(stage.manifest))
+    key = key_stated(stage.manifest, exports_of(stage.manifest))
     ledger.count("keys worked out")
     if stage.manifest.key != key:
         ledger.broken(
@@ -350,19 +344,7 @@ def exports_of(manifest: Manifest) -> tuple[ExportFormat, ...]:
     found = tuple(
         sorted({_EXPORTED[suffix] for name in manifest.outputs if (suffix := Path(name).suffix) in _EXPORTED})
     )
-    return found if manifest.key == _key_of(manifest, found) else ()
-
-
-def _key_of(manifest: Manifest, exports: Sequence[str]) -> str:
-    """Hash what decided the bytes of a stage."""
-    value = {
-        "kind": manifest.stage,
-        "version": manifest.version,
-        "inputs": {role: record.sha256 for role, record in manifest.inputs.items()},
-        "options": manifest.options,
-        "seeds": manifest.seeds,
-    }
-    return digest({**value, "exports": exports} if exports else value)
+    return found if manifest.key == key_stated(manifest, found) else ()
 
 
 def _check_inputs(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:

@@ -151,13 +151,9 @@ def verify_run(
                 again.check(tree.stages[name], wiring)
             progress.advance(1)
     return Verification(
-        root,
-        fingerprint(tree),
-        len(tree.stages),
-        dict(sorted(ledger.checked.items())),
-        tuple(ledger.findings),
+        root, fingerprint(tree), len(tree.stages), dict(sorted(ledger.checked.items())), tuple(ledger.findings),
         tuple(sorted(ledger.verdicts, key=lambda verdict: (verdict.folder, verdict.row))),
-    )
+    )  # fmt: skip
 
 
 def _is_named(stage: FinishedStage, word: str) -> bool:
@@ -487,7 +483,7 @@ def _by_hand(finished: FinishedStage) -> Stage | None:
 
 
 # How a module declares the command of a stage.
-DECLARED = re.compile(rb"^[A-Z_]+ = (Stage|Asking)Command\(", re.MULTILINE)
+DECLARED = re.compile(rb"^([A-Z_]+ = (Stage|Asking)Command|@(builds|asks|looks))\(", re.MULTILINE)
 
 
 def _commands(kind: str) -> Iterator[StageCommand]:
@@ -514,9 +510,8 @@ def _judge_of(settings: Iterable[Declared], given: Mapping[str, Any]) -> dict[st
     if isinstance(judge, dict):
         rest = {name: str(value) for name, value in judge.items() if name not in {"provider", "endpoint", "model"}}
         judge = str(Spec(str(judge["provider"]), str(judge["model"]), rest))
-    fields = [each for one in settings if is_group(one) for each in declared(one.kind)]
-    free = [each.name for each in fields if each.kind is str and each.name not in given]
-    return {name: str(judge) for name in ["judge" if "judge" in given else "", *free[:1]] if name and judge}
+    fields = [each for one in settings for each in (declared(one.kind) if is_group(one) else [one])]
+    return {each.name: str(judge) for each in fields if each.typed.name == "llm" and judge}
 
 
 def _reads(reads: Sequence[Declared], places: Mapping[str, Path]) -> dict[str, object]:

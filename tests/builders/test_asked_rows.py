@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from culturekit.builders.activities.extracting import AT_MOST, Section
+from culturekit.builders.activities.extracting import AT_MOST, section_request
 from culturekit.builders.asked_rows import bounded
 from culturekit.builders.captions.expanding import SAMPLED, Question, culture_file, load_culture
 from culturekit.builders.descriptors.proposing import ActivityDimension, proposal_request
@@ -20,7 +20,7 @@ SECTION = {
 }  # fmt: skip
 
 REQUESTS: dict[str, tuple[Request, str, int]] = {
-    "mentions": (Section(SECTION).request("words"), "activities", AT_MOST),
+    "mentions": (section_request(SECTION, instructions="words"), "activities", AT_MOST),
     "captions": (Question(1, 1, ()).request(load_culture(culture_file("chinese")), "words", 0), "captions", SAMPLED),
     "descriptors": (proposal_request(ROW, at_most=7, instructions="words"), "descriptors", 7),
     "stereotypes": (stereotype_request("JP", at_most=9, instructions="words"), "stereotypes", 9),

@@ -12,7 +12,7 @@ from culturekit.core.schemas import CSPACE
 from culturekit.core.tables import write_table
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.spaces import artifact, cspace
-from tests.llm.server import Answer, Question, Script, running_server
+from tests.llm.server import Answer, Question, running_server
 
 PROBE = 1  # Requests of a run that are about no image: whether the server enforces schemas
 
@@ -73,21 +73,3 @@ def test_plan_budget_run_and_again(
     rows = pl.read_parquet(tmp_path / "tags/matches.parquet")
     assert rows.select("artifact_id", "country", "method").unique().rows() == [("Q1", "PL", "vlm")]
     assert rows.height == 6
-
-
-def test_drawn_replies_are_rows_of_the_closed_form(
-    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-    with running_server(Script()) as server:
-        code, said = ran(
-            "tag", "--images", images, "--llm", f"openai:seer-1?base_url={server.openai_url}&price=0.15/0.60",
-            "--out", tmp_path / "tags", "--json",
-        )  # fmt: skip
-        assert code == 0, said
-    rows = pl.read_parquet(tmp_path / "tags/matches.parquet")
-    assert rows["image_id"].n_unique() == 6
-    assert rows["artifact_id"].null_count() == rows.height
-    judgments = pl.read_parquet(tmp_path / "tags/judgments.parquet")
-    assert set(judgments["outcome"]) == {"ok"}
-    assert set(judgments["choice"]) <= {"yes", "no", "unsure"}

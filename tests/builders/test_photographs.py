@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
@@ -18,6 +19,7 @@ from culturekit.core.schemas import PHOTOGRAPHS
 from culturekit.core.tables import read_table
 from tests.builders.descriptors.test_descriptor_proposals import prompts_table
 from tests.command_line import culturekit
+from tests.faults.kill_and_resume import kill_and_resume
 from tests.loopback import served
 
 HOSTILE = '<a href="x">Ann <b>Photographer</b></a><script>alert(1)</script>'
@@ -105,18 +107,8 @@ def home() -> Iterator[str]:
 
 def words(home: str, out: str, *more: str) -> list[str]:
     at = ["--commons", f"{home}/w/api.php", "--openverse", f"{home}/v1/images/", "--contact", "me@example.org"]
-    return [
-        "references",
-        "collect",
-        "--prompts",
-        "prompts/prompts.parquet",
-        "--out",
-        out,
-        "--per-second",
-        "10",
-        *at,
-        *more,
-    ]
+    return ["references", "collect", "--prompts", "prompts/prompts.parquet", "--out", out, "--per-second", "10", *at,
+            *more]  # fmt: skip
 
 
 def test_photographs_of_both_services_stand_with_licence_and_author(tmp_path: Path, home: str) -> None:
@@ -167,6 +159,28 @@ def test_a_run_that_was_cut_goes_on_and_asks_nothing_twice(tmp_path: Path, home:
     reused = culturekit(*words(home, "again", "--each", "2"), cwd=tmp_path)
     assert reused.returncode == 0
     assert Services.asked.total() == before
+
+
+@pytest.mark.slow
+def test_a_killed_search_ends_in_the_same_photographs(tmp_path: Path, home: str) -> None:
+    prompts = prompts_table(
+        tmp_path / "prompts", *((country, "celebrations", "Nowruz") for country in ("IR", "FR", "NG", "US"))
+    )
+    rounds: list[tuple[int, int]] = []
+
+    def command(out: Path) -> list[str]:
+        asked = [word.replace("prompts/prompts.parquet", str(prompts)) for word in words(home, str(out), "--each", "8")]
+        return [sys.executable, "-m", "culturekit", *asked]
+
+    def ended(hits: int) -> None:
+        rounds.append((hits, Services.asked.total()))
+        Services.asked.clear()
+
+    result = kill_and_resume(command, tmp_path, kills=4, seed=3, ended=ended)
+    assert result.different == []
+    (_, once), *killed = rounds
+    assert sum(hits for hits, _ in killed) >= 4
+    assert all(requests <= once + hits for hits, requests in killed), "a kill costs the request that was under way"
 
 
 def test_the_folder_is_real_images_and_one_can_be_left_out(tmp_path: Path, home: str) -> None:

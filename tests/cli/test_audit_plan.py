@@ -10,7 +10,7 @@ from culturekit.core.digests import digest_file
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import read_table
 from tests.command_line import culturekit
-from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, matches_of
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 from tests.verify.forging import read_json, write_json
 
 # How near forecasts come is for `test_audit_forecast` to say
@@ -97,3 +97,31 @@ def test_kernels_with_artifacts_are_not_forecast(run: Path) -> None:
     done = culturekit("audit", "plan", run, "--kernel", "artifact")
     assert done.returncode == 2
     assert "forecast for kernels without artifacts only; expected continent or country or hierarchical" in done.stderr
+
+
+def test_a_first_audit_says_what_a_second_instrument_saves(run: Path, tmp_path: Path) -> None:
+    """Another instrument that is right elsewhere narrows intervals; a copy of the first saves nothing."""
+    root, file = Path(shutil.copytree(run, tmp_path / "run")), tmp_path / "audits.parquet"
+    rng = np.random.default_rng(1)
+    answers_about(run, 2).write_parquet(file)
+    for path in sorted(root.glob("matches-*/matches.parquet")):
+        truth = read_table(path, MATCHES)
+        model, right = truth["model"][0], truth["country"].to_list()
+        mapped = (mapped_with_error(right, accuracy=accuracy, rng=rng) for accuracy in (0.7, 0.9))
+        first, other = (matches_of(labels, model=model, prompts=2) for labels in mapped)
+        for folder, table in (("", first), ("-by-two", other), ("-by-copy", first)):
+            place = path.parent.with_name(f"{path.parent.name}{folder}") / path.name
+            if folder:
+                shutil.copytree(path.parent, place.parent)
+            table.write_parquet(place)
+    said = read_json(root / "recipe.json")
+    names = [name for name in said["stages"] if name.startswith("matches-")]
+    said["stages"] += [f"{name}-by-{one}" for one in ("two", "copy") for name in names if "floor" not in name]
+    write_json(root / "recipe.json", said)
+    done = culturekit("audit", "plan", root, "--width", "0.3", "--audits", file, "--json")
+    assert done.returncode == 0, done.stderr
+    second = json.loads(done.stdout)["second"]
+    assert second["two"] < 0.95
+    assert second["copy"] == pytest.approx(1.0, abs=0.03)
+    words = culturekit("audit", "plan", root, "--width", "0.3", "--audits", file).stdout
+    assert f"With two as second instrument (audit.second) its intervals are {second['two']:.2f}" in words

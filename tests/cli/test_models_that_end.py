@@ -58,14 +58,9 @@ def test_generate_refuses_a_model_that_is_shut_unless_told_to_go_on(tmp_path: Pa
 
 def test_generate_without_a_plan_refuses_before_anything_is_sent(tmp_path: Path) -> None:
     ended = typed(
-        "generate",
-        "--backend",
-        "openai:gpt-image-1?quality=low",
-        "--prompts",
-        prompts(tmp_path),
-        "--out",
+        "generate", "--backend", "openai:gpt-image-1?quality=low", "--prompts", prompts(tmp_path), "--out",
         tmp_path / "o",
-    )
+    )  # fmt: skip
     assert isinstance(ended.exception, UsageError) and "was shut on 2026-10-23" in str(ended.exception)
 
 

@@ -104,10 +104,8 @@ def test_forty_hops_end_in_a_tangle_of_cycles_and_go_no_further_down_a_chain(tmp
     roots = (Root(qid="Q1", label=""), Root(qid="Q100", label=""))
     work = hands(tmp_path / "out")
     outcome = extract(
-        work,
-        graph_of([*tangle, *chain, *countries], tmp_path),
-        [FOOD.model_copy(update={"hops": 40, "roots": roots})],
-    )
+        work, graph_of([*tangle, *chain, *countries], tmp_path), [FOOD.model_copy(update={"hops": 40, "roots": roots})],
+    )  # fmt: skip
     rows = read_table(work.out / "candidates.parquet", CANDIDATES)
     assert rows.select("qid", "hop").rows() == [("Q140", 40), ("Q8", 1)]
     assert outcome.notes["ground"] == {"self_loops": 7, "cycles": 1, "nodes_in_cycles": 7}

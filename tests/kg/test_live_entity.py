@@ -1,6 +1,5 @@
 """Single items, served by a loopback server that may lie."""
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -105,36 +104,6 @@ def test_a_missing_item_and_a_missing_server_leave_with_their_codes() -> None:
     assert [pause for pause in pauses if pause >= 1][:1] == [1.0]
     with pytest.raises(UsageError, match="not on the public internet"):
         live_entity("Q1", CONTACT, url="http://10.0.0.1/")
-
-
-def test_qwikidata_and_the_reader_of_dumps_agree_on_real_items(shared_data: Path) -> None:
-    compared = 0
-    with gzip.open(shared_data / "wikidata/real_entities.jsonl.gz") as lines:
-        for line in lines:
-            decoded = decode(line, languages=("en",))
-            entity = json.loads(line)
-            if not isinstance(decoded, Item) or not has_datatypes(entity):
-                continue
-            live = read_entity(entity["id"], entity)
-            theirs = sorted(
-                (s.property, int(s.value[1:]) if s.value else 0, s.snak, s.rank, s.qualified, s.ended)
-                for s in live.statements
-            )
-            ours = sorted((s.property, s.value, s.snak, s.rank, s.qualified, s.ended) for s in decoded.statements)
-            assert ours == theirs, entity["id"]
-            assert decoded.label is None or live.label in {decoded.label, None}
-            compared += len(ours)
-    assert compared > 1000
-
-
-def has_datatypes(entity: dict[str, Any]) -> bool:
-    """Tell an item as it is served now from one of an old dump, without datatypes or with [] for an empty map."""
-    claims = entity.get("claims") or {}
-    ours = [
-        each["mainsnak"] for name in ("P31", "P279", "P495", "P17", "P2012", "P361") for each in claims.get(name, ())
-    ]
-    texts = all(isinstance(entity.get(name), dict) for name in ("labels", "descriptions", "aliases", "sitelinks"))
-    return texts and all("datatype" in snak for snak in ours)
 
 
 def test_a_value_of_type_entity_schema_is_a_value_that_is_no_item() -> None:

@@ -2,7 +2,7 @@ import enum
 import json
 import subprocess
 import sys
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -149,65 +149,44 @@ class Tree(msgspec.Struct):
     below: list["Tree"]
 
 
-class Map(msgspec.Struct):
-    votes: dict[str, int]
+def struct(name: str, **fields: Any) -> Any:
+    return msgspec.defstruct(name, list(fields.items()))
 
 
-class Loose(msgspec.Struct):
-    id: str
-    note: str = ""
-
-
-class Numbered(msgspec.Struct):
-    level: Literal[1, 2]
-
-
-class Dated(msgspec.Struct):
-    day: date
-
-
-class Moment(msgspec.Struct):
-    at: Annotated[datetime, Meta(tz=True)]
-
-
-class Unique(msgspec.Struct):
-    code: UUID
-
-
-class Digits(msgspec.Struct):
-    code: Annotated[str, Meta(pattern=r"^\d+$")]
-
-
-class Unanchored(msgspec.Struct):
-    code: Annotated[str, Meta(pattern="Q[0-9]+")]
-
-
-class Named(msgspec.Struct):
-    choice: Literal["", "a"]
-
-
-class Deep(msgspec.Struct):
-    a: list[list[list[list[list[list[list[list[list[list[str]]]]]]]]]]
-
-
-Many = msgspec.defstruct("Many", [(f"f{number}", str) for number in range(5001)])
-Choices = msgspec.defstruct("Choices", [("id", Literal[tuple(f"Q{number}" for number in range(1001))])])
-Wordy = msgspec.defstruct("Wordy", [("id", Literal[tuple(f"{number:0>100}" for number in range(251))])])
+Deep: Any = str
+for _ in range(10):
+    Deep = list[Deep]
+Loose = msgspec.defstruct("Loose", [("id", str), ("note", str, "")])
+Plain: Any = struct("Plain", a=int)
+Row: Any = msgspec.defstruct("Row", [("a", int)], array_like=True)
+Pair = NamedTuple("Pair", [("a", int), ("b", str)])  # noqa: UP014
+Kept = msgspec.defstruct("Kept", [("reason", str)], tag="kept")
+Dropped = msgspec.defstruct("Dropped", [("reason", str), ("code", Literal["a", "b"])], tag="dropped")
+Choices = Literal[tuple(f"Q{number}" for number in range(1001))]  # type: ignore[valid-type]
+Wordy = Literal[tuple(f"{number:0>100}" for number in range(251))]  # type: ignore[valid-type]
 
 REFUSED: list[tuple[type[Any], tuple[Target, ...], str]] = [
     (Tree, ("google-json", "google-schema"), "Tree.below[]: .* an object within itself.* Write the levels out"),
-    (Map, ("openai", "google-schema"), "Map.votes: .* keys are not known.* list of structs"),
+    (
+        struct("Map", votes=dict[str, int]),
+        ("openai", "google-schema"),
+        "Map.votes: .* keys are not known.* list of structs",
+    ),
     (Loose, ("openai",), r"Loose: .* the field note has a default.* `note: ... \| None`"),
-    (Numbered, ("google-schema",), "Numbered.level: .* among numbers.* as texts"),
-    (Dated, ("google-schema",), "Dated.day: .* the format date, of date-time"),
-    (Unique, ("google-json", "google-schema"), "Unique.code: .* the format uuid"),
-    (Digits, TARGETS, "Digits.code: .* a pattern that servers read differently.* \\[0-9\\]"),
-    (Unanchored, TARGETS, "Unanchored.code: .* Anchor it"),
-    (Named, TARGETS, "Named.choice: .* an empty text"),
-    (Deep, TARGETS, "Deep.a.*: .* nested more than 10 deep.* flatter"),
-    (Many, TARGETS, "Many: .* 5,001 properties"),
-    (Choices, TARGETS, "Choices: .* 1,001 values to choose from"),
-    (Wordy, TARGETS, "Wordy.id: .* 25,100 characters of values"),
+    (struct("Numbered", level=Literal[1, 2]), ("google-schema",), "Numbered.level: .* among numbers.* as texts"),
+    (struct("Dated", day=date), ("google-schema",), "Dated.day: .* the format date, of date-time"),
+    (struct("Unique", code=UUID), ("google-json", "google-schema"), "Unique.code: .* the format uuid"),
+    (
+        struct("Digits", code=Annotated[str, Meta(pattern=r"^\d+$")]),
+        TARGETS,
+        "Digits.code: .* a pattern that servers read differently.* \\[0-9\\]",
+    ),
+    (struct("Unanchored", code=Annotated[str, Meta(pattern="Q[0-9]+")]), TARGETS, "Unanchored.code: .* Anchor it"),
+    (struct("Named", choice=Literal["", "a"]), TARGETS, "Named.choice: .* an empty text"),
+    (struct("Deep", a=Deep), TARGETS, "Deep.a.*: .* nested more than 10 deep.* flatter"),
+    (struct("Many", **{f"f{number}": str for number in range(5001)}), TARGETS, "Many: .* 5,001 properties"),
+    (struct("Choices", id=Choices), TARGETS, "Choices: .* 1,001 values to choose from"),
+    (struct("Wordy", id=Wordy), TARGETS, "Wordy.id: .* 25,100 characters of values"),
 ]
 
 
@@ -225,34 +204,17 @@ def test_what_a_target_cannot_take_is_refused_by_field_and_the_others_take_it(
             check_shape(kind, target)
 
 
-class Pair(NamedTuple):
-    a: int
-    b: str
-
-
-class Plain(msgspec.Struct):
-    a: int
-
-
-class Row(msgspec.Struct, array_like=True):
-    a: int
-
-
-class Anything(msgspec.Struct):
-    a: Any
-
-
 NOWHERE: list[tuple[Any, str]] = [
-    (msgspec.defstruct("Places", [("a", tuple[int, str])]), "Places.a: a list whose places differ.* struct"),
-    (msgspec.defstruct("Pairs", [("a", list[Pair])]), r"Pairs.a\[\]: a list whose places differ"),
-    (msgspec.defstruct("Rows", [("a", Row)]), "Rows.a: a list whose places differ"),
+    (struct("Places", a=tuple[int, str]), "Places.a: a list whose places differ.* struct"),
+    (struct("Pairs", a=list[Pair]), r"Pairs.a\[\]: a list whose places differ"),
+    (struct("Rows", a=Row), "Rows.a: a list whose places differ"),
     (Row, "Row: a list whose places differ"),
-    (Anything, "Anything.a: a value of any kind"),
-    (msgspec.defstruct("Bytes", [("a", bytes)]), "Bytes.a: contentEncoding cannot be asked for"),
-    (msgspec.defstruct("Empty", []), "Empty: an object has known keys"),
+    (struct("Anything", a=Any), "Anything.a: a value of any kind"),
+    (struct("Bytes", a=bytes), "Bytes.a: contentEncoding cannot be asked for"),
+    (struct("Empty"), "Empty: an object has known keys"),
     (msgspec.defstruct("Odd", [("a", str, msgspec.field(name="a key"))]), "Odd.a key: a key is made of letters"),
-    (msgspec.defstruct("Complex", [("a", complex)]), "Complex: this type has no JSON Schema"),
-    (list[Plain], "object with named fields"),
+    (struct("Complex", a=complex), "Complex: this type has no JSON Schema"),
+    (list[Source], "object with named fields"),
     (int, "int: a reply is an object"),
 ]
 
@@ -264,7 +226,7 @@ def test_what_no_model_can_be_asked_for_is_refused_for_all(kind: Any, message: s
 
 
 def test_a_decimal_is_no_format_of_anybody() -> None:
-    kind = msgspec.defstruct("Price", [("price", Decimal)])
+    kind = struct("Price", price=Decimal)
     for target in TARGETS:
         with pytest.raises(UsageError, match="the format decimal"):
             schema_of(kind, target)
@@ -290,24 +252,11 @@ def test_a_type_that_contains_itself_is_written_with_definitions() -> None:
     }
 
 
-class Kept(msgspec.Struct, tag="kept"):
-    reason: str
-
-
-class Dropped(msgspec.Struct, tag="dropped"):
-    reason: str
-    code: Literal["a", "b"]
-
-
-class Verdict(msgspec.Struct):
-    verdict: Kept | Dropped
-
-
 def test_a_union_of_objects_needs_a_tag() -> None:
-    options = schema_of(Verdict, "openai")["properties"]["verdict"]["anyOf"]
+    options = schema_of(struct("Verdict", verdict=Kept | Dropped), "openai")["properties"]["verdict"]["anyOf"]
     assert [option["properties"]["type"]["enum"] for option in options] == [["kept"], ["dropped"]]
     with pytest.raises(UsageError, match=r"Untagged: this type has no JSON Schema: .*multiple Struct types.* tagged"):
-        check_shape(msgspec.defstruct("Untagged", [("source", Source | Loose)]))
+        check_shape(struct("Untagged", source=Source | Loose))
 
 
 def test_there_are_six_targets() -> None:

@@ -4,12 +4,15 @@ A model of 135 million parameters copies what it is shown and knows no culture. 
 what was of no use, and be the same when they are run again.
 """
 
+import csv
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from culturekit.verify.verify_run import verify_run
@@ -116,6 +119,41 @@ def test_a_recipe_ends_whatever_a_small_model_says(
             rows.append([manifest.parent.name, said, str(tokens_of(manifest.parent))])
     assert len(rows) > 1
     keep(f"smollm2_{name}", f"SmolLM2 in the recipe {name}: {seconds / 60:.0f} minutes, verified", rows)
+
+
+def test_a_third_dialect_is_drafted_mended_on_a_sheet_and_drawn(
+    llama: Llama, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model this small names no pair that can be used: people write on its sheet what it should have said."""
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    tiny(tmp_path, "sdxl")
+    model = f"openai:smollm2?base_url=http://127.0.0.1:{llama.port}/v1&schema=llamacpp&price=0/0&timeout=1800"
+    asked = ("--llm", f"{model}&temperature=0.8&max_tokens=500", "--count", "40", "--concurrency", "2", "--go-on")
+    drafted = culturekit("prompts", "dialects", "draft", "--dialect", "Scots", *asked, "--out", "draft")
+    assert drafted.returncode in (0, 1), drafted.stderr
+    with Path("draft/review.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert all(row["proposer"] == "smollm2" and not row["decision"] for row in rows)
+    blank = dict.fromkeys(("standard", "other", "frames", "source", "decision"), "")
+    mended = {"standard": "church", "other": "kirk", "frames": "a man at the {} / a woman at the {}",
+              "source": "Dictionaries of the Scots Language: kirk", "decision": "accept"}  # fmt: skip
+    with Path("sheet.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, {**blank, **(rows[0] if rows else {})})
+        writer.writeheader()
+        writer.writerows([{**(rows[0] if rows else {}), **mended}, *rows[1:]])
+    tiny_model = "models=[{name: tiny, backend: 'diffusers:sdxl?steps=2&device=cpu'}]"
+    stated = ("prompts.pairs={other: Scots, review: sheet.csv}", "prompts.kinds=[dialects]", tiny_model, "people=null",
+              "images.slots=2", "images.size=96x96")  # fmt: skip
+    done = culturekit("run", "linguistic", "--workdir", "run", *(word for one in stated for word in ("--set", one)))
+    assert done.returncode == 0, done.stderr
+    assert pl.read_parquet("run/images-tiny/images.parquet").height == 8
+    gap = pl.read_parquet("run/dialects/scores.parquet").filter(metric="dialect_gap")
+    assert gap["group"].to_list() == ["SAE - Scots"]
+    assert verify_run(Path("run")).findings == ()
+    outcomes = Counter(row["outcome"] for row in rows)
+    keep("smollm2_dialect", "SmolLM2 drafts pairs of Scots: what became of them", [["outcome", "pairs"],
+         *([name, str(count)] for name, count in sorted(outcomes.items()))])  # fmt: skip
 
 
 def tokens_of(stage: Path) -> int:

@@ -15,7 +15,8 @@ from culturekit.recipes.run_recipe import run_recipe
 SMALL = {
     "c3": (
         "captions.count=60", "captions.sample=40", "pairs.simulated.each=2", "pairs.keep=20", "people.pairs=60",
-        "people.prompts=36", "people.resamples=99",
+        "people.prompts=36", "people.resamples=99", "captions.beside={coco: tests/fixtures/coco.json}",
+        "captions.drawn_beside=8",
     ),
     "cultivate": (
         "ground.countries=[US, IR]", "ground.per_category=1", "images.slots=2", "people.images=2",
@@ -27,6 +28,8 @@ SMALL = {
         "people.raters=2", "people.simulated={accuracy: 0.9, scatter: 0.4, careless: 0.2}",
     ),
 }  # fmt: skip
+
+CUBE = ("audit.images=30", "diagnosis.ceiling_repeats=4", "diagnosis.floor_repeats=2", "images.repeats=6")
 
 Finished: TypeAlias = tuple[Path, list[StageRun]]  # The folder of a run, and what became of its stages
 
@@ -43,7 +46,8 @@ def shared_small(recipe: str, folder: Path) -> Path:
     root.parent.mkdir(exist_ok=True)
     with hold(root.with_name(f".{recipe}.making.lock"), wait=True):
         if not (root / "report/manifest.json").is_file():
-            assert {run.state for run in run_small(recipe, SMALL[recipe], root)[1]} == {"built"}
+            settings = CUBE if recipe == "cube" else SMALL[recipe]
+            assert {run.state for run in run_small(recipe, settings, root)[1]} == {"built"}
     return root
 
 

@@ -32,8 +32,7 @@ pytestmark = [
 
 CUBE = Path(__file__).parents[2] / "recipes/cube.yaml"
 SCRIPT = Script(
-    rules=(Rule(Fault("moderation"), When(providers=("openai",)), times=3),),
-    pictures=Pictures(revised=True),
+    rules=(Rule(Fault("moderation"), When(providers=("openai",)), times=3),), pictures=Pictures(revised=True)
 )
 SMALLER = ["audit=null", "concepts=[art]", "references.per_artifact=2", "images.repeats=3", "mapping.max_error=0.2"]
 

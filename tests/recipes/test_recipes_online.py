@@ -94,24 +94,26 @@ def test_outages_change_nothing_and_refusals_are_counted(
     assert [str(finding) for finding in answer.findings if finding.severity == "broken"] == []
 
 
+# 989 captions, 50 of them drawn by three models, 50 translated pairs rated; 300 pairs kept of 1,008
+BACKENDS = {"steady": 0.75, "showy": 0.55, "plain": 0.4}
+MODELS = ", ".join(f"{{name: {name}, backend: 'simulated-scenes?knows={part}'}}" for name, part in BACKENDS.items())
+TENTH = (
+    "captions.count=989", "captions.sample=50", "people.prompts=50", "people.pairs=50", "pairs.keep=300",
+    "pairs.simulated.each=28", "pairs.listed=kept", "captions.per_round=20", f"models=[{MODELS}]",
+)  # fmt: skip
+
+
 def test_c3_at_a_tenth_of_what_the_paper_expands_draws_and_rates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """989 captions, 50 of them drawn by three models, 50 translated pairs rated; 300 pairs kept of 1,008."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     monkeypatch.setenv("GEMINI_API_KEY", "key-of-nobody")
-    backends = {"steady": 0.75, "showy": 0.55, "plain": 0.4}
-    models = ", ".join(
-        f"{{name: {name}, backend: 'simulated-scenes?knows={knows}'}}" for name, knows in backends.items()
-    )
-    sizes = ("captions.count=989", "captions.sample=50", "people.prompts=50", "people.pairs=50", "pairs.keep=300",
-             "pairs.simulated.each=28", "pairs.listed=kept", "captions.per_round=20")  # fmt: skip
     with running_server(Script(), model=knows) as server:
-        made("c3", tmp_path / "run", server, *sizes, f"models=[{models}]")
+        made("c3", tmp_path / "run", server, *TENTH)
         assert server.stats()["broken"] == []
     counted = pl.read_parquet(tmp_path / "run/stats-expanded/caption_stats.parquet").filter(category="all")
     assert counted["captions"].to_list() == [989]
     selected = pl.read_parquet(tmp_path / "run/selected/selected.parquet")
     assert dict(selected["strategy"].value_counts().iter_rows()) == dict.fromkeys(EVERY, 300)
     assert pl.read_parquet(tmp_path / "run/pearson/scores.parquet").height == len(EVERY) * 7
-    assert set(pl.read_parquet(tmp_path / "run/judged-vqascore/scores.parquet")["model"]) == set(backends)
+    assert set(pl.read_parquet(tmp_path / "run/judged-vqascore/scores.parquet")["model"]) == set(BACKENDS)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from culturekit.kg.store import DumpPosition
 from culturekit.report.charts import ModelLine, Rank, Seen, in_order
 from culturekit.report.countries import ArtifactShares, CountryShares, Extremes, Share
 from culturekit.report.differences import Breakdown, DifferenceLine, GapLine, KernelTable
@@ -13,7 +14,7 @@ from culturekit.report.run_folders import Figure
 from culturekit.report.shots import Mosaic, MosaicModel, Near, PromptImages, PromptLine, Shot, Tile
 from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLine, Trust
 from culturekit.report.write import ReportData
-from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
+from culturekit.trail.evidence import ArtifactEvidence, PathNode, Said
 from tests.report.faithful_pages import faithfulness
 from tests.report.realism_pages import hostile_realism
 
@@ -92,7 +93,7 @@ def audited_page() -> ReportData:
 def page() -> ReportData:
     """A small page with two models, one of them a liar."""
     models = (line("mirage", 0.8, 0.125, free=1200, similarity=0.7), line("atlas", 0.7, 0.7, free=0, similarity=0.97))
-    place = DumpPlace("dump-0", "sample.json.gz", 93, 1, 12268)
+    place = DumpPosition("sample.json.gz", 1, 12268, 93, "dump-0")
     path = (
         PathNode("Q2095", "food", (), place),
         PathNode("Q2878618", "Khakhra", (Said("P279", "Q2095", "food", "normal"),), place),

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +11,7 @@ import polars as pl
 import pytest
 
 from culturekit.report.charts import ModelLine, Seen, in_order
-from culturekit.report.headline import (
-    EncoderTrial,
-    Verdict,
-    question_about,
-    sentences_on,
-    standing,
-    verdict_on,
-)
+from culturekit.report.headline import EncoderTrial, Verdict, question_about, sentences_on, standing, verdict_on
 from tests.report.pages import figure, line
 
 NEARER = {"apple": 0.52, "pear": 0.47, "noise": 0.55, "real": 0.97, "fig": 0.98}
@@ -252,16 +245,21 @@ def scored(name: str, rng: np.random.Generator) -> dict[str, Any]:
     return {"model": name, "metric": "align", "value": value, "n": 9, "ci_low": low, "ci_high": high}
 
 
-def check_order(text: str, tables: dict[str, pl.DataFrame], models: Sequence[str], *, lowest: bool) -> None:
+def check_order(
+    text: str, tables: Mapping[str, pl.DataFrame], models: Sequence[str], *, lowest: bool, verb: str = "is first",
+    over: str = "ahead of",
+) -> None:  # fmt: skip
     """Read who is first by whom, and hold it to the tables."""
     size = pl.col("value").abs() if lowest else -pl.col("value")
-    ordered = {by: table.filter(pl.col("value").is_not_nan()).sort(size) for by, table in tables.items()}
+    asked = pl.col("model").replace_strict({name: place for place, name in enumerate(models)})
+    ordered = {by: table.filter(pl.col("value").is_not_nan()).sort(size, asked) for by, table in tables.items()}
     first = {by: rows["model"][0] for by, rows in ordered.items() if rows.height}
     if len(models) < 2 or not first:
         assert text == ""
         return
-    spoken = re.findall(r"By ([a-z ]+), (\w+) (?:is first|comes first instead) \(([^()]*)\)(.*?)\.(?: |$)", text)
-    alike = re.search(r"(?:^|\. )([A-Z][a-z, ]+?) puts? (\w+) first too", text)
+    said = rf"By ([a-z' -]+), (\w+) (?:{verb}|comes first instead) \(([^()]*)\)(.*?)\.(?: |$)"
+    spoken = re.findall(said, text)
+    alike = re.search(r"(?:^|\. )([A-Z][a-z', -]+?) puts? (\w+) first too", text)
     told = {by: name for by, name, _, _ in spoken}
     agree = [by for by in first if by not in told]
     assert all(alike and by in alike[1].lower() and alike[2] == first[by] for by in agree)
@@ -270,7 +268,7 @@ def check_order(text: str, tables: dict[str, pl.DataFrame], models: Sequence[str
         rows = {row["model"]: row for row in ordered[by].to_dicts()}
         assert ("with such a score" in text) or len(rows) == len(models)
         passed = {name for name in rows if beyond(rows[best], rows[name], lowest)}
-        check_sure(best, how, "ahead of", rows, passed)
+        check_sure(best, how, over, rows, passed)
 
 
 def beyond(better: dict[str, Any], worse: dict[str, Any], lowest: bool) -> bool:

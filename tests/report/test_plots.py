@@ -9,11 +9,13 @@ import pytest
 
 from culturekit.core.roles import Role
 from culturekit.core.schemas import IMAGES, VALUES
+from culturekit.report.charts import diversity_chart
 from culturekit.report.gallery import Gallery, values_of
 from culturekit.report.plots import Chart, ChartKind, Point, plot
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.sections import Cell, Grid, Section, drawn, number
+from culturekit.report.sections import Cell, Grid, Section, drawn, matrix_picture, number
 from tests.recipes.built import stored
+from tests.report.pages import line
 
 POINTS: list[Point | None] = [(0.2, 0.1, 0.3), (0.5, None, None), None, (float("nan"), None, None)]
 OTHERS: list[Point | None] = [(1.0, 0.9, 1.1)] * 4
@@ -46,6 +48,18 @@ def test_hostile_names_stay_text(kind: ChartKind) -> None:
     hostile, plain = tree(kind, HOSTILE), tree(kind)
     assert [one.tag for one in hostile.iter()] == [one.tag for one in plain.iter()]
     assert "\u202e" not in "".join(hostile.itertext())
+
+
+def test_the_longest_name_that_a_model_may_have_is_never_cut() -> None:
+    name = "m" * 64
+    row = [(name, [(0.5, 0.4, 0.6)])]
+    drawings = (
+        plot(Chart("dots"), "n", "t", (name, "other"), [(name, [(0.5, 0.4, 0.6), (0.5, None, None)])]),
+        plot(Chart("bars"), "n", "t", ("a",), row),
+        matrix_picture([f"exaggeration by {name}"], {}),
+        diversity_chart([line(name, 0.5, None, free=None, similarity=1.0)]),
+    )
+    assert [drawing.count(name) for drawing in drawings] == [2, 1, 2, 1]
 
 
 def test_charts_of_one_scale_place_equal_values_alike_and_larger_ones_further() -> None:

@@ -41,13 +41,17 @@ def test_ratings_of_a_scale_that_is_not_known_are_taken(tmp_path: Path, people: 
         (rated(1, 50, scheme="own"), (1, 50), ""),
         (rated(1, 0, scheme="own"), NO_ENDS, ""),
         (rated(1, 5), NO_ENDS, ""),
+        (rated(1, 10, scheme="linguistic_dialect", criterion="monk_tone"), NO_ENDS, ""),
     ],
 )
-def test_ratings_whose_scale_nobody_states_are_told(
+def test_ratings_whose_scale_nobody_states_are_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, people: pl.DataFrame, stated: Ends, said: str
 ) -> None:
-    read_answers(write_table(tmp_path, ANNOTATIONS, people), stated=stated)
-    assert said in caplog.text if said else not caplog.text
+    path = write_table(tmp_path, ANNOTATIONS, people)
+    for _ in range(2):
+        read_answers(path, stated=stated)
+    assert said in caplog.text
+    assert caplog.text.count("no form tells") == bool(said)
 
 
 def test_ratings_off_a_stated_scale_are_refused() -> None:

@@ -307,8 +307,7 @@ def test_a_scale_has_two_ends_and_is_not_of_words(ends: dict[str, float]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("target", "alike", "sampled"),
-    [("population", "prompts", False), ("these", "countries", True)],
+    ("target", "alike", "sampled"), [("population", "prompts", False), ("these", "countries", True)]
 )
 def test_scores_made_by_hand_are_made_again_from_their_manifest(
     tmp_path: Path, target: str, alike: Any, sampled: bool

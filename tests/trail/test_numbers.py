@@ -33,7 +33,11 @@ def spread(found: list[Any], count: int = NUMBERS) -> list[Any]:
     return found[:: max(1, len(found) // count)][:count]
 
 
-def test_ten_scores_of_each_recipe_lead_to_an_image_and_to_what_was_said_of_it(finished: Path) -> None:
+@pytest.mark.parametrize("recipe", ["cube", *RECIPES])
+def test_ten_scores_of_each_recipe_lead_to_an_image_and_to_what_was_said_of_it(
+    recipe: str, shared_folder: Path
+) -> None:
+    finished = shared_small(recipe, shared_folder)
     tables = sorted(finished.glob("*/scores.parquet"))
     rows = [(path.parent, row) for path in tables for row in range(read_table(path, SCORES).height)]
     said = 0
@@ -42,12 +46,16 @@ def test_ten_scores_of_each_recipe_lead_to_an_image_and_to_what_was_said_of_it(f
         trail = json.loads(done.stdout)
         stated = pl.read_parquet(folder / "scores.parquet").row(row, named=True)
         assert trail["score"]["value"] == stated["value"]
-        assert trail["items"], (folder.name, row)
-        for item in trail["items"]:
+        for mapped in (trail, *trail["more"]) if "image" in trail else ():  # a count of artifacts
+            assert Path(mapped["image"]).is_file()
+            assert mapped["prompt"]
+            said += bool(mapped["neighbours"] and mapped["dump_line"])
+        assert "image" in trail or trail["items"], (folder.name, row)
+        for item in trail.get("items", ()):
             assert item["images"], (folder.name, row, item["name"])
             assert all(Path(image["path"]).is_file() and image["prompt"] for image in item["images"])
             said += bool(item["replies"] or item["answers"])
-    assert said, "replies of judges, and answers of people, stand beside some"
+    assert said, "replies of judges, answers of people, or lines of the dump stand beside some"
 
 
 class Links(HTMLParser):

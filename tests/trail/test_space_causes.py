@@ -127,11 +127,9 @@ def test_one_wording(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
 def test_all_four_together(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     first = replace(FIRST, keyed=KEYED)
     second = replace(
-        first.with_item("Q3", "Sushi", statements(DISH, BRAZIL)),
-        roots=((DISH, None), (DRINK, None)),
-        verdicts={"Q7": "remove", "Q4": "remove"},
-        wording=OTHER_WORDS,
-    )
+        first.with_item("Q3", "Sushi", statements(DISH, BRAZIL)), roots=((DISH, None), (DRINK, None)),
+        verdicts={"Q7": "remove", "Q4": "remove"}, wording=OTHER_WORDS,
+    )  # fmt: skip
     assert told(compared(tmp_path, first, second, work, monkeypatch)) == FOUR
 
 

@@ -34,12 +34,10 @@ def drawn(random: Random) -> World:
         places = random.sample(PLACES, random.randint(0, 2))
         items[f"Q{number}"] = (f"thing {number} {random.choice('ab')}", {"P31": kinds, "P495": places})
     return World(
-        items=items,
-        roots=tuple(random.sample([(DISH, None), (DRINK, "drinks")], random.randint(1, 2))),
-        hops=random.randint(1, 3),
-        countries=random.choice([None, ("BR", "JP"), ("BR", "IT", "JP")]),
+        items=items, roots=tuple(random.sample([(DISH, None), (DRINK, "drinks")], random.randint(1, 2))),
+        hops=random.randint(1, 3), countries=random.choice([None, ("BR", "JP"), ("BR", "IT", "JP")]),
         verdicts={f"Q{number}": random.choice(["remove", "review"]) for number in random.sample(range(1, 11), 2)},
-    )
+    )  # fmt: skip
 
 
 def near(random: Random, world: World) -> World:

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
-from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
-from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.completing.completion import CompletionInputs, CompletionOptions, complete_stage
 from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.builders.space.space_stages import release_stage

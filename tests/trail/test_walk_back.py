@@ -13,9 +13,12 @@ from culturekit.core.inputs import Files
 from culturekit.core.lineage import upstream
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import read_table, save_parquet
+from culturekit.metrics.statistics.intervals import Interval
 from culturekit.report.report_stage import folders_of
 from culturekit.scores.diversity import QvsOptions
+from culturekit.scores.family import family_stage
 from culturekit.scores.qvs import qvs
+from culturekit.scores.score_rows import scored, statistic_row
 from culturekit.trail import evidence
 from culturekit.trail.walk_back import find_score, walk_back, walk_images
 from tests.conftest import stage_here
@@ -185,3 +188,16 @@ def test_the_command_tells_several_trails(small_run: Path) -> None:
     assert {"margin", "country_margin", "score", "place"} <= set(data["more"][0]["neighbours"][0])
     refused = runner.invoke(app, ["trace", f"{small_run}?{COUNTRY}", "--images", "2", "--image", "x"])
     assert isinstance(refused.exception, UsageError)
+
+
+def test_a_score_of_no_image_says_what_is_walked_back(tmp_path: Path) -> None:
+    (tmp_path / "told.csv").write_text("x\n", encoding="utf-8")
+    answer = Interval(0.5, 0.4, 0.6, 8, "these")
+    row = statistic_row("krippendorff_alpha", model="m", benchmark="b", concept=None, country=None, group=None,
+                        answer=answer, params={})  # fmt: skip
+    stage_here(
+        family_stage("agreement", {"told": tmp_path / "told.csv"}, {}, lambda _: scored([row])), tmp_path / "alone"
+    )
+    done = CliRunner().invoke(app, ["trace", f"{tmp_path}/alone#0"])
+    assert isinstance(done.exception, UsageError)
+    assert "walked back to images, replies of judges, people's answers, prompts and pages" in str(done.exception)

@@ -12,27 +12,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
-from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.completing.completion import CompletionInputs, CompletionOptions, complete_stage
 from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
-from culturekit.builders.judging.geo_tag import TagOptions, TagReads, tag_stage
-from culturekit.builders.judging.image_judge import (
-    ImageQuestion,
-    JudgeOptions,
-    JudgeReads,
-    WeighOptions,
-    WeighReads,
-    judge_stage,
-    vqascore_stage,
-)
-from culturekit.builders.judging.question_graph import (
-    AnswerOptions,
-    AnswerReads,
-    GraphOptions,
-    GraphReads,
-    answers_stage,
-    graphs_stage,
-)
+from culturekit.builders.judging.geo_tag import tag
+from culturekit.builders.judging.image_judge import ImageQuestion, judge_own, vqascore
+from culturekit.builders.judging.question_graph import answer, build
 from culturekit.core.stage import Stage
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions
@@ -92,14 +76,14 @@ def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
     yield complete_stage(inputs, CompletionOptions((load_concept(str(given / "roots.yaml")),), specs["chat"]))
     images = table(folder / "pictures", {f"image-{number}": png(f"#{number * 7:03x}") for number in range(9)})
     asked = questions(folder / "asked", {"p1": [f"Is thing {number} shown?" for number in range(1, 5)]})
-    yield answers_stage(AnswerReads(images, asked), AnswerOptions(specs["chat"]))
+    yield answer.stage(images, asked, judge=specs["chat"])
     own = prompts(folder / "prompts", {"p1": "A plain square"})
-    yield vqascore_stage(WeighReads(images, own), WeighOptions(specs["chat"]))
-    yield replace(tag_stage(TagReads(images), TagOptions(specs["chat"])), name="tags")
+    yield vqascore.stage(images, own, judge=specs["chat"])
+    yield replace(tag.stage(images, judge=specs["chat"]), name="tags")
     likert = ImageQuestion("likert", "beauty", "How fair?", answers=("1", "2", "3"))
     likerts = (likert, ImageQuestion("share", "sky", "How much?", between=(0.0, 1.0)))
-    yield replace(judge_stage(JudgeReads(images), JudgeOptions(likerts, specs["chat"])), name="judged")
-    yield graphs_stage(GraphReads(own), GraphOptions(specs["chat"]))
+    yield replace(judge_own.stage(images, questions=likerts, judge=specs["chat"]), name="judged")
+    yield build.stage(own, writer=specs["chat"])
 
 
 @pytest.fixture(scope="module")

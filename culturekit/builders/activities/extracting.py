@@ -6,59 +6,50 @@ characters make no difference. Case, punctuation and everything else do.
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, GivenWording, bounded, row_id, sifted, wording
-from culturekit.builders.asking import asking_each
+from culturekit.builders.asked_rows import GivenWording, bounded, row_id, sifted
+from culturekit.builders.asking import Asked, asks
+from culturekit.builders.built import Given, builds
 from culturekit.builders.country_names import folded, without_accents
-from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
-from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, StageCommand, Typed
+from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding_encoders import text_encoder_of
 from culturekit.index.encoder import ENCODERS
 from culturekit.kg.countries import Country, country, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.client import Request
 from culturekit.llm.models import quoted
-from culturekit.llm.replies import ParseFailure
 from culturekit.llm.untrusted import JOINERS, TAKEN_OUT, LongText, strip_hidden
 
 # The categories of activities, and prompts that ask for the activities of countries, one each.
 
 LOOKED_FOR = ("dances", "games", "religious", "greetings", "celebrations")
-"""The categories whose activities differ from country to country: pages are read for them."""
-
-PER_CATEGORY = 6
-
+# The activities of these differ from country to country, and pages are read for them; those of the others are the same
+# everywhere, and are shown in two settings, or in one way.
 FIXED: Mapping[str, tuple[str, ...]] = {
     "eating": ("eating at home", "eating at a restaurant"),
     "concerts": ("an indoor concert", "an outdoor concert"),
     "wedding": ("a wedding",),
     "funeral": ("a funeral",),
 }
-"""The categories whose activities are the same everywhere, and are shown in two settings, or in one way."""
+PER_CATEGORY = 6
 
 SHORT = {"home": "eating at home", "restaurant": "eating at a restaurant"}
 SHORT |= {"indoor": "an indoor concert", "outdoor": "an outdoor concert"}
-
-
-def _form_of(category: str) -> str:
-    """Say how the activities of a category come about."""
-    if category in LOOKED_FOR:
-        return "multi-variant"
-    return "setting" if len(FIXED[category]) > 1 else "single"
+TEMPLATE = "A photorealistic photo of {activity} in {country}."
+ACTIVITY = {"activity": pl.String()}
 
 
 def spelled_out(activity: str) -> str:
@@ -67,117 +58,54 @@ def spelled_out(activity: str) -> str:
     return SHORT.get(plain.casefold(), plain)
 
 
-TEMPLATE = "A photorealistic photo of {activity} in {country}."
-ACTIVITY = {"activity": pl.String()}
-
-
 def activity_prompt(prompt_id: str, iso: str, category: str, activity: str) -> dict[str, Any]:
     """Write the prompt of an activity."""
     place, name = country(iso), spelled_out(activity)
+    text, group = TEMPLATE.format(activity=name, country=place.in_a_sentence), place.groups.get("cultivate")
     return {
-        "prompt_id": prompt_id,
-        "text": TEMPLATE.format(activity=name, country=place.in_a_sentence),
-        "negative_text": None,
-        "benchmark": "cultivate",
-        "kind": "activity",
-        "concept": category,
-        "country": iso,
-        "group": place.groups.get("cultivate"),
-        "artifact_id": None,
-        "language": "en",
-        "template_id": "cultivate-photo",
-        "activity": name,
-    }
+        "prompt_id": prompt_id, "text": text, "negative_text": None, "benchmark": "cultivate", "kind": "activity",
+        "concept": category, "country": iso, "group": group, "artifact_id": None, "language": "en",
+        "template_id": "cultivate-photo", "activity": name,
+    }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ActivitiesRead:
-    """Activities of countries."""
-
-    activities: Annotated[Path, Field(description="Table that `activities merge` wrote.")]
-
-
-def activity_prompts_stage(given: ActivitiesRead) -> Stage:
+@builds(
+    "activity-prompts", "prompts", reads=lambda _: country_files(), decides=lambda _: {"template": TEMPLATE},
+    example="--activities activities/activities.parquet --out prompts",
+)  # fmt: skip
+def prompts(
+    work: Work, activities: Annotated[Path, Field(description="Table that `activities merge` wrote.")]
+) -> Outcome:
     """Write a prompt for each activity in its country."""
-    return Stage(
-        "prompts",
-        "activity-prompts",
-        1,
-        lambda work: prompt_activities(work, given.activities),
-        {**roles_of(given), **country_files()},
-        {"template": TEMPLATE},
-        packages=("polars",),
-    )
-
-
-PROMPTS_OF = StageCommand(activity_prompts_stage, "--activities activities/activities.parquet --out prompts")
-
-
-def prompt_activities(work: Work, activities: Path) -> Outcome:
-    """Write the prompts of all activities."""
-    rows = [
-        activity_prompt(row["activity_id"], row["country"], row["category"], row["activity"])
-        for row in read_table(activities, ACTIVITIES).iter_rows(named=True)
-    ]
+    named = read_table(activities, ACTIVITIES).select("activity_id", "country", "category", "activity")
+    rows = [activity_prompt(*row) for row in named.iter_rows()]
     table = pl.DataFrame(rows, schema={**PROMPTS.schema, **ACTIVITY})
     write_table(work.out, PROMPTS, table)
     return Outcome({"prompts": table.height, "countries": table["country"].n_unique()})
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """Where a quote stands: `source[start:end]`."""
+def find_quote(source: str, quote: str) -> tuple[int, int] | None:
+    """Find the first place where a quote stands in a source; None where it does not, or has no letter and no digit.
 
-    start: int
-    end: int
-
-
-def find_quote(source: str, quote: str) -> Quote | None:
-    """Find the first place where a quote stands in a source; None where it does not, or says nothing."""
-    found = check_quotes(source, [quote])
-    return None if isinstance(found, ParseFailure) else found[0]
-
-
-def check_quotes(source: str, quotes: Sequence[str], *, raw: str = "") -> tuple[Quote, ...] | ParseFailure:
-    """Find every quote of a reply in the source as it was sent, or say that one is empty or not there.
-
-    A quote without a letter or a digit is empty: it would stand in any source. `raw` is the reply the quotes are from;
-    the failure keeps it.
+    Both are brought to one form, which knows where each of its characters was; a quote may not begin or end within a
+    letter and its marks.
     """
-    form = Form(source)
-    places = []
-    for number, quote in enumerate(quotes, start=1):
-        if not any(map(str.isalnum, quote)):
-            return ParseFailure("empty-quote", f"quote {number}", raw)
-        place = form.find(quote)
-        if place is None:
-            return ParseFailure("quote-not-found", f"quote {number}", raw)
-        places.append(place)
-    return tuple(places)
-
-
-class Form:
-    """A source brought to one form, which knows for each of its characters where that was."""
-
-    def __init__(self, source: str) -> None:
-        """Bring the source to its form."""
-        pieces = list(_pieces_of(source))
-        self.text = "".join(piece for piece, _, _ in pieces)
-        self.starts = [start for piece, start, _ in pieces for _ in piece]
-        self.ends = [end for piece, _, end in pieces for _ in piece]
-
-    def find(self, quote: str) -> Quote | None:
-        """Find a quote; it may not begin or end within a letter and its marks."""
-        wanted = "".join(piece for piece, _, _ in _pieces_of(quote)).strip(" ")
-        at = self.text.find(wanted)
-        while at >= 0:
-            last = at + len(wanted) - 1
-            whole_start = at == 0 or self.ends[at - 1] <= self.starts[at]
-            whole_end = last + 1 == len(self.text) or self.ends[last] <= self.starts[last + 1]
-            if whole_start and whole_end:
-                return Quote(self.starts[at], self.ends[last])
-            at = self.text.find(wanted, at + 1)
+    if not any(map(str.isalnum, quote)):
         return None
+    pieces = list(_pieces_of(source))
+    text = "".join(piece for piece, _, _ in pieces)
+    starts = [start for piece, start, _ in pieces for _ in piece]
+    ends = [end for piece, _, end in pieces for _ in piece]
+    wanted = "".join(piece for piece, _, _ in _pieces_of(quote)).strip(" ")
+    at = text.find(wanted)
+    while at >= 0:
+        last = at + len(wanted) - 1
+        whole_start = at == 0 or ends[at - 1] <= starts[at]
+        whole_end = last + 1 == len(text) or ends[last] <= starts[last + 1]
+        if whole_start and whole_end:
+            return starts[at], ends[last]
+        at = text.find(wanted, at + 1)
+    return None
 
 
 def _pieces_of(text: str) -> Iterator[tuple[str, int, int]]:
@@ -213,7 +141,6 @@ AT_MOST = 20
 MOST_READ = 200
 LONGEST_TEXT = 8_000
 MOST_WORDS, MOST_LETTERS = 8, 120
-MENTIONED = "ok"
 
 
 class FoundActivity(msgspec.Struct, frozen=True):
@@ -231,124 +158,66 @@ class FoundActivities(msgspec.Struct, frozen=True):
     activities: Annotated[list[FoundActivity], msgspec.Meta(max_length=MOST_READ)]
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractOptions:
-    """Who reads the pages."""
-
+@asks(
+    "extract-activities", "mentions", EXTRACT, words="activities_extract", unit="sections", version=3,
+    key=lambda row: f"{row['page_id']}/{row['number']}",
+    example=f"--pages sources/pages.parquet --llm {quoted('text')} --out mentions --budget 20",
+)  # fmt: skip
+def extract(
+    asked: Asked,
+    pages: Annotated[Path, Field(description="Table that `activities read` wrote.")],
+    *,
     reader: Annotated[
         str,
         Field(description="Who reads, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
         Typed("llm"),
-    ]
-    wording: GivenWording = None
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A section as a model is shown it."""
-
-    row: dict[str, Any]
-
-    def request(self, instructions: str) -> Request:
-        """Ask what activities the section names."""
-        asked = row_id(self.row["page_id"], str(self.row["number"]))
-        data = {
-            "id": asked,
-            "country": country(self.row["country"]).name,
-            "page": self.row["title"],
-            "section": self.row["section"],
-            "text": LongText(self.row["text"], LONGEST_TEXT),
-            "categories": self.row["categories"],
-            "at_most": AT_MOST,
-        }
-        return Request(
-            EXTRACT, instructions, data, FoundActivities, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS,
-            asks=bounded(FoundActivities, "activities", AT_MOST),
-        )  # fmt: skip
-
-    def mentions(self, found: FoundActivities, reader: str) -> Iterator[dict[str, Any]]:
-        """Write each activity that was found, and what is wrong with it where something is."""
-        named = [
-            msgspec.structs.replace(each, name=" ".join(strip_hidden(each.name).split())) for each in found.activities
-        ]
-        sorted_out = sifted(named, problem=self.problem, key=lambda each: (each.category, folded(each.name)))
-        for position, (each, why) in enumerate(sorted_out, start=1):
-            yield {
-                "country": self.row["country"],
-                "category": each.category,
-                "page_id": self.row["page_id"],
-                "number": self.row["number"],
-                "position": position,
-                "name": each.name,
-                "quote": each.quote,
-                "reader": reader,
-                "outcome": why or MENTIONED,
-            }
-
-    def problem(self, each: FoundActivity) -> str:
-        """Explain why an activity is not taken; empty where it is."""
-        if each.category not in self.row["categories"]:
-            return "not a category that was asked for"
-        if not folded(each.name) or len(each.name.split()) > MOST_WORDS or len(each.name) > MOST_LETTERS:
-            return "not a name"
-        return "the quote is not in the text" if find_quote(self.row["text"], each.quote) is None else ""
-
-
-@dataclass(frozen=True, slots=True)
-class SectionsRead:
-    """Pages as sections."""
-
-    pages: Annotated[Path, Field(description="Table that `activities read` wrote.")]
-
-
-def extract_activities_stage(given: SectionsRead, options: ExtractOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    ],
+    wording: GivenWording = None,
+    llm: LlmOptions = DEFAULTS,
+) -> Outcome:
     """Have a model find activities on pages.
 
     What it quotes must stand there.
     """
-    return asking_each(
-        "extract-activities",
-        given,
-        options.reader,
-        task=EXTRACT,
-        words="activities_extract",
-        unit="sections",
-        requests=partial(_extraction_requests, given.pages),
-        run=lambda work, client: extract_activities(work, given.pages, client, llm, options.wording),
-        llm=llm,
-        name="mentions",
-        version=3,
-        given_words=options.wording,
-    )
-
-
-EXTRACT_ACTIVITIES = AskingCommand(
-    extract_activities_stage, f"--pages sources/pages.parquet --llm {quoted('text')} --out mentions --budget 20"
-)
-
-
-def _extraction_requests(pages: Path, instructions: str) -> Iterator[Request]:
-    """Give the question about each section."""
-    for row in read_table(pages, PAGES).sort(PAGES.key).iter_rows(named=True):
-        yield Section(row).request(instructions)
-
-
-def extract_activities(
-    work: Work, pages: Path, client: Client | FreeClient, llm: LlmOptions = DEFAULTS, words: Path | None = None
-) -> Outcome:
-    """Ask a model what activities each section names, and keep what it quotes from the section."""
-    sections = [Section(row) for row in read_table(pages, PAGES).sort(PAGES.key).iter_rows(named=True)]
-    instructions = wording("activities_extract", words)
-    asked: AskedRows[Section] = AskedRows(
-        EXTRACT, client, llm, lambda section: f"{section.row['page_id']}/{section.row['number']}"
-    )
-    rows: list[dict[str, Any]] = []
-    for section, value in asked.ask(work, sections, lambda each: each.request(instructions), unit="sections"):
-        assert isinstance(value, FoundActivities)
-        rows += section.mentions(value, client.model)
-    write_table(work.out, MENTIONS, pl.DataFrame(rows, schema=MENTIONS.schema))
+    sections = list(read_table(pages, PAGES).sort(PAGES.key).iter_rows(named=True))
+    request = partial(section_request, instructions=asked.instructions)
+    came = asked.put(sections, request, unit="sections")
+    rows = [row for section, found in came for row in _mentions(section, found, asked.client.model)]
+    write_table(asked.work.out, MENTIONS, pl.DataFrame(rows, schema=MENTIONS.schema))
     outcomes = dict(sorted(Counter(row["outcome"] for row in rows).items()))
-    return asked.outcome(work, {"sections": len(sections), "mentions": len(rows)}, mentions=outcomes)
+    return asked.outcome(asked.work, {"sections": len(sections), "mentions": len(rows)}, mentions=outcomes)
+
+
+def section_request(section: Mapping[str, Any], *, instructions: str) -> Request:
+    """Ask what activities a section names."""
+    asked = row_id(section["page_id"], str(section["number"]))
+    data = {
+        "id": asked, "country": country(section["country"]).name, "page": section["title"],
+        "section": section["section"], "text": LongText(section["text"], LONGEST_TEXT),
+        "categories": section["categories"], "at_most": AT_MOST,
+    }  # fmt: skip
+    return Request(
+        EXTRACT, instructions, data, FoundActivities, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS,
+        asks=bounded(FoundActivities, "activities", AT_MOST),
+    )  # fmt: skip
+
+
+def _mentions(section: Mapping[str, Any], found: FoundActivities, reader: str) -> Iterator[dict[str, Any]]:
+    """Write each activity that was found, and what is wrong with it where something is."""
+
+    def problem(each: FoundActivity) -> str:
+        if each.category not in section["categories"]:
+            return "not a category that was asked for"
+        if not folded(each.name) or len(each.name.split()) > MOST_WORDS or len(each.name) > MOST_LETTERS:
+            return "not a name"
+        return "the quote is not in the text" if find_quote(section["text"], each.quote) is None else ""
+
+    named = [msgspec.structs.replace(each, name=" ".join(strip_hidden(each.name).split())) for each in found.activities]
+    sorted_out = sifted(named, problem=problem, key=lambda each: (each.category, folded(each.name)))
+    about = {name: section[name] for name in ("country", "page_id", "number")}
+    for position, (each, why) in enumerate(sorted_out, start=1):
+        yield about | {"category": each.category, "position": position, "name": each.name, "quote": each.quote,
+                       "reader": reader, "outcome": why or "ok"}  # fmt: skip
 
 
 # Mentions become the activities of each country: near-duplicates are merged, and none is in two categories.
@@ -356,67 +225,7 @@ def extract_activities(
 GENERIC = {
     "a", "an", "and", "at", "by", "during", "folk", "for", "in", "national", "of", "on", "the", "traditional", "with",
     "ceremony", "celebration", "custom", "dance", "dancing", "day", "festival", "game", "greeting", "holiday", "ritual",
-}  # fmt: skip
-"""Words that do not tell two activities of one category apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class MergeOptions:
-    """Which countries, how many activities of each kind, and when two names mean the same."""
-
-    countries: Annotated[
-        tuple[str, ...],
-        Field(description="ISO codes, with commas between. [those that pages are about]"),
-        Typed(once=True),
-    ] = ()
-    per_category: Annotated[int, Field(ge=1, le=100, description="Activities of each category that is looked for.")] = (
-        PER_CATEGORY
-    )
-    encoder: Annotated[
-        str | None,
-        Field(
-            description="Encoder of texts that tells near-duplicates, as a SPEC. [names are compared by words alone]"
-        ),
-        Typed(offers="culturekit.index.encoder:ENCODERS"),
-    ] = None
-    similarity: Annotated[
-        float,
-        Field(ge=-1, le=1, description="Cosine from which two names mean the same; it belongs to the encoder."),
-        Typed(needs="encoder"),
-    ] = 0.85
-
-
-@dataclass(frozen=True, slots=True)
-class MentionsRead:
-    """What was found on pages, and the pages."""
-
-    mentions: Annotated[Path, Field(description="Table that `activities extract` wrote.")]
-    pages: Annotated[Path, Field(description="Table that `activities read` wrote.")]
-
-
-MERGED = MergeOptions()
-
-
-def merge_activities_stage(given: MentionsRead, options: MergeOptions = MERGED) -> Stage:
-    """Merge what says the same, and choose by country.
-
-    Each country keeps 36 activities in nine categories.
-    """
-    decided = {} if options.encoder is None else ENCODERS.decided_by(options.encoder)
-    return Stage(
-        "activities",
-        "merge-activities",
-        1,
-        lambda work: merge_activities(work, given.mentions, given.pages, options),
-        {**roles_of(given), **country_files()},
-        {**asdict(options), **decided},
-        packages=("numpy", "polars"),
-    )
-
-
-MERGE = StageCommand(
-    merge_activities_stage, "--mentions mentions/mentions.parquet --pages sources/pages.parquet --out activities"
-)
+}  # fmt: skip # words that do not tell two activities of one category apart
 
 
 def name_key(name: str, place: Country) -> frozenset[str]:
@@ -448,109 +257,138 @@ class Named:
         return -len(pages), -len(self.mentions), folded(self.name)
 
 
-def merge_activities(work: Work, mentions: Path, pages: Path, options: MergeOptions) -> Outcome:
-    """Merge mentions, choose the activities of each country, and say which countries have too few."""
+def _merging_decides(given: Given) -> dict[str, object]:
+    names = ("countries", "per_category", "encoder", "similarity")
+    decided = {} if given["encoder"] is None else ENCODERS.decided_by(given["encoder"])
+    return {**{name: given[name] for name in names}, **decided}
+
+
+@builds(
+    "merge-activities", "activities", packages=("numpy", "polars"), decides=_merging_decides,
+    reads=lambda _: country_files(),
+    example="--mentions mentions/mentions.parquet --pages sources/pages.parquet --out activities",
+)  # fmt: skip
+def merge(
+    work: Work,
+    mentions: Annotated[Path, Field(description="Table that `activities extract` wrote.")],
+    pages: Annotated[Path, Field(description="Table that `activities read` wrote.")],
+    *,
+    countries: Annotated[
+        tuple[str, ...],
+        Field(description="ISO codes, with commas between. [those that pages are about]"),
+        Typed(once=True),
+    ] = (),
+    per_category: Annotated[
+        int, Field(ge=1, le=100, description="Activities of each category that is looked for.")
+    ] = PER_CATEGORY,
+    encoder: Annotated[
+        str | None,
+        Field(
+            description="Encoder of texts that tells near-duplicates, as a SPEC. [names are compared by words alone]"
+        ),
+        Typed(offers="culturekit.index.encoder:ENCODERS"),
+    ] = None,
+    similarity: Annotated[
+        float,
+        Field(ge=-1, le=1, description="Cosine from which two names mean the same; it belongs to the encoder."),
+        Typed(needs="encoder"),
+    ] = 0.85,
+) -> Outcome:
+    """Merge what says the same, and choose by country.
+
+    Each country keeps 36 activities in nine categories.
+    """
     found = read_table(mentions, MENTIONS).filter(outcome="ok").sort(MENTIONS.key)
-    about = read_table(pages, PAGES)
-    sources = {row["page_id"]: row for row in about.iter_rows(named=True)}
-    isos = sorted(options.countries or set(about["country"]))
+    sources = {row["page_id"]: row for row in read_table(pages, PAGES).iter_rows(named=True)}
+    isos = sorted(countries or {row["country"] for row in sources.values()})
     rows: list[dict[str, Any]] = []
-    drops: list[tuple[str, str, str, str | None]] = []
+    drops: list[Drop] = []
     findings = []
     for iso in isos:
-        of_country = list(found.filter(country=iso).iter_rows(named=True))
-        activities = activities_of(of_country, country(iso), options, drops)
+        named, without = _named_in(found.filter(country=iso).iter_rows(named=True), country(iso))
+        alike = named if encoder is None or not named else _one_per_meaning(named, encoder, similarity)
+        activities, twice = _chosen(alike, iso, per_category)
+        drops += without + twice
         rows += [_row_of(iso, each, sources) for each in activities]
-        rows += [_fixed_row(iso, category, name) for category, names in FIXED.items() for name in names]
+        rows += [_named_row(iso, category, name) for category, names in FIXED.items() for name in names]
         counts = Counter(each.category for each in activities)
         findings += [
-            f"{iso} {category}: {counts[category]} of {options.per_category}"
+            f"{iso} {category}: {counts[category]} of {per_category}"
             for category in LOOKED_FOR
-            if counts[category] < options.per_category
+            if counts[category] < per_category
         ]
     write_table(work.out, ACTIVITIES, pl.DataFrame(rows, schema=ACTIVITIES.schema))
-    reasons = write_drops(work.out, [(k, c, "activities.merge", r, d) for k, c, r, d in drops], once=True)
-    notes = {"findings": findings} if findings else {}
-    return Outcome({"countries": len(isos), "activities": len(rows)}, reasons, notes)
+    reasons = write_drops(work.out, drops, once=True)
+    return Outcome({"countries": len(isos), "activities": len(rows)}, reasons,
+                   {"findings": findings} if findings else {})  # fmt: skip
 
 
-def activities_of(
-    mentions: Sequence[dict[str, Any]],
-    place: Country,
-    options: MergeOptions,
-    drops: list[tuple[str, str, str, str | None]],
-) -> list[Named]:
-    """Give the activities of a country, no more of a category than are wanted, and none in two of them."""
+Drop: TypeAlias = tuple[str, str, str, str, str | None]
+
+
+def _dropped(where: str, category: str, why: str, detail: str | None = None) -> Drop:
+    return where, category, "activities.merge", why, detail
+
+
+def _named_in(mentions: Iterable[dict[str, Any]], place: Country) -> tuple[list[Named], list[Drop]]:
+    """Gather the mentions of each activity of a country, the best known first; drop those without a name."""
     named: dict[tuple[str, frozenset[str]], Named] = {}
+    drops = []
     for mention in mentions:
-        key = name_key(mention["name"], place)
-        if not key:
-            drops.append((f"{place.iso}/{mention['name']}", mention["category"], "no name of its own", None))
-            continue
-        named.setdefault((mention["category"], key), Named(mention["category"], key)).mentions.append(mention)
-    alike = list(_one_per_meaning(sorted(named.values(), key=lambda each: each.rank), options))
-    chosen: list[Named] = []
-    for each in sorted(alike, key=lambda one: one.rank):
-        twin = next((other for other in chosen if other.key == each.key), None)
-        count = sum(other.category == each.category for other in chosen)
-        where = f"{place.iso}/{each.name}"
-        if twin is not None:
-            drops.append((where, each.category, "also in another category", twin.category))
-        elif count == options.per_category:
-            drops.append((where, each.category, f"more than {options.per_category}", None))
+        category, key = mention["category"], name_key(mention["name"], place)
+        if key:
+            named.setdefault((category, key), Named(category, key)).mentions.append(mention)
         else:
-            chosen.append(each)
-    return chosen
+            drops.append(_dropped(f"{place.iso}/{mention['name']}", category, "no name of its own"))
+    return sorted(named.values(), key=lambda each: each.rank), drops
 
 
-def _one_per_meaning(activities: Sequence[Named], options: MergeOptions) -> Iterator[Named]:
+def _one_per_meaning(activities: Sequence[Named], encoder: str, similarity: float) -> list[Named]:
     """Merge activities of one category whose names an encoder holds to be alike, into the one that stands first."""
-    if options.encoder is None or not activities:
-        yield from activities
-        return
-    vectors = np.asarray(text_encoder_of(options.encoder).encode_texts([each.name for each in activities]))
+    vectors = np.asarray(text_encoder_of(encoder).encode_texts([each.name for each in activities]))
     kept: list[int] = []
     for number, each in enumerate(activities):
         close = [k for k in kept if activities[k].category == each.category]
         best = max(close, key=lambda k: float(vectors[k] @ vectors[number]), default=None)
-        if best is not None and float(vectors[best] @ vectors[number]) >= options.similarity:
+        if best is not None and float(vectors[best] @ vectors[number]) >= similarity:
             activities[best].mentions.extend(each.mentions)
         else:
             kept.append(number)
-    yield from (activities[number] for number in kept)
+    return [activities[number] for number in kept]
 
 
-def _row_of(iso: str, each: Named, sources: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _chosen(activities: Iterable[Named], iso: str, per_category: int) -> tuple[list[Named], list[Drop]]:
+    """Take no more activities of a category than are wanted, and none in two of them."""
+    chosen: list[Named] = []
+    drops = []
+    for each in sorted(activities, key=lambda one: one.rank):
+        twin = next((other for other in chosen if other.key == each.key), None)
+        where = f"{iso}/{each.name}"
+        if twin is not None:
+            drops.append(_dropped(where, each.category, "also in another category", twin.category))
+        elif sum(other.category == each.category for other in chosen) == per_category:
+            drops.append(_dropped(where, each.category, f"more than {per_category}"))
+        else:
+            chosen.append(each)
+    return chosen, drops
+
+
+def _row_of(iso: str, each: Named, sources: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Write an activity, with the first place that names it."""
     first = each.mentions[0]
     page = sources[first["page_id"]]
-    others = sorted({mention["name"] for mention in each.mentions} - {each.name})
-    return {
-        **_named_row(iso, each.category, each.name),
-        "also": others,
-        "quote": first["quote"],
-        "page_id": first["page_id"],
-        "url": page["url"],
-        "title": page["title"],
-        "revision": page["revision"],
+    return _named_row(iso, each.category, each.name) | {
+        "also": sorted({mention["name"] for mention in each.mentions} - {each.name}),
+        **{name: first[name] for name in ("quote", "page_id")},
+        **{name: page[name] for name in ("url", "title", "revision")},
         "mentions": len(each.mentions),
     }
 
 
-def _fixed_row(iso: str, category: str, name: str) -> dict[str, Any]:
-    """Write an activity that every country has."""
-    nowhere = dict.fromkeys(("quote", "page_id", "url", "title", "revision"))
-    return {**_named_row(iso, category, name), "also": [], **nowhere, "mentions": 0}
-
-
 def _named_row(iso: str, category: str, name: str) -> dict[str, Any]:
-    """Write what an activity is."""
-    slug = "-".join(folded(name).split())
-    activity_id = f"{iso.lower()}-{category}-{slug}"
-    return {
-        "activity_id": activity_id,
-        "country": iso,
-        "category": category,
-        "form": _form_of(category),
-        "activity": name,
-    }
+    """Write what an activity is; those of FIXED stand on no page."""
+    form = "multi-variant" if category in LOOKED_FOR else "setting" if len(FIXED[category]) > 1 else "single"
+    activity_id = f"{iso.lower()}-{category}-{'-'.join(folded(name).split())}"
+    nowhere = dict.fromkeys(("quote", "page_id", "url", "title", "revision"))
+    return {"activity_id": activity_id, "country": iso, "category": category, "form": form, "activity": name,
+            "also": [], **nowhere, "mentions": 0}  # fmt: skip

@@ -16,13 +16,11 @@ import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.activities.extracting import LOOKED_FOR
+from culturekit.builders.built import Given, builds
 from culturekit.core.digests import digest, digest_bytes
 from culturekit.core.errors import UpstreamUnavailable, UsageError
-from culturekit.core.inputs import roles_of
 from culturekit.core.registry import needing
 from culturekit.core.schemas import PAGES
-from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, not_empty, read_yaml, validate
@@ -105,12 +103,9 @@ def _decoded(raw: bytes, charset: str, *, where: str) -> str:
         return io.StringIO(raw.decode(name), newline=None).read()
     except (LookupError, UnicodeDecodeError) as error:
         raise UsageError(
-            "the letters of this page cannot be read",
-            where=where,
+            "the letters of this page cannot be read", where=where, found=str(error), hint="Save the page as UTF-8.",
             expected=f"{charset}, as it is declared" if charset else "UTF-8, or a page that declares its charset",
-            found=str(error),
-            hint="Save the page as UTF-8.",
-        ) from error
+        ) from error  # fmt: skip
 
 
 def _read_as(kind: str, text: str, title: str | None, revision: str | None, *, where: str) -> tuple[Page, str | None]:
@@ -273,62 +268,12 @@ class PageList(StrictModel):
     pages: Annotated[tuple[ListedPage, ...], AfterValidator(not_empty)]
 
 
-@dataclass(frozen=True, slots=True)
-class PageOptions:
-    """Whether pages without a file are fetched, and how."""
-
-    contact: Annotated[
-        str, Field(description="Mail address or URL that servers are told; without it nothing is fetched.")
-    ] = ""
-    cache: Annotated[Path | None, Field(description="Folder that keeps fetched pages for other runs too.")] = None
-    per_second: Annotated[
-        float,
-        Field(gt=0, le=10, description="Requests a second to a server, at most; its robots.txt may ask for less."),
-    ] = 1.0
-    wikipedia: Annotated[str, Field(description="Address of the Action API.")] = WIKIPEDIA
-
-
 class FetchedPage(msgspec.Struct, frozen=True):
     """A page as it was fetched, and is kept."""
 
     url: str
     text: str
     sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class PagesRead:
-    """A list of pages about countries."""
-
-    pages: Annotated[
-        Path,
-        Field(
-            description="YAML, `pages:`, each with source, country, and file, url or title; see docs/descriptors.md."
-        ),
-    ]
-
-
-NO_OPTIONS = PageOptions()
-
-
-def pages_stage(given: PagesRead, options: PageOptions = NO_OPTIONS) -> Stage:
-    """Read pages about countries into sections.
-
-    Those without a file are fetched politely, where that is asked for.
-    """
-    listed = read_list(given.pages) if given.pages.is_file() else ()
-    return Stage(
-        "sources",
-        "read-pages",
-        2,
-        lambda work: read_pages(work, given.pages, options),
-        {**roles_of(given), **(_files_of(given.pages) if listed else {}), **country_files()},
-        {"wikipedia": options.wikipedia} if any(page.file is None for page in listed) else {},
-        packages=("mwparserfromhell", "polars", "selectolax"),
-    )
-
-
-READ = StageCommand(pages_stage, "--pages pages.yaml --out sources")
 
 
 def read_list(path: Path) -> tuple[ListedPage, ...]:
@@ -345,21 +290,55 @@ def _files_of(path: Path) -> dict[str, Path]:
     return {f"page-{number:03d}": file for number, file in enumerate(files, start=1)}
 
 
-def read_pages(work: Work, path: Path, options: PageOptions) -> Outcome:
-    """Read every page of the list into sections, and write where each comes from."""
-    listed = read_list(path)
-    fetching = Fetching(options, options.cache or work.scratch / "pages")
+def _files_listed(given: Given) -> dict[str, Path]:
+    return country_files() | (_files_of(given["pages"]) if given["pages"].is_file() else {})
+
+
+def _asks_wikipedia(given: Given) -> dict[str, object]:
+    listed = read_list(given["pages"]) if given["pages"].is_file() else ()
+    return {"wikipedia": given["wikipedia"]} if any(page.file is None for page in listed) else {}
+
+
+@builds(
+    "read-pages", "sources", version=2, packages=("mwparserfromhell", "polars", "selectolax"), reads=_files_listed,
+    decides=_asks_wikipedia, example="--pages pages.yaml --out sources",
+)  # fmt: skip
+def read(
+    work: Work,
+    pages: Annotated[
+        Path,
+        Field(
+            description="YAML, `pages:`, each with source, country, and file, url or title; see docs/descriptors.md."
+        ),
+    ],
+    *,
+    contact: Annotated[
+        str, Field(description="Mail address or URL that servers are told; without it nothing is fetched.")
+    ] = "",
+    cache: Annotated[Path | None, Field(description="Folder that keeps fetched pages for other runs too.")] = None,
+    per_second: Annotated[
+        float,
+        Field(gt=0, le=10, description="Requests a second to a server, at most; its robots.txt may ask for less."),
+    ] = 1.0,
+    wikipedia: Annotated[str, Field(description="Address of the Action API.")] = WIKIPEDIA,
+) -> Outcome:
+    """Read pages about countries into sections.
+
+    Those without a file are fetched politely, where that is asked for.
+    """
+    listed = read_list(pages)
+    fetching = Fetching(contact, wikipedia, per_second, cache or work.scratch / "pages")
     work.progress.begin(len(listed), "pages")
     found: dict[tuple[str, int], dict[str, Any]] = {}
     for page in listed:
         country(page.country)
-        for row in _sections_of(page, path.parent, fetching):
+        for row in _sections_of(page, pages.parent, fetching):
             first = found.setdefault((row["page_id"], row["number"]), row)
             first["categories"] = list(dict.fromkeys((*first["categories"], *row["categories"])))
             if {**row, "categories": first["categories"]} != first:
                 differing = [f"{name} {first[name]!r} and {row[name]!r}" for name in row if row[name] != first[name]]
                 raise UsageError(
-                    "a page is listed twice, and not as the same", where=str(path), found=", ".join(differing)
+                    "a page is listed twice, and not as the same", where=str(pages), found=", ".join(differing)
                 )
         work.progress.advance(1)
     table = pl.DataFrame(list(found.values()), schema=PAGES.schema)
@@ -378,7 +357,7 @@ def _sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterat
     else:
         found = fetching.page(page)
         text, url, where = found.text, found.url, found.url
-        kind = _kind_of(page)
+        kind = KINDS[page.source]
     read, revision = _read_as(kind, text, page.title, page.revision, where=where)
     wanted = _wanted_sections(page, read, where)
     sha256 = digest_bytes(text.encode())
@@ -386,22 +365,13 @@ def _sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterat
         if section.casefold() in wanted:
             yield {
                 "page_id": digest([page.country, url or page.title or (page.file and page.file.name), sha256])[:16],
-                "number": number,
-                "source": page.source,
-                "country": page.country,
-                "url": url,
-                "title": read.title or page.title or "",
-                "revision": revision,
-                "sha256": sha256,
-                "section": section,
-                "text": body,
-                "categories": list(page.categories),
-            }
+                "number": number, "source": page.source, "country": page.country, "url": url,
+                "title": read.title or page.title or "", "revision": revision, "sha256": sha256, "section": section,
+                "text": body, "categories": list(page.categories),
+            }  # fmt: skip
 
 
-def _kind_of(page: ListedPage) -> str:
-    """Give the kind of a page that is fetched."""
-    return ".json" if page.source == "wikipedia" else ".html"
+KINDS = {"wikipedia": ".json", "cultural-atlas": ".html"}  # of pages that are fetched
 
 
 def _wanted_sections(page: ListedPage, read: Page, where: str) -> set[str]:
@@ -410,11 +380,10 @@ def _wanted_sections(page: ListedPage, read: Page, where: str) -> set[str]:
     missing = [name for name in page.sections if name.casefold() not in there]
     if missing:
         raise UsageError(
-            f"no text of this page stands under {', '.join(map(repr, missing))}",
-            where=where,
+            f"no text of this page stands under {', '.join(map(repr, missing))}", where=where,
             expected="some of " + ", ".join(repr(name[:60]) for name in [*there.values()][:20]),
             hint="Mend `sections:` in the list of pages.",
-        )
+        )  # fmt: skip
     return {name.casefold() for name in page.sections} or set(there)
 
 
@@ -425,7 +394,9 @@ class Fetching:
     The Action API is made for programs and asked by its own etiquette: who asks is told, one question at a time.
     """
 
-    options: PageOptions
+    contact: str
+    wikipedia: str
+    per_second: float
     folder: Path
     fetched: int = 0
     sources: dict[str, PoliteSource] = field(default_factory=dict)
@@ -442,15 +413,14 @@ class Fetching:
         found = self.kept.find([url])
         if found is not None and digest_bytes(found.text.encode()) == found.sha256:
             return found
-        if not self.options.contact:
+        if not self.contact:
             raise UsageError(
-                "a page has no file, and nothing is fetched unless that is asked for",
-                where=url,
+                "a page has no file, and nothing is fetched unless that is asked for", where=url,
                 expected="a file: in the list, or --contact YOU@EXAMPLE.ORG (in a recipe: ground.contact)",
-            )
-        check_contact(self.options.contact)
+            )  # fmt: skip
+        check_contact(self.contact)
         text = self.text(url) if page.source == "cultural-atlas" else self.answer(url)
-        _read_as(_kind_of(page), text, page.title, page.revision, where=url)  # what cannot be read is not kept
+        _read_as(KINDS[page.source], text, page.title, page.revision, where=url)  # what cannot be read is not kept
         fetched = FetchedPage(url, text, digest_bytes(text.encode()))
         self.kept.keep([url], fetched)
         self.fetched += 1
@@ -462,7 +432,7 @@ class Fetching:
             return str(page.url)
         which = {"oldid": page.revision} if page.revision else {"page": str(page.title)}
         query = {"action": "parse", **which, "prop": "wikitext|revid", "format": "json", "formatversion": "2"}
-        return f"{self.options.wikipedia}?{urlencode(query, quote_via=quote)}"
+        return f"{self.wikipedia}?{urlencode(query, quote_via=quote)}"
 
     def answer(self, url: str) -> str:
         """Ask the Action API."""
@@ -478,20 +448,14 @@ class Fetching:
         """Reject a page that robots may not read, and ask its site as slowly as it asks to be asked."""
         rules, source = self.rules(url), self.source(url)
         if not rules.can_fetch(AGENT, url):
-            raise UpstreamUnavailable(
-                "robots.txt of this site asks programs not to read this page",
-                where=url,
-                hint=BY_HAND,
-            )
+            raise UpstreamUnavailable("robots.txt of this site asks programs not to read this page", where=url,
+                                      hint=BY_HAND)  # fmt: skip
         delay = float(rules.crawl_delay(AGENT) or 0)
         if delay > LONGEST_DELAY:
             raise UpstreamUnavailable(
-                "robots.txt of this site asks for more time between two pages than is waited",
-                where=url,
-                expected=f"up to {LONGEST_DELAY:.0f} s",
-                found=f"{delay:,.0f} s",
-                hint=BY_HAND,
-            )
+                "robots.txt of this site asks for more time between two pages than is waited", where=url,
+                expected=f"up to {LONGEST_DELAY:.0f} s", found=f"{delay:,.0f} s", hint=BY_HAND,
+            )  # fmt: skip
         if delay:
             source.pace.per_second = min(source.pace.per_second, 1 / delay)
 
@@ -509,6 +473,6 @@ class Fetching:
         """Give who asks a site."""
         home = urlunsplit((*urlsplit(url)[:2], "", "", ""))
         if home not in self.sources:
-            pace = Pace(self.options.per_second)
-            self.sources[home] = PoliteSource(home, self.options.contact, pace, largest=LARGEST_PAGE)
+            pace = Pace(self.per_second)
+            self.sources[home] = PoliteSource(home, self.contact, pace, largest=LARGEST_PAGE)
         return self.sources[home]

@@ -1,9 +1,8 @@
 """Captions from files of any usual kind, and how many, how long and how full of objects they are."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -13,8 +12,9 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, row_id, wording, wording_digest
-from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask, priced_ahead
+from culturekit.builders.asked_rows import row_id, wording
+from culturekit.builders.asking import Asked, asks
+from culturekit.builders.built import Given, builds
 from culturekit.builders.country_names import country_code, folded
 from culturekit.builders.filtering.cspace_filter import shares
 from culturekit.builders.shown_images import prompted_images
@@ -22,34 +22,37 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import ANSWERED
 from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import roles_of
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.schemas import CAPTION_STATS, CAPTIONS, DROPS, JUDGMENTS, OBJECTS, PROMPTS, TRANSLATIONS
 from culturekit.core.spec_state import spec_state
-from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, Seed, StageCommand, Typed
-from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.stage_command import Seed, Typed
+from culturekit.core.tables import read_part, read_table, save_part, write_drops, write_frames, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.index.embedding.embed_table import USUAL, TextColumns, chosen, opened, texts_of
+from culturekit.index.embedding.embed_table import (
+    USUAL,
+    TextColumns,
+    chosen,
+    opened,
+    text_blocks,
+    texts_by_id,
+    texts_of,
+)
 from culturekit.index.models.transformers_encoder import DETECTORS, OwlDetector
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.client import Request
 from culturekit.llm.models import quoted
 from culturekit.llm.untrusted import strip_hidden
 
 NO_OBJECT = "no object"
+# As long as captions usually are, for the price of one before there are any.
 USUAL_CAPTION = (
     "Three neighbours in quilted jackets share sweet rice balls at a lantern fair beside the old stone bridge at dusk"
 )
-"""As long as captions usually are, for the price of one before there are any."""
+USUAL_ROW = {"id": "usual", "text": USUAL_CAPTION}
 
-EVERY = "all"
-
-Dropped: TypeAlias = tuple[str, str, str | None]
-"""Key, reason and detail of what is left out."""
+Dropped: TypeAlias = tuple[str, str, str | None]  # key, reason and detail of what is left out
 
 CaptionsToRead: TypeAlias = Annotated[
     Path,
@@ -57,66 +60,6 @@ CaptionsToRead: TypeAlias = Annotated[
         description="Captions by id: a table (Parquet, CSV, JSON lines), COCO's JSON, or a text file with one a line."
     ),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class CaptionsToCount:
-    """Captions, and the objects that they name."""
-
-    captions: CaptionsToRead
-    objects: Annotated[
-        Path | None, Field(description="Table that `captions objects` wrote about these captions. [none are counted]")
-    ] = None
-    columns: TextColumns = USUAL
-
-
-def caption_stats_stage(given: CaptionsToCount) -> Stage:
-    """Count captions, their words and objects, by error.
-
-    It takes any file of captions.
-    """
-    return Stage(
-        "stats",
-        "caption-stats",
-        1,
-        lambda work: count_captions(work, given),
-        {**roles_of(given), **_drops_beside(given.objects)},
-        {"columns": asdict(given.columns)},
-        packages=("msgspec", "polars"),
-    )
-
-
-STATS = StageCommand(caption_stats_stage, "--captions captions/captions.parquet --out stats")
-
-
-def _drops_beside(objects: Path | None) -> dict[str, Path]:
-    """Name the list of captions without objects, where there is one, or where a stage is still to write both."""
-    if objects is None:
-        return {}
-    beside = objects.parent / f"{DROPS.name}.parquet"
-    return {"no-objects": beside} if beside.is_file() or not objects.exists() else {}
-
-
-def _asked_of_captions(
-    stage: Stage,
-    given: "TranslateReads | ObjectsReads",
-    spec: str | None,
-    words: str,
-    request: Callable[[Mapping[str, Any]], Request],
-    llm: LlmOptions,
-) -> Stage:
-    """Give a stage that asks a model about each caption; without a model it is as it was."""
-    if spec is None or given.captions is None:
-        return stage
-    path, columns, client = given.captions, given.columns, CLIENTS.make(spec)
-
-    def plan(out: Path, _: object) -> AskPlan:
-        captions, _ = read_captions(path, columns)
-        return plan_to_ask(client, "captions", map(request, captions.iter_rows(named=True)), out, llm)
-
-    stage = replace(stage, options={**stage.options, "wording": wording_digest(words)})
-    asking = asking_stage(stage, spec, client, unit="captions", plan=plan, go_on=llm.go_on)
-    return priced_ahead(asking, client, lambda: [request({"id": "usual", "text": USUAL_CAPTION})], llm=llm)
 
 
 def read_captions(path: Path, columns: TextColumns) -> tuple[pl.DataFrame, list[Dropped]]:
@@ -133,15 +76,37 @@ def read_captions(path: Path, columns: TextColumns) -> tuple[pl.DataFrame, list[
     ), found.left_out
 
 
-def count_captions(work: Work, given: CaptionsToCount) -> Outcome:
-    """Count captions, their words and their objects, by category of error and in all."""
-    captions, left_out = read_captions(given.captions, given.columns)
-    captions = captions.join(counted(given.objects), on="id", how="left").with_columns(
+def _drops_beside(given: Given) -> dict[str, Path]:
+    """Name the list of captions without objects, where there is one, or where a stage is still to write both."""
+    objects = given["objects"]
+    beside = None if objects is None else objects.parent / f"{DROPS.name}.parquet"
+    return {"no-objects": beside} if beside is not None and (beside.is_file() or not objects.exists()) else {}
+
+
+@builds(
+    "caption-stats", "stats", packages=("msgspec", "polars"), reads=_drops_beside,
+    example="--captions captions/captions.parquet --out stats",
+)  # fmt: skip
+def stats(
+    work: Work,
+    captions: CaptionsToRead,
+    objects: Annotated[
+        Path | None, Field(description="Table that `captions objects` wrote about these captions. [none are counted]")
+    ] = None,
+    *,
+    columns: TextColumns = USUAL,
+) -> Outcome:
+    """Count captions, their words and objects, by error.
+
+    It takes any file of captions.
+    """
+    found, left_out = read_captions(captions, columns)
+    found = found.join(_counted(objects), on="id", how="left").with_columns(
         words=pl.col("text").str.count_matches(r"\S*[\p{L}\p{N}]\S*").cast(pl.UInt32)
     )
-    if given.objects is not None and captions["objects"].null_count() == captions.height:
-        raise UsageError("the objects are of no caption that is counted", where=str(given.objects))
-    groups = pl.concat([captions.with_columns(category=pl.lit(EVERY)), captions.drop_nulls("category")])
+    if objects is not None and found["objects"].null_count() == found.height:
+        raise UsageError("the objects are of no caption that is counted", where=str(objects))
+    groups = pl.concat([found.with_columns(category=pl.lit("all")), found.drop_nulls("category")])
     table = groups.group_by("category").agg(
         captions=pl.len().cast(pl.UInt32),
         words=pl.col("words").mean(),
@@ -151,11 +116,12 @@ def count_captions(work: Work, given: CaptionsToCount) -> Outcome:
         objects=pl.col("objects").mean(),
     )
     write_table(work.out, CAPTION_STATS, table)
-    counts = {"captions": captions.height} | {name: int(captions[name].sum()) for name in ("words", "objects")}
-    return _finished(work, counts, left_out, "captions.stats")
+    counts = {"captions": found.height} | {name: int(found[name].sum()) for name in ("words", "objects")}
+    drops = [(key, None, "captions.stats", reason, detail) for key, reason, detail in left_out]
+    return Outcome(counts, write_drops(work.out, drops, once=True))
 
 
-def counted(path: Path | None) -> pl.DataFrame:
+def _counted(path: Path | None) -> pl.DataFrame:
     """Count the objects of each caption; those in which none was found are among the drops beside the table."""
     if path is None:
         return pl.DataFrame(schema={"id": pl.String, "objects": pl.UInt32})
@@ -163,26 +129,6 @@ def counted(path: Path | None) -> pl.DataFrame:
     drops = path.parent / f"{DROPS.name}.parquet"
     none = read_table(drops, DROPS).filter(reason=NO_OBJECT) if drops.is_file() else pl.DataFrame(schema=DROPS.schema)
     return pl.concat([found, none.select(pl.col("key").alias("id"), objects=pl.lit(0, pl.UInt32))])
-
-
-def _finished(
-    work: Work,
-    counts: dict[str, int],
-    left_out: Sequence[Dropped],
-    stage: str,
-    asked: AskedRows[Any] | None = None,
-    **notes: object,
-) -> Outcome:
-    """Write what was left out, and say how it went; where a model was asked, with how its answers ended."""
-    drops = [
-        {"key": key, "concept": None, "stage": stage, "reason": reason, "detail": detail}
-        for key, reason, detail in left_out
-    ]
-    if asked is not None:
-        asked.drops += drops
-        return asked.outcome(work, counts, **notes)
-    write_drops(work.out, drops, once=True)
-    return Outcome(counts, Counter(reason for _, reason, _ in left_out), notes)
 
 
 # Objects of pictures and of captions: from a table, a vision model, a detector, or a model that reads.
@@ -210,88 +156,69 @@ class NamedObjects(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     objects: Annotated[list[str], msgspec.Meta(max_length=MOST_READ)]
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectsReads:
-    """What objects are of: one of these."""
+def _objects_decide(given: Given) -> dict[str, object]:
+    sources = [name for name in ("table", "judgments", "images", "captions") if given[name] is not None]
+    if len(sources) != 1 or (given["images"] is None) != (given["labels"] is None):
+        expected = "--table, --judgments, --images with --labels, or --captions"
+        raise UsageError("objects are of one source", expected=expected, found=", ".join(sources) or "none")
+    detector = given["detector"]
+    decided = {} if detector is None else {"detector": detector, **spec_state(DETECTORS, detector)}
+    return {"threshold": given["threshold"], "columns": asdict(given["columns"]), **decided}
 
+
+@asks(
+    "list-objects", "objects", OBJECTS_OF, words="captions_objects", unit="captions", key=lambda row: str(row["id"]),
+    reads=lambda _: {}, decides=_objects_decide, usual=lambda _: [_object_request(USUAL_ROW)],
+    example="--images images/images.parquet --detector owl:owlv2 --labels things.txt --out objects",
+)  # fmt: skip
+def objects(
+    asked: Asked,
     table: Annotated[
         Path | None, Field(description="Objects as they are given: item, text, and probability where it is known.")
-    ] = None
+    ] = None,
     judgments: Annotated[
         Path | None, Field(description="Table that `judge extract` wrote: what a vision model says it sees.")
-    ] = None
-    images: Annotated[Path | None, Field(description="Images that --detector looks at, for --labels.")] = None
-    captions: Annotated[Path | None, Field(description="Captions whose objects --llm names, in any file.")] = None
-    labels: Annotated[Path | None, Field(description="Text file with what a detector looks for, one a line.")] = None
-    columns: TextColumns = USUAL
-
-    def __post_init__(self) -> None:
-        """Take one of them."""
-        sources = [name for name in ("table", "judgments", "images", "captions") if getattr(self, name) is not None]
-        if len(sources) != 1 or (self.images is None) != (self.labels is None):
-            expected = "--table, --judgments, --images with --labels, or --captions"
-            raise UsageError("objects are of one source", expected=expected, found=", ".join(sources) or "none")
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectsOptions:
-    """Who looks or reads, and how sure it must be."""
-
+    ] = None,
+    images: Annotated[Path | None, Field(description="Images that --detector looks at, for --labels.")] = None,
+    captions: Annotated[Path | None, Field(description="Captions whose objects --llm names, in any file.")] = None,
+    labels: Annotated[Path | None, Field(description="Text file with what a detector looks for, one a line.")] = None,
+    *,
+    columns: TextColumns = USUAL,
     lister: Annotated[
         str | None,
         Field(description="Who names the objects of --captions, as a SPEC: openai:MODEL or another."),
-        Typed("llm"),
-    ] = None
+        Typed("llm", needs="captions"),
+    ] = None,
     detector: Annotated[
         str | None, Field(description="What looks at --images, as a SPEC: owl:FOLDER, an OWL-ViT or OWLv2.")
-    ] = None
+    ] = None,
     threshold: Annotated[
         float, Field(ge=0, lt=1, description="Objects of which a probability is known count above this one.")
-    ] = 0.5
-
-
-SURE = ObjectsOptions()
-
-
-def objects_stage(given: ObjectsReads, options: ObjectsOptions = SURE, llm: LlmOptions = DEFAULTS) -> Stage:
+    ] = 0.5,
+    llm: LlmOptions = DEFAULTS,
+) -> Outcome:
     """List the objects of pictures or captions.
 
     `score c3` and `captions stats` take them.
     """
-    spec, detector = options.lister, options.detector
-    client = None if spec is None else CLIENTS.make(spec)
-    decided = {} if detector is None else {"detector": detector, **spec_state(DETECTORS, detector)}
-    stage = Stage(
-        "objects",
-        "list-objects",
-        1,
-        lambda work: list_objects(work, given, options, client, llm),
-        roles_of(given),
-        {"task": OBJECTS_OF, "threshold": options.threshold, "columns": asdict(given.columns), **decided},
-        packages=("msgspec", "polars"),
-    )
-    return _asked_of_captions(stage, given, spec, "captions_objects", _object_request, llm)
+    if table is not None:
+        found = _in_table(table, threshold)
+    elif judgments is not None:
+        found = _in_judgments(judgments)
+    elif images is not None and labels is not None and detector is not None:
+        found = _in_images(asked.work, images, labels, detector, threshold)
+    elif captions is None or asked.nobody:
+        raise UsageError("nobody looks", expected="--detector SPEC for images, --llm SPEC for captions")
+    else:
+        found = _in_captions(*read_captions(captions, columns), asked)
+    return _write_objects(asked, found)
 
 
-LIST_OBJECTS = AskingCommand(
-    objects_stage, "--images images/images.parquet --detector owl:owlv2 --labels things.txt --out objects"
-)
-
-
-def list_objects(
-    work: Work,
-    given: ObjectsReads,
-    options: ObjectsOptions,
-    client: Client | FreeClient | None = None,
-    llm: LlmOptions = DEFAULTS,
-) -> Outcome:
+def _write_objects(asked: Asked, found: Iterable[Found]) -> Outcome:
     """Write the objects of each item, each once; an item without any is a drop."""
-    asked: AskedRows[Mapping[str, Any]] | None = None
-    if client is not None:
-        asked = AskedRows(OBJECTS_OF, client, llm, lambda row: str(row["id"]))
     of_items: dict[str, dict[str, Found]] = {}
     left_out: list[Dropped] = []
-    for one in _found_in(work, given, options, asked):
+    for one in found:
         if one.reason:
             left_out.append((f"{one.item}/{one.text}" if one.text else one.item, one.reason, None))
             continue
@@ -304,24 +231,9 @@ def list_objects(
         for item, of_item in of_items.items()
         for number, one in enumerate(of_item.values(), start=1)
     ]
-    write_table(work.out, OBJECTS, pl.DataFrame(rows, schema=OBJECTS.schema))
+    write_table(asked.work.out, OBJECTS, pl.DataFrame(rows, schema=OBJECTS.schema))
     left_out += [(item, NO_OBJECT, None) for item, of_item in of_items.items() if not of_item]
-    return _finished(work, {"items": len(of_items), "objects": len(rows)}, left_out, OBJECTS_OF, asked)
-
-
-def _found_in(
-    work: Work, given: ObjectsReads, options: ObjectsOptions, asked: AskedRows[Mapping[str, Any]] | None
-) -> Iterator[Found]:
-    """Find objects in the source that there is."""
-    if given.table is not None:
-        return _in_table(given.table, options.threshold)
-    if given.judgments is not None:
-        return _in_judgments(given.judgments)
-    if given.images is not None and given.labels is not None and options.detector is not None:
-        return _in_images(work, given.images, given.labels, options.detector, options.threshold)
-    if given.captions is None or asked is None:
-        raise UsageError("nobody looks", expected="--detector SPEC for images, --llm SPEC for captions")
-    return _in_captions(work, *read_captions(given.captions, given.columns), asked)
+    return asked.finish({"items": len(of_items), "objects": len(rows)}, left_out)
 
 
 def _in_table(path: Path, threshold: float) -> Iterator[Found]:
@@ -362,7 +274,7 @@ def _in_images(work: Work, path: Path, labels: Path, spec: str, threshold: float
     for shard in images.iter_slices(SHARD):
         kept = work.scratch / f"{digest([detector.name, looked_for, shard['sha256'].to_list()])}.json"
         if not kept.is_file():
-            seen = [seen_by(detector, row, path.parent, looked_for) for row in shard.iter_rows(named=True)]
+            seen = [_seen_by(detector, row, path.parent, looked_for) for row in shard.iter_rows(named=True)]
             write_atomically(kept, msgspec.json.encode(seen))
         for image, there in zip(shard["image_id"], msgspec.json.decode(kept.read_bytes()), strict=True):
             if isinstance(there, str):
@@ -375,7 +287,7 @@ def _in_images(work: Work, path: Path, labels: Path, spec: str, threshold: float
         work.progress.advance(shard.height)
 
 
-def seen_by(detector: OwlDetector, row: Mapping[str, Any], root: Path, labels: Sequence[str]) -> list[float] | str:
+def _seen_by(detector: OwlDetector, row: Mapping[str, Any], root: Path, labels: Sequence[str]) -> list[float] | str:
     """Give the probability of each label in a picture, or say why there is none to look at."""
     if row["status"] != "ok":
         return f"no picture: {row['status']}"
@@ -385,14 +297,11 @@ def seen_by(detector: OwlDetector, row: Mapping[str, Any], root: Path, labels: S
     return [round(float(one), DIGITS) for one in detector.probabilities(picture.pixels, labels)]
 
 
-def _in_captions(
-    work: Work, captions: pl.DataFrame, empty: Sequence[Dropped], asked: AskedRows[Mapping[str, Any]]
-) -> Iterator[Found]:
+def _in_captions(captions: pl.DataFrame, empty: Sequence[Dropped], asked: Asked) -> Iterator[Found]:
     """Have a model name what captions name."""
     for key, reason, _ in empty:
         yield Found(key, reason=reason)
-    for row, value in asked.ask(work, list(captions.iter_rows(named=True)), _object_request, unit="captions"):
-        assert isinstance(value, NamedObjects)
+    for row, value in asked.put(list(captions.iter_rows(named=True)), _object_request, unit="captions"):
         yield from (Found(row["id"], name) for name in (*value.objects, None))
 
 
@@ -409,10 +318,21 @@ def _object_request(row: Mapping[str, Any]) -> Request:
 BENCHMARK, OTHER = "c3", "other"
 
 
-@dataclass(frozen=True, slots=True)
-class SampleOptions:
-    """How many captions are drawn."""
+def _size_decides(given: Given) -> dict[str, object]:
+    columns = given["columns"]
+    more = {} if columns == USUAL else {"columns": asdict(columns)}
+    return {"size": given["size"], **more} | ({"culture": given["culture"]} if given["culture"] else {})
 
+
+@builds(
+    "sample-captions", "sample", seeds={"seed": "seed"}, packages=("numpy", "polars"), decides=_size_decides,
+    reads=lambda _: country_files(), example="--captions captions/captions.parquet --out sample",
+)  # fmt: skip
+def sample(
+    work: Work,
+    captions: CaptionsToRead,
+    *,
+    columns: TextColumns = USUAL,
     size: Annotated[
         int,
         Field(
@@ -420,67 +340,40 @@ class SampleOptions:
             description="Captions of the sample. Each category of error gives one; each further place goes to the one "
             "that lacks most of its share, the first of the alphabet where two lack as much.",
         ),
-    ] = 500
-    seed: Seed = 0
-
-
-@dataclass(frozen=True, slots=True)
-class CaptionsRead:
-    """Captions, with categories of error where these are known."""
-
-    captions: CaptionsToRead
-    columns: TextColumns = USUAL
-
-
-SAMPLED = SampleOptions()
-
-
-def sample_stage(given: CaptionsRead, options: SampleOptions = SAMPLED) -> Stage:
+    ] = 500,
+    culture: Annotated[
+        str, Field(description="Culture of the people who rate pictures of captions that are of none, such as COCO's.")
+    ] = "",
+    seed: Seed = 0,
+) -> Outcome:
     """Draw captions by category of error, and write prompts.
 
     Each category has its share; each caption gets a prompt.
     """
-    return Stage(
-        "sample",
-        "sample-captions",
-        1,
-        lambda work: sample_captions(work, given, options),
-        {**roles_of(given), **country_files()},
-        {"size": options.size} | ({} if given.columns == USUAL else {"columns": asdict(given.columns)}),
-        {"seed": options.seed},
-        packages=("numpy", "polars"),
-    )
-
-
-SAMPLE = StageCommand(sample_stage, "--captions captions/captions.parquet --out sample")
-
-
-def sample_captions(work: Work, given: CaptionsRead, options: SampleOptions) -> Outcome:
-    """Draw captions of each category, and write a prompt for each."""
-    captions = _captions_of(given).sort(CAPTIONS.key)
-    if captions.height < options.size:
+    found = _captions_of(captions, columns).with_columns(pl.col("culture").replace("", culture)).sort(CAPTIONS.key)
+    if found.height < size:
         raise UsageError(
-            "there are fewer captions than the sample asks for", where=str(given.captions),
-            expected=f"at least {options.size:,}", found=f"{captions.height:,}", hint="Choose a smaller --size.",
+            "there are fewer captions than the sample asks for", where=str(captions),
+            expected=f"at least {size:,}", found=f"{found.height:,}", hint="Choose a smaller --size.",
         )  # fmt: skip
-    sizes = dict(captions["category"].value_counts().sort("category").iter_rows())
-    wanted = shares(sizes, options.size)
-    order = np.random.default_rng(options.seed).permutation(captions.height)
+    sizes = dict(found["category"].value_counts().sort("category").iter_rows())
+    wanted = shares(sizes, size)
+    order = np.random.default_rng(seed).permutation(found.height)
     place = pl.int_range(pl.len()).over("category")
-    drawn = captions[order.tolist()].filter(place < pl.col("category").replace_strict(wanted)).sort(CAPTIONS.key)
+    drawn = found[order.tolist()].filter(place < pl.col("category").replace_strict(wanted)).sort(CAPTIONS.key)
     write_table(work.out, CAPTIONS, drawn)
     write_table(work.out, PROMPTS, _prompts_of(drawn))
     categories = {name: {"captions": count, "drawn": wanted[name]} for name, count in sizes.items()}
     return Outcome({"captions": drawn.height, "prompts": drawn.height}, {}, {"categories": categories})
 
 
-def _captions_of(given: CaptionsRead) -> pl.DataFrame:
+def _captions_of(path: Path, columns: TextColumns) -> pl.DataFrame:
     """Read captions that were expanded, or any others, such as COCO's, whose category and culture nobody says."""
-    if given.columns == USUAL and given.captions.suffix == ".parquet":
+    if columns == USUAL and path.suffix == ".parquet":
         with suppress(pl.exceptions.PolarsError, OSError):
-            if set(CAPTIONS.columns) <= set(pl.read_parquet_schema(given.captions)):
-                return read_table(given.captions, CAPTIONS)
-    found = read_captions(given.captions, given.columns)[0].with_columns(pl.col("category").fill_null(OTHER))
+            if set(CAPTIONS.columns) <= set(pl.read_parquet_schema(path)):
+                return read_table(path, CAPTIONS)
+    found = read_captions(path, columns)[0].with_columns(pl.col("category").fill_null(OTHER))
     known = {"culture": "", "language": "en", "round": 0, "proposer": None}
     missing = [pl.lit(value).alias(name) for name, value in known.items()]
     return found.with_columns(missing).select(pl.col(name).cast(kind) for name, kind in CAPTIONS.schema.items())
@@ -489,26 +382,19 @@ def _captions_of(given: CaptionsRead) -> pl.DataFrame:
 def _prompts_of(captions: pl.DataFrame) -> pl.DataFrame:
     """Ask for a picture of each caption, in its own words."""
     countries = {culture: country_code(culture) if culture else None for culture in captions["culture"].unique()}
-    return captions.select(
-        pl.col("id").alias("prompt_id"),
-        "text",
-        pl.lit(None, pl.String).alias("negative_text"),
-        pl.lit(BENCHMARK).alias("benchmark"),
-        pl.lit("caption").alias("kind"),
-        pl.col("category").alias("concept"),
-        pl.col("culture").replace_strict(countries, return_dtype=pl.String).alias("country"),
-        *(pl.lit(None, pl.String).alias(name) for name in ("group", "artifact_id")),
-        "language",
-        pl.lit("caption").alias("template_id"),
-    )
+    nothing = pl.lit(None, pl.String)
+    prompts = captions.select(
+        "text", "language", prompt_id="id", concept="category", benchmark=pl.lit(BENCHMARK), kind=pl.lit("caption"),
+        template_id=pl.lit("caption"), negative_text=nothing, group=nothing, artifact_id=nothing,
+        country=pl.col("culture").replace_strict(countries, return_dtype=pl.String),
+    )  # fmt: skip
+    return prompts.select(list(PROMPTS.schema))
 
 
 # Captions in another language, by a model or as somebody gives them; what is no translation says why.
 
 TRANSLATE = "captions.translate"
-GIVEN = "given"
 MISSING, EMPTY, SAME = "no translation", "empty translation", "translation is the caption itself"
-REPLY_TOKENS = 1024
 
 
 class Translation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -518,61 +404,79 @@ class Translation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     translation: str
 
 
-@dataclass(frozen=True, slots=True)
-class TranslateReads:
-    """Captions, and their translations where these are given."""
-
-    captions: CaptionsToRead
+@asks(
+    "translate-captions", "translations", TRANSLATE, words="captions_translate", unit="captions",
+    key=lambda row: str(row["id"]), reads=lambda _: {},
+    decides=lambda given: {"language": given["language"], "columns": asdict(given["columns"])},
+    usual=lambda given: [_translation_request(USUAL_ROW, given["language"])],
+    example=f"--captions alt-texts.csv --llm {quoted('text-small')} --out translations --budget 20",
+)  # fmt: skip
+def translate(
+    asked: Asked,
+    captions: CaptionsToRead,
     table: Annotated[
         Path | None,
         Field(description="Table with id and text of their translations, where no model is asked."),
-    ] = None
-    columns: TextColumns = USUAL
-
-
-@dataclass(frozen=True, slots=True)
-class TranslateOptions:
-    """Who translates, and into what."""
-
+    ] = None,
+    *,
+    columns: TextColumns = USUAL,
     translator: Annotated[
         str | None,
         Field(description="Who translates, as a SPEC: openai:MODEL, google:MODEL or another. [those of --table]"),
         Typed("llm"),
-    ] = None
+    ] = None,
     language: Annotated[
         str,
         Field(
             pattern="^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$", description="Language to translate into, such as fr or pt-BR."
         ),
-    ] = "en"
-
-
-TO_ENGLISH = TranslateOptions()
-
-
-def translate_stage(given: TranslateReads, options: TranslateOptions = TO_ENGLISH, llm: LlmOptions = DEFAULTS) -> Stage:
+    ] = "en",
+    llm: LlmOptions = DEFAULTS,
+) -> Outcome:
     """Translate captions by a model, or take translations.
 
     What is no translation says why.
     """
-    spec, language = options.translator, options.language
-    client = None if spec is None else CLIENTS.make(spec)
-    stage = Stage(
-        "translations",
-        "translate-captions",
-        1,
-        lambda work: translate_captions(work, given, language, client, llm),
-        roles_of(given),
-        {"task": TRANSLATE, "language": language, "columns": asdict(given.columns)},
-        packages=("msgspec", "polars"),
-    )
-    request = partial(_translation_request, language=language)
-    return _asked_of_captions(stage, given, spec, "captions_translate", request, llm)
+    if asked.nobody:
+        _refuse_strangers(captions, table, columns)
+    blocks = iter([texts_of((captions,), columns)]) if asked.planning else text_blocks((captions,), columns)
+    translated_by, parts = "given" if asked.nobody else asked.client.model, list[Path]()
+    left_out, rows, translated = list[Dropped](), 0, 0
+    for texts, empty in blocks:
+        left_out += empty
+        found, said = [], _said_of(asked, texts, table, columns, language)
+        for key, caption in texts.items():
+            text = " ".join(strip_hidden(said.get(key) or "").split())
+            problem = "" if text else EMPTY if key in said else MISSING
+            if text and folded(text) == folded(caption):
+                problem = SAME
+            if not problem:
+                found.append((key, text, caption, language, translated_by))
+            elif problem != MISSING or asked.nobody:
+                left_out.append((key, problem, caption))
+        parts.append(asked.work.scratch / f"translated-{len(parts):06d}.arrow")
+        columns_of = ("id", "text", "source", "language", "translator")
+        save_part(pl.DataFrame(found, dict.fromkeys(columns_of, pl.String), orient="row"), parts[-1])
+        rows, translated = rows + len(texts), translated + len(found)
+    if len(parts) == 1:
+        write_table(asked.work.out, TRANSLATIONS, read_part(parts[0]))
+    else:
+        write_frames(asked.work.out, TRANSLATIONS, map(read_part, parts))
+    lacking = f"{rows - translated:,} of {rows:,} captions have no translation"
+    findings = {"findings": [lacking]} if translated < rows else {}
+    return asked.finish({"captions": rows, "translations": translated}, left_out, **findings)
 
 
-TRANSLATE_CAPTIONS = AskingCommand(
-    translate_stage, f"--captions alt-texts.csv --llm {quoted('text-small')} --out translations --budget 20"
-)
+def _said_of(
+    asked: Asked, texts: Mapping[str, str], table: Path | None, columns: TextColumns, language: str
+) -> Mapping[str, str]:
+    """Give translations of some captions: those of a table, or what a model answers."""
+    if asked.nobody:
+        found = texts_of((table,) if table else (), columns, required=False, only=pl.Series(list(texts)))
+        return {**found.texts, **{key: "" for key, _, _ in found.left_out}}
+    rows = [{"id": key, "text": text} for key, text in texts.items()]
+    came = asked.put(rows, partial(_translation_request, language=language), unit="captions")
+    return {row["id"]: value.translation for row, value in came}
 
 
 def _translation_request(row: Mapping[str, Any], language: str) -> Request:
@@ -580,54 +484,17 @@ def _translation_request(row: Mapping[str, Any], language: str) -> Request:
     asked = row_id(row["id"])
     data = {"id": asked, "caption": row["text"], "language": language}
     words = wording("captions_translate")
-    return Request(TRANSLATE, words, data, Translation, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS)
+    return Request(TRANSLATE, words, data, Translation, allowed={"id": (asked,)}, max_tokens=1024)
 
 
-def translate_captions(
-    work: Work,
-    given: TranslateReads,
-    language: str,
-    client: Client | FreeClient | None = None,
-    llm: LlmOptions = DEFAULTS,
-) -> Outcome:
-    """Write the translation of each caption; where it is missing, empty or the caption itself, a drop says so."""
-    captions, left_out = read_captions(given.captions, given.columns)
-    rows = list(captions.iter_rows(named=True))
-    asked: AskedRows[Mapping[str, Any]] | None = None
-    if client is None:
-        found_texts = _given_translations(given, {row["id"] for row in rows})
-    else:
-        asked = AskedRows(TRANSLATE, client, llm, lambda row: str(row["id"]))
-        came = asked.ask(work, rows, lambda row: _translation_request(row, language), unit="captions")
-        found_texts = {row["id"]: value.translation for row, value in came if isinstance(value, Translation)}
-    translator, found = GIVEN if client is None else client.model, []
-    for row in rows:
-        text = " ".join(strip_hidden(found_texts.get(row["id"]) or "").split())
-        problem = "" if text else EMPTY if row["id"] in found_texts else MISSING
-        if text and folded(text) == folded(row["text"]):
-            problem = SAME
-        if not problem:
-            place = {"id": row["id"], "text": text, "source": row["text"]}
-            found.append({**place, "language": language, "translator": translator})
-        elif problem != MISSING or asked is None:
-            left_out.append((row["id"], problem, row["text"]))
-    write_table(work.out, TRANSLATIONS, pl.DataFrame(found, schema=TRANSLATIONS.schema))
-    lacking = f"{len(rows) - len(found):,} of {len(rows):,} captions have no translation"
-    findings = {"findings": [lacking]} if len(found) < len(rows) else {}
-    counts = {"captions": len(rows), "translations": len(found)}
-    return _finished(work, counts, left_out, TRANSLATE, asked, **findings)
-
-
-def _given_translations(given: TranslateReads, known: set[str]) -> dict[str, str]:
-    """Read the translations of a table; one of a caption that is not there is refused."""
-    if given.table is None:
+def _refuse_strangers(captions: Path, table: Path | None, columns: TextColumns) -> None:
+    """Refuse a table with translations of captions that are not there."""
+    if table is None:
         raise UsageError("nobody translates", expected="--llm SPEC, or --table TABLE with translations")
-    found = texts_of((given.table,), given.columns)
-    texts = {**found.texts, **{key: "" for key, _, _ in found.left_out}}
-    strange = sorted(set(texts) - known)
-    if strange:
+    there = texts_by_id(captions, columns).filter(pl.col("text").str.strip_chars() != "")
+    strange = texts_by_id(table, columns).join(there, on="id", how="anti").select(pl.col("id").unique().sort())
+    if (found := strange.collect(engine="streaming")["id"]).len():
         raise UsageError(
-            f"{len(strange)} translations are of captions that are not there",
-            where=str(given.table), found=", ".join(strange[:5]), expected=f"ids of {given.captions}",
+            f"{len(found)} translations are of captions that are not there", where=str(table),
+            found=", ".join(found.head(5)), expected=f"ids of {captions}",
         )  # fmt: skip
-    return texts

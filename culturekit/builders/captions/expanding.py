@@ -16,25 +16,22 @@ import numpy as np
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.asked_rows import AskedRows, bounded, row_id, wording, wording_digest
-from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask
+from culturekit.builders.asked_rows import bounded, row_id, wording
+from culturekit.builders.asking import Asked, asks
+from culturekit.builders.built import Given
 from culturekit.builders.country_names import folded
-from culturekit.core.declared import kept
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import roles_of
 from culturekit.core.package_data import found_or_shipped
 from culturekit.core.schemas import CAPTION_PROPOSALS, CAPTIONS
 from culturekit.core.spec_state import spec_state
-from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, Seed, Typed
+from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import write_table
-from culturekit.core.work import QUARANTINED, Outcome, Work
+from culturekit.core.work import QUARANTINED, Outcome
 from culturekit.core.yaml_source import StrictModel, closest, load_model, not_empty
 from culturekit.index.embedding.embedding_encoders import encoding_pool, text_encoder_of
 from culturekit.index.encoder import ENCODERS, Vectors
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.client import Request
 from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.models import quoted
 from culturekit.llm.untrusted import strip_hidden
@@ -112,9 +109,7 @@ def load_culture(path: Path) -> CaptionCulture:
 
 KEPT, SAME, ALIKE, TOO_MANY = "kept", "same as an earlier caption", "like an earlier caption", "more than were wanted"
 
-TIE = 1e-5
-"""Cosines as near as this are one, in whatever order their numbers were added: the first of such captions is named."""
-
+TIE = 1e-5  # cosines as near are one, in whatever order numbers were added: the first of such captions is named
 DIGITS = 6
 
 Encode: TypeAlias = Callable[[Sequence[str]], Vectors]
@@ -176,13 +171,9 @@ class Earlier:
 
 
 EXPAND = "captions.expand"
-SAMPLED = 5
-"""Captions that a question shows, and captions that it asks for."""
-
-IDLE_ROUNDS = 3
-"""Rounds in a row that add nothing before no more are asked."""
-
-PUBLISHED = 9_889
+SAMPLED = 5  # captions that a question shows, and captions that it asks for
+IDLE_ROUNDS = 3  # rounds in a row that add nothing before no more are asked
+PUBLISHED, PER_ROUND, SIMILARITY = 9_889, 16, 0.9
 LEAST_LETTERS, MOST_LETTERS = 8, 400
 MOST_READ = 50
 REPLY_TOKENS = 1024
@@ -207,79 +198,6 @@ class ProposedCaptions(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class ExpandOptions:
-    """Who proposes captions, how many are wanted, and when two say the same."""
-
-    proposer: Annotated[
-        str,
-        Field(description="Who proposes, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
-        Typed("llm"),
-    ]
-    captions: Annotated[int, Field(ge=SAMPLED, description="Captions in all, the seeds among them.")] = PUBLISHED
-    per_round: Annotated[
-        int, Field(ge=1, le=1024, description="Questions of a round at most, all asked side by side; 1 as published.")
-    ] = 16
-    encoder: Annotated[
-        str | None,
-        Field(description="Encoder of texts that tells near-duplicates, as a SPEC. [the same words only]"),
-        Typed(offers="culturekit.index.encoder:ENCODERS"),
-    ] = None
-    similarity: Annotated[
-        float,
-        Field(ge=-1, le=1, description="Cosine from which two captions say the same; it belongs to the encoder."),
-        Typed(needs="encoder"),
-    ] = 0.9
-    seed: Seed = 0
-
-
-@dataclass(frozen=True, slots=True)
-class CultureRead:
-    """A culture that captions are written for."""
-
-    culture: Annotated[
-        Path,
-        Field(description="YAML file with culture, language, categories and seeds; or a shipped one: chinese."),
-        Typed(read=culture_file),
-    ]
-
-
-def expand_stage(given: CultureRead, options: ExpandOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Have a model write captions like those there are.
-
-    In rounds, until there are enough or it says nothing new.
-    """
-    client = CLIENTS.make(options.proposer)
-
-    def plan(out: Path, _: object) -> AskPlan:
-        answered = sum(one.answered for one in read_spending(journal_for(out)))
-        left = _expansion_requests(given.culture, options, answered=answered)
-        return plan_to_ask(client, "questions, if no caption is dropped", left, out, llm)
-
-    stage = Stage(
-        "captions",
-        "expand-captions",
-        2,
-        lambda work: expand_captions(work, given.culture, client, options, llm),
-        roles_of(given),
-        {
-            "task": EXPAND,
-            "wording": wording_digest("captions_expand"),
-            **kept(options, but=("proposer", "seed")),
-            **({} if options.encoder is None else spec_state(ENCODERS, options.encoder)),
-        },
-        {"seed": options.seed},
-        packages=("msgspec", "numpy", "polars"),
-    )
-    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True, go_on=llm.go_on)
-
-
-EXPAND_CAPTIONS = AskingCommand(
-    expand_stage,
-    f"--culture chinese --llm {quoted('text')} --encoder sentence:LaBSE --out captions --budget 20",
-)
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """A question of a round, with the earlier captions that it shows."""
 
@@ -295,14 +213,11 @@ class Question:
     def request(self, culture: CaptionCulture, instructions: str, seed: int) -> Request:
         """Ask for new captions."""
         asked = row_id(culture.culture, str(seed), self.key)
+        examples = [{"caption": one["text"], "category": one["category"]} for one in self.examples]
         data = {
-            "id": asked,
-            "culture": culture.culture,
-            "language": culture.language,
-            "categories": dict(culture.categories),
-            "examples": [{"caption": one["text"], "category": one["category"]} for one in self.examples],
-            "wanted": SAMPLED,
-        }
+            "id": asked, "culture": culture.culture, "language": culture.language,
+            "categories": dict(culture.categories), "examples": examples, "wanted": SAMPLED,
+        }  # fmt: skip
         return Request(
             EXPAND, instructions, data, ProposedCaptions, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS,
             asks=bounded(ProposedCaptions, "captions", SAMPLED),
@@ -314,8 +229,9 @@ class Growth:
     """Captions that grow, round by round, and everything that was proposed."""
 
     culture: CaptionCulture
-    options: ExpandOptions
     earlier: Earlier
+    per_round: int
+    seed: int
     captions: list[dict[str, Any]] = field(default_factory=list)
     proposals: list[dict[str, Any]] = field(default_factory=list)
     round: int = 0
@@ -335,19 +251,19 @@ class Growth:
     def ended(self) -> str:
         """Explain why no more are asked for; empty where more are."""
         spent = f"{self.asked:,} questions in {self.round:,} rounds"
-        if len(self.captions) == self.options.captions:
+        if len(self.captions) == self.earlier.most:
             return f"{len(self.captions):,} captions after {spent}"
         if self.idle == IDLE_ROUNDS:
-            wanted = f"{len(self.captions):,} of {self.options.captions:,} captions"
+            wanted = f"{len(self.captions):,} of {self.earlier.most:,} captions"
             return f"{IDLE_ROUNDS} rounds in a row added nothing: {wanted} after {spent}"
         return ""
 
     def questions(self) -> list[Question]:
         """Give the questions of the next round: no caption is an example of two of them."""
         self.round += 1
-        missing = self.options.captions - len(self.captions)
-        count = min(self.options.per_round, len(self.captions) // SAMPLED, -(-missing // SAMPLED))
-        drawn = np.random.default_rng([self.options.seed, self.round]).permutation(len(self.captions))
+        missing = self.earlier.most - len(self.captions)
+        count = min(self.per_round, len(self.captions) // SAMPLED, -(-missing // SAMPLED))
+        drawn = np.random.default_rng([self.seed, self.round]).permutation(len(self.captions))
         self.asked += count
         samples = drawn[: count * SAMPLED].reshape(count, SAMPLED).tolist()
         return [
@@ -378,17 +294,10 @@ class Growth:
             if not outcome and position > SAMPLED:
                 outcome = f"more than the {SAMPLED} asked for"
             yield {
-                "round": question.round,
-                "request": question.number,
-                "position": position,
-                "text": text,
-                "category": each.category,
-                "examples": [one["id"] for one in question.examples],
-                "outcome": outcome,
-                "caption_id": None,
-                "nearest": None,
-                "similarity": None,
-            }
+                "round": question.round, "request": question.number, "position": position, "text": text,
+                "category": each.category, "examples": [one["id"] for one in question.examples], "outcome": outcome,
+                "caption_id": None, "nearest": None, "similarity": None,
+            }  # fmt: skip
 
     def keep(self, text: str, category: str, *, proposer: str | None) -> str:
         """Add a caption; give its id."""
@@ -417,37 +326,77 @@ def _caption_problem(text: str) -> str:
     return "too long" if len(text) > MOST_LETTERS else ""
 
 
-def _expansion_requests(path: Path, options: ExpandOptions, *, answered: int = 0) -> Iterator[Request]:
+def _left_to_ask(given: Given, out: Path) -> tuple[str, Iterator[Request]]:
     """Give as many questions as are left if no caption is dropped; which captions they will show nobody knows yet."""
-    culture, instructions = load_culture(path), wording("captions_expand")
+    culture, instructions = load_culture(given["culture"]), wording("captions_expand")
     shown = tuple({"text": seed.caption, "category": seed.category} for seed in culture.seeds[:SAMPLED])
-    missing = options.captions - len(culture.seeds) - SAMPLED * answered
-    for number in range(-(-max(0, missing) // SAMPLED)):
-        yield Question(0, number, shown).request(culture, instructions, options.seed)
+    answered = sum(one.answered for one in read_spending(journal_for(out)))
+    missing = given["captions"] - len(culture.seeds) - SAMPLED * answered
+    left = range(-(-max(0, missing) // SAMPLED))
+    requests = (Question(0, number, shown).request(culture, instructions, given["seed"]) for number in left)
+    return "questions, if no caption is dropped", requests
 
 
-def expand_captions(
-    work: Work, path: Path, client: Client | FreeClient, options: ExpandOptions, llm: LlmOptions = DEFAULTS
+def _decides(given: Given) -> dict[str, object]:
+    said = {name: given[name] for name in ("captions", "per_round", "encoder", "similarity")}
+    return said | ({} if given["encoder"] is None else spec_state(ENCODERS, given["encoder"]))
+
+
+@asks(
+    "expand-captions", "captions", EXPAND, words="captions_expand", unit="questions", version=2,
+    key=lambda question: question.key, reads=lambda _: {}, decides=_decides, seeds={"seed": "seed"},
+    packages=("msgspec", "numpy", "polars"), ahead=lambda _: True, left=_left_to_ask,
+    example=f"--culture chinese --llm {quoted('text')} --encoder sentence:LaBSE --out captions --budget 20",
+)  # fmt: skip
+def expand(
+    asked: Asked,
+    culture: Annotated[
+        Path,
+        Field(description="YAML file with culture, language, categories and seeds; or a shipped one: chinese."),
+        Typed(read=culture_file),
+    ],
+    *,
+    proposer: Annotated[
+        str,
+        Field(description="Who proposes, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
+        Typed("llm"),
+    ],
+    captions: Annotated[int, Field(ge=SAMPLED, description="Captions in all, the seeds among them.")] = PUBLISHED,
+    per_round: Annotated[
+        int, Field(ge=1, le=1024, description="Questions of a round at most, all asked side by side; 1 as published.")
+    ] = PER_ROUND,
+    encoder: Annotated[
+        str | None,
+        Field(description="Encoder of texts that tells near-duplicates, as a SPEC. [the same words only]"),
+        Typed(offers="culturekit.index.encoder:ENCODERS"),
+    ] = None,
+    similarity: Annotated[
+        float,
+        Field(ge=-1, le=1, description="Cosine from which two captions say the same; it belongs to the encoder."),
+        Typed(needs="encoder"),
+    ] = SIMILARITY,
+    seed: Seed = 0,
+    llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
-    """Ask a model for captions until there are as many as are wanted, or until it says nothing new."""
-    culture, instructions = load_culture(path), wording("captions_expand")
-    asked: AskedRows[Question] = AskedRows(EXPAND, client, llm, lambda question: question.key)
-    encoder = None if options.encoder is None else text_encoder_of(options.encoder)
+    """Have a model write captions like those there are.
+
+    In rounds, until there are enough or it says nothing new.
+    """
+    known, work = load_culture(culture), asked.work
+    texts = None if encoder is None else text_encoder_of(encoder)
     with encoding_pool(1) as (pool, _):
 
-        def encode(texts: Sequence[str]) -> Vectors:
-            assert encoder is not None
-            return pool.submit(encoder.encode_texts, texts).result()
+        def encode(these: Sequence[str]) -> Vectors:
+            assert texts is not None
+            return pool.submit(texts.encode_texts, these).result()
 
-        earlier = Earlier(encode if encoder else None, options.similarity, options.captions)
-        growth = Growth(culture, options, earlier)
-        work.progress.begin(options.captions, "captions")
+        growth = Growth(known, Earlier(encode if texts else None, similarity, captions), per_round, seed)
+        work.progress.begin(captions, "captions")
         work.progress.advance(len(growth.captions))
         while not growth.ended:
             before = len(growth.captions)
-            questions = growth.questions()
-            came = asked.ask(work, questions, lambda each: each.request(culture, instructions, options.seed))
-            growth.take([(question, value) for question, value in came], client.model)  # type: ignore[misc]
+            came = asked.put(growth.questions(), lambda each: each.request(known, asked.instructions, seed), unit="")
+            growth.take(list(came), asked.client.model)
             work.progress.advance(len(growth.captions) - before)
     write_table(work.out, CAPTIONS, pl.DataFrame(growth.captions, schema=CAPTIONS.schema))
     write_table(work.out, CAPTION_PROPOSALS, pl.DataFrame(growth.proposals, schema=CAPTION_PROPOSALS.schema))
@@ -455,7 +404,7 @@ def expand_captions(
     counts = {"captions": len(growth.captions), "questions": growth.asked, "rounds": growth.round}
     categories = dict(sorted(Counter(one["category"] for one in growth.captions).items()))
     findings = {"findings": [growth.ended]} if growth.idle else {}
-    caveat = " ".join(filter(None, (client.caveat, encoder.caveat if encoder else "")))
+    caveat = " ".join(filter(None, (asked.client.caveat, texts.caveat if texts else "")))
     outcome = asked.outcome(work, counts, ended=growth.ended, categories=categories, caveat=caveat, **findings)
     # What one question did not bring others did: nobody has to look at it, and asking again would change all rounds.
     return replace(outcome, counts={name: count for name, count in outcome.counts.items() if name != QUARANTINED})

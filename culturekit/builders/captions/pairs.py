@@ -6,7 +6,6 @@ import tarfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -14,28 +13,26 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.built import builds
 from culturekit.core.atomic import whole_file, write_atomically
-from culturekit.core.declared import check_options, kept
+from culturekit.core.declared import kept
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.inputs import roles_of
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_reading import format_of
-from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED, VALUES
-from culturekit.core.stage import Stage
-from culturekit.core.stage_command import Seed, StageCommand, Typed
+from culturekit.core.schemas import EXPORTED, RIGHTS, SELECTED, VALUES
+from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.stage_folder import run_shards, seal
 from culturekit.core.tables import read_part, read_table, save_part, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.index.embedding.embed_table import TextColumns, opened, texts_of
+from culturekit.index.embedding.embed_table import TextColumns, image_blocks, opened, texts_of
 from culturekit.metrics.captions import STRATEGIES
 
 # Strategies that choose pairs of captions and images: the alignments of C³, and chance.
 
 Strategy: TypeAlias = Literal["random", "labse", "clip", "c3", "no-objects", "objects"]
 
-TERMS: Mapping[str, tuple[str, ...]] = {"random": (), **STRATEGIES}
-"""The terms by whose sum a strategy ranks."""
+TERMS: Mapping[str, tuple[str, ...]] = {"random": (), **STRATEGIES}  # by whose sum a strategy ranks
 
 BELOW, INCOMPLETE, UNKNOWN = "below the number kept", "lacks a term", "has none of the terms"
 
@@ -64,45 +61,31 @@ class SelectOptions:
     seed: Seed = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SelectReads:
-    """What is chosen from."""
-
-    values: Annotated[Path, Field(description="Values that `score c3` wrote beside its scores.")]
-
-
-def select_stage(given: SelectReads, options: SelectOptions) -> Stage:
+@builds(
+    "select", "selected", version=2, seeds={"draws": "seed"}, packages=("numpy", "polars"), workers=True,
+    decides=lambda given: kept(given["options"]),
+    example="--values scores/values.parquet --keep 500 --strategies c3,random --out selected",
+)  # fmt: skip
+def select(
+    work: Work,
+    values: Annotated[Path, Field(description="Values that `score c3` wrote beside its scores.")],
+    *,
+    options: SelectOptions,
+) -> Outcome:
     """Keep the best pairs of captions and images.
 
     By one strategy or several; it says why the others are left out.
     """
-    check_options(options)
-
-    def select(work: Work) -> Outcome:
-        if options.listed == "kept":
-            return _select_in_shards(work, given.values, options)
-        selected = select_pairs(read_table(given.values, VALUES), options)
-        write_table(work.out, SELECTED, selected)
-        drops = selected.filter(~pl.col("kept")).select(pl.format("{}: {}", "strategy", "reason")).to_series()
-        return _counted(selected, Counter(drops), options)
-
-    decided = kept(options, but=("seed",))
-    return Stage("selected", "select", 2, select, roles_of(given), decided, {"draws": options.seed})
-
-
-SELECT = StageCommand(
-    select_stage, "--values scores/values.parquet --keep 500 --strategies c3,random --out selected",
-    workers=True, engine=True,
-)  # fmt: skip
+    if options.listed == "kept":
+        return _select_in_shards(work, values, options)
+    selected = select_pairs(read_table(values, VALUES), options)
+    write_table(work.out, SELECTED, selected)
+    drops = selected.filter(~pl.col("kept")).select(pl.format("{}: {}", "strategy", "reason")).to_series()
+    return _counted(selected, Counter(drops), options)
 
 
 def select_pairs(values: pl.DataFrame, options: SelectOptions) -> pl.DataFrame:
-    """Rank the items of `score c3` by each strategy, and keep the best; chance ranks every item.
-
-    Args:
-        values: the VALUES of one scoring.
-        options: how many to keep, and by what.
-    """
+    """Rank the items of one scoring by `score c3` by each strategy, and keep the best; chance ranks every item."""
     terms = _terms_of(values)
     return pl.concat([_ranked(strategy, terms, options) for strategy in dict.fromkeys(options.strategies)])
 
@@ -286,84 +269,74 @@ UNLICENSED = "pairs without a licence"
 METADATA = "metadata.jsonl"
 OF_ITEM = ("item", "rank", "text", "sha256", "licence", "source", "author")
 
+Form: TypeAlias = Literal["imagefolder", "webdataset"]
+Unlicensed: TypeAlias = Literal["refuse", "leave-out", "include"]
 
-@dataclass(frozen=True, slots=True)
-class PairFiles:
-    """What is exported."""
 
-    selected: Annotated[Path, Field(description="Table that `select` wrote.")]
-    captions: Annotated[Path, Field(description="Captions by the id of their image: a table, CSV or JSON lines.")]
-    images: Annotated[Path, Field(description="Images table.")]
+@builds(
+    "export-pairs", "pairs", packages=("numpy", "polars"),
+    example="--selected selected/selected.parquet --captions translations/translations.parquet --images "
+    "images/images.parquet --rights rights.csv --format webdataset --out pairs",
+)  # fmt: skip
+def export(
+    work: Work,
+    selected: Annotated[Path, Field(description="Table that `select` wrote.")],
+    captions: Annotated[Path, Field(description="Captions by the id of their image: a table, CSV or JSON lines.")],
+    images: Annotated[Path, Field(description="Images table.")],
     rights: Annotated[
         Path | None, Field(description="Licence, source and author by image_id: a table, CSV or JSON lines.")
-    ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class PairOptions:
-    """Which pairs, and in which form."""
-
-    strategy: Annotated[Strategy, Field(description="Whose pairs.")] = "c3"
+    ] = None,
+    *,
+    strategy: Annotated[Strategy, Field(description="Whose pairs.")] = "c3",
     forms: Annotated[
-        tuple[Literal["imagefolder", "webdataset"], ...],
+        tuple[Form, ...],
         Field(description="A folder of images with metadata.jsonl, shards of WebDataset, or both."),
         Typed("format", once=True, help="Forms to write, with commas between: imagefolder, webdataset."),
-    ] = ("imagefolder",)
-    unlicensed: Annotated[
-        Literal["refuse", "leave-out", "include"], Field(description="What to do where a pair has no licence.")
-    ] = "refuse"
+    ] = ("imagefolder",),
+    unlicensed: Annotated[Unlicensed, Field(description="What to do where a pair has no licence.")] = "refuse",
     per_shard: Annotated[
         int, Field(ge=1, le=100_000, description="Pairs in a shard."), Typed(needs="format=webdataset")
-    ] = 1000
-
-
-def export_pairs_stage(given: PairFiles, options: PairOptions) -> Stage:
+    ] = 1000,
+) -> Outcome:
     """Write the pairs that a strategy keeps, with their licences.
 
     As a folder of images or as shards.
     """
-    check_options(options)
-    run = partial(_export_pairs, given=given, options=options)
-    return Stage("pairs", "export-pairs", 1, run, roles_of(given), kept(options))
-
-
-EXPORT = StageCommand(
-    export_pairs_stage,
-    "--selected selected/selected.parquet --captions translations/translations.parquet --images images/images.parquet "
-    "--rights rights.csv --format webdataset --out pairs",
-)
-
-
-def _export_pairs(work: Work, given: PairFiles, options: PairOptions) -> Outcome:
-    """Write the pairs that a strategy keeps, best first, and list every file with its hash."""
-    pairs, without = _licensed(_paired(given, options), options)
-    work.progress.begin(len(pairs) * len(options.forms), "pairs")
+    every = _paired(work, selected, captions, images, rights, strategy)
+    pairs, without = _licensed(every, unlicensed)
+    work.progress.begin(len(pairs) * len(forms), "pairs")
     rows: list[dict[str, Any]] = []
-    for form in dict.fromkeys(options.forms):
+    for form in dict.fromkeys(forms):
         folder = work.out / form
         folder.mkdir(exist_ok=True)
-        writing = _in_folder if form == "imagefolder" else _in_shards
-        for row in writing(folder, given.images.parent, pairs, options):
-            rows.append({**{name: row[name] for name in OF_ITEM}, "form": form, "path": row["path"]})
+        in_folder = form == "imagefolder"
+        root = images.parent
+        for row in _in_folder(folder, root, pairs) if in_folder else _in_shards(folder, root, pairs, per_shard):
+            rows.append({**_metadata(row), "form": form, "path": row["path"]})
             work.progress.advance(1)
     write_table(work.out, EXPORTED, pl.DataFrame(rows, schema=EXPORTED.schema))
-    unlicensed = {UNLICENSED: without} if without else {}
+    unlicensed_pairs = {UNLICENSED: without} if without else {}
     counts = {"exported": len(rows), "pairs": len(pairs)}
-    return Outcome(counts, unlicensed) if options.unlicensed == "leave-out" else Outcome({**counts, **unlicensed})
+    return Outcome(counts, unlicensed_pairs) if unlicensed == "leave-out" else Outcome({**counts, **unlicensed_pairs})
 
 
-def _paired(given: PairFiles, options: PairOptions) -> list[dict[str, Any]]:
+def _paired(
+    work: Work, selected: Path, captions_file: Path, images_table: Path, rights_file: Path | None, strategy: Strategy
+) -> list[dict[str, Any]]:
     """Find caption, picture and rights of each item that is kept, best first."""
-    kept = read_table(given.selected, SELECTED).filter(pl.col("kept") & (pl.col("strategy") == options.strategy))
+    kept = read_table(selected, SELECTED).filter(pl.col("kept") & (pl.col("strategy") == strategy))
     if kept.is_empty():
-        raise UsageError(f"nothing was kept by {options.strategy}", where=str(given.selected))
-    captions = texts_of([given.captions], TextColumns()).texts
-    images = read_table(given.images, IMAGES).filter(status="ok").select("image_id", "path", "sha256")
-    rights = pl.DataFrame(schema=RIGHTS.schema) if given.rights is None else _rights_in(given.rights)
+        raise UsageError(f"nothing was kept by {strategy}", where=str(selected))
+    wanted = kept["item"]
+    captions = texts_of([captions_file], TextColumns(), only=wanted).texts
+    parts = (part.filter(pl.col("image_id").is_in(wanted.implode()), status="ok")
+             for part in image_blocks(images_table, work.scratch))  # fmt: skip
+    images = pl.concat([part.select("image_id", "path", "sha256") for part in parts])
+    rights = pl.DataFrame(schema=RIGHTS.schema) if rights_file is None else _rights_in(rights_file, wanted)
     rows = kept.select("item", "rank").join(images, left_on="item", right_on="image_id", how="left")
     rows = rows.join(rights, left_on="item", right_on="image_id", how="left").sort("rank")
     pairs = [{**row, "text": captions.get(row["item"])} for row in rows.iter_rows(named=True)]
-    for place, name in ((given.captions, "text"), (given.images, "sha256")):
+    for place, name in ((captions_file, "text"), (images_table, "sha256")):
         lacking = [pair["item"] for pair in pairs if not pair[name]]
         if lacking:
             raise UsageError(
@@ -373,9 +346,9 @@ def _paired(given: PairFiles, options: PairOptions) -> list[dict[str, Any]]:
     return pairs
 
 
-def _rights_in(path: Path) -> pl.DataFrame:
-    """Read who may do what with an image; a word left empty is none."""
-    table = opened(path)
+def _rights_in(path: Path, images: pl.Series) -> pl.DataFrame:
+    """Read who may do what with some images; a word left empty is none."""
+    table = opened(path, lambda names: "image_id" if "image_id" in names else names[0], images)
     lacking = [name for name in RIGHTS.columns if name not in table.columns]
     if lacking:
         raise UsageError("a table of rights lacks columns", where=str(path), expected=", ".join(RIGHTS.columns),
@@ -387,21 +360,19 @@ def _rights_in(path: Path) -> pl.DataFrame:
     return table
 
 
-def _licensed(pairs: Sequence[dict[str, Any]], options: PairOptions) -> tuple[list[dict[str, Any]], int]:
+def _licensed(pairs: Sequence[dict[str, Any]], unlicensed: Unlicensed) -> tuple[list[dict[str, Any]], int]:
     """Refuse, leave out or include the pairs without a licence, and count them."""
     without = [pair["item"] for pair in pairs if not pair["licence"]]
-    if without and (options.unlicensed == "refuse" or (options.unlicensed != "include" and len(without) == len(pairs))):
+    if without and (unlicensed == "refuse" or (unlicensed != "include" and len(without) == len(pairs))):
         raise UsageError(
             "pairs have no licence, so nobody may pass them on", expected="a licence in --rights for each",
             found=f"{len(without):,} of {len(pairs):,} without, such as {without[0]!r}",
             hint="Name their licences, or say --unlicensed leave-out, or include where nothing is passed on.",
         )  # fmt: skip
-    return [pair for pair in pairs if pair["licence"] or options.unlicensed == "include"], len(without)
+    return [pair for pair in pairs if pair["licence"] or unlicensed == "include"], len(without)
 
 
-def _in_folder(
-    folder: Path, root: Path, pairs: Sequence[dict[str, Any]], options: PairOptions
-) -> Iterator[dict[str, Any]]:
+def _in_folder(folder: Path, root: Path, pairs: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Write pictures under their rank, and the list that `datasets` reads."""
     lines = []
     for pair in pairs:
@@ -412,14 +383,12 @@ def _in_folder(
     write_atomically(folder / METADATA, "".join(lines).encode())
 
 
-def _in_shards(
-    folder: Path, root: Path, pairs: Sequence[dict[str, Any]], options: PairOptions
-) -> Iterator[dict[str, Any]]:
+def _in_shards(folder: Path, root: Path, pairs: Sequence[dict[str, Any]], per_shard: int) -> Iterator[dict[str, Any]]:
     """Write shards: a picture, its caption and what is known of it, one after another, with no time or owner."""
-    for number, start in enumerate(range(0, len(pairs), options.per_shard)):
+    for number, start in enumerate(range(0, len(pairs), per_shard)):
         path = folder / f"pairs-{number:05d}.tar"
         with whole_file(path) as file, tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as shard:
-            for pair in pairs[start : start + options.per_shard]:
+            for pair in pairs[start : start + per_shard]:
                 content, name = _picture_of(pair, root)
                 key, metadata = name.partition(".")[0], json.dumps(_metadata(pair), ensure_ascii=False).encode()
                 for member, held in ((name, content), (f"{key}.json", metadata), (f"{key}.txt", pair["text"].encode())):

@@ -1,17 +1,18 @@
 """What a collection lacks, named by a model, checked by a second question, and reconciled with what is known."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.asking import asking_stage, scratch
 from culturekit.builders.completing.completion_lookup import LONGEST_CLASS, ItemNames, KnownItem, KnownTables
 from culturekit.builders.completing.completion_names import (
     LONGEST_WHAT,
@@ -39,146 +40,31 @@ from culturekit.builders.completing.completion_rounds import (
     CellState,
     CompletionRounds,
     ProposalRow,
-    Round,
 )
 from culturekit.builders.filtering.cspace_filter import MOST_LISTED
+from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UnusableReplies
-from culturekit.core.schemas import CANDIDATES, COMPLETED, KEPT, PROPOSALS, ROUNDS
-from culturekit.core.stage import Left
-from culturekit.core.stage_command import Typed
+from culturekit.core.inputs import roles_of
+from culturekit.core.schemas import CANDIDATES, COMPLETED, DROPS, KEPT, PROPOSALS, ROUNDS
+from culturekit.core.stage import Left, Stage
+from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, slices_of, write_drops, write_frames, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
-from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import by_qid
+from culturekit.kg.concepts import Concept, Roots
+from culturekit.kg.countries import by_qid, country_files
+from culturekit.kg.exchange.extract_stage import described
 from culturekit.kg.extract import candidate_rows
 from culturekit.kg.store import GraphTables
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
-from culturekit.llm.ledger import read_spending
+from culturekit.llm.ledger import journal_for, read_spending
+from culturekit.llm.models import quoted
 from culturekit.llm.rows import Answered, RepliesSeen, ReplyWatch
 
-# The tables of a completion: the collection as it is now, every proposal, every round, and what was left out.
-
-FATES = (*ADDED, "known", "repeated", "refused", "left out")
-"""How proposals end, in the order of the columns that count them."""
-
-ADDED_COLUMNS = ("source", "round", "proposer", "gained")
-GAINS = {
-    "concept": pl.String(),
-    "qid": pl.String(),
-    "more": pl.List(pl.String()),
-    "by_round": pl.UInt8(),
-    "by": pl.String(),
-    "isos": pl.List(pl.String()),
-}
-
-
-def write_completed(folder: Path, kept: TableSlices, new: pl.DataFrame, gains: pl.DataFrame) -> int:
-    """Write the kept rows, some of them with more countries, and the new ones between them, in the order of the key."""
-    optional = {name: column for name, column in kept.table.optional.items() if name not in ADDED_COLUMNS}
-    table = replace(COMPLETED, optional=optional)
-    names = [*COMPLETED.columns, *optional]
-    written = 0
-
-    def frames() -> Iterator[pl.DataFrame]:
-        nonlocal written
-        rest = with_columns(new, names)
-        for frame in kept.slices():
-            last = pl.lit(frame["concept"][-1]), pl.lit(frame["qid"][-1])
-            comes = (pl.col("concept") < last[0]) | ((pl.col("concept") == last[0]) & (pl.col("qid") < last[1]))
-            joined = pl.concat([with_gains(frame, gains).select(names), rest.filter(comes)]).sort("concept", "qid")
-            rest = rest.filter(~comes)
-            written += joined.height
-            yield joined
-        written += rest.height
-        yield rest
-
-    write_frames(folder, table, frames(), rows_per_group=ROWS_PER_SLICE)
-    return written
-
-
-def with_columns(new: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Give new rows the columns of the table, in the order of its key."""
-    missing = [pl.lit([], dtype=pl.List(pl.String())).alias(name) for name in names if name not in new.columns]
-    return new.with_columns(missing).select(names).sort("concept", "qid")
-
-
-def with_gains(frame: pl.DataFrame, gains: pl.DataFrame) -> pl.DataFrame:
-    """Add countries to kept rows; a table that was completed before keeps what it says of that."""
-    blank = {
-        "source": pl.lit("wikidata"),
-        "round": pl.lit(0, dtype=pl.UInt8),
-        "proposer": pl.lit(None, dtype=pl.String),
-        "gained": pl.lit([], dtype=pl.List(pl.String())),
-    }
-    whole = frame.with_columns(value.alias(name) for name, value in blank.items() if name not in frame.columns)
-    joined = whole.join(gains, on=["concept", "qid"], how="left", maintain_order="left")
-    more, isos = (pl.col(name).fill_null([]) for name in ("more", "isos"))
-    return joined.with_columns(
-        country_qids=pl.col("country_qids").list.concat(more),
-        gained=pl.col("gained").list.concat(isos),
-        round=pl.coalesce("by_round", "round"),
-        proposer=pl.coalesce("by", "proposer"),
-    )
-
-
-def write_proposals(folder: Path, proposals: Sequence[ProposalRow]) -> int:
-    """Write every proposal as it was made."""
-    rows = [
-        (
-            row.id, row.cell.concept.concept, row.cell.country.iso, row.round, row.position, row.name,
-            row.proposal.other_names, row.proposal.kind, row.proposal.what, row.artifact_id, row.outcome,
-            ": ".join(filter(None, (row.reason, row.detail))) or None,
-        )
-        for row in proposals
-    ]  # fmt: skip
-    write_table(folder, PROPOSALS, pl.DataFrame(rows, schema=PROPOSALS.schema, orient="row"))
-    return len(rows)
-
-
-def write_rounds(folder: Path, rounds: Sequence[Round], *, proposer: str) -> int:
-    """Write what came of every question to the proposer."""
-    rows = [
-        (
-            each.cell.concept.concept, each.cell.country.iso, each.number, proposer, each.outcome, each.counts.total(),
-            *(each.counts[fate] for fate in FATES), each.taken_back, each.ended or None, each.raw,
-        )
-        for each in rounds
-    ]  # fmt: skip
-    write_table(folder, ROUNDS, pl.DataFrame(rows, schema=ROUNDS.schema, orient="row"))
-    return len(rows)
-
-
-def drop_rows(completion: CompletionRounds) -> list[tuple[str | None, ...]]:
-    """List what was proposed and is not there, and replies that could not be used."""
-    proposals = [
-        (
-            row.id,
-            row.cell.concept.concept,
-            "completion",
-            row.reason,
-            f"{row.name}: {row.detail}" if row.detail else row.name,
-        )
-        for row in completion.proposals
-        if row.outcome not in {*ADDED, "known", "repeated"}
-    ]
-    replies = [
-        (
-            f"{each.cell.id}/{each.number}",
-            each.cell.concept.concept,
-            "completion",
-            f"no proposals: {each.outcome}",
-            None,
-        )
-        for each in completion.rounds
-        if each.set_aside
-    ]
-    return [*proposals, *replies]
-
-
-Added = dict[str, ProposalRow]
 LIST = pl.List(pl.String)
+LIMITS = CompletionLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +91,79 @@ class CompletionInputs:
         return KnownTables(kept, candidates, self.drops, self.graph)
 
 
+@dataclass(frozen=True, slots=True)
+class CompletionOptions:
+    """What a collection is completed with, by whom, and how far."""
+
+    roots: Roots
+    proposer: Annotated[
+        str, Field(description="Who proposes and checks, as a SPEC: openai:MODEL, google:MODEL, rules."), Typed("llm")
+    ]
+    limits: CompletionLimits = LIMITS
+
+
+def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Complete a collection; a plan says what can be asked at most, with the names that are there as far as known."""
+    client, concepts, limits = CLIENTS.make(options.proposer), options.roots, options.limits
+
+    def plan(out: Path, tried: CompletionPilot | None) -> CompletionPlan:
+        cells = cells_of(concepts)
+        with scratch() as folder:
+            if given.kept.is_file():
+                completion = prepare(replace(given, graph=None).open(folder), concepts, cells, limits)
+                planned = PlannedCells(completion.states, limits, completion.names)
+            else:
+                states = [CellState(cell, (), limits) for cell in cells]
+                planned = PlannedCells(states, limits, ItemNames(concepts, None), known=False)
+            checked = () if tried is None else tried.tried.checked
+            return plan_completion(planned, client, journal=journal_for(out), batch=llm.batch, pilot=checked)
+
+    stage = Stage(
+        "completion", "completion", 2, lambda work: complete(work, given, concepts, client, limits=limits, llm=llm),
+        {**roles_of(given), **country_files()},
+        {
+            "limits": asdict(limits),
+            "wordings": {task: digest_bytes(text.encode()) for task, text in wordings().items()},
+            **described(concepts),
+        },
+        packages=("msgspec", "polars"),
+    )  # fmt: skip
+    pilot = partial(try_cells, inputs=given, concepts=concepts, client=client, limits=limits, llm=llm)
+    return asking_stage(
+        stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True, go_on=llm.go_on
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SharedBudget(LlmOptions):
+    """How answers are bought from a budget that other stages pay from, too."""
+
+    beside: Annotated[
+        tuple[Path, ...],
+        Field(description="Folder of another paid stage, such as the filter's, under the same budget. Repeatable."),
+        Typed(needs="budget"),
+    ] = ()
+
+
+def complete_filtered(given: CompletionInputs, options: CompletionOptions, llm: SharedBudget) -> Stage:
+    """Complete a collection by what a model says is missing.
+
+    A second question checks each name.
+    """
+    beside = given.kept.parent / f"{DROPS.name}.parquet"
+    found = beside if given.drops is None and beside.is_file() else given.drops
+    return complete_stage(replace(given, drops=found), options, llm)
+
+
+COMPLETE = AskingCommand(
+    complete_filtered,
+    "--kept kept/kept.parquet --candidates candidates/candidates.parquet --graph graph --roots cuisine "
+    f"--llm {quoted('text-small')} --out completion --budget 20",
+    plan="Say what it could ask and cost; nothing is sent.",
+    pilot="Ask one round about so many pairs only, then say what the rest can cost.",
+)
+
+
 def complete(
     work: Work,
     inputs: CompletionInputs,
@@ -215,41 +174,32 @@ def complete(
     llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
     """Complete a collection; write it, and everything that was proposed."""
-    tables = inputs.open(work.scratch)
+    tables, watch = inputs.open(work.scratch), ReplyWatch(go_on=llm.go_on)
     completion = prepare(tables, concepts, cells_of(concepts), limits)
-    watch = ReplyWatch(go_on=llm.go_on)
     completion.run(asking(work, client, llm, watch))
-    outcome = write_all(work, completion, tables, client)
+    outcome = _write(work, completion, tables, client)
     return replace(outcome, notes={**outcome.notes, **watch.notes()})
 
 
 def prepare(
     tables: KnownTables, concepts: Sequence[Concept], cells: Sequence[Cell], limits: CompletionLimits
 ) -> CompletionRounds:
-    """Read what every question needs: the names that are there, and the classes that artifacts belong to."""
+    """Read what every question needs: the names that are there, and the classes that artifacts belong to.
+
+    Classes are those that the artifacts of each concept are instances of, and its roots; ids that an earlier completion
+    gave are taken.
+    """
     there = names_there(tables.kept, cells, most=limits.shown)
     states = [CellState(cell, there[cell.id], limits) for cell in cells]
-    names = ItemNames(concepts, tables.graph)
-    additions = Additions(minted=minted_before(tables.kept))
-    return CompletionRounds(states, tables, names, classes_of(tables.kept, concepts), limits, wordings(), additions)
-
-
-def minted_before(kept: TableSlices) -> set[str]:
-    """List the ids that an earlier completion gave: they are taken."""
-    minted = pl.col("qid").str.starts_with(SLUG)
-    return {qid for frame in kept.slices(("qid",)) for qid in frame.filter(minted)["qid"]}
-
-
-def classes_of(kept: TableSlices, concepts: Sequence[Concept]) -> dict[str, set[str]]:
-    """List the classes that the artifacts of each concept are instances of, and its roots."""
+    ours = pl.col("qid").str.starts_with(SLUG)
+    minted = {qid for frame in tables.kept.slices(("qid",)) for qid in frame.filter(ours)["qid"]}
     classes = {concept.concept: {root.qid for root in concept.roots} for concept in concepts}
-    for frame in kept.slices(("concept", "p31")):
-        for concept, found in (
-            frame.explode("p31").drop_nulls().group_by("concept").agg(pl.col("p31").unique()).iter_rows()
-        ):
-            if concept in classes:
-                classes[concept].update(found)
-    return classes
+    for frame in tables.kept.slices(("concept", "p31")):
+        pairs = frame.explode("p31").drop_nulls().group_by("concept").agg(pl.col("p31").unique())
+        for concept, found in pairs.iter_rows():
+            classes.get(concept, set()).update(found)
+    names, additions = ItemNames(concepts, tables.graph), Additions(minted=minted)
+    return CompletionRounds(states, tables, names, classes, limits, wordings(), additions)
 
 
 def asking(work: Work, client: Client | FreeClient, llm: LlmOptions, watch: ReplyWatch) -> Ask:
@@ -269,70 +219,143 @@ def asking(work: Work, client: Client | FreeClient, llm: LlmOptions, watch: Repl
     return ask
 
 
-def write_all(work: Work, completion: CompletionRounds, tables: KnownTables, client: Client | FreeClient) -> Outcome:
+# The tables of a completion: the collection as it is now, every proposal, every round, and what was left out.
+
+FATES = (*ADDED, "known", "repeated", "refused", "left out")  # how proposals end, in the order of the columns
+ADDED_COLUMNS = ("source", "round", "proposer", "gained")
+GAINS = {
+    "concept": pl.String(), "qid": pl.String(), "more": LIST, "by_round": pl.UInt8(), "by": pl.String(), "isos": LIST,
+}  # fmt: skip
+
+Added = dict[str, ProposalRow]
+
+
+def _write(work: Work, completion: CompletionRounds, tables: KnownTables, client: Client | FreeClient) -> Outcome:
     """Write the tables, and count."""
-    additions = completion.additions
-    new = new_rows(additions, tables, model=client.model)
-    gains = gained_countries(additions, model=client.model)
-    reasons = write_drops(work.out, drop_rows(completion))
+    additions, model = completion.additions, client.model
+    known = {key: additions.items[key].standing == "kept" for key in additions.rows}
+    new = pl.DataFrame(
+        [_completed_row(additions.items[key], additions.rows[key], tables, model) for key in known if not known[key]],
+        schema={**COMPLETED.schema, "valueless": LIST}, orient="row",
+    )  # fmt: skip
+    gains = pl.DataFrame(
+        [
+            (*key, [row.cell.country.qids[0] for row in rows.values()], _first(rows).round, model, list(rows))
+            for key, rows in additions.rows.items()
+            if known[key]
+        ],
+        schema=GAINS, orient="row",
+    )  # fmt: skip
+    proposals = [
+        (
+            row.id, row.cell.concept.concept, row.cell.country.iso, row.round, row.position, row.name,
+            row.proposal.other_names, row.proposal.kind, row.proposal.what, row.artifact_id, row.outcome,
+            ": ".join(filter(None, (row.reason, row.detail))) or None,
+        )
+        for row in completion.proposals
+    ]  # fmt: skip
+    write_table(work.out, PROPOSALS, pl.DataFrame(proposals, schema=PROPOSALS.schema, orient="row"))
+    rounds = [
+        (
+            each.cell.concept.concept, each.cell.country.iso, each.number, model, each.outcome, each.counts.total(),
+            *(each.counts[fate] for fate in FATES), each.taken_back, each.ended or None, each.raw,
+        )
+        for each in completion.rounds
+    ]  # fmt: skip
+    write_table(work.out, ROUNDS, pl.DataFrame(rounds, schema=ROUNDS.schema, orient="row"))
+    reasons = write_drops(work.out, list(_dropped(completion)))
     set_aside = sum(row.set_aside for row in completion.proposals) + sum(each.set_aside for each in completion.rounds)
     counts = {
-        "completed": write_completed(work.out, tables.kept, new, gains),
-        "proposals": write_proposals(work.out, completion.proposals),
-        "rounds": write_rounds(work.out, completion.rounds, proposer=client.model),
-        "drops": sum(reasons.values()),
-        "added": new.height,
-        "gained_countries": gains.height,
+        "completed": write_completed(work.out, tables.kept, new, gains), "proposals": len(proposals),
+        "rounds": len(rounds), "drops": sum(reasons.values()), "added": new.height, "gained_countries": gains.height,
         **({QUARANTINED: set_aside} if set_aside else {}),
-    }
+    }  # fmt: skip
     ended = Counter(each.ended for each in completion.rounds if each.ended)
-    notes = {
-        "judge": client.model,
-        "caveat": client.caveat,
-        "outcomes": completion.ended_in(),
-        "ended": dict(sorted(ended.items())),
-    }
-    return Outcome(counts, reasons, notes)
+    notes = {"judge": model, "caveat": client.caveat, "outcomes": completion.ended_in()}
+    return Outcome(counts, reasons, {**notes, "ended": dict(sorted(ended.items()))})
 
 
-def gained_countries(additions: Additions, *, model: str) -> pl.DataFrame:
-    """List the kept artifacts that gained countries."""
-    rows = [
-        (
-            *key,
-            [row.cell.country.qids[0] for row in rows_by_country.values()],
-            first(rows_by_country).round,
-            model,
-            list(rows_by_country),
-        )
-        for key, rows_by_country in additions.rows.items()
-        if additions.items[key].standing == "kept"
-    ]
-    return pl.DataFrame(rows, schema=GAINS, orient="row")
+def _dropped(completion: CompletionRounds) -> Iterator[tuple[str | None, ...]]:
+    """List what was proposed and is not there, and replies that could not be used."""
+    for row in completion.proposals:
+        if row.outcome not in {*ADDED, "known", "repeated"}:
+            detail = f"{row.name}: {row.detail}" if row.detail else row.name
+            yield row.id, row.cell.concept.concept, "completion", row.reason, detail
+    for each in completion.rounds:
+        if each.set_aside:
+            key, why = f"{each.cell.id}/{each.number}", f"no proposals: {each.outcome}"
+            yield key, each.cell.concept.concept, "completion", why, None
 
 
-def new_rows(additions: Additions, tables: KnownTables, *, model: str) -> pl.DataFrame:
-    """Write the artifacts that were added; what the graph or a walk says of them comes along."""
-    rows = [
-        completed_row(
-            base_row(additions.items[key], rows_by_country, tables), rows_by_country, additions.items[key], model
-        )
-        for key, rows_by_country in additions.rows.items()
-        if additions.items[key].standing != "kept"
-    ]
-    return pl.DataFrame(rows, schema={**COMPLETED.schema, "valueless": LIST}, orient="row")
+def write_completed(folder: Path, kept: TableSlices, new: pl.DataFrame, gains: pl.DataFrame) -> int:
+    """Write the kept rows, some of them with more countries, and the new ones between them, in the order of the key."""
+    optional = {name: column for name, column in kept.table.optional.items() if name not in ADDED_COLUMNS}
+    names = [*COMPLETED.columns, *optional]
+    missing = [pl.lit([], dtype=LIST).alias(name) for name in names if name not in new.columns]
+    written = 0
+
+    def frames() -> Iterator[pl.DataFrame]:
+        nonlocal written
+        rest = new.with_columns(missing).select(names).sort("concept", "qid")
+        for frame in kept.slices():
+            last = pl.lit(frame["concept"][-1]), pl.lit(frame["qid"][-1])
+            comes = (pl.col("concept") < last[0]) | ((pl.col("concept") == last[0]) & (pl.col("qid") < last[1]))
+            joined = pl.concat([_with_gains(frame, gains).select(names), rest.filter(comes)]).sort("concept", "qid")
+            rest = rest.filter(~comes)
+            written += joined.height
+            yield joined
+        written += rest.height
+        yield rest
+
+    write_frames(folder, replace(COMPLETED, optional=optional), frames(), rows_per_group=ROWS_PER_SLICE)
+    return written
 
 
-def first(rows_by_country: Added) -> ProposalRow:
+def _with_gains(frame: pl.DataFrame, gains: pl.DataFrame) -> pl.DataFrame:
+    """Add countries to kept rows; a table that was completed before keeps what it says of that."""
+    blank = {
+        "source": pl.lit("wikidata"), "round": pl.lit(0, dtype=pl.UInt8), "proposer": pl.lit(None, dtype=pl.String),
+        "gained": pl.lit([], dtype=LIST),
+    }  # fmt: skip
+    whole = frame.with_columns(value.alias(name) for name, value in blank.items() if name not in frame.columns)
+    more, isos = (pl.col(name).fill_null([]) for name in ("more", "isos"))
+    return whole.join(gains, on=["concept", "qid"], how="left", maintain_order="left").with_columns(
+        country_qids=pl.col("country_qids").list.concat(more), gained=pl.col("gained").list.concat(isos),
+        round=pl.coalesce("by_round", "round"), proposer=pl.coalesce("by", "proposer"),
+    )  # fmt: skip
+
+
+def _first(rows_by_country: Added) -> ProposalRow:
     """Give the first proposal of an artifact that still stands."""
     return min(rows_by_country.values(), key=lambda row: row.round)
 
 
-def base_row(item: KnownItem, rows_by_country: Added, tables: KnownTables) -> Mapping[str, Any]:
+def _completed_row(item: KnownItem, rows_by_country: Added, tables: KnownTables, model: str) -> dict[str, Any]:
+    """Write an artifact that was added: what a graph or a walk says of it, its countries, who proposed it and when."""
+    base, proposal = _base_row(item, rows_by_country, tables), _first(rows_by_country)
+    of_llm = item.qid.startswith(SLUG)
+    stated = {by_qid()[qid].iso for qid in base["country_qids"] if qid in by_qid()}
+    gained = {iso: row.cell.country.qids[0] for iso, row in rows_by_country.items() if iso not in stated}
+    row = {
+        **base, "country_qids": [*base["country_qids"], *gained.values()], "label": base["label"] or proposal.name,
+        "verdict": "keep", "reason": f"completion {model}", "source": "llm" if of_llm else "wikidata",
+        "round": proposal.round, "proposer": model, "gained": list(gained), "valueless": base.get("valueless") or [],
+    }  # fmt: skip
+    if of_llm:
+        aliases = [name for one in rows_by_country.values() for name in one.aliases]
+        root = proposal.cell.root_of(proposal.proposal.kind)
+        row |= {"description": proposal.proposal.what or None, "aliases": list(dict.fromkeys(aliases)), "roots": [root]}
+    return row
+
+
+def _base_row(item: KnownItem, rows_by_country: Added, tables: KnownTables) -> Mapping[str, Any]:
     """Find the row that an artifact has or would have among the candidates."""
     if item.qid.startswith(SLUG):
-        return proposed_row(item)
-    root = first(rows_by_country).cell.root_of(first(rows_by_country).proposal.kind)
+        columns = CANDIDATES.columns.items()
+        blank: dict[str, Any] = {name: [] if column.dtype == LIST else None for name, column in columns}
+        return {**blank, "qid": item.qid, "label": item.label, "concept": item.concept, "hop": 0, "sitelinks": 0}
+    first = _first(rows_by_country)
+    root = first.cell.root_of(first.proposal.kind)
     candidates = None
     if tables.candidates is not None:
         scan = pl.scan_parquet(tables.candidates.path).filter(pl.col("qid") == item.qid)
@@ -341,23 +364,15 @@ def base_row(item: KnownItem, rows_by_country: Added, tables: KnownTables) -> Ma
         if same.height:
             return same.row(0, named=True)
     if tables.graph is not None:
-        return graph_row(item, rows_by_country, tables, root)
+        return _graph_row(item, first.cell.concept, root, GraphTables(tables.graph))
     if candidates is None or candidates.is_empty():
         scan = pl.scan_parquet(tables.kept.path).filter(pl.col("qid") == item.qid)
         candidates = scan.select(tables.kept.table.columns.keys()).collect()
-    other = candidates.row(0, named=True)
-    return {**other, "concept": item.concept, "hop": 0, "roots": [root], "path": []}
+    return {**candidates.row(0, named=True), "concept": item.concept, "hop": 0, "roots": [root], "path": []}
 
 
-def proposed_row(item: KnownItem) -> dict[str, Any]:
-    """Write the row of an artifact that no graph knows."""
-    blank: dict[str, Any] = {name: [] if column.dtype == LIST else None for name, column in CANDIDATES.columns.items()}
-    return {**blank, "qid": item.qid, "label": item.label, "concept": item.concept, "hop": 0, "sitelinks": 0}
-
-
-def graph_row(item: KnownItem, rows_by_country: Added, tables: KnownTables, root: str) -> Mapping[str, Any]:
+def _graph_row(item: KnownItem, concept: Concept, root: str, graph: GraphTables) -> Mapping[str, Any]:
     """Write the row of an item that the graph knows and no walk found."""
-    concept = first(rows_by_country).cell.concept
     found = pl.DataFrame(
         {
             "number": [int(item.qid[1:])], "hop": [0], "roots": [[root]], "path": [[]],
@@ -368,45 +383,15 @@ def graph_row(item: KnownItem, rows_by_country: Added, tables: KnownTables, root
             "country_qids": LIST,
         },
     )  # fmt: skip
-    if tables.graph is None:
-        raise ValueError("an item of a graph was found without a graph")
-    return candidate_rows(concept, found, GraphTables(tables.graph)).row(0, named=True)
-
-
-def completed_row(base: Mapping[str, Any], rows_by_country: Added, item: KnownItem, model: str) -> dict[str, Any]:
-    """Add to a row what the completion says: countries, who proposed it and when."""
-    stated = {by_qid()[qid].iso for qid in base["country_qids"] if qid in by_qid()}
-    gained = {iso: row.cell.country.qids[0] for iso, row in rows_by_country.items() if iso not in stated}
-    proposal, of_llm = first(rows_by_country), item.qid.startswith(SLUG)
-    row = {
-        **base,
-        "country_qids": [*base["country_qids"], *gained.values()],
-        "label": base["label"] or proposal.name,
-        "verdict": "keep",
-        "reason": f"completion {model}",
-        "source": "llm" if of_llm else "wikidata",
-        "round": proposal.round,
-        "proposer": model,
-        "gained": list(gained),
-        "valueless": base.get("valueless") or [],
-    }
-    if of_llm:
-        aliases = [name for one in rows_by_country.values() for name in one.aliases]
-        root = proposal.cell.root_of(proposal.proposal.kind)
-        row |= {"description": proposal.proposal.what or None, "aliases": list(dict.fromkeys(aliases)), "roots": [root]}
-    return row
+    return candidate_rows(concept, found, graph).row(0, named=True)
 
 
 # What completing a collection can take at most, and what a pilot says of it.
 
-SAMPLED = 40
-"""Proposals of a pilot that are shown."""
-
-
+SAMPLED = 40  # proposals of a pilot that are shown
 USUAL_NAME, USUAL_TEXT = "Name of a usual length", "a dish of the region, made of rice and beans, on feast days"
+# A letter of four bytes, and a mark that is written with an escape: nothing takes more room.
 LONGEST_NAME, WORST_TEXT = "\U00010348" * MOST_CHARACTERS, "~"
-"""A letter of four bytes, and a mark that is written with an escape: nothing takes more room."""
-
 USUAL_ITEM = KnownItem("Q1", "x", USUAL_NAME, USUAL_TEXT, frozenset(), ("Q155",), ("Q746549", "Q2095"), "kept")
 
 
@@ -430,12 +415,10 @@ class CompletionPilot:
     def as_data(self) -> dict[str, object]:
         """Give it as data."""
         return {
-            "asked": len(self.tried.rounds),
-            "outcomes": dict(self.tried.ended_in()),
-            "proposals": self.fates,
+            "asked": len(self.tried.rounds), "outcomes": dict(self.tried.ended_in()), "proposals": self.fates,
             "samples": [(row.outcome, row.name, row.cell.id) for row in self.tried.proposals[:SAMPLED]],
             "replies": asdict(self.replies),
-        }
+        }  # fmt: skip
 
     def lines(self) -> Iterator[str]:
         """Say it in words."""
@@ -449,11 +432,11 @@ class CompletionPilot:
 
 def try_cells(
     work: Work,
+    size: int,
+    *,
     inputs: CompletionInputs,
     concepts: Sequence[Concept],
     client: Client | FreeClient,
-    *,
-    size: int,
     limits: CompletionLimits,
     llm: LlmOptions = DEFAULTS,
 ) -> CompletionPilot:
@@ -477,23 +460,6 @@ class PlannedCells:
     names: ItemNames
     known: bool = True
 
-    def there(self, state: CellState, name: str) -> list[str]:
-        """Give the names that go along with a question, or as many as can."""
-        return list(state.there) if self.known else [name] * self.limits.shown
-
-    @property
-    def checks(self) -> int:
-        """How many proposals of one cell are checked at most."""
-        return self.limits.rounds * min(self.limits.per_round, self.limits.per_cell)
-
-
-class Questions(Protocol):
-    """Writes all questions of one kind that a completion can come to."""
-
-    def __call__(self, planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
-        """Write them, of the usual size or of the largest."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class CompletionPlan:
@@ -515,12 +481,12 @@ class CompletionPlan:
         """What is left to ask at most."""
         parts = self.proposals.left, self.checks.left
         requests, tokens = (sum(part[index] or 0 for part in parts) for index in (0, 1))
-        return Left(int(requests), int(tokens), added(self.proposals.usd, self.checks.usd))
+        return Left(int(requests), int(tokens), _sum(self.proposals.usd, self.checks.usd))
 
     @property
     def most(self) -> float | None:
         """US dollars that surely suffice when nothing has to be asked twice."""
-        return added(self.proposals.most, self.checks.most)
+        return _sum(self.proposals.most, self.checks.most)
 
     def as_data(self) -> dict[str, object]:
         """Give it as data."""
@@ -540,8 +506,7 @@ class CompletionPlan:
             yield from (f"{name}: {line}" for line in cost_plan_lines(part))
 
 
-def added(one: float | None, other: float | None) -> float | None:
-    """Add two sums, where both are known."""
+def _sum(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
 
 
@@ -554,59 +519,46 @@ def plan_completion(
     pilot: Sequence[Request] = (),
 ) -> CompletionPlan:
     """Plan, offline; `pilot` are checks that a pilot asked, from which those to come are reckoned."""
-    cells, rounds = len(planned.states), planned.limits.rounds
     cost = partial(plan_requests, client, spent=read_spending(journal), batch=batch)
 
-    def both(kind: Questions, asked: Sequence[Request] = ()) -> CostPlan:
+    def both(kind: Callable[..., Iterator[Request]], asked: Sequence[Request] = ()) -> CostPlan:
         usual = cost(chain(asked, islice(kind(planned, worst=False), len(asked), None)))
         worst = cost(kind(planned, worst=True))
         times = usual.requests // worst.requests if worst.requests else 1
         return replace(usual, most=None if worst.most is None else worst.most * times)
 
-    return CompletionPlan(client.model, cells, rounds, both(asked_at_most), both(checked_at_most, pilot))
+    cells, rounds = len(planned.states), planned.limits.rounds
+    return CompletionPlan(client.model, cells, rounds, both(_asked_at_most), both(_checked_at_most, pilot))
 
 
-def asked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
+def _asked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
     """Write questions as large as they can become: the first round as it is, the others full of names."""
     name, limits = LONGEST_NAME if worst else USUAL_NAME, planned.limits
     most, wording = min(limits.per_round, limits.per_cell), wordings()[PROPOSE]
     for state in planned.states:
+        there = list(state.there) if planned.known else [name] * limits.shown
         for number in range(1, limits.rounds + 1):
             earlier = min(most * (number - 1), limits.per_cell)
             last = min(most, earlier)
-            others = MOST_REPEATED if number > 1 and worst else 0
-            shown = Shown(
-                number,
-                [*planned.there(state, name), *[name] * (earlier - last)],
-                {str(index + 1): name for index in range(last)},
-                [name] * others,
-                [name] * others,
-            )
+            others = [name] * (MOST_REPEATED if number > 1 and worst else 0)
+            added = {str(index + 1): name for index in range(last)}
+            shown = Shown(number, [*there, *[name] * (earlier - last)], added, others, others)
             yield proposal_request(state.cell, shown, limits, instructions=wording)
 
 
-def checked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
+def _checked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
     """Write a check for each proposal that can come; of the largest, which are all the same, one for each cell."""
-    wording = wordings()[VERIFY]
-    item = planned.names.describe([largest_item() if worst else USUAL_ITEM])[0]
+    limits, wording = planned.limits, wordings()[VERIFY]
+    (item,) = planned.names.describe([_largest_item() if worst else USUAL_ITEM])
+    name, what = (LONGEST_NAME, WORST_TEXT * LONGEST_WHAT) if worst else (USUAL_NAME, USUAL_TEXT)
     for state in planned.states:
-        one = check_of(state, item, worst=worst)
-        request = verification_request(*one, instructions=wording)
-        yield from repeat(request, 1 if worst else planned.checks)
+        others = [name] * (MOST_OTHER_NAMES if worst else 1)
+        proposal = Proposal(name, others, max(state.cell.kinds, key=len), what)
+        request = verification_request(f"{state.cell.id}/00/000", proposal, state.cell, item, instructions=wording)
+        yield from repeat(request, 1 if worst else limits.rounds * min(limits.per_round, limits.per_cell))
 
 
-def check_of(
-    state: CellState, item: Mapping[str, object] | None, *, worst: bool
-) -> tuple[str, Proposal, Cell, Mapping[str, object] | None]:
-    """Make up a proposal."""
-    name = LONGEST_NAME if worst else USUAL_NAME
-    others = [name] * (MOST_OTHER_NAMES if worst else 1)
-    kind = max(state.cell.kinds, key=len)
-    proposal = Proposal(name, others, kind, WORST_TEXT * LONGEST_WHAT if worst else USUAL_TEXT)
-    return f"{state.cell.id}/00/000", proposal, state.cell, item
-
-
-def largest_item() -> KnownItem:
+def _largest_item() -> KnownItem:
     """Make up an item of which nothing more can be shown."""
     long = WORST_TEXT * 10_000
     names = tuple(f"Q{WORST_TEXT * LONGEST_CLASS}{number}" for number in range(MOST_LISTED))

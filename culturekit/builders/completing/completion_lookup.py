@@ -21,8 +21,8 @@ from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
 from culturekit.kg.store import GraphTables, qid_of
 
+# Of a concept's candidates, what the filter made of one; or an item of the graph that is none of them.
 Standing: TypeAlias = Literal["kept", "dropped", "in the graph"]
-"""Of a concept's candidates, what the filter made of one; or an item of the graph that is none of them."""
 
 LOOKED_AT = ("concept", "qid", "label", "description", "aliases", "title", "country_qids", "p31", "p279", "sitelinks")
 NAMES_OF_AN_ITEM = ("number", "label", "title", "aliases")
@@ -67,10 +67,10 @@ class KnownTables:
 
     def items(self, wanted: pl.Series) -> Iterator[KnownItem]:
         """Give what some keys are found in, each (concept, qid) once, what is no candidate last."""
-        kept = [item_of(row, "kept") for row in rows_among(self.kept, wanted)]
+        kept = [item_of(row, "kept") for row in _rows_among(self.kept, wanted)]
         yield from kept
         known = {(item.concept, item.qid) for item in kept}
-        rows = [] if self.candidates is None else list(rows_among(self.candidates, wanted))
+        rows = [] if self.candidates is None else list(_rows_among(self.candidates, wanted))
         left = [row for row in rows if (row["concept"], row["qid"]) not in known]
         reasons = self.reasons([row["qid"] for row in left])
         for row in left:
@@ -90,7 +90,7 @@ class KnownTables:
         return {(key, concept): f"{reason}: {detail}" if detail else reason for key, concept, reason, detail in rows}
 
 
-def rows_among(source: TableSlices, wanted: pl.Series) -> Iterator[Mapping[str, Any]]:
+def _rows_among(source: TableSlices, wanted: pl.Series) -> Iterator[Mapping[str, Any]]:
     """Read the candidates that are called so."""
     for frame in source.slices(LOOKED_AT):
         yield from names_among(frame, wanted).iter_rows(named=True)
@@ -133,11 +133,11 @@ def item_of(row: Mapping[str, Any], standing: Standing, reason: str = "") -> Kno
 
 # The artifacts of a cultural space by name: what somebody said, reconciled with what is known.
 
+# How reconciling ended: the artifact was found; no artifact is called so; several are, and the country does not decide;
+# the country said is none of the artifact's; or there was nothing to reconcile with.
 Reconciling: TypeAlias = Literal[
     "reconciled", "unknown name", "name of several", "country of another", "no space given"
 ]
-"""How reconciling ended: the artifact was found; no artifact is called so; several are, and the country does not
-decide; the country said is none of the artifact's; or there was nothing to reconcile with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +164,17 @@ class KnownArtifacts:
 
         Names are compared folded, and without accents only where that finds what folding does not.
         """
-        rows = artifacts_of(cspace).iter_rows(named=True)
-        self.artifacts = {row["artifact_id"]: artifact_of(row) for row in rows}
+        columns = ("artifact_id", "artifact", "concepts", "countries", "continents")
+        rows = artifacts_of(cspace).select(columns).iter_rows()
+        self.artifacts = {own: KnownArtifact(own, name, *map(tuple, lists)) for own, name, *lists in rows}
         self.exact: dict[str, set[str]] = {}
         self.loose: dict[str, set[str]] = {}
-        for artifact_id, name in names_of(cspace):
-            key = folded(name)
-            self.exact.setdefault(key, set()).add(artifact_id)
-            self.loose.setdefault(without_accents(key), set()).add(artifact_id)
+        space = read_table(cspace, CSPACE)
+        aliases = pl.col("aliases") if "aliases" in space.columns else pl.lit(None)
+        for artifact_id, name, others in space.select("artifact_id", "name", aliases.alias("others")).iter_rows():
+            for key in map(folded, (name, *(others or ()))):
+                self.exact.setdefault(key, set()).add(artifact_id)
+                self.loose.setdefault(without_accents(key), set()).add(artifact_id)
 
     def find(
         self, name: str, *, country: str | None, concept: str | None = None
@@ -195,26 +198,10 @@ class KnownArtifacts:
         return (meant[0], "reconciled") if len(meant) == 1 else (None, "name of several")
 
 
-def names_of(cspace: Path) -> Iterator[tuple[str, str]]:
-    """List the names of all artifacts, and their aliases where the table has them."""
-    space = read_table(cspace, CSPACE)
-    yield from space.select("artifact_id", "name").iter_rows()
-    if "aliases" in space.columns:
-        for artifact_id, aliases in space.select("artifact_id", "aliases").iter_rows():
-            yield from ((artifact_id, alias) for alias in aliases or ())
-
-
-def artifact_of(row: Mapping[str, Sequence[str]]) -> KnownArtifact:
-    """Read an artifact's row."""
-    lists = (tuple(row[name]) for name in ("concepts", "countries", "continents"))
-    return KnownArtifact(str(row["artifact_id"]), str(row["artifact"]), *lists)
-
-
 # What a verifier is told about an item: its names, and those of its classes and countries.
 
 
-LONGEST_CLASS = 100
-"""Characters of the name of a class or a country that are shown."""
+LONGEST_CLASS = 100  # characters of the name of a class or a country that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +215,7 @@ class ItemNames:
         """Describe items as a verifier is shown them; None stays None."""
         classes = self.class_names(items)
         countries = {qid: country.name for qid, country in by_qid().items()}
-        return [None if item is None else description_of(item, classes, countries) for item in items]
+        return [None if item is None else _description_of(item, classes, countries) for item in items]
 
     def class_names(self, items: Sequence[KnownItem | None]) -> dict[str, str]:
         """Look up what the classes of items are called."""
@@ -239,7 +226,7 @@ class ItemNames:
         return GraphTables(self.graph).names(qids) | roots
 
 
-def description_of(item: KnownItem, classes: Mapping[str, str], countries: Mapping[str, str]) -> dict[str, object]:
+def _description_of(item: KnownItem, classes: Mapping[str, str], countries: Mapping[str, str]) -> dict[str, object]:
     """Describe one item."""
     description = item.description
     return {

@@ -10,9 +10,9 @@ import re
 import unicodedata
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
-from itertools import count
+from itertools import chain, count
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -28,21 +28,9 @@ from culturekit.llm.client import Request
 from culturekit.llm.untrusted import LONGEST_TEXT, MarkupScanner, reveal, without_hidden_characters
 
 Suspicion: TypeAlias = Literal[
-    "bidi",
-    "comment",
-    "controls",
-    "half-characters",
-    "hidden-html",
-    "instruction",
-    "look-alikes",
-    "markup",
-    "noncharacters",
-    "role-marker",
-    "tags",
-    "too-long",
-    "variation-selectors",
-    "zero-width",
-]
+    "bidi", "comment", "controls", "half-characters", "hidden-html", "instruction", "look-alikes", "markup",
+    "noncharacters", "role-marker", "tags", "too-long", "variation-selectors", "zero-width",
+]  # fmt: skip
 
 MOST_READ = 100_000
 
@@ -76,7 +64,8 @@ def suspicious(text: str) -> list[Suspicion]:
     scanner.scan()
     found |= scanner.found
     plain = unicodedata.normalize("NFKC", shown)
-    if plain != shown and any(poses(character) for character in set(shown)):
+    read = ((character, unicodedata.normalize("NFKC", character)) for character in set(shown))
+    if plain != shown and any(not one.isascii() and plainly.isascii() and plainly.isalpha() for one, plainly in read):
         found.add("look-alikes")
     if ROLE_MARKER.search(plain):
         found.add("role-marker")
@@ -85,22 +74,13 @@ def suspicious(text: str) -> list[Suspicion]:
     return sorted(found)  # type: ignore[arg-type] # both scanners name kinds of this list
 
 
-def poses(character: str) -> bool:
-    """Tell whether a character reads as a plain Latin letter without being one."""
-    read = unicodedata.normalize("NFKC", character)
-    return not character.isascii() and read.isascii() and read.isalpha()
-
-
 MOST_CHARACTERS = 120
-MOST_WORDS = 12
-"""Longer than any name of an artifact is, and shorter than most sentences."""
+MOST_WORDS = 12  # longer than any name of an artifact is, and shorter than most sentences
 
 SLUG = "LLM:"
 QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」", "『": "』", "`": "`"}
 NEVER_IN_A_NAME = frozenset("<>{}[]|\\`\n\r\t=;*#@^~_$")
-HARMLESS = ("look-alikes",)
-"""Wide letters are usual in Japanese names."""
-
+HARMLESS = ("look-alikes",)  # wide letters are usual in Japanese names
 BEGINS_A_FORMULA = ("=", "+", "-", "@")
 
 
@@ -137,12 +117,10 @@ def accents_agree(one: str, other: str) -> bool:
     So `pate` may be `pâté`, and `pâte` may not. Marks on letters of other scripts are no accents, and must be equal.
     """
     words, others = one.split(), other.split()
-    return len(words) == len(others) and all(map(spelled_alike, words, others))
-
-
-def spelled_alike(word: str, other: str) -> bool:
-    """Tell whether two words are equal, or one is the other without any accent."""
-    return word == other or without_accents(word) == other or word == without_accents(other)
+    return len(words) == len(others) and all(
+        word == other or without_accents(word) == other or word == without_accents(other)
+        for word, other in zip(words, others, strict=True)
+    )
 
 
 def artifact_slug(name: str, *, concept: str, country: str, taken: Container[str]) -> str:
@@ -151,11 +129,9 @@ def artifact_slug(name: str, *, concept: str, country: str, taken: Container[str
     Another artifact of that name adds its concept, then its country, then a number.
     """
     plain = SLUG + folded(name).replace(" ", "-")
-    wished = [plain, f"{plain}-{concept}", f"{plain}-{concept}-{country.casefold()}"]
-    free = next((wish for wish in wished if wish not in taken), None)
-    if free is not None:
-        return free
-    return next(f"{wished[-1]}-{number}" for number in count(2) if f"{wished[-1]}-{number}" not in taken)
+    full = f"{plain}-{concept}-{country.casefold()}"
+    wished = chain((plain, f"{plain}-{concept}", full), (f"{full}-{number}" for number in count(2)))
+    return next(wish for wish in wished if wish not in taken)
 
 
 # What is completed, cell by cell, and its two questions: what is missing, and whether it belongs.
@@ -229,12 +205,11 @@ LONGEST_WHAT = 200
 TOKENS_OF_A_PROPOSAL = 160
 VERIFY_TOKENS = 256
 MOST_REPEATED = 50
-MOST_KINDS = 100
-"""Beyond this a list of kinds is no schema that every provider takes; the question names them in any case."""
+MOST_KINDS = 100  # beyond this a list of kinds is no schema that every provider takes; the question names them all
 
 Says: TypeAlias = Literal["yes", "no", "unsure"]
+# Far too long for a name: what is too long is left out by itself, and does not cost the whole reply.
 LongName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
-"""Far too long for a name: what is too long is left out by itself, and does not cost the whole reply."""
 
 
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -261,27 +236,16 @@ def asked_proposals(kinds: tuple[str, ...], at_most: int) -> type[msgspec.Struct
     A reply that says more, or names another kind, is read all the same: what is too much costs no more than itself.
     """
     name = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_CHARACTERS)]
-    proposal: Any = msgspec.defstruct(
-        "Proposal",
-        [
-            ("name", name),
-            ("other_names", Annotated[list[name], msgspec.Meta(max_length=MOST_OTHER_NAMES)]),
-            ("kind", Literal[kinds] if 0 < len(kinds) <= MOST_KINDS and "" not in kinds else str),
-            ("what", Annotated[str, msgspec.Meta(max_length=LONGEST_WHAT)]),
-        ],
-        frozen=True,
-        forbid_unknown_fields=True,
-    )
-    return msgspec.defstruct(
-        "ProposalReply",
-        [
-            ("id", str),
-            ("wrong", Annotated[list[str], msgspec.Meta(max_length=at_most)]),
-            ("artifacts", Annotated[list[proposal], msgspec.Meta(max_length=at_most)]),
-        ],
-        frozen=True,
-        forbid_unknown_fields=True,
-    )
+    strict, most = partial(msgspec.defstruct, frozen=True, forbid_unknown_fields=True), msgspec.Meta(max_length=at_most)
+    fields = [
+        ("name", name),
+        ("other_names", Annotated[list[name], msgspec.Meta(max_length=MOST_OTHER_NAMES)]),
+        ("kind", Literal[kinds] if 0 < len(kinds) <= MOST_KINDS and "" not in kinds else str),
+        ("what", Annotated[str, msgspec.Meta(max_length=LONGEST_WHAT)]),
+    ]
+    proposal: Any = strict("Proposal", fields)
+    reply = [("id", str), ("wrong", Annotated[list[str], most]), ("artifacts", Annotated[list[proposal], most])]
+    return strict("ProposalReply", reply)
 
 
 class VerificationReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -326,18 +290,12 @@ def wordings() -> dict[str, str]:
 def proposal_request(cell: Cell, shown: Shown, limits: CompletionLimits, *, instructions: str) -> Request:
     """Ask what is missing in a cell, and what of the last round was wrong."""
     data = {
-        "id": cell.id,
-        "concept": cell.concept.concept,
-        "kinds": list(cell.kinds),
-        "country": cell.country.name,
-        "languages": list(cell.concept.languages),
-        "round": shown.round,
-        "at_most": limits.per_round,
+        "id": cell.id, "concept": cell.concept.concept, "kinds": list(cell.kinds), "country": cell.country.name,
+        "languages": list(cell.concept.languages), "round": shown.round, "at_most": limits.per_round,
         "known": list(shown.known),
         "added": [{"number": number, "name": name} for number, name in shown.added.items()],
-        "repeated": list(shown.repeated[:MOST_REPEATED]),
-        "refused": list(shown.refused[-MOST_REPEATED:]),
-    }
+        "repeated": list(shown.repeated[:MOST_REPEATED]), "refused": list(shown.refused[-MOST_REPEATED:]),
+    }  # fmt: skip
     allowed = {"id": (cell.id,), "wrong": tuple(shown.added)}
     tokens = VERIFY_TOKENS + TOKENS_OF_A_PROPOSAL * limits.per_round
     asks = asked_proposals(cell.kinds, limits.per_round)
@@ -349,15 +307,9 @@ def verification_request(
 ) -> Request:
     """Ask whether a proposal belongs, and whether the item of that name is what it means."""
     data = {
-        "id": proposal_id,
-        "name": proposal.name,
-        "other_names": list(proposal.other_names),
-        "what": proposal.what[:LONGEST_WHAT],
-        "kind": proposal.kind,
-        "concept": cell.concept.concept,
-        "country": cell.country.name,
-        "item": item,
-    }
-    return Request(
-        VERIFY, instructions, data, VerificationReply, allowed={"id": (proposal_id,)}, max_tokens=VERIFY_TOKENS
-    )
+        "id": proposal_id, "name": proposal.name, "other_names": list(proposal.other_names),
+        "what": proposal.what[:LONGEST_WHAT], "kind": proposal.kind, "concept": cell.concept.concept,
+        "country": cell.country.name, "item": item,
+    }  # fmt: skip
+    allowed = {"id": (proposal_id,)}
+    return Request(VERIFY, instructions, data, VerificationReply, allowed=allowed, max_tokens=VERIFY_TOKENS)

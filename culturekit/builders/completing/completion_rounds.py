@@ -6,7 +6,7 @@ What is asked in a round depends on nothing but the answers of the rounds before
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from culturekit.builders.completing.completion_lookup import ItemNames, KnownItem, KnownTables, Standing
 from culturekit.builders.completing.completion_names import (
@@ -91,16 +91,10 @@ class Additions:
 
     def namesake(self, name: str, concept: str) -> KnownItem | None:
         """Find an artifact of no graph that was added under the same name."""
-        key = folded(name)
-        ids = sorted(
-            key_of for key_of in self.called.get(loose_key_of(name), ()) if key_of in self.rows and key_of[0] == concept
-        )
-        named = [
-            self.items[key_of]
-            for key_of in ids
-            if key in self.items[key_of].names and self.items[key_of].qid in self.minted
-        ]
-        return self.current(named[0]) if named else None
+        ids = sorted(key for key in self.called.get(loose_key_of(name), ()) if key in self.rows and key[0] == concept)
+        called = (self.items[key] for key in ids)
+        named = next((item for item in called if folded(name) in item.names and item.qid in self.minted), None)
+        return None if named is None else self.current(named)
 
     def add(self, row: ProposalRow, item: KnownItem | None) -> None:
         """Add a verified proposal: a new artifact, or a country to one that is known."""
@@ -253,19 +247,18 @@ def usable_aliases(proposal: Proposal, languages: Sequence[str]) -> tuple[str, .
     return tuple(name for name in dict.fromkeys(usable) if name != stripped_name(proposal.name))
 
 
-Ask = Callable[[Sequence[Request], str], list[Answered]]
-"""Answers a list of requests; the text says what they are, for the progress."""
-
-How: TypeAlias = Literal["there", "elsewhere", "several", "nothing"]
-"""The artifact is in the collection for the country; an item is likely meant that is not; several are called so, and
-neither concept nor country decides; nothing is called so that could be meant."""
+Ask = Callable[[Sequence[Request], str], list[Answered]]  # the text says what requests are, for the progress
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a name was found to mean."""
+    """What a name was found to mean.
 
-    how: How
+    The artifact is `there`, in the collection for the country; an item is likely meant that is `elsewhere`; `several`
+    are called so, and neither concept nor country decides; or `nothing` is called so that could be meant.
+    """
+
+    how: Literal["there", "elsewhere", "several", "nothing"]
     item: KnownItem | None = None
     detail: str = ""
 
@@ -295,16 +288,26 @@ class CompletionRounds:
 
     def one_round(self, active: Sequence[CellState], ask: Ask, number: int) -> None:
         """Ask the open cells once."""
-        replies = ask([self.question(state) for state in active], f"questions of round {number}")
+        asked = [
+            proposal_request(each.cell, each.next_question(), self.limits, instructions=self.wordings[PROPOSE])
+            for each in active
+        ]
+        replies = ask(asked, f"questions of round {number}")
         opened: list[ProposalRow] = []
         for state, answered in zip(active, replies, strict=True):
             self.outcomes.append(answered.outcome)
             state.rows, state.taken_back = [], 0
             if isinstance(answered.value, ProposalReply):
                 opened += state.take(answered.value, self.additions)
-        self.find_meanings(opened)
+        found = self.tables.find(name for row in opened for name in (row.name, *row.aliases))
+        for row in opened:
+            self.find_meaning(row, found)
         unclear = [row for row in opened if not row.outcome]
-        self.checked = self.checks(unclear)
+        described = self.names.describe([row.item for row in unclear])
+        self.checked = [
+            verification_request(row.id, row.as_checked(), row.cell, item, instructions=self.wordings[VERIFY])
+            for row, item in zip(unclear, described, strict=True)
+        ]
         for row, answered in zip(unclear, ask(self.checked, f"checks of round {number}"), strict=True):
             self.settle(row, answered)
         for state, answered in zip(active, replies, strict=True):
@@ -314,16 +317,6 @@ class CompletionRounds:
     def ended_in(self) -> Mapping[str, int]:
         """Count how asking ended."""
         return dict(sorted(Counter(self.outcomes).items()))
-
-    def question(self, state: CellState) -> Request:
-        """Write the next question about a cell."""
-        return proposal_request(state.cell, state.next_question(), self.limits, instructions=self.wordings[PROPOSE])
-
-    def find_meanings(self, rows: Sequence[ProposalRow]) -> None:
-        """Look all names of a round up at once, and end the proposals of what is there or cannot be decided."""
-        found = self.tables.find(name for row in rows for name in (row.name, *row.aliases))
-        for row in rows:
-            self.find_meaning(row, found)
 
     def find_meaning(self, row: ProposalRow, found: Mapping[str, Sequence[KnownItem]]) -> None:
         """Find out what a proposal means; where its name means nothing, one of its other names may."""
@@ -346,14 +339,6 @@ class CompletionRounds:
         called = self.additions.also([key], found.get(key, ())) if key else []
         concept = cell.concept.concept
         return reconcile(name, called, concept=concept, classes=self.classes[concept], countries=cell.country.qids)
-
-    def checks(self, rows: Sequence[ProposalRow]) -> list[Request]:
-        """Write the question about each proposal that has to be verified."""
-        described = self.names.describe([row.item for row in rows])
-        return [
-            verification_request(row.id, row.as_checked(), row.cell, item, instructions=self.wordings[VERIFY])
-            for row, item in zip(rows, described, strict=True)
-        ]
 
     def settle(self, row: ProposalRow, answered: Answered) -> None:
         """Add what two answers of yes allow; everything else is left out with its reason."""
@@ -378,17 +363,12 @@ class CompletionRounds:
             item = self.additions.namesake(row.name, row.cell.concept.concept)
             if item is not None and row.item is not None and item.qid == row.item.qid:
                 item = None
-        if item is not None and is_there(item, row.cell):
+        here = item is not None and any(qid in row.cell.country.qids for qid in item.country_qids)
+        if item is not None and here and item.concept == row.cell.concept.concept and item.standing == "kept":
             row.artifact_id = item.qid
             row.end("known")
             return
         self.additions.add(row, item)
-
-
-def is_there(item: KnownItem, cell: Cell) -> bool:
-    """Tell whether a cell has an artifact already."""
-    here = any(qid in cell.country.qids for qid in item.country_qids)
-    return here and item.concept == cell.concept.concept and item.standing == "kept"
 
 
 def reconcile(
@@ -407,35 +387,19 @@ def reconcile(
         countries: the items of the country that was asked for.
     """
     key = folded(name)
-    near = [
-        item for item in once(called, concept) if item.concept == concept or any(one in classes for one in item.classes)
-    ]
-    far = [item for item in once(called, concept) if item not in near]
-    for among, of_concept in ((near, True), (far, False)):
-        for fits in (equal(key), agreeing(key)):
-            fitting = [item for item in among if fits(item)]
-            if fitting:
-                return chosen(fitting, concept=concept, countries=countries, of_concept=of_concept)
+    # each item once: as a candidate of the concept where it is one
+    by_qid = {item.qid: item for item in sorted(called, key=lambda item: (item.concept == concept, item.concept or ""))}
+    once = [by_qid[qid] for qid in sorted(by_qid)]
+    near = [item for item in once if item.concept == concept or any(one in classes for one in item.classes)]
+    for among, of_concept in ((near, True), ([item for item in once if item not in near], False)):
+        equal = [item for item in among if key in item.names]
+        fitting = equal or [item for item in among if any(accents_agree(key, name) for name in item.names)]
+        if fitting:
+            return _chosen(fitting, concept=concept, countries=countries, of_concept=of_concept)
     return Found("nothing")
 
 
-def once(called: Sequence[KnownItem], concept: str) -> list[KnownItem]:
-    """Leave each item once: as a candidate of the concept where it is one."""
-    by_qid = {item.qid: item for item in sorted(called, key=lambda item: (item.concept == concept, item.concept or ""))}
-    return [by_qid[qid] for qid in sorted(by_qid)]
-
-
-def equal(key: str) -> Callable[[KnownItem], bool]:
-    """Make a test of equal names."""
-    return lambda item: key in item.names
-
-
-def agreeing(key: str) -> Callable[[KnownItem], bool]:
-    """Make a test of names that may be spellings of one another."""
-    return lambda item: any(accents_agree(key, name) for name in item.names)
-
-
-def chosen(fitting: Sequence[KnownItem], *, concept: str, countries: Collection[str], of_concept: bool) -> Found:
+def _chosen(fitting: Sequence[KnownItem], *, concept: str, countries: Collection[str], of_concept: bool) -> Found:
     """Let the country decide among items of one name, then what the filter kept."""
     here = [item for item in fitting if any(qid in countries for qid in item.country_qids)]
     there = [item for item in here if item.concept == concept and item.standing == "kept"]

@@ -4,32 +4,30 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import polars as pl
 from pydantic import Field
 
 from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, PER_CATEGORY
-from culturekit.builders.asked_rows import AskedRows, GivenWording, bounded, row_id, sifted, wording
-from culturekit.builders.asking import asking_each
+from culturekit.builders.asked_rows import GivenWording, bounded, row_id, sifted
+from culturekit.builders.asking import Asked, asks
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS, PROPOSED_DESCRIPTORS
-from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, Typed
+from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
+from culturekit.core.work import Outcome
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.client import Request
 from culturekit.llm.models import quoted
 from culturekit.llm.untrusted import strip_hidden
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
 
 # The activities that prompts ask for, dimension by dimension, as models are asked about them.
-
-ENGLISH = "en"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +52,8 @@ class ActivityDimension:
 
     def asked(self) -> dict[str, object]:
         """Give what a model is told of it."""
-        return {
-            "id": self.id,
-            "activity": self.activity,
-            "category": self.category,
-            "country": self.country,
-            "dimension": self.dimension,
-        }
+        named = {name: getattr(self, name) for name in ("activity", "category", "country", "dimension")}
+        return {"id": self.id, **named}
 
 
 def activities_of(path: Path, *, grid: Sequence[str] = (), per_category: int = PER_CATEGORY) -> pl.DataFrame:
@@ -71,7 +64,7 @@ def activities_of(path: Path, *, grid: Sequence[str] = (), per_category: int = P
     """
     if grid and not path.is_file():
         return whole_grid(grid, per_category=per_category)
-    prompts = read_table(path, PROMPTS).filter(pl.col("country").is_not_null(), language=ENGLISH)
+    prompts = read_table(path, PROMPTS).filter(pl.col("country").is_not_null(), language="en")
     if prompts.is_empty():
         raise UsageError("no English prompt names a country", where=str(path), expected="prompts of activities")
     text = pl.coalesce("activity", "text") if "activity" in prompts.columns else pl.col("text")
@@ -98,20 +91,10 @@ def dimensions_of(prompts: pl.DataFrame) -> Iterator[ActivityDimension]:
             yield ActivityDimension(row["prompt_id"], row["activity"], row["concept"] or "", name, dimension)
 
 
-def countries_of(prompts: pl.DataFrame) -> Sequence[str]:
-    """List the countries, by ISO code."""
-    return sorted(set(prompts["country"]))
-
-
 STYLES = ("traditional", "modern", "neutral")
 NECESSITIES = ("necessary", "optional")
 
-MOST_WORDS = 7
-"""Models are asked for one to four words; published descriptors have up to seven."""
-
-LONGEST = 80
-"""Letters of a descriptor: the published ones have half as many."""
-
+MOST_WORDS, LONGEST = 7, 80  # models are asked for one to four words; published descriptors have seven, and 40 letters
 BETWEEN_STYLES = re.compile(r"\s*(?:[|/,]|\bor\b|\band\b)\s*")
 
 
@@ -136,12 +119,9 @@ def read_descriptor(token: str, style: str, necessity: str) -> Descriptor:
     if needed not in NECESSITIES:
         notes.append(f"necessity {necessity[:40]!r}")
     shown = unicodedata.normalize("NFC", " ".join(strip_hidden(token).split())).removesuffix(".")
-    return Descriptor(
-        shown,
-        joined_styles(*(known or ["neutral"])),
-        needed if needed in NECESSITIES else "optional",
-        f"no such {' and '.join(notes)}" if notes else "",
-    )
+    necessary = needed if needed in NECESSITIES else "optional"
+    note = f"no such {' and '.join(notes)}" if notes else ""
+    return Descriptor(shown, joined_styles(*(known or ["neutral"])), necessary, note)
 
 
 def joined_styles(*styles: str) -> str:
@@ -198,100 +178,50 @@ class ProposedDescriptors(msgspec.Struct, frozen=True):
     descriptors: Annotated[list[ProposedDescriptor], msgspec.Meta(max_length=MOST_READ)]
 
 
-@dataclass(frozen=True, slots=True)
-class ProposeOptions:
-    """Who proposes descriptors, and how many."""
+PromptsOfActivities: TypeAlias = Annotated[
+    Path, Field(description="Prompts table; those in English that name a country are asked about.")
+]
 
+
+@asks(
+    "propose-descriptors", "proposals", PROPOSE, words="descriptors_propose", unit="dimensions of prompts", version=3,
+    key=lambda row: row.key, ahead=lambda given: bool(given["grid"]),
+    example=f"--prompts prompts/prompts.parquet --llm {quoted('text')} --out proposals --budget 20",
+)  # fmt: skip
+def propose(
+    asked: Asked,
+    prompts: PromptsOfActivities,
+    *,
     proposer: Annotated[
         str,
         Field(description="Who proposes, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
         Typed("llm"),
-    ]
-    at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10
-    wording: GivenWording = None
-
-
-@dataclass(frozen=True, slots=True)
-class PromptsRead:
-    """Prompts of activities.
-
-    Before they are there, a plan takes the whole `grid` of some countries for them, with `per_category` activities.
-    """
-
-    prompts: Annotated[Path, Field(description="Prompts table; those in English that name a country are asked about.")]
-    grid: tuple[str, ...] = ()
-    per_category: int = PER_CATEGORY
-
-    def activities(self) -> pl.DataFrame:
-        """Read them."""
-        return activities_of(self.prompts, grid=self.grid, per_category=self.per_category)
-
-
-def propose_stage(given: PromptsRead, options: ProposeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    ],
+    at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10,
+    wording: GivenWording = None,
+    grid: tuple[str, ...] = (),
+    per_category: int = PER_CATEGORY,
+    llm: LlmOptions = DEFAULTS,
+) -> Outcome:
     """Have a model propose what pictures of activities show.
 
     It goes dimension by dimension.
     """
-
-    def requests(instructions: str) -> Iterator[Request]:
-        for row in dimensions_of(given.activities()):
-            yield proposal_request(row, at_most=options.at_most, instructions=instructions)
-
-    return asking_each(
-        "propose-descriptors",
-        given,
-        options.proposer,
-        task=PROPOSE,
-        words="descriptors_propose",
-        unit="dimensions of prompts",
-        requests=requests,
-        run=lambda work, client: propose_descriptors(work, given.prompts, client, options, llm),
-        llm=llm,
-        name="proposals",
-        version=3,
-        ahead=bool(given.grid),
-        options={"at_most": options.at_most},
-        given_words=options.wording,
-    )
-
-
-PROPOSE_DESCRIPTORS = AskingCommand(
-    propose_stage, f"--prompts prompts/prompts.parquet --llm {quoted('text')} --out proposals --budget 20"
-)
+    rows = list(dimensions_of(activities_of(prompts, grid=grid, per_category=per_category)))
+    request = partial(proposal_request, at_most=at_most, instructions=asked.instructions)
+    came = asked.put(rows, request, unit="dimensions")
+    found = [each for row, value in came for each in _proposed_rows(row, asked.client.model, value, at_most=at_most)]
+    table = pl.DataFrame(found, schema=PROPOSED_DESCRIPTORS.schema)
+    write_table(asked.work.out, PROPOSED_DESCRIPTORS, table)
+    outcomes = dict(table.group_by("outcome").len().sort("outcome").iter_rows())
+    return asked.outcome(asked.work, {"dimensions": len(rows), "proposals": table.height}, proposals=outcomes)
 
 
 def proposal_request(row: ActivityDimension, *, at_most: int, instructions: str) -> Request:
     """Ask for the descriptors of a dimension."""
-    return Request(
-        PROPOSE,
-        instructions,
-        {**row.asked(), "at_most": at_most},
-        ProposedDescriptors,
-        allowed={"id": (row.id,)},
-        max_tokens=REPLY_TOKENS,
-        asks=bounded(AskedDescriptors, "descriptors", at_most),
-    )
-
-
-def propose_descriptors(
-    work: Work, prompts: Path, client: Client | FreeClient, options: ProposeOptions, llm: LlmOptions = DEFAULTS
-) -> Outcome:
-    """Ask a model for the descriptors of each prompt and dimension, and keep every proposal with what came of it."""
-    rows = list(dimensions_of(activities_of(prompts)))
-    instructions = wording("descriptors_propose", options.wording)
-    asked: AskedRows[ActivityDimension] = AskedRows(PROPOSE, client, llm, lambda row: row.key)
-    found: list[dict[str, Any]] = []
-
-    def request(row: ActivityDimension) -> Request:
-        return proposal_request(row, at_most=options.at_most, instructions=instructions)
-
-    for row, value in asked.ask(work, rows, request, unit="dimensions"):
-        assert isinstance(value, ProposedDescriptors)
-        found += _proposed_rows(row, client.model, value, at_most=options.at_most)
-    table = pl.DataFrame(found, schema=PROPOSED_DESCRIPTORS.schema)
-    write_table(work.out, PROPOSED_DESCRIPTORS, table)
-    outcomes = dict(table.group_by("outcome").len().sort("outcome").iter_rows())
-    return asked.outcome(work, {"dimensions": len(rows), "proposals": table.height}, proposals=outcomes)
+    data, bound = {**row.asked(), "at_most": at_most}, bounded(AskedDescriptors, "descriptors", at_most)
+    return Request(PROPOSE, instructions, data, ProposedDescriptors, allowed={"id": (row.id,)},
+                   max_tokens=REPLY_TOKENS, asks=bound)  # fmt: skip
 
 
 def _proposed_rows(
@@ -304,13 +234,7 @@ def _proposed_rows(
     )
     for position, (each, why) in enumerate(sorted_out, start=1):
         yield {
-            "prompt_id": row.prompt_id,
-            "dimension": row.dimension,
-            "proposer": proposer,
-            "position": position,
-            "token": each.token,
-            "style": each.style,
-            "necessity": each.necessity,
-            "outcome": why or PROPOSED,
+            "prompt_id": row.prompt_id, "dimension": row.dimension, "proposer": proposer, "position": position,
+            "token": each.token, "style": each.style, "necessity": each.necessity, "outcome": why or PROPOSED,
             "detail": each.note or None,
-        }
+        }  # fmt: skip

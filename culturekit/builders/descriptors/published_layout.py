@@ -13,13 +13,12 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.activities.extracting import ACTIVITY, activity_prompt, spelled_out
+from culturekit.builders.built import Given, builds
 from culturekit.builders.country_names import country_code, folded
 from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import ConfigError, Problem, UsageError
-from culturekit.core.inputs import Numbered, roles_of
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTORS, PROMPTS, PUBLISHED_DESCRIPTORS
-from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import Country, countries, country_files
@@ -33,55 +32,30 @@ KEYS = ("token", "style", "necessity")
 INDENTS = (1, 2, 4, None, 3, 8)
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedRead:
-    """Files in the published layout, one a country."""
-
-    files: Annotated[Numbered, Field(description="JSON file named after its country, such as iran.json.")]
+@builds(
+    "import-descriptors", "descriptors", reads=lambda _: country_files(),
+    example="--files iran.json --files nepal.json --out descriptors",
+)  # fmt: skip
+def read(
+    work: Work,
+    files: Annotated[Numbered, Field(description="JSON file named after its country, such as iran.json.")],
     prompts: Annotated[
         Path | None,
         Field(description="Prompts that the activities are matched with. [prompts are written for all of them]"),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class ImportOptions:
-    """What is said of descriptors that are read."""
-
-    proposer: Annotated[str, Field(description="Name of whoever proposed them.")] = "published"
-
-
-PUBLISHED = ImportOptions()
-
-
-def import_stage(given: PublishedRead, options: ImportOptions = PUBLISHED) -> Stage:
+    ] = None,
+    *,
+    proposer: Annotated[str, Field(description="Name of whoever proposed them.")] = "published",
+) -> Outcome:
     """Read descriptors in the layout they were published in.
 
     `export` writes them again byte for byte.
     """
-    return Stage(
-        "descriptors",
-        "import-descriptors",
-        1,
-        lambda work: _import_descriptors(work, given, options.proposer),
-        {**roles_of(given), **country_files()},
-        {"proposer": options.proposer},
-        packages=("polars",),
-    )
-
-
-IMPORT = StageCommand(import_stage, "--files iran.json --files nepal.json --out descriptors")
-
-
-def _import_descriptors(work: Work, given: PublishedRead, proposer: str) -> Outcome:
-    """Read the files; an activity that no prompt asks for is dropped, and counted with its descriptors."""
-    published, differing = read_published(given.files.places)
-    if given.prompts is None:
+    published, differing = read_published(files.places)
+    if prompts is None:
         write_table(work.out, PROMPTS, _prompts_of(published))
-    prompts = read_table(given.prompts or work.out / "prompts.parquet", PROMPTS)
     ids = {
         _activity_key(row["country"] or "", row["concept"] or "", row.get("activity") or ""): row["prompt_id"]
-        for row in prompts.iter_rows(named=True)
+        for row in read_table(prompts or work.out / "prompts.parquet", PROMPTS).iter_rows(named=True)
     }
     found = _descriptors_of(published, ids, proposer)
     activities = published.unique(["country", "category", "activity"], maintain_order=True)
@@ -93,11 +67,10 @@ def _import_descriptors(work: Work, given: PublishedRead, proposer: str) -> Outc
     ]
     if found.is_empty():
         raise UsageError(
-            "no descriptor of these files belongs to a prompt",
-            where=str(given.prompts or given.files.places[0]),
+            "no descriptor of these files belongs to a prompt", where=str(prompts or files.places[0]),
             expected="prompts with the country, the concept (category) and the activity of the files",
             found=", ".join(row["key"] for row in lost[:5]),
-        )
+        )  # fmt: skip
     write_table(work.out, DESCRIPTORS, found)
     write_table(work.out, PUBLISHED_DESCRIPTORS, published)
     drops = write_drops(work.out, lost)
@@ -117,62 +90,49 @@ def _prompts_of(published: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(list(rows.values()), schema={**PROMPTS.schema, **ACTIVITY})
 
 
-@dataclass(frozen=True, slots=True)
-class DescriptorsRead:
-    """Descriptors, their prompts, and the files that some were read from."""
+def _published(given: Given) -> Path | None:
+    """Find the table of the files that descriptors were read from, beside them where it is not given."""
+    beside: Path = given["descriptors"].parent / f"{PUBLISHED_DESCRIPTORS.name}.parquet"
+    return given["published"] or (beside if beside.is_file() else None)
 
-    descriptors: Annotated[Path, Field(description="Descriptors table.")]
-    prompts: Annotated[Path, Field(description="Their prompts, with the activity of each.")]
+
+def _files_read(given: Given) -> dict[str, Path]:
+    published = _published(given)
+    return country_files() | ({} if published is None else {"published": published})
+
+
+@builds(
+    "export-descriptors", "published", reads=_files_read,
+    example="--descriptors descriptors/descriptors.parquet --prompts prompts/prompts.parquet --out published",
+)  # fmt: skip
+def export(
+    work: Work,
+    descriptors: Annotated[Path, Field(description="Descriptors table.")],
+    prompts: Annotated[Path, Field(description="Their prompts, with the activity of each.")],
     published: Annotated[
         Path | None,
         Field(
             description="Table of the files they were read from, whose order and form are kept. [beside descriptors]"
         ),
-    ] = None
-
-
-def export_stage(given: DescriptorsRead) -> Stage:
+    ] = None,
+) -> Outcome:
     """Write descriptors in the layout they were published in.
 
     One JSON file a country.
     """
-    beside = given.descriptors.parent / f"{PUBLISHED_DESCRIPTORS.name}.parquet"
-    published = given.published or (beside if beside.is_file() else None)
-    inputs = {"descriptors": given.descriptors, "prompts": given.prompts}
-    return Stage(
-        "published",
-        "export-descriptors",
-        1,
-        lambda work: _export_descriptors(work, given, published),
-        inputs | ({} if published is None else {"published": published}) | country_files(),
-        packages=("polars",),
-    )
-
-
-EXPORT = StageCommand(
-    export_stage, "--descriptors descriptors/descriptors.parquet --prompts prompts/prompts.parquet --out published"
-)
-
-
-def _export_descriptors(work: Work, given: DescriptorsRead, published: Path | None) -> Outcome:
-    """Write the files."""
-    prompts = read_table(given.prompts, PROMPTS).filter(pl.col("country").is_not_null())
-    if "activity" not in prompts.columns:
-        raise UsageError("these prompts name no activity", where=str(given.prompts), expected="a column `activity`")
-    descriptors = read_table(given.descriptors, DESCRIPTORS)
-    strange = sorted(set(descriptors["prompt_id"]) - set(prompts["prompt_id"]))
+    placed = read_table(prompts, PROMPTS).filter(pl.col("country").is_not_null())
+    if "activity" not in placed.columns:
+        raise UsageError("these prompts name no activity", where=str(prompts), expected="a column `activity`")
+    table = read_table(descriptors, DESCRIPTORS)
+    strange = sorted(set(table["prompt_id"]) - set(placed["prompt_id"]))
     if strange:
-        raise UsageError(
-            f"{len(strange)} prompts of the descriptors are not among the prompts",
-            where=str(given.prompts),
-            found=", ".join(strange[:5]),
-        )
-    files = _written_files(
-        descriptors, prompts, None if published is None else read_table(published, PUBLISHED_DESCRIPTORS)
-    )
+        raise UsageError(f"{len(strange)} prompts of the descriptors are not among the prompts", where=str(prompts),
+                         found=", ".join(strange[:5]))  # fmt: skip
+    before = _published({"descriptors": descriptors, "published": published})
+    files = _written_files(table, placed, None if before is None else read_table(before, PUBLISHED_DESCRIPTORS))
     for file, text in files.items():
         write_atomically(work.out / file, text.encode())
-    return Outcome({"files": len(files), "descriptors": descriptors.height})
+    return Outcome({"files": len(files), "descriptors": table.height})
 
 
 # The layout itself: how files are written, read into rows, and written again.
@@ -261,11 +221,8 @@ def _problems_in(place: str, descriptors: object) -> Iterator[str]:
         yield f"{place}: expected a list of descriptors"
         return
     for number, each in enumerate(descriptors):
-        if (
-            not isinstance(each, dict)
-            or tuple(each) != KEYS
-            or not all(isinstance(text, str) for text in each.values())
-        ):
+        fits = isinstance(each, dict) and tuple(each) == KEYS and all(isinstance(text, str) for text in each.values())
+        if not fits:
             yield f"{place}[{number}]: expected {', '.join(KEYS)}, in that order, each a text"
         elif not each["token"].strip():
             yield f"{place}[{number}]: the token is empty"
@@ -328,7 +285,8 @@ def _written_files(descriptors: pl.DataFrame, prompts: pl.DataFrame, published: 
             if key in now:
                 listed.append({name: (row if key in given else now[key])[name] for name in KEYS})
                 given.add(key)
-    for key in sorted(now.keys() - given, key=lambda each: (each[0], _place_in_order(each[1]), each[2])):
+    order = {dimension: number for number, dimension in enumerate(ORDER)}
+    for key in sorted(now.keys() - given, key=lambda each: (each[0], order.get(each[1], len(ORDER)), each[2])):
         files.listed(key[0], {**known[key[0]], "dimension": key[1]}).append({name: now[key][name] for name in KEYS})
     return files.texts()
 
@@ -363,11 +321,6 @@ class Files:
         return {file: self.ways[file].write(layout) for file, layout in self.layouts.items()}
 
 
-def _place_in_order(dimension: str) -> int:
-    """Give the place of a dimension in a published file."""
-    return ORDER.index(dimension) if dimension in ORDER else len(ORDER)
-
-
 def _country_of(stem: str) -> Country:
     """Find the country that a file is named after."""
     words = folded(stem.replace("_", " ").replace("-", " ")).removesuffix(" descriptors")
@@ -375,8 +328,7 @@ def _country_of(stem: str) -> Country:
     if known is not None:
         return known
     raise UsageError(
-        "no country is called like this file",
-        where=f"{stem}.json",
+        "no country is called like this file", where=f"{stem}.json",
         expected="a name or code such as iran.json, south_africa.json or usa_descriptors.json",
         hint="Rename the file, or add the country with --countries-file.",
-    )
+    )  # fmt: skip

@@ -5,6 +5,7 @@ Each descriptor knows who proposed it and what was merged into it; each other pr
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,14 +14,13 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.activities.extracting import PER_CATEGORY
-from culturekit.builders.asked_rows import AskedRows, GivenWording, bounded, row_id, sifted, wording
-from culturekit.builders.asking import asking_each
+from culturekit.builders.asked_rows import GivenWording, bounded, row_id, sifted
+from culturekit.builders.asking import Asked, asks
 from culturekit.builders.descriptors.proposing import (
     PROPOSED,
     ActivityDimension,
-    PromptsRead,
+    PromptsOfActivities,
     activities_of,
-    countries_of,
     dimensions_of,
     joined_styles,
     read_descriptor,
@@ -29,13 +29,12 @@ from culturekit.builders.descriptors.proposing import (
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, PROPOSED_DESCRIPTORS, STEREOTYPES
-from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, Typed
+from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
+from culturekit.core.work import Outcome
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.client import Request
 from culturekit.llm.models import quoted
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
 
@@ -72,22 +71,6 @@ class Refinement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class RefineOptions:
-    """Who chooses among proposals, and how many are kept."""
-
-    refiner: Annotated[
-        str,
-        Field(
-            description="Who chooses, as a SPEC: openai:MODEL, google:MODEL or another; `rules` takes the first of "
-            "all, those that more proposers name."
-        ),
-        Typed("llm"),
-    ]
-    at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10
-    wording: GivenWording = None
-
-
-@dataclass(frozen=True, slots=True)
 class Candidate:
     """Equal phrases of all proposers."""
 
@@ -107,7 +90,7 @@ class Candidate:
         )
 
 
-def candidate(row: Mapping[str, Any]) -> Candidate:
+def _candidate(row: Mapping[str, Any]) -> Candidate:
     """Read a proposal."""
     return Candidate(row["token"], row["style"], row["necessity"], (row["proposer"],), row["position"])
 
@@ -116,7 +99,7 @@ def _candidates_of(proposals: Sequence[Mapping[str, Any]]) -> list[Candidate]:
     """Join equal phrases, and put those first that more proposers name, then those that were named earlier."""
     found: dict[str, Candidate] = {}
     for row in proposals:
-        phrase, one = normalise_phrase(row["token"]), candidate(row)
+        phrase, one = normalise_phrase(row["token"]), _candidate(row)
         found[phrase] = found[phrase].joined(one) if phrase in found else one
     return sorted(found.values(), key=lambda each: (-len(each.proposers), each.position))
 
@@ -172,7 +155,7 @@ class Cell:
         """Write what became of each candidate, of what was no descriptor, and of what the refiner invented."""
         untold = NOT_CHOSEN if self.answered else NO_ANSWER
         fates = [(each, *self.fates.get(number, (untold, None))) for number, each in self.candidates.items()]
-        fates += [(candidate(row), row["outcome"], None) for row in self.rejected]
+        fates += [(_candidate(row), row["outcome"], None) for row in self.rejected]
         fates += [
             (Candidate(named[:400], "neutral", "optional", (), 0), INVENTED, None)
             for named in dict.fromkeys(self.invented)
@@ -183,88 +166,66 @@ class Cell:
 
     def about(self, each: Candidate) -> dict[str, Any]:
         """Write a candidate."""
-        return {
-            "prompt_id": self.row.prompt_id,
-            "dimension": self.row.dimension,
-            "token": each.token,
-            "style": each.style,
-            "necessity": each.necessity,
-            "proposers": list(each.proposers),
-        }
+        return {"prompt_id": self.row.prompt_id, "dimension": self.row.dimension, "token": each.token,
+                "style": each.style, "necessity": each.necessity, "proposers": list(each.proposers)}  # fmt: skip
+
+    def request(self, *, at_most: int, instructions: str) -> Request:
+        """Ask which candidates stay."""
+        candidates = [
+            {"number": number, "token": each.token, "style": each.style, "necessity": each.necessity,
+             "proposers": len(each.proposers)}
+            for number, each in self.candidates.items()
+        ]  # fmt: skip
+        data = {**self.row.asked(), "at_most": at_most, "candidates": candidates}
+        return Request(REFINE, instructions, data, Refinement, allowed={"id": (self.row.id,)}, max_tokens=REPLY_TOKENS)
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalReads:
-    """Prompts of activities, and what was proposed for them; `grid` and `per_category` as in `PromptsRead`."""
-
-    prompts: Annotated[Path, Field(description="Prompts table that was proposed for.")]
-    proposals: Annotated[Numbered, Field(description="Table that `descriptors propose` wrote; one for each proposer.")]
-    grid: tuple[str, ...] = ()
-    per_category: int = PER_CATEGORY
-
-    def cells(self, at_most: int) -> list[Cell]:
-        """Gather what is chosen from; before all of it is there, as much as it can be."""
-        if all(path.is_file() for path in (self.prompts, *self.proposals.places)):
-            return _cells_of(self.prompts, self.proposals.places)
-        activities = activities_of(self.prompts, grid=self.grid, per_category=self.per_category)
-        return _cells_ahead(list(dimensions_of(activities)), proposers=len(self.proposals.places), at_most=at_most)
-
-
-def refine_stage(given: ProposalReads, options: RefineOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+@asks(
+    "refine-descriptors", "descriptors", REFINE, words="descriptors_refine", unit="dimensions of prompts",
+    key=lambda cell: cell.row.key, ahead=lambda given: bool(given["grid"]),
+    example="--prompts prompts/prompts.parquet --proposals proposals/proposed_descriptors.parquet "
+    f"--llm {quoted('text')} --out descriptors --budget 20",
+)  # fmt: skip
+def refine(
+    asked: Asked,
+    prompts: Annotated[Path, Field(description="Prompts table that was proposed for.")],
+    proposals: Annotated[Numbered, Field(description="Table that `descriptors propose` wrote; one for each proposer.")],
+    *,
+    refiner: Annotated[
+        str,
+        Field(
+            description="Who chooses, as a SPEC: openai:MODEL, google:MODEL or another; `rules` takes the first of "
+            "all, those that more proposers name."
+        ),
+        Typed("llm"),
+    ],
+    at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10,
+    wording: GivenWording = None,
+    grid: tuple[str, ...] = (),
+    per_category: int = PER_CATEGORY,
+    llm: LlmOptions = DEFAULTS,
+) -> Outcome:
     """Have a model choose among proposals, and merge them.
 
     What says the same is merged; it can add nothing.
     """
-
-    def requests(instructions: str) -> Iterator[Request]:
-        for cell in given.cells(options.at_most):
-            if cell.candidates:
-                yield _refinement_request(cell, at_most=options.at_most, instructions=instructions)
-
-    return asking_each(
-        "refine-descriptors",
-        given,
-        options.refiner,
-        task=REFINE,
-        words="descriptors_refine",
-        unit="dimensions of prompts",
-        requests=requests,
-        run=lambda work, client: refine_descriptors(work, given.prompts, given.proposals.places, client, options, llm),
-        llm=llm,
-        name="descriptors",
-        ahead=bool(given.grid),
-        options={"at_most": options.at_most},
-        given_words=options.wording,
-    )
-
-
-REFINE_DESCRIPTORS = AskingCommand(
-    refine_stage,
-    "--prompts prompts/prompts.parquet --proposals proposals/proposed_descriptors.parquet "
-    f"--llm {quoted('text')} --out descriptors --budget 20",
-)
-
-
-def _refinement_request(cell: Cell, *, at_most: int, instructions: str) -> Request:
-    """Ask which candidates of a dimension stay."""
-    candidates = [
-        {
-            "number": number,
-            "token": each.token,
-            "style": each.style,
-            "necessity": each.necessity,
-            "proposers": len(each.proposers),
-        }
-        for number, each in cell.candidates.items()
-    ]
-    return Request(
-        REFINE,
-        instructions,
-        {**cell.row.asked(), "at_most": at_most, "candidates": candidates},
-        Refinement,
-        allowed={"id": (cell.row.id,)},
-        max_tokens=REPLY_TOKENS,
-    )
+    if asked.planning and not all(path.is_file() for path in (prompts, *proposals.places)):
+        ahead = activities_of(prompts, grid=grid, per_category=per_category)
+        cells = _cells_ahead(list(dimensions_of(ahead)), proposers=len(proposals.places), at_most=at_most)
+    else:
+        cells = _cells_of(prompts, proposals.places)
+    request = partial(Cell.request, at_most=at_most, instructions=asked.instructions)
+    for cell, value in asked.put([cell for cell in cells if cell.candidates], request, unit="dimensions"):
+        cell.take(value, at_most=at_most)
+        if not any(fate == KEPT for fate, _ in cell.fates.values()):
+            asked.drop(cell, NONE_LEFT)
+    kept = [row for cell in cells for row in cell.descriptors()]
+    trail = [row for cell in cells for row in cell.trail(asked.client.model)]
+    write_table(asked.work.out, DESCRIPTORS, pl.DataFrame(kept, schema=DESCRIPTORS.schema))
+    table = pl.DataFrame(trail, schema=DESCRIPTOR_TRAIL.schema)
+    write_table(asked.work.out, DESCRIPTOR_TRAIL, table)
+    fates = dict(table.group_by("outcome").len().sort("outcome").iter_rows())
+    return asked.outcome(asked.work, {"dimensions": len(cells), "descriptors": len(kept)}, candidates=fates)
 
 
 def _cells_of(prompts: Path, proposals: Sequence[Path]) -> list[Cell]:
@@ -275,10 +236,9 @@ def _cells_of(prompts: Path, proposals: Sequence[Path]) -> list[Cell]:
     strange = sorted(set(every["prompt_id"]) - {prompt for prompt, _ in rows})
     if strange:
         raise UsageError(
-            f"{len(strange)} prompts of the proposals are not among the prompts",
-            where=str(prompts),
+            f"{len(strange)} prompts of the proposals are not among the prompts", where=str(prompts),
             found=", ".join(strange[:5]),
-        )
+        )  # fmt: skip
     cells = []
     for key, group in every.partition_by("prompt_id", "dimension", as_dict=True, maintain_order=True).items():
         proposed = list(group.filter(outcome=PROPOSED).iter_rows(named=True))
@@ -297,37 +257,6 @@ def _cells_ahead(rows: Sequence[ActivityDimension], *, proposers: int, at_most: 
     return [Cell(row, {str(each.position): each for each in usual}) for row in rows]
 
 
-def refine_descriptors(
-    work: Work,
-    prompts: Path,
-    proposals: Sequence[Path],
-    client: Client | FreeClient,
-    options: RefineOptions,
-    llm: LlmOptions = DEFAULTS,
-) -> Outcome:
-    """Ask a model which proposals stay; write the descriptors, and what became of every proposal."""
-    cells, instructions = _cells_of(prompts, proposals), wording("descriptors_refine", options.wording)
-    asked: AskedRows[Cell] = AskedRows(REFINE, client, llm, lambda cell: cell.row.key)
-
-    def request(cell: Cell) -> Request:
-        return _refinement_request(cell, at_most=options.at_most, instructions=instructions)
-
-    open_cells = [cell for cell in cells if cell.candidates]
-    for cell, value in asked.ask(work, open_cells, request, unit="dimensions"):
-        assert isinstance(value, Refinement)
-        cell.take(value, at_most=options.at_most)
-    kept = [row for cell in cells for row in cell.descriptors()]
-    trail = [row for cell in cells for row in cell.trail(client.model)]
-    for cell in cells:
-        if cell.answered and not any(fate == KEPT for fate, _ in cell.fates.values()):
-            asked.drop(cell, NONE_LEFT)
-    write_table(work.out, DESCRIPTORS, pl.DataFrame(kept, schema=DESCRIPTORS.schema))
-    table = pl.DataFrame(trail, schema=DESCRIPTOR_TRAIL.schema)
-    write_table(work.out, DESCRIPTOR_TRAIL, table)
-    fates = dict(table.group_by("outcome").len().sort("outcome").iter_rows())
-    return asked.outcome(work, {"dimensions": len(cells), "descriptors": len(kept)}, candidates=fates)
-
-
 # What pictures of a country overdo, as a model names it.
 
 STEREOTYPE = "stereotypes.propose"
@@ -342,75 +271,36 @@ class Stereotypes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stereotypes: Annotated[list[str], msgspec.Meta(max_length=MOST_READ)]
 
 
-@dataclass(frozen=True, slots=True)
-class StereotypeOptions:
-    """Who names stereotypes, and how many."""
-
+@asks(
+    "name-stereotypes", "stereotypes", STEREOTYPE, words="stereotypes_propose", unit="countries", version=3,
+    key="/".join, ahead=lambda given: bool(given["grid"]),
+    example=f"--prompts prompts/prompts.parquet --llm {quoted('text')} --out stereotypes",
+)  # fmt: skip
+def stereotypes(
+    asked: Asked,
+    prompts: PromptsOfActivities,
+    *,
     proposer: Annotated[
         str,
         Field(description="Who names them, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
         Typed("llm"),
-    ]
-    at_most: Annotated[int, Field(ge=1, le=100, description="Stereotypes of a country.")] = 15
-    wording: GivenWording = None
-
-
-def stereotypes_stage(given: PromptsRead, options: StereotypeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Have a model name what pictures of each country overdo."""
-
-    def requests(instructions: str) -> Iterator[Request]:
-        for iso in countries_of(given.activities()):
-            yield stereotype_request(iso, at_most=options.at_most, instructions=instructions)
-
-    return asking_each(
-        "name-stereotypes",
-        given,
-        options.proposer,
-        task=STEREOTYPE,
-        words="stereotypes_propose",
-        unit="countries",
-        requests=requests,
-        run=lambda work, client: name_stereotypes(work, given.prompts, client, options, llm),
-        llm=llm,
-        name="stereotypes",
-        version=3,
-        ahead=bool(given.grid),
-        options={"at_most": options.at_most},
-        given_words=options.wording,
-    )
-
-
-NAME_STEREOTYPES = AskingCommand(
-    stereotypes_stage, f"--prompts prompts/prompts.parquet --llm {quoted('text')} --out stereotypes"
-)
-
-
-def stereotype_request(iso: str, *, at_most: int, instructions: str) -> Request:
-    """Ask for the stereotypes of a country."""
-    name = country(iso).name
-    asked = row_id("stereotypes", name)
-    data = {"id": asked, "country": name, "at_most": at_most}
-    return Request(
-        STEREOTYPE, instructions, data, Stereotypes, allowed={"id": (asked,)}, max_tokens=STEREOTYPE_TOKENS,
-        asks=bounded(Stereotypes, "stereotypes", at_most),
-    )  # fmt: skip
-
-
-def name_stereotypes(
-    work: Work, prompts: Path, client: Client | FreeClient, options: StereotypeOptions, llm: LlmOptions = DEFAULTS
+    ],
+    at_most: Annotated[int, Field(ge=1, le=100, description="Stereotypes of a country.")] = 15,
+    wording: GivenWording = None,
+    grid: tuple[str, ...] = (),
+    per_category: int = PER_CATEGORY,
+    llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
-    """Ask a model for the stereotypes of each country of some prompts; what is no phrase is dropped with the reason."""
-    isos, instructions = countries_of(activities_of(prompts)), wording("stereotypes_propose", options.wording)
-    asked: AskedRows[tuple[str, str]] = AskedRows(STEREOTYPE, client, llm, "/".join)
+    """Have a model name what pictures of each country overdo."""
+    isos = sorted(set(activities_of(prompts, grid=grid, per_category=per_category)["country"]))
     kept: list[tuple[str, str]] = []
 
     def request(row: tuple[str, str]) -> Request:
-        return stereotype_request(row[0], at_most=options.at_most, instructions=instructions)
+        return stereotype_request(row[0], at_most=at_most, instructions=asked.instructions)
 
-    for (iso, _), value in asked.ask(work, [(iso, "") for iso in isos], request, unit="countries"):
-        assert isinstance(value, Stereotypes)
+    for (iso, _), value in asked.put([(iso, "") for iso in isos], request, unit="countries"):
         tokens = (read_descriptor(named, "neutral", "optional").token for named in value.stereotypes)
-        for token, why in sifted(tokens, problem=token_problem, key=normalise_phrase, at_most=options.at_most):
+        for token, why in sifted(tokens, problem=token_problem, key=normalise_phrase, at_most=at_most):
             if why:
                 asked.drop((iso, token[:80]), why)
             else:
@@ -418,8 +308,18 @@ def name_stereotypes(
     if not kept:
         ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(asked.outcomes.items()))
         raise UsageError(
-            f"{client.model} names no stereotype of any country", found=f"questions ended {ended}",
+            f"{asked.client.model} names no stereotype of any country", found=f"questions ended {ended}",
             hint="Ask another model: without stereotypes there is no EXAG and no FAITH.",
         )  # fmt: skip
-    write_table(work.out, STEREOTYPES, pl.DataFrame(kept, schema=STEREOTYPES.schema, orient="row"))
-    return asked.outcome(work, {"countries": len(isos), "stereotypes": len(kept)})
+    write_table(asked.work.out, STEREOTYPES, pl.DataFrame(kept, schema=STEREOTYPES.schema, orient="row"))
+    return asked.outcome(asked.work, {"countries": len(isos), "stereotypes": len(kept)})
+
+
+def stereotype_request(iso: str, *, at_most: int, instructions: str) -> Request:
+    """Ask for the stereotypes of a country."""
+    name = country(iso).name
+    own = row_id("stereotypes", name)
+    return Request(
+        STEREOTYPE, instructions, {"id": own, "country": name, "at_most": at_most}, Stereotypes,
+        allowed={"id": (own,)}, max_tokens=STEREOTYPE_TOKENS, asks=bounded(Stereotypes, "stereotypes", at_most),
+    )  # fmt: skip

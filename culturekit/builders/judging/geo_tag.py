@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,41 +11,37 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import wording, wording_digest
-from culturekit.builders.asking import (
-    AskPlan,
-    asking_images,
-)
+from culturekit.builders.asked_rows import wording
+from culturekit.builders.asking import AskPlan, Judge, looks
 from culturekit.builders.completing.completion_lookup import KnownArtifact, KnownArtifacts, Reconciling
 from culturekit.builders.country_names import NAMES, country_code, folded
 from culturekit.builders.shown_images import (
     EVERY_IMAGE,
+    ID_LETTERS,
     AskedImages,
     ImageSample,
     ImagesToShow,
+    Row,
     ShownImages,
     Verdict,
     drawn,
-    judged,
     sample_note,
 )
 from culturekit.core.layouts import space_table
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import IMAGES, MATCHES
-from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, Typed
+from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
+from culturekit.core.work import Work
 from culturekit.kg.countries import WORLD, countries, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.client import Image, Request
 from culturekit.llm.models import quoted
 from culturekit.llm.rows import Answered
 
 TASK = "image.geo-tag"
 MOST_NAMED = 5
 REPLY_TOKENS = 512
-ID_LETTERS = 16
 
 
 class NamedArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,124 +60,11 @@ class GeoTag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     artifacts: Annotated[list[NamedArtifact], msgspec.Meta(max_length=MOST_NAMED)]
 
 
-def geo_tag_request(image: Image, *, instructions: str) -> Request:
-    """Ask what an image shows.
-
-    Nothing goes along that could tell: the id is made of the picture's own hash, not of its file's name or prompt.
-    """
-    image_id = image.sha256[:ID_LETTERS]
-    allowed = {"id": (image_id,)}
-    return Request(
-        TASK, instructions, {"id": image_id}, GeoTag, allowed=allowed, images=(image,), max_tokens=REPLY_TOKENS
-    )
-
-
-STAGE = "tag"
-"""Under which images that could not be shown are dropped."""
-
 CAVEAT = "What an image shows is a model's word; its scores are how sure it says it is, and calibrated by nothing."
 UNRECONCILED = "No cultural space was given: the artifacts are named as the model named them, and have no ids."
 
 METHOD = "vlm"
 OF_THE_IMAGE = ("image_id", "model", "prompt_id", "concept", "repeat", "slot")
-
-
-@dataclass(frozen=True, slots=True)
-class TagReads:
-    """Images to be tagged."""
-
-    images: ImagesToShow
-    cspace: Annotated[
-        Path | None,
-        Field(description="Cultural space whose artifacts the names are reconciled with. [names stay as said]"),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class TagOptions:
-    """Who tags, and how many images."""
-
-    judge: Annotated[
-        str,
-        Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, replay:FOLDER."),
-        Typed("llm"),
-    ]
-    sample: ImageSample = EVERY_IMAGE
-
-
-def tag_images(
-    work: Work,
-    given: TagReads,
-    client: Client | FreeClient,
-    sample: ImageSample = EVERY_IMAGE,
-    llm: LlmOptions = DEFAULTS,
-) -> Outcome:
-    """Ask a model what each image shows, and write its answers as matches; every reply is kept as it came.
-
-    Only the images drawn are asked about, and nothing is said of the others.
-    """
-    every = image_rows(given.images)
-    images = drawn(every, sample)
-    space = None if given.cspace is None else KnownArtifacts(given.cspace)
-    tagged = TaggedImages(ShownImages(given.images.parent, STAGE), client.model, space)
-    outcome = judged(work, images, tagged, client, llm=llm)
-    matches = pl.DataFrame(tagged.matches, schema=MATCHES.schema)
-    write_table(work.out, MATCHES, matches)
-    abstained = matches.filter(pl.col("rank") == 1, pl.col("abstained")).height
-    return replace(
-        outcome,
-        counts={**outcome.counts, "matches": matches.height, "abstained": abstained},
-        notes={**outcome.notes, **sample_note(every, images, sample)},
-    )
-
-
-def image_rows(images_path: Path) -> pl.DataFrame:
-    """List the images of a table, with the concept and country of their prompts where it has them."""
-    images = read_table(images_path, IMAGES).sort("image_id")
-    columns = ("image_id", "model", "prompt_id", "repeat", "slot", "path", "sha256", "status", "reason")
-    return images.select(*columns, *(name for name in ("concept", "country") if name in images.columns))
-
-
-@dataclass
-class TaggedImages(AskedImages[str]):
-    """One question about each image: which artifact it shows."""
-
-    space: KnownArtifacts | None
-    matches: list[dict[str, Any]] = field(init=False, default_factory=list)
-    answers: Counter[str] = field(init=False, default_factory=Counter)
-    reconciling: Counter[str] = field(init=False, default_factory=Counter)
-    instructions: str = field(init=False, default_factory=partial(wording, "geo_tag"))
-
-    def questions(self, row: dict[str, Any]) -> Sequence[str]:
-        """Ask it of every image."""
-        return ("artifact",)
-
-    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
-        """Ask it."""
-        return geo_tag_request(picture, instructions=self.instructions)
-
-    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
-        """Give what the model says that it sees, and how sure it says it is; what it named becomes matches."""
-        tag = answered.value if isinstance(answered.value, GeoTag) else None
-        shown = [] if tag is None else reconciled(row, tag, self.space)
-        abstained = tag is None or tag.shown != "yes" or not shown
-        self.matches += tag_rows(row, shown, abstained=abstained)
-        self.reconciling.update(one.how for one in shown)
-        if tag is not None:
-            self.answers[tag.shown] += 1
-        sure = 100 * shown[0].sure if shown else None
-        return [Verdict(TASK, question, value=sure, choice=None if tag is None else tag.shown)]
-
-    def notes(self, caveat: str) -> dict[str, object]:
-        """Say who tagged, how it went, and what a reader must know."""
-        words = [caveat, CAVEAT, *([UNRECONCILED] if self.space is None else [])]
-        return {
-            "judge": self.judge,
-            "caveat": " ".join(filter(None, words)),
-            "outcomes": dict(sorted(self.outcomes.items())),
-            "shown": dict(sorted(self.answers.items())),
-            "reconciling": dict(sorted(self.reconciling.items())),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,37 +157,74 @@ class TagPlan(AskPlan):
         return {**AskPlan.as_data(self), "images": self.units, "unreadable": self.left_out}
 
 
-def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+def _rows_of(path: Path) -> pl.DataFrame:
+    """List the images of a table, with the concept and country of their prompts where it has them."""
+    images = read_table(path, IMAGES).sort("image_id")
+    columns = ("image_id", "model", "prompt_id", "repeat", "slot", "path", "sha256", "status", "reason")
+    return images.select(*columns, *(name for name in ("concept", "country") if name in images.columns))
+
+
+@looks(
+    "tag", "tag", words="geo_tag", task=TASK, version=2,
+    decides=lambda given: {"sample": asdict(given["sample"])} if given["sample"].images else {},
+    images=lambda given: drawn(_rows_of(given["images"]), given["sample"]),
+    packages=("babel", "msgspec", "pillow", "polars", "pycountry"), plans=TagPlan, again="Tag",
+    reads=lambda _: {"country-names": shipped(NAMES), "world": shipped(WORLD), **country_files()},
+    example=f"--images images/images.parquet --llm {quoted('vision')} --cspace cspace/cspace.parquet --out tags "
+    "--budget 20",
+)  # fmt: skip
+def tag(
+    by: Judge,
+    images: ImagesToShow,
+    cspace: Annotated[
+        Path | None,
+        Field(description="Cultural space whose artifacts the names are reconciled with. [names stay as said]"),
+    ] = None,
+    *,
+    judge: Annotated[
+        str,
+        Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, replay:FOLDER."),
+        Typed("llm"),
+    ],
+    sample: ImageSample = EVERY_IMAGE,
+    llm: LlmOptions = DEFAULTS,
+) -> AskedImages[str]:
     """Ask a vision model which artifact each image shows.
 
     It is the alternative to `index map`.
     """
-    sample = options.sample
+    every = _rows_of(images)
+    notice = sample_note(every, drawn(every, sample), sample)
+    words, matches = wording("geo_tag"), list[dict[str, Any]]()
+    answers, reconciling = Counter[str](), Counter[str]()
+    space = cache(lambda: None if cspace is None else KnownArtifacts(space_table(cspace, by.scratch)))  # no plan has it
 
-    def run(work: Work, client: Client | FreeClient) -> Outcome:
-        cspace = None if given.cspace is None else space_table(given.cspace, work.scratch)
-        return tag_images(work, TagReads(given.images, cspace), client, sample, llm)
+    def request(picture: Image, row: Row, question: str) -> Request:
+        image_id = picture.sha256[:ID_LETTERS]  # its file's name and its prompt could tell
+        return Request(TASK, words, {"id": image_id}, GeoTag, allowed={"id": (image_id,)}, images=(picture,),
+                       max_tokens=REPLY_TOKENS)  # fmt: skip
 
-    drawn_by = {"sample": asdict(sample)} if sample.images else {}
-    return asking_images(
-        "tag",
-        2,
-        given,
-        options.judge,
-        images=lambda: drawn(image_rows(given.images), sample),
-        asked=lambda model, _: TaggedImages(ShownImages(given.images.parent, STAGE), model, None),
-        options={"task": TASK, "wording": wording_digest("geo_tag"), **drawn_by},
-        llm=llm,
-        name="tag",
-        packages=("babel", "msgspec", "pillow", "polars", "pycountry"),
-        run=run,
-        inputs={"country-names": shipped(NAMES), "world": shipped(WORLD), **country_files()},
-        made=TagPlan,
-    )
+    def verdicts(row: Row, question: str, answered: Answered) -> Sequence[Verdict]:
+        said = answered.value if isinstance(answered.value, GeoTag) else None
+        shown = [] if said is None else reconciled(row, said, space())
+        abstained = said is None or said.shown != "yes" or not shown
+        matches.extend(tag_rows(row, shown, abstained=abstained))
+        reconciling.update(one.how for one in shown)
+        answers.update([] if said is None else [said.shown])
+        sure = 100 * shown[0].sure if shown else None
+        return [Verdict(TASK, question, value=sure, choice=None if said is None else said.shown)]
 
+    def write(work: Work) -> dict[str, int]:
+        table = pl.DataFrame(matches, schema=MATCHES.schema)
+        write_table(work.out, MATCHES, table)
+        abstained = table.filter(pl.col("rank") == 1, pl.col("abstained")).height
+        return {"matches": table.height, "abstained": abstained}
 
-TAG = AskingCommand(
-    tag_stage,
-    f"--images images/images.parquet --llm {quoted('vision')} --cspace cspace/cspace.parquet --out tags --budget 20",
-    again="Tag",
-)
+    def notes() -> dict[str, object]:
+        how = {"shown": dict(sorted(answers.items())), "reconciling": dict(sorted(reconciling.items()))}
+        return how | notice
+
+    return AskedImages(
+        ShownImages(images.parent, "tag"), by.model, lambda _: ("artifact",), request, verdicts,
+        caveat=f"{CAVEAT} {UNRECONCILED}" if cspace is None else CAVEAT, notes=notes, write=write,
+    )  # fmt: skip

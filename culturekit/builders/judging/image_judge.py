@@ -5,8 +5,8 @@ The latter is VQAScore. There is one row per image and question, whatever came o
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache, partial
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,33 +14,30 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import wording, wording_digest
-from culturekit.builders.asking import (
-    asking_images,
-    usual_picture,
-)
+from culturekit.builders.asked_rows import wording
+from culturekit.builders.asking import Judge, looks, usual_picture
+from culturekit.builders.built import Given, builds
 from culturekit.builders.captions.caption_files import USUAL_CAPTION
 from culturekit.builders.shown_images import (
     ID_LETTERS,
     AskedImages,
     ImagesToShow,
     PerPrompt,
+    Row,
     ShownImages,
     Verdict,
     WhoLooks,
-    prompted_images,
 )
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import roles_of
 from culturekit.core.layouts import prompts_table
 from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.schemas import IMAGES, JUDGMENTS, PROMPTS, QUALITY
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, StageCommand, Typed
+from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, load_model, read_yaml
@@ -49,8 +46,6 @@ from culturekit.llm.client import Answers, Image, Request
 from culturekit.llm.models import quoted
 from culturekit.llm.rows import Answered, TokenListing, WeighedToken
 from culturekit.metrics.questions import Share, vqa_score
-
-# Questions about images: what is asked, of which images, and which answers count.
 
 REPLY_TOKENS = 256
 FORMS = "people/schemes"
@@ -72,8 +67,7 @@ class ImageQuestion:
     answers: tuple[str, ...] = ()
     between: tuple[float, float] | None = None
     prompt_id: str | None = None
-    described: bool = False
-    """Whether what the image was asked for goes with the question."""
+    described: bool = False  # whether what the image was asked for goes with the question
 
 
 class QuestionFile(StrictModel):
@@ -131,37 +125,23 @@ def image_request(
 ) -> Request:
     """Put a question about an image; the image goes with it."""
     data: Mapping[str, object] = {
-        "id": image_id,
-        "item": question.item,
-        "dimension": question.dimension,
-        "question": question.question,
+        "id": image_id, "item": question.item, "dimension": question.dimension, "question": question.question,
         "answers": list(question.answers or question.between or ()),
         **({"prompt": prompt} if question.described else {}),
-    }
+    }  # fmt: skip
     return Request(
-        f"image.{question.task}",
-        instructions,
-        data,
-        choice_reply(question.answers) if question.between is None else number_reply(*question.between),
-        allowed={"id": (image_id,)},
-        images=(image,),
-        max_tokens=REPLY_TOKENS,
-    )
+        f"image.{question.task}", instructions, data, _reply_to(question.answers, question.between),
+        allowed={"id": (image_id,)}, images=(image,), max_tokens=REPLY_TOKENS,
+    )  # fmt: skip
 
 
 @cache
-def choice_reply(answers: tuple[str, ...]) -> Answers:
-    """Describe a reply that is one of some answers."""
-    fields: list[tuple[str, Any]] = [("id", str), ("choice", Literal[answers])]
-    return msgspec.defstruct("ChoiceReply", fields, frozen=True, forbid_unknown_fields=True)
-
-
-@cache
-def number_reply(low: float, high: float) -> Answers:
-    """Describe a reply that is a number between two."""
-    value = Annotated[float, msgspec.Meta(ge=low, le=high)]
-    fields: list[tuple[str, Any]] = [("id", str), ("value", value)]
-    return msgspec.defstruct("NumberReply", fields, frozen=True, forbid_unknown_fields=True)
+def _reply_to(answers: tuple[str, ...], between: tuple[float, float] | None) -> Answers:
+    """Describe a reply that is one of some answers, or a number between two."""
+    value = Literal[answers] if between is None else Annotated[float, msgspec.Meta(ge=between[0], le=between[1])]
+    fields: list[tuple[str, Any]] = [("id", str), ("choice" if between is None else "value", value)]
+    name = "ChoiceReply" if between is None else "NumberReply"
+    return msgspec.defstruct(name, fields, frozen=True, forbid_unknown_fields=True)
 
 
 def number_and_choice(answer: msgspec.Struct | None) -> tuple[float | None, str | None]:
@@ -177,15 +157,12 @@ def number_and_choice(answer: msgspec.Struct | None) -> tuple[float | None, str 
     return (float(choice) if NUMBER.fullmatch(choice) else None), choice
 
 
-TASK = "vqascore"
-"""The task under which probabilities stand among judgments."""
-
+TASK = "vqascore"  # under which probabilities stand among judgments
 REQUEST = "image.vqascore"
 QUESTION = 'Does this figure show "{text}"? Please answer yes or no.'
 YES, NO = "yes", "no"
 TEXTS = tuple(f"{space}{word}" for word in ("Yes", "yes", "YES", "No", "no", "NO") for space in ("", " "))
-AROUND = " \t\r\n\u2581\u0120\u010a.,!\"'*"
-"""What may stand around the word in a token: white space, also as tokenizers write it, and marks."""
+AROUND = " \t\r\n\u2581\u0120\u010a.,!\"'*"  # around the word in a token: white space, as tokenizers write it too
 
 
 def vqa_digest() -> str:
@@ -195,15 +172,8 @@ def vqa_digest() -> str:
 
 def vqa_request(picture: Image, text: str, *, instructions: str) -> Request:
     """Ask whether an image shows a text, for the probability of yes; nothing else about the image is given away."""
-    return Request(
-        REQUEST,
-        instructions,
-        {"id": picture.sha256[:ID_LETTERS], "question": QUESTION.format(text=text)},
-        TokenListing,
-        images=(picture,),
-        max_tokens=1,
-        weighed=TEXTS,
-    )
+    data = {"id": picture.sha256[:ID_LETTERS], "question": QUESTION.format(text=text)}
+    return Request(REQUEST, instructions, data, TokenListing, images=(picture,), max_tokens=1, weighed=TEXTS)
 
 
 def probability_of_yes(tokens: Sequence[WeighedToken], *, of: Share) -> float | None:
@@ -229,61 +199,73 @@ NO_TEXT, NEITHER = "the text of its prompt is not known", "neither yes nor no"
 CAVEAT = 'P("Yes") is a model\'s confidence, not the share of people who would say yes.'
 
 
-@dataclass
-class JudgedImages(AskedImages[ImageQuestion]):
-    """Questions of one's own about each image, or about those of one prompt."""
+def _asked_of_judge(given: Given) -> dict[str, object]:
+    check_questions(given["questions"])
+    asked = [asdict(question) for question in given["questions"]]
+    questions = [{name: part for name, part in one.items() if name != "described" or part} for one in asked]
+    return {"questions": questions}
 
-    every: Sequence[ImageQuestion]
-    instructions: str = field(init=False, default_factory=partial(wording, "image_judge"))
-    of_prompt: dict[str | None, list[ImageQuestion]] = field(init=False, default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """Sort the questions by the prompt whose images they are about."""
-        for question in self.every:
-            self.of_prompt.setdefault(question.prompt_id, []).append(question)
+@looks(
+    "judge", "judgments", words="image_judge", version=2, decides=_asked_of_judge,
+    example=f"--images images/images.parquet --questions questions.yaml --llm {quoted('vision')} --out judged "
+    "--budget 20",
+)  # fmt: skip
+def judge_own(
+    by: Judge,
+    images: ImagesToShow,
+    *,
+    questions: Annotated[
+        Sequence[ImageQuestion],
+        Field(
+            description="YAML file, `questions:`, each with task, item, question, and answers: [...] or between: "
+            "[LOW, HIGH]; dimension and prompt_id where wanted. Or a form: `c3_images`. Repeatable."
+        ),
+        Typed(gather=load_questions),
+    ],
+    judge: WhoLooks,
+    llm: LlmOptions = DEFAULTS,
+) -> AskedImages[ImageQuestion]:
+    """Ask a vision model questions of your own about each image.
 
-    def questions(self, row: dict[str, Any]) -> Sequence[ImageQuestion]:
-        """List what is asked about the images of a prompt."""
-        of_this = [] if row["prompt_id"] is None else self.of_prompt.get(row["prompt_id"], [])
-        return [*self.of_prompt.get(None, []), *of_this]
+    `score agreement` holds its answers against people.
+    """
+    words = wording("image_judge")
+    of_prompt: dict[str | None, list[ImageQuestion]] = {None: []}
+    for question in questions:
+        of_prompt.setdefault(question.prompt_id, []).append(question)
 
-    def request(self, picture: Image, row: dict[str, Any], question: ImageQuestion) -> Request:
-        """Ask a question."""
-        asked = row["prompt_sent"] or ""
-        return image_request(question, row["image_id"], picture, instructions=self.instructions, prompt=asked)
+    def asked(row: Row) -> Sequence[ImageQuestion]:
+        return [*of_prompt[None], *([] if row["prompt_id"] is None else of_prompt.get(row["prompt_id"], []))]
 
-    def verdicts(self, row: dict[str, Any], question: ImageQuestion, answered: Answered) -> Sequence[Verdict]:
-        """Give the number, the choice or both."""
+    def request(picture: Image, row: Row, question: ImageQuestion) -> Request:
+        prompt = row["prompt_sent"] or ""
+        return image_request(question, row["image_id"], picture, instructions=words, prompt=prompt)
+
+    def verdicts(_: Row, question: ImageQuestion, answered: Answered) -> Sequence[Verdict]:
         return [Verdict(question.task, question.item, question.dimension, *number_and_choice(answered.value))]
 
-
-@dataclass(frozen=True, slots=True)
-class WeighReads:
-    """Images, and the prompts that they were asked for by."""
-
-    images: ImagesToShow
-    prompts: Annotated[
-        Path | None, Field(description="Prompts the images were asked for by. [what the images table says was sent]")
-    ] = None
+    return AskedImages(ShownImages(images.parent, "judge"), by.model, asked, request, verdicts)
 
 
 @dataclass(frozen=True, slots=True)
-class WeighOptions:
-    """Who weighs yes against no, of what, and for how many images."""
+class JudgeReads:
+    """Images to be judged."""
 
-    judge: Annotated[
-        str,
-        Field(
-            description="Who looks, as a SPEC that lists probabilities of tokens: a server of one's own, such as vLLM, "
-            "as openai:MODEL with a base_url; local:FOLDER; or replay:FILE. `doctor --judge SPEC` asks a server."
-        ),
-        Typed("llm"),
-    ]
-    of: Annotated[
-        Literal["yes-no", "vocabulary"],
-        Field(description="What P(Yes) is a share of: yes and no alone, or the whole vocabulary."),
-    ] = "yes-no"
-    per_prompt: PerPrompt = None
+    images: Path
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """What is asked about images, and who answers."""
+
+    questions: Sequence[ImageQuestion]
+    judge: str
+
+
+def judge_stage(given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+    """Ask a vision model questions of your own about each image: what recipes of others take."""
+    return judge_own.stage(given.images, questions=options.questions, judge=options.judge, llm=llm)
 
 
 def judge_name(model: str, of: Share) -> str:
@@ -291,48 +273,51 @@ def judge_name(model: str, of: Share) -> str:
     return f"vqascore:{model}?of={of}&wording={vqa_digest()[:8]}"
 
 
-def texts_of(given: WeighReads) -> dict[str, str]:
-    """Give the text of each image's prompt: the prompt's own, or, without prompts, what was sent."""
-    images = read_table(given.images, IMAGES).select("image_id", "prompt_id", "prompt_sent")
-    if given.prompts is None:
-        known = images.select("image_id", text="prompt_sent")
-    else:
-        texts = read_table(given.prompts, PROMPTS).select("prompt_id", "text")
-        known = images.join(texts, on="prompt_id", how="inner").select("image_id", "text")
-    return {image: text for image, text in known.drop_nulls().iter_rows() if text.strip()}
+@looks(
+    "vqascore", "vqascore", words="vqascore", task=REQUEST, packages=("msgspec", "numpy", "pillow", "polars"),
+    decides=lambda given: {"wording": vqa_digest(), "of": given["of"]},
+    usual=lambda _: [vqa_request(usual_picture(), USUAL_CAPTION, instructions=wording("vqascore"))],
+    example=f"--images images/images.parquet --prompts prompts/prompts.parquet --llm {quoted('weighing')} --out "
+    "vqascore --budget 20",
+)  # fmt: skip
+def vqascore(
+    by: Judge,
+    images: ImagesToShow,
+    prompts: Annotated[
+        Path | None, Field(description="Prompts the images were asked for by. [what the images table says was sent]")
+    ] = None,
+    *,
+    judge: Annotated[
+        str,
+        Field(
+            description="Who looks, as a SPEC that lists probabilities of tokens: a server of one's own, such as vLLM, "
+            "as openai:MODEL with a base_url; local:FOLDER; or replay:FILE. `doctor --judge SPEC` asks a server."
+        ),
+        Typed("llm"),
+    ],
+    of: Annotated[
+        Literal["yes-no", "vocabulary"],
+        Field(description="What P(Yes) is a share of: yes and no alone, or the whole vocabulary."),
+    ] = "yes-no",
+    per_prompt: PerPrompt = None,
+    llm: LlmOptions = DEFAULTS,
+) -> AskedImages[str]:
+    """Ask of each image whether it shows its prompt (VQAScore).
 
-
-def weighed_images(given: WeighReads, judge: str, of: Share) -> "WeighedImages":
-    """Prepare the question whether it shows its prompt for each image; every listing is kept."""
-    return WeighedImages(ShownImages(given.images.parent, "vqascore"), judge_name(judge, of), texts_of(given), of)
-
-
-@dataclass
-class WeighedImages(AskedImages[str]):
-    """How probable it is that each image shows its prompt."""
-
-    caveat = CAVEAT
-
-    texts: Mapping[str, str]
-    of: Share = "yes-no"
-    instructions: str = field(init=False, default_factory=partial(wording, "vqascore"))
-
-    def questions(self, row: dict[str, Any]) -> Sequence[str]:
-        """Give the text of the prompt, where it is known."""
-        text = self.texts.get(row["image_id"])
-        return () if text is None else (text,)
-
-    def why_not(self, row: dict[str, Any]) -> str:
-        """Say that it is not known."""
-        return NO_TEXT
-
-    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
-        """Ask whether it is shown."""
-        return vqa_request(picture, question, instructions=self.instructions)
-
-    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
-        """Give the probability."""
-        return [weighed(TASK, ITEM, answered, of=self.of)]
+    The score is the probability of yes.
+    """
+    known = read_table(images, IMAGES).select("image_id", "prompt_id", text="prompt_sent")
+    if prompts is not None:
+        table = read_table(prompts_table(prompts, by.scratch), PROMPTS).select("prompt_id", "text")
+        known = known.drop("text").join(table, on="prompt_id", how="inner")
+    texts = {image: text for image, text in known.select("image_id", "text").drop_nulls().iter_rows() if text.strip()}
+    words = wording("vqascore")
+    return AskedImages(
+        ShownImages(images.parent, "vqascore"), judge_name(by.model, of),
+        lambda row: (texts[row["image_id"]],) if row["image_id"] in texts else (),
+        lambda picture, _, text: vqa_request(picture, text, instructions=words),
+        lambda _, __, answered: [weighed(TASK, ITEM, answered, of=of)], lambda _: NO_TEXT, CAVEAT,
+    )  # fmt: skip
 
 
 def weighed(task: str, item: str, answered: Answered, *, of: Share) -> Verdict:
@@ -347,81 +332,57 @@ def weighed(task: str, item: str, answered: Answered, *, of: Share) -> Verdict:
 
 # Real images of activities: of the candidates of each prompt those that show it best, and why the others went.
 
-STAGE = "choose"
-NAME_LETTERS = 16
-"""Letters of a picture's hash that its file is named by."""
-
+NAME_LETTERS = 16  # of a picture's hash, by which its file is named
 SUFFIX = r"(\.[^./]*)$"
 NO_PROMPT, NO_SCORE, TWICE = "no known prompt", "no score", "the same picture as a better one"
 
 
-@dataclass(frozen=True, slots=True)
-class ChooseReads:
-    """Candidates, what they are candidates for, and how well they show it."""
-
-    images: Annotated[Path, Field(description="Images table of candidates; its pictures lie beside it.")]
+@builds(
+    "choose-references", "real",
+    example="--images candidates/images.parquet --prompts prompts/prompts.parquet --scores quality/quality.parquet "
+    "--out real",
+)  # fmt: skip
+def choose(
+    work: Work,
+    images: Annotated[Path, Field(description="Images table of candidates; its pictures lie beside it.")],
     prompts: Annotated[
         Path,
         Field(description="Prompts of the candidates; a translation is a row with the pair_id of the English one."),
-    ]
+    ],
     scores: Annotated[
         Path, Field(description="How well each shows its prompt: what `quality` (clipscore) or `vqascore` wrote.")
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class ChooseOptions:
-    """How many are looked at and kept."""
-
+    ],
+    *,
     per_language: Annotated[
         int, Field(ge=1, description="Candidates of a prompt that count, in each language it was asked in.")
-    ] = 10
-    at_least: Annotated[float, Field(description="Score that an image must reach.")] = 0.0
-    keep: Annotated[int, Field(ge=1, description="Images of each prompt that are kept: the best.")] = 5
-
-
-def choose_stage(given: ChooseReads, options: ChooseOptions) -> Stage:
+    ] = 10,
+    at_least: Annotated[float, Field(description="Score that an image must reach.")] = 0.0,
+    keep: Annotated[int, Field(ge=1, description="Images of each prompt that are kept: the best.")] = 5,
+) -> Outcome:
     """Keep the real images that show each prompt best.
 
     The others are listed with the reason.
     """
-    return Stage(
-        "real",
-        "choose-references",
-        1,
-        lambda work: choose_references(work, given, options),
-        roles_of(given),
-        asdict(options),
-        packages=("polars",),
-    )
-
-
-CHOOSE = StageCommand(
-    choose_stage,
-    "--images candidates/images.parquet --prompts prompts/prompts.parquet --scores quality/quality.parquet --out real",
-)
-
-
-def choose_references(work: Work, given: ChooseReads, options: ChooseOptions) -> Outcome:
-    """Write the chosen images as those of the model `real`, and every other one with its reason."""
-    table = read_table(given.images, IMAGES)
-    placed = table.join(languages(read_table(given.prompts, PROMPTS)), on="prompt_id", how="left")
-    judged = ranked(placed.join(scores_of(given.scores), on="image_id", how="left"), options)
+    table = read_table(images, IMAGES)
+    placed = table.join(languages(read_table(prompts, PROMPTS)), on="prompt_id", how="left")
+    with_scores = placed.join(scores_of(scores), on="image_id", how="left")
+    judged = ranked(with_scores, per_language=per_language, at_least=at_least, keep=keep)
     kept, gone = judged.filter(pl.col("gone").is_null()), judged.filter(pl.col("gone").is_not_null())
     dropped = gone.select(
-        key="image_id", concept=pl.lit(None, pl.String), stage=pl.lit(STAGE), reason="gone",
+        key="image_id", concept=pl.lit(None, pl.String), stage=pl.lit("choose"), reason="gone",
         detail=pl.col("score").round(4).cast(pl.String),
     )  # fmt: skip
     reasons = write_drops(work.out, dropped)
     if kept.is_empty():
         raise UsageError(
-            "no candidate is kept", where=str(given.images), expected="images that reach at_least",
+            "no candidate is kept", where=str(images), expected="images that reach at_least",
             found=", ".join(f"{count} {why}" for why, count in reasons.items()) or "no candidates",
         )  # fmt: skip
     for path, sha256 in kept.select("path", "sha256").iter_rows():
-        copied(given.images.parent, path, sha256, work.out)
+        copied(images.parent, path, sha256, work.out)
+    name = pl.concat_str(pl.lit("files/"), pl.col("sha256").str.head(NAME_LETTERS), pl.col("path").str.extract(SUFFIX))
     chosen = kept.with_columns(
-        model=pl.lit(REAL_IMAGES), prompt_id="about", path=file_of(), repeat=pl.lit(0, pl.UInt16),
+        model=pl.lit(REAL_IMAGES), prompt_id="about", path=name, repeat=pl.lit(0, pl.UInt16),
         slot=(pl.col("place") - 1).cast(pl.UInt8),
     )  # fmt: skip
     write_table(work.out, IMAGES, chosen.select(table.columns))
@@ -452,26 +413,25 @@ def scores_of(path: Path) -> pl.DataFrame:
     return found.select("image_id", score="value")
 
 
-def ranked(placed: pl.DataFrame, options: ChooseOptions) -> pl.DataFrame:
+def ranked(placed: pl.DataFrame, *, per_language: int, at_least: float, keep: int) -> pl.DataFrame:
     """Add `gone`, why a candidate is not kept, and its `place` among those of its prompt."""
+    gone = pl.col("gone")
     unscored = (
         pl.when(pl.col("status") != "ok").then(pl.concat_str(pl.lit("no picture: "), "status"))
         .when(pl.col("about").is_null()).then(pl.lit(NO_PROMPT))
         .when(pl.col("score").is_null()).then(pl.lit(NO_SCORE))
     )  # fmt: skip
+    late = pl.int_range(pl.len()).over("about", "language") >= per_language
+    low = pl.when(pl.col("score") < at_least).then(pl.lit(f"score below {at_least:g}"))
     table = placed.with_columns(gone=unscored).sort("prompt_id", "repeat", "slot", "image_id", nulls_last=True)
-    turn = pl.int_range(pl.len()).over("about", "language")
-    late = pl.when(turn >= options.per_language).then(pl.lit(f"beyond the first {options.per_language} of a language"))
-    table = table.with_columns(gone=pl.coalesce("gone", late))
-    low = pl.when(pl.col("score") < options.at_least).then(pl.lit(f"score below {options.at_least:g}"))
-    table = table.with_columns(gone=pl.coalesce("gone", low))
+    beyond_first = pl.when(late).then(pl.lit(f"beyond the first {per_language} of a language"))
+    table = table.with_columns(gone=pl.coalesce(gone, beyond_first, low))
     table = table.sort("about", "score", "image_id", descending=[False, True, False], nulls_last=True)
-    again = pl.col("gone").is_null() & (pl.int_range(pl.len()).over("gone", "about", "sha256") > 0)
-    table = table.with_columns(gone=pl.when(again).then(pl.lit(TWICE)).otherwise("gone"))
-    rank = pl.col("gone").is_null().cast(pl.Int64).cum_sum().over("about")
-    table = table.with_columns(place=rank)
-    beyond = pl.when(pl.col("gone").is_null() & (pl.col("place") > options.keep))
-    return table.with_columns(gone=beyond.then(pl.lit(f"not among the best {options.keep}")).otherwise("gone"))
+    again = gone.is_null() & (pl.int_range(pl.len()).over("gone", "about", "sha256") > 0)
+    table = table.with_columns(gone=pl.when(again).then(pl.lit(TWICE)).otherwise(gone))
+    table = table.with_columns(place=gone.is_null().cast(pl.Int64).cum_sum().over("about"))
+    beyond = pl.when(gone.is_null() & (pl.col("place") > keep)).then(pl.lit(f"not among the best {keep}"))
+    return table.with_columns(gone=beyond.otherwise(gone))
 
 
 def copied(root: Path, path: str, sha256: str, out: Path) -> None:
@@ -485,98 +445,3 @@ def copied(root: Path, path: str, sha256: str, out: Path) -> None:
     target = out / "files" / f"{sha256[:NAME_LETTERS]}{Path(path).suffix}"
     target.parent.mkdir(exist_ok=True)
     write_atomically(target, content)
-
-
-def file_of() -> pl.Expr:
-    """Say where a copied picture lies."""
-    return pl.concat_str(pl.lit("files/"), pl.col("sha256").str.head(NAME_LETTERS), pl.col("path").str.extract(SUFFIX))
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeReads:
-    """Images to be judged."""
-
-    images: ImagesToShow
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeOptions:
-    """What is asked about images, and who answers."""
-
-    questions: Annotated[
-        Sequence[ImageQuestion],
-        Field(
-            description="YAML file, `questions:`, each with task, item, question, and answers: [...] or between: "
-            "[LOW, HIGH]; dimension and prompt_id where wanted. Or a form: `c3_images`. Repeatable."
-        ),
-        Typed(gather=load_questions),
-    ]
-    judge: WhoLooks
-
-    def __post_init__(self) -> None:
-        """Refuse questions that cannot be answered."""
-        check_questions(self.questions)
-
-
-def judge_stage(given: JudgeReads, options: JudgeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Ask a vision model questions of your own about each image.
-
-    `score agreement` holds its answers against people.
-    """
-    asked = [asdict(question) for question in options.questions]
-    questions = [{name: part for name, part in one.items() if name != "described" or part} for one in asked]
-    return asking_images(
-        "judge",
-        2,
-        given,
-        options.judge,
-        images=lambda: prompted_images(given.images, None),
-        asked=lambda model, _: JudgedImages(ShownImages(given.images.parent, "judge"), model, options.questions),
-        options={"wording": wording_digest("image_judge"), "questions": questions},
-        llm=llm,
-        name="judgments",
-    )
-
-
-JUDGE = AskingCommand(
-    judge_stage,
-    f"--images images/images.parquet --questions questions.yaml --llm {quoted('vision')} --out judged --budget 20",
-)
-
-
-def vqascore_stage(given: WeighReads, options: WeighOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Ask of each image whether it shows its prompt (VQAScore).
-
-    The score is the probability of yes.
-    """
-    usual = partial(vqa_request, text=USUAL_CAPTION, instructions=wording("vqascore"))
-
-    def asked(model: str, folder: Path) -> AskedImages[str]:
-        prompts = None if given.prompts is None else prompts_table(given.prompts, folder)
-        return weighed_images(replace(given, prompts=prompts), model, options.of)
-
-    return asking_images(
-        "vqascore",
-        1,
-        given,
-        options.judge,
-        images=lambda: prompted_images(given.images, options.per_prompt),
-        asked=asked,
-        options={
-            "task": REQUEST,
-            "wording": vqa_digest(),
-            "of": options.of,
-            "per_prompt": options.per_prompt,
-        },
-        llm=llm,
-        name="vqascore",
-        packages=("msgspec", "numpy", "pillow", "polars"),
-        usual=lambda: [usual(usual_picture())],
-    )
-
-
-VQASCORE = AskingCommand(
-    vqascore_stage,
-    f"--images images/images.parquet --prompts prompts/prompts.parquet --llm {quoted('weighing')} --out vqascore "
-    "--budget 20",
-)

@@ -6,31 +6,31 @@ Every question leaves a row, whatever came of it, with the reply as it came; wit
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import GivenWording, wording, wording_digest
-from culturekit.builders.asking import NO_OPTIONS, asking_images, usual_picture
+from culturekit.builders.asked_rows import GivenWording
+from culturekit.builders.asked_rows import wording as instructions
+from culturekit.builders.asking import Judge, looks, usual_picture
+from culturekit.builders.built import Given
 from culturekit.builders.judging.image_judge import judge_name, vqa_digest, vqa_request, weighed
 from culturekit.builders.shown_images import (
     ID_LETTERS,
     AskedImages,
     ImagesToShow,
     PerPrompt,
+    Row,
     ShownImages,
     Verdict,
     WhoLooks,
-    prompted_images,
 )
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS, STEREOTYPES
-from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, Typed
+from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions
@@ -41,12 +41,8 @@ from culturekit.llm.rows import Answered
 from culturekit.llm.untrusted import strip_hidden
 from culturekit.metrics.ahead.matching import DIMENSIONS, normalise_phrase
 
-LIKERT = ("alignment", "hallucination", "exaggeration")
-"""What the published judges rate."""
-
-MOST_PHRASES, LONGEST_PHRASE = 8, 7
-"""Phrases of a reply that count, and words of one: as many as published tokens have."""
-
+LIKERT = ("alignment", "hallucination", "exaggeration")  # what the published judges rate
+MOST_PHRASES, LONGEST_PHRASE = 8, 7  # phrases of a reply that count, and words of one, as published tokens have
 RATING_TOKENS = 64
 MOST_STEREOTYPES = 15
 
@@ -138,171 +134,78 @@ class Rating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     answer: Annotated[str, msgspec.Meta(pattern="^score is [1-5]$")]
 
-    @property
-    def number(self) -> float:
-        """Give the rating."""
-        return float(self.answer[-1])
 
+def _described_scenes(
+    shown: ShownImages,
+    judge: str,
+    dimensions: Sequence[str],
+    activities: Mapping[str, Mapping[str, str]],
+    words: str,
+    reply_tokens: int,
+) -> AskedImages[str]:
+    """Ask what each image shows, dimension by dimension; nothing that is expected of it goes along.
 
-@dataclass(frozen=True, slots=True)
-class SceneOptions:
-    """Who looks, and at how many images."""
-
-    judge: WhoLooks
-    per_prompt: PerPrompt = None
-    wording: GivenWording = None
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeOptions(SceneOptions):
-    """Who says what images show, and how much room a reply has."""
-
-    reply_tokens: Annotated[
-        int,
-        Field(ge=16, le=4096, description="Room of a reply: 8 phrases take 44 to 68; the published code gives 64."),
-    ] = 256
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractReads:
-    """Images to be described, and in which dimensions.
-
-    With their `prompts` the activity and the country go along, as published; nothing that is expected ever does.
+    `activities` are what prompts ask for and where, as published. What was read of replies that were cut or chatty is
+    counted, and what was no phrase.
     """
+    in_part: Counter[str] = Counter()
 
-    images: ImagesToShow
-    dimensions: Annotated[
-        tuple[str, ...],
-        Field(description="What is named, with commas between: background, objects, attire, interaction, spatial."),
-        Typed(once=True),
-    ] = DIMENSIONS
-    prompts: Annotated[
-        Path | None, Field(description="Prompts of the images: say which activity and country each was asked for.")
-    ] = None
+    def request(picture: Image, row: Row, dimension: str) -> Request:
+        data = {"id": picture.sha256[:ID_LETTERS], "dimension": dimension, **activities.get(row["prompt_id"] or "", {})}
+        return Request("image.extract", words, data, Descriptors, images=(picture,), max_tokens=reply_tokens)
 
-    def __post_init__(self) -> None:
-        """Reject what is no dimension."""
-        strange = sorted(set(self.dimensions) - set(DIMENSIONS))
-        if strange or not self.dimensions:
-            raise UsageError("this is no dimension", expected=", ".join(DIMENSIONS), found=", ".join(strange) or "none")
-
-
-@dataclass(frozen=True, slots=True)
-class RateReads:
-    """Images to be rated, and what they were asked for by."""
-
-    images: ImagesToShow
-    prompts: Annotated[Path, Field(description="Prompts the images were asked for by, with the country of each.")]
-
-
-@dataclass(frozen=True, slots=True)
-class StereotypeReads:
-    """Images, what they were asked for by, and what pictures of each country overdo."""
-
-    images: ImagesToShow
-    prompts: Annotated[Path, Field(description="Prompts the images were asked for by, with the country of each.")]
-    stereotypes: Annotated[Path, Field(description="Table of stereotypes: country and token.")]
-
-
-SceneReads: TypeAlias = ExtractReads | RateReads | StereotypeReads
-
-
-@dataclass
-class DescribedScenes(AskedImages[str]):
-    """What each image shows, dimension by dimension; nothing that is expected of it goes along."""
-
-    caveat = CAVEAT
-
-    dimensions: Sequence[str] = DIMENSIONS
-    activities: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    words: str = ""
-    reply_tokens: int = 256
-    in_part: Counter[str] = field(default_factory=Counter)
-
-    def notes(self, caveat: str) -> dict[str, object]:
-        """Count what was read of replies that were cut or chatty, and what was no phrase."""
-        return super().notes(caveat) | ({"read_in_part": dict(sorted(self.in_part.items()))} if self.in_part else {})
-
-    def questions(self, row: dict[str, Any]) -> Sequence[str]:
-        """List the dimensions."""
-        return self.dimensions
-
-    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
-        """Ask for phrases."""
-        about = self.activities.get(row["prompt_id"] or "", {})
-        data = {"id": picture.sha256[:ID_LETTERS], "dimension": question, **about}
-        return Request("image.extract", self.words, data, Descriptors, images=(picture,), max_tokens=self.reply_tokens)
-
-    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
-        """Give a row for each phrase, and one without where there is none."""
+    def verdicts(_: Row, dimension: str, answered: Answered) -> Sequence[Verdict]:
         value = answered.value
         phrases: tuple[str, ...] = ()
         if isinstance(value, Descriptors):
             phrases = value.phrases
-            self.in_part.update({answered.detail: 1} if answered.detail not in ("", FENCED) else {})
-            self.in_part.update({"phrases that are prose": value.too_long} if value.too_long else {})
-        return [Verdict("extract", phrase, question, choice=_problem(answered)) for phrase in phrases or ("",)]
+            in_part.update({answered.detail: 1} if answered.detail not in ("", FENCED) else {})
+            in_part.update({"phrases that are prose": value.too_long} if value.too_long else {})
+        return [Verdict("extract", phrase, dimension, choice=_problem(answered)) for phrase in phrases or ("",)]
+
+    def notes() -> dict[str, object]:
+        return {"read_in_part": dict(sorted(in_part.items()))} if in_part else {}
+
+    return AskedImages(shown, judge, lambda _: dimensions, request, verdicts, caveat=CAVEAT, notes=notes)
 
 
-@dataclass
-class CountryScenes(AskedImages[str]):
-    """Scenes of which it is known what prompt asked for them, and in which country: prompt -> text, country."""
-
-    caveat = CAVEAT
-
-    prompts: Mapping[str, tuple[str, str]]
-    words: str = ""
-
-    def why_not(self, row: dict[str, Any]) -> str:
-        """Say that it is not known."""
-        return NO_ONE
+Placed: TypeAlias = Mapping[str, tuple[str, str]]  # text and country of prompts
 
 
-@dataclass
-class RatedScenes(CountryScenes):
-    """How well each image shows its prompt, by the published scales."""
+def _rated_scenes(shown: ShownImages, judge: str, prompts: Placed, words: str) -> AskedImages[str]:
+    """Ask how well each image shows its prompt, by the published scales."""
 
-    def questions(self, row: dict[str, Any]) -> Sequence[str]:
-        """List the scales, where the prompt is known."""
-        return LIKERT if row["prompt_id"] in self.prompts else ()
-
-    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
-        """Ask for a rating."""
-        text, country = self.prompts[row["prompt_id"]]
+    def request(picture: Image, row: Row, scale: str) -> Request:
+        text, country = prompts[row["prompt_id"]]
         name = countries()[country].name if country in countries() else country
-        data = {"id": picture.sha256[:ID_LETTERS], "criterion": question, "prompt": text, "country": name}
-        return Request("image.likert", self.words, data, Rating, images=(picture,), max_tokens=RATING_TOKENS)
+        data = {"id": picture.sha256[:ID_LETTERS], "criterion": scale, "prompt": text, "country": name}
+        return Request("image.likert", words, data, Rating, images=(picture,), max_tokens=RATING_TOKENS)
 
-    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
-        """Give the rating."""
+    def verdicts(_: Row, scale: str, answered: Answered) -> Sequence[Verdict]:
         if not isinstance(answered.value, Rating):
-            return [Verdict("likert", question, choice=_problem(answered))]
-        return [Verdict("likert", question, value=answered.value.number, choice=answered.value.answer)]
+            return [Verdict("likert", scale, choice=_problem(answered))]
+        return [Verdict("likert", scale, value=float(answered.value.answer[-1]), choice=answered.value.answer)]
+
+    def questions(row: Row) -> Sequence[str]:
+        return LIKERT if row["prompt_id"] in prompts else ()
+
+    return AskedImages(shown, judge, questions, request, verdicts, lambda _: NO_ONE, CAVEAT)
 
 
-@dataclass
-class StereotypedScenes(CountryScenes):
-    """How probable it is that each image shows what pictures of its country overdo, one by one."""
+def _stereotyped_scenes(
+    shown: ShownImages, judge: str, prompts: Placed, words: str, tokens: Mapping[str, Sequence[str]]
+) -> AskedImages[str]:
+    """Ask how probable it is that each image shows what pictures of its country overdo, one by one."""
 
-    tokens: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    def questions(self, row: dict[str, Any]) -> Sequence[str]:
-        """List what pictures of the country overdo."""
-        _, country = self.prompts.get(row["prompt_id"] or "", ("", ""))
-        return self.tokens.get(country, ())
-
-    def why_not(self, row: dict[str, Any]) -> str:
-        """Tell a country without stereotypes from one that is not known."""
-        return NOT_OVERDONE if row["prompt_id"] in self.prompts else NO_ONE
-
-    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
-        """Ask whether one of them is shown, for the probability of yes."""
-        return vqa_request(picture, question, instructions=self.words)
-
-    def verdicts(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
-        """Give the probability."""
-        verdict = weighed("stereotype", question, answered, of="yes-no")
+    def verdicts(_: Row, token: str, answered: Answered) -> Sequence[Verdict]:
+        verdict = weighed("stereotype", token, answered, of="yes-no")
         return [verdict if answered.value is not None else verdict._replace(choice=_problem(answered))]
+
+    return AskedImages(
+        shown, judge, lambda row: tokens.get(prompts.get(row["prompt_id"] or "", ("", ""))[1], ()),
+        lambda picture, _, token: vqa_request(picture, token, instructions=words), verdicts,
+        lambda row: NOT_OVERDONE if row["prompt_id"] in prompts else NO_ONE, CAVEAT,
+    )  # fmt: skip
 
 
 def _problem(answered: Answered) -> str | None:
@@ -310,105 +213,139 @@ def _problem(answered: Answered) -> str | None:
     return answered.detail or None if answered.value is None else None
 
 
-# The stages that ask: commands of their own, and parts of recipes.
+# The stages that ask: commands of their own, and parts of recipes. What a plan asks of a usual image stands in front.
+
+PromptsOfImages = Annotated[Path, Field(description="Prompts the images were asked for by, with the country of each.")]
+USUAL = "usual"
+USUAL_PROMPT = {USUAL: ("A photorealistic photo of a usual custom in the United States.", "US")}
+USUAL_ACTIVITY = {USUAL: {"activity": "a usual custom", "country": "the United States"}}
 
 
-def extract_stage(given: ExtractReads, options: DescribeOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+def _requests_of_one(asked: AskedImages[str]) -> list[Request]:
+    row, picture = {"prompt_id": USUAL}, usual_picture()
+    return [asked.request(picture, row, question) for question in asked.questions(row)]
+
+
+def _usual_descriptions(given: Given) -> list[Request]:
+    words = instructions("descriptor_extract", given["wording"])
+    about = USUAL_ACTIVITY if given["prompts"] else {}
+    return _requests_of_one(_described_scenes(NO_IMAGES, "", given["dimensions"], about, words, given["reply_tokens"]))
+
+
+def _usual_ratings(given: Given) -> list[Request]:
+    return _requests_of_one(_rated_scenes(NO_IMAGES, "", USUAL_PROMPT, instructions("likert", given["wording"])))
+
+
+def _usual_stereotypes(given: Given) -> list[Request]:
+    words, tokens = instructions("vqascore", given["wording"]), {"US": ("a usual stereotype",) * MOST_STEREOTYPES}
+    return _requests_of_one(_stereotyped_scenes(NO_IMAGES, "", USUAL_PROMPT, words, tokens))
+
+
+NO_IMAGES = ShownImages(Path(), "judge")
+
+
+def _extraction_decides(given: Given) -> dict[str, object]:
+    strange = sorted(set(given["dimensions"]) - set(DIMENSIONS))
+    if strange or not given["dimensions"]:
+        raise UsageError("this is no dimension", expected=", ".join(DIMENSIONS), found=", ".join(strange) or "none")
+    more = {} if given["dimensions"] == DIMENSIONS else {"dimensions": list(given["dimensions"])}
+    return {"reply_tokens": given["reply_tokens"], **more}
+
+
+@looks(
+    "judge-extract", "extracted", words="descriptor_extract", version=2, decides=_extraction_decides,
+    usual=_usual_descriptions,
+    example=f"--images images/images.parquet --llm {quoted('vision')} --out extracted --budget 20",
+)  # fmt: skip
+def extract(
+    by: Judge,
+    images: ImagesToShow,
+    prompts: Annotated[
+        Path | None, Field(description="Prompts of the images: say which activity and country each was asked for.")
+    ] = None,
+    *,
+    dimensions: Annotated[
+        tuple[str, ...],
+        Field(description="What is named, with commas between: background, objects, attire, interaction, spatial."),
+        Typed(once=True, after="images"),
+    ] = DIMENSIONS,
+    judge: WhoLooks,
+    per_prompt: PerPrompt = None,
+    wording: GivenWording = None,
+    reply_tokens: Annotated[
+        int,
+        Field(ge=16, le=4096, description="Room of a reply: 8 phrases take 44 to 68; the published code gives 64."),
+    ] = 256,
+    llm: LlmOptions = DEFAULTS,
+) -> AskedImages[str]:
     """Ask a vision model what each image shows, in phrases.
 
     They are sorted by dimension; `score ahead` compares them.
     """
-    more: dict[str, object] = {"reply_tokens": options.reply_tokens}
-    if given.dimensions != DIMENSIONS:
-        more["dimensions"] = list(given.dimensions)
-    return _scene_stage("judge-extract", given, options, llm, name="extracted", version=2, more=more)
+    shown, words = ShownImages(images.parent, "judge"), instructions("descriptor_extract", wording)
+    activities = {} if prompts is None else _activities_in(prompts)
+    return _described_scenes(shown, by.model, dimensions, activities, words, reply_tokens)
 
 
-def likert_stage(given: RateReads, options: SceneOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+@looks(
+    "judge-likert", "likert", words="likert", usual=_usual_ratings,
+    example=f"--images images/images.parquet --prompts prompts/prompts.parquet --llm {quoted('vision')} --out likert "
+    "--budget 20",
+)  # fmt: skip
+def likert(
+    by: Judge,
+    images: ImagesToShow,
+    prompts: PromptsOfImages,
+    *,
+    judge: WhoLooks,
+    per_prompt: PerPrompt = None,
+    wording: GivenWording = None,
+    llm: LlmOptions = DEFAULTS,
+) -> AskedImages[str]:
     """Ask a vision model to rate each image from 1 to 5.
 
     It rates alignment, hallucination and exaggeration.
     """
-    return _scene_stage("judge-likert", given, options, llm, name="likert")
+    shown, words = ShownImages(images.parent, "judge"), instructions("likert", wording)
+    return _rated_scenes(shown, by.model, _placed_prompts(prompts), words)
 
 
-def stereotype_scores_stage(given: StereotypeReads, options: SceneOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+@looks(
+    "judge-stereotypes", "stereotyped", words="vqascore", usual=_usual_stereotypes,
+    decides=lambda given: {} if given["wording"] else {"wording": vqa_digest()},
+    example="--images images/images.parquet --prompts prompts/prompts.parquet --stereotypes "
+    f"stereotypes/stereotypes.parquet --llm {quoted('weighing')} --out stereotyped --budget 20",
+)  # fmt: skip
+def stereotypes_shown(
+    by: Judge,
+    images: ImagesToShow,
+    prompts: PromptsOfImages,
+    stereotypes: Annotated[Path, Field(description="Table of stereotypes: country and token.")],
+    *,
+    judge: WhoLooks,
+    per_prompt: PerPrompt = None,
+    wording: GivenWording = None,
+    llm: LlmOptions = DEFAULTS,
+) -> AskedImages[str]:
     """Ask whether each image shows what its country overdoes.
 
     The score is the probability of yes (EXAG).
     """
-    return _scene_stage("judge-stereotypes", given, options, llm, name="stereotyped")
-
-
-EXTRACT = AskingCommand(
-    extract_stage, f"--images images/images.parquet --llm {quoted('vision')} --out extracted --budget 20"
-)
-RATE = AskingCommand(
-    likert_stage,
-    f"--images images/images.parquet --prompts prompts/prompts.parquet --llm {quoted('vision')} --out likert "
-    "--budget 20",
-)
-SCORE_STEREOTYPES = AskingCommand(
-    stereotype_scores_stage,
-    "--images images/images.parquet --prompts prompts/prompts.parquet --stereotypes stereotypes/stereotypes.parquet "
-    f"--llm {quoted('weighing')} --out stereotyped --budget 20",
-)
-
-
-def _scene_stage(
-    kind: str,
-    given: SceneReads,
-    options: SceneOptions,
-    llm: LlmOptions,
-    *,
-    name: str,
-    version: int = 1,
-    more: Mapping[str, object] = NO_OPTIONS,
-) -> Stage:
-    """Make the stage of one kind of question."""
-    return asking_images(
-        kind,
-        version,
-        given,
-        options.judge,
-        images=lambda: prompted_images(given.images, options.per_prompt),
-        asked=lambda model, _: scenes_of(given, model, options),
-        options={"wording": _wording_digest_of(given, options.wording), "per_prompt": options.per_prompt, **more},
-        llm=llm,
-        name=name,
-        usual=lambda: _questions_of_one(given, options),
-    )
-
-
-def scenes_of(given: SceneReads, judge: str, options: SceneOptions) -> AskedImages[str]:
-    """Prepare what is asked of images, by what there is to read."""
-    shown, words = ShownImages(given.images.parent, "judge"), wording(_wording_of(given), options.wording)
-    if isinstance(given, ExtractReads):
-        activities = {} if given.prompts is None else _activities_in(given.prompts)
-        return _described_scenes(given, shown, judge, options, activities)
-    prompts = read_table(given.prompts, PROMPTS).drop_nulls("country").select("prompt_id", "text", "country")
-    known = {prompt: (text, country) for prompt, text, country in prompts.iter_rows()}
-    if isinstance(given, RateReads):
-        return RatedScenes(shown, judge, prompts=known, words=words)
-    table = read_table(given.stereotypes, STEREOTYPES).group_by("country").agg(pl.col("token").sort())
+    table = read_table(stereotypes, STEREOTYPES).group_by("country").agg(pl.col("token").sort())
     if table.is_empty():
         raise UsageError(
-            "there is no stereotype to ask about",
-            where=str(given.stereotypes),
+            "there is no stereotype to ask about", where=str(stereotypes),
             expected="rows of country and token, as `descriptors stereotypes` writes them",
-        )
-    who = judge_name(judge, "yes-no")
-    return StereotypedScenes(shown, who, prompts=known, words=words, tokens=dict(table.iter_rows()))
+        )  # fmt: skip
+    shown, words = ShownImages(images.parent, "judge"), instructions("vqascore", wording)
+    who, tokens = judge_name(by.model, "yes-no"), dict(table.iter_rows())
+    return _stereotyped_scenes(shown, who, _placed_prompts(prompts), words, tokens)
 
 
-def _described_scenes(
-    given: ExtractReads, shown: ShownImages, judge: str, options: SceneOptions, activities: Mapping[str, Any]
-) -> DescribedScenes:
-    words = wording(_wording_of(given), options.wording)
-    room = options.reply_tokens if isinstance(options, DescribeOptions) else DescribedScenes.reply_tokens
-    return DescribedScenes(
-        shown, judge, dimensions=given.dimensions, activities=activities, words=words, reply_tokens=room
-    )
+def _placed_prompts(path: Path) -> dict[str, tuple[str, str]]:
+    """Give text and country of each prompt that has one."""
+    table = read_table(path, PROMPTS).drop_nulls("country").select("prompt_id", "text", "country")
+    return {prompt: (text, country) for prompt, text, country in table.iter_rows()}
 
 
 def _activities_in(prompts: Path) -> dict[str, dict[str, str]]:
@@ -418,35 +355,3 @@ def _activities_in(prompts: Path) -> dict[str, dict[str, str]]:
     rows = table.select("prompt_id", "country", activity=text).iter_rows()
     names = {code: each.name for code, each in countries().items()}
     return {prompt: {"activity": text, "country": names.get(code, code)} for prompt, code, text in rows}
-
-
-def _questions_of_one(given: SceneReads, options: SceneOptions) -> list[Request]:
-    """Give the requests about one image of a usual prompt, for a plan before there are any."""
-    row, shown = {"prompt_id": "usual"}, ShownImages(Path(), "judge")
-    prompts = {"usual": ("A photorealistic photo of a usual custom in the United States.", "US")}
-    words = wording(_wording_of(given), options.wording)
-    asked: AskedImages[str]
-    if isinstance(given, ExtractReads):
-        about = {"usual": {"activity": "a usual custom", "country": "the United States"}} if given.prompts else {}
-        asked = _described_scenes(given, shown, "", options, about)
-    elif isinstance(given, RateReads):
-        asked = RatedScenes(shown, "", prompts=prompts, words=words)
-    else:
-        tokens = {"US": ("a usual stereotype",) * MOST_STEREOTYPES}
-        asked = StereotypedScenes(shown, "", prompts=prompts, words=words, tokens=tokens)
-    picture = usual_picture()
-    return [asked.request(picture, row, question) for question in asked.questions(row)]
-
-
-def _wording_of(given: SceneReads) -> str:
-    """Name the shipped instructions of a question."""
-    if isinstance(given, StereotypeReads):
-        return "vqascore"
-    return "likert" if isinstance(given, RateReads) else "descriptor_extract"
-
-
-def _wording_digest_of(given: SceneReads, words: Path | None) -> str:
-    """Hash what is asked besides data."""
-    if isinstance(given, StereotypeReads) and words is None:
-        return vqa_digest()
-    return wording_digest(_wording_of(given), words)

@@ -10,14 +10,10 @@ from pydantic import Field
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
+# What faithfulness a picture deserves that shows the artifact asked for, another of its country, and so on.
 DESERVED = {"artifact": 4.6, "country": 3.2, "continent": 2.3, "elsewhere": 1.5, "nothing": 1.1}
-"""What faithfulness a picture deserves that shows the artifact asked for, another of its country, and so on."""
-
-REAL, NOTHING_REAL = 3.9, 1.8
-"""How real a drawing of a thing looks, and one of nothing."""
-
-LENIENCE, LOOKS = 0.3, 0.5
-"""How far people differ in what they call good, and pictures in how well they came out: standard deviations."""
+REAL, NOTHING_REAL = 3.9, 1.8  # how real a drawing of a thing looks, and one of nothing
+LENIENCE, LOOKS = 0.3, 0.5  # standard deviations: what people call good, and how well pictures came out
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from culturekit.builders.prompt_templates import (
     open_templates,
     underspecified_prompts,
     within_country_prompts,
+    without_words,
 )
 from culturekit.builders.prompting.quotas import (
     Decisions,
@@ -52,9 +53,9 @@ from culturekit.core.choices import DrawName, PromptKind, TemplateSetName
 from culturekit.core.counting import counted
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.schemas import CSPACE, DIFFERENCES, PROMPTS, QUOTAS
+from culturekit.core.schemas import DIFFERENCES, PROMPTS, QUOTAS
 from culturekit.core.stage_command import Typed
-from culturekit.core.tables import read_table, table_outcome, write_drops, write_table
+from culturekit.core.tables import write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import ENGLISH, Concept
 
@@ -117,10 +118,9 @@ class PromptOptions:
             raise UsageError("a public draw is left out of a fresh one only", hint="Add --draw fresh.")
         if self.draw == "fresh" and not self.draws:
             raise UsageError(
-                "a fresh draw needs to know how many artifacts to take",
-                expected="the draw it follows, or a quota",
+                "a fresh draw needs to know how many artifacts to take", expected="the draw it follows, or a quota",
                 hint="Give the published file with --public, or numbers with --quota.",
-            )
+            )  # fmt: skip
         if self.public is not None and not is_public_cube(Path(self.public)):
             raise UsageError("the public draw is a file in the public CUBE layout", found=self.public, expected=".json")
         if "cube" not in self.kinds and (self.draws or self.decisions or self.review or self.public_layout):
@@ -159,8 +159,7 @@ class PromptOptions:
 PLACE = "draw_place"
 GROUP = ("concept", "country")
 
-LEAST_WEIGHT = 1e-9
-"""The weight of an artifact of unknown popularity: drawn only when nothing else is left."""
+LEAST_WEIGHT = 1e-9  # of an artifact of unknown popularity: drawn only when nothing else is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +193,7 @@ def select(
     marked = ordered.with_columns(
         rejected=pl.Series(rejected, dtype=pl.Boolean), edited=pl.Series(names, dtype=pl.String)
     ).join(allowed.select(*GROUP, "quota"), on=GROUP, how="left", maintain_order="left")
-    standing = (~pl.col("rejected")).cum_sum().over(GROUP)
-    marked = marked.with_columns(standing=standing)
+    marked = marked.with_columns(standing=(~pl.col("rejected")).cum_sum().over(GROUP))
     taken = marked.filter(~pl.col("rejected") & (pl.col("standing") <= pl.col("quota")))
     displaced = marked.filter(pl.col("rejected") & (pl.col("standing") < pl.col("quota")))
     seen = pl.concat([taken, displaced]).sort(*GROUP, PLACE).select(*space.columns, PLACE)
@@ -206,14 +204,9 @@ def select(
 
 def quota_table(space: pl.DataFrame, quotas: Quotas | None, others: Collection[Group]) -> pl.DataFrame:
     """List the quota of each group of the space, and of groups that are asked for and not in it."""
-    sizes: dict[Group, int] = {
-        (concept, country): size for concept, country, size in space.group_by(GROUP).len().iter_rows()
-    }
+    sizes = _sizes_of(space)
     groups = {*sizes, *others, *(quotas.named() if quotas else ())}
-    rows = [
-        (concept, country, sizes.get((concept, country), 0) if quotas is None else quotas.quota_of((concept, country)))
-        for concept, country in sorted(groups)
-    ]
+    rows = [(*group, sizes.get(group, 0) if quotas is None else quotas.quota_of(group)) for group in sorted(groups)]
     schema = {name: QUOTAS.schema[name] for name in ("concept", "country", "quota")}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -245,42 +238,31 @@ def unmet(quotas: Quotas, table: pl.DataFrame) -> list[str]:
 
 def without_public(space: pl.DataFrame, public: pl.DataFrame) -> tuple[pl.DataFrame, list[Mapping[str, Any]]]:
     """Leave out what a public draw has: by its item, or by its name or an alias within the concept, accents aside."""
+
+    def bare(concept: str, name: str) -> tuple[str, str]:
+        return concept, without_accents(folded(name))
+
     items = set(public["artifact_id"])
-    names = {(concept, bare(name)) for concept, name in public.select("concept", "name").iter_rows()}
+    names = {bare(concept, name) for concept, name in public.select("concept", "name").iter_rows()}
     keep, drops = [], []
     for row in space.iter_rows(named=True):
         known = row["artifact_id"] in items
-        same = [name for name in names_of(row) if (row["concept"], bare(name)) in names]
+        called = (row["name"], *(row.get("aliases") or ()))
+        same = [name for name in called if bare(row["concept"], name) in names]
         keep.append(not known and not same)
         if known or same:
             drops.append(drop_of(row, "in the public draw", row["name"] if known else same[0]))
     return space.filter(pl.Series(keep, dtype=pl.Boolean)), drops
 
 
-def names_of(row: Mapping[str, Any]) -> Sequence[str]:
-    """List what an artifact is called."""
-    return [row["name"], *(row.get("aliases") or ())]
-
-
-def bare(name: str) -> str:
-    """Fold a name as far as two ways of writing the same one can differ."""
-    return without_accents(folded(name))
-
-
-def fresh_quotas(public: pl.DataFrame) -> Quotas:
-    """Ask for as many artifacts of each country and concept as a public draw has."""
-    return Quotas({(concept, country): size for concept, country, size in public.group_by(GROUP).len().iter_rows()})
+def _sizes_of(space: pl.DataFrame) -> dict[Group, int]:
+    """Count the artifacts of each concept and country."""
+    return {(concept, country): size for concept, country, size in space.group_by(GROUP).len().iter_rows()}
 
 
 def drop_of(row: Mapping[str, Any], reason: str, detail: str) -> Mapping[str, Any]:
     """Say why an artifact is not taken."""
-    return {
-        "key": f"{row['artifact_id']} {row['country']}",
-        "concept": row["concept"],
-        "stage": "prompts",
-        "reason": reason,
-        "detail": detail,
-    }
+    return without_words(f"{row['artifact_id']} {row['country']}", row["concept"], reason, detail)
 
 
 def in_draw_order(space: pl.DataFrame, *, seed: int, draw: str = "") -> pl.DataFrame:
@@ -292,18 +274,13 @@ def in_draw_order(space: pl.DataFrame, *, seed: int, draw: str = "") -> pl.DataF
     """
     check_weights(space)
     begin = f"{seed}|{draw}|" if draw else f"{seed}|"
-    keys = [
-        draw_key(f"{begin}{concept}|{country}|{artifact_id}", popularity)
-        for concept, country, artifact_id, popularity in space.select(
-            "concept", "country", "artifact_id", "popularity"
-        ).iter_rows()
-    ]
+    rows = space.select("concept", "country", "artifact_id", "popularity").iter_rows()
+    keys = [draw_key(begin + "|".join(identity), popularity) for *identity, popularity in rows]
     ordered = space.with_columns(draw_key=pl.Series(keys, dtype=pl.Float64)).sort(
         [*GROUP, "draw_key", "artifact_id"], descending=[False, False, True, False]
     )
-    return ordered.with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over(GROUP).alias(PLACE)).drop(
-        "draw_key"
-    )
+    place = pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over(GROUP).alias(PLACE)
+    return ordered.with_columns(place).drop("draw_key")
 
 
 def draw_key(identity: str, weight: float | None) -> float:
@@ -319,20 +296,16 @@ def check_weights(space: pl.DataFrame) -> None:
     if wrong.height:
         row = wrong.row(0, named=True)
         raise IntegrityError(
-            f"{wrong.height} artifacts have a popularity that cannot weigh a draw",
+            f"{wrong.height} artifacts have a popularity that cannot weigh a draw", found=str(row["popularity"]),
             where=f"{row['artifact_id']} in {row['country']}",
             expected="a finite number, 0 or above, or none where it is unknown",
-            found=str(row["popularity"]),
-        )
+        )  # fmt: skip
 
 
-REVIEW = "review.csv"
-"""The sheet of a draw, in the stage's folder."""
+REVIEW = "review.csv"  # the sheet of a draw, in the stage's folder
+IN_NAME = "white space around the name"  # the released text is the rebuilt one but for white space around the name
 
 Rows = list[Mapping[str, Any]]
-
-IN_NAME = "white space around the name"
-"""The released text is the rebuilt one but for white space that stands around the name in it."""
 
 
 def build_prompts(
@@ -367,8 +340,11 @@ def build_prompts(
             notes |= notes_of(quotas, selection, options)
             if options.public_layout:
                 counts |= write_layout(work, cspace_path, selection, options, prompts)
-            if is_public_cube(cspace_path) and is_whole(options):
-                counts |= write_differences(work, cspace_path, prompts)
+            plain = options.templates == "released" and ENGLISH in options.languages
+            if plain and is_public_cube(cspace_path) and not (options.draws or options.decisions):
+                differences, rebuilt = compare_texts(read_rows(cspace_path), english_texts(prompts))
+                write_table(work.out, DIFFERENCES, differences)
+                counts |= {"rebuilt": rebuilt, "differences": differences.height}
         else:
             write = underspecified_prompts if kind == "underspecified" else within_country_prompts
             prompts = [row for w in wordings for row in write(space, w)]
@@ -456,7 +432,7 @@ def quotas_of(options: PromptOptions) -> Quotas | None:
         return Quotas({(None, None): options.per})
     if options.quota is not None:
         return read_quotas(options.quota)
-    return None if options.public is None else fresh_quotas(read_public_cube(Path(options.public)).space)
+    return None if options.public is None else Quotas(_sizes_of(read_public_cube(Path(options.public)).space))  # type: ignore[arg-type]
 
 
 def selected(
@@ -528,22 +504,9 @@ def notes_of(quotas: Quotas | None, selection: Selection, options: PromptOptions
         return {}
     short = unmet(quotas, selection.quotas)
     shown = [f"quota not met: {line}" for line in short[:20]]
-    if len(short) > len(shown):
-        shown.append(f"and {len(short) - len(shown)} more quotas not met: quotas.parquet has them all")
+    if len(short) > 20:
+        shown.append(f"and {len(short) - 20} more quotas not met: quotas.parquet has them all")
     return {"below_limit" if options.per is not None else "findings": shown} if shown else {}
-
-
-def is_whole(options: PromptOptions) -> bool:
-    """Tell whether a public file is rebuilt as it was released."""
-    plain = options.templates == "released" and ENGLISH in options.languages
-    return plain and not (options.draws or options.decisions)
-
-
-def write_differences(work: Work, path: Path, made: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Hold the released text of a public file against what was built from its names."""
-    differences, rebuilt = compare_texts(read_rows(path), english_texts(made))
-    write_table(work.out, DIFFERENCES, differences)
-    return {"rebuilt": rebuilt, "differences": differences.height}
 
 
 def write_layout(
@@ -570,18 +533,10 @@ def compare_texts(rows: Sequence[Row], built: Mapping[Key, str]) -> tuple[pl.Dat
         if text == released:
             continue
         concept, country, artifact_id = key or (row["domain"], None, None)
-        differences.append(
-            {
-                "row": number,
-                "artifact_id": artifact_id,
-                "concept": concept,
-                "country": country,
-                "name": row["name"],
-                "released": released,
-                "rebuilt": text,
-                "difference": difference(released, text, row["name"] or ""),
-            }
-        )
+        differences.append({
+            "row": number, "artifact_id": artifact_id, "concept": concept, "country": country, "name": row["name"],
+            "released": released, "rebuilt": text, "difference": difference(released, text, row["name"] or ""),
+        })  # fmt: skip
     missed = sum(found["difference"] != IN_NAME for found in differences)
     return pl.DataFrame(differences, schema=DIFFERENCES.schema), len(rows) - missed
 
@@ -595,26 +550,15 @@ def difference(released: str, rebuilt: str | None, name: str) -> str:
     return "white space" if "".join(released.split()) == "".join(rebuilt.split()) else "words"
 
 
-def name_artifacts(work: Work, space_path: Path) -> Outcome:
-    """Write one prompt for each artifact of a cultural space, however many countries it belongs to."""
-    return table_outcome(work, PROMPTS, artifact_prompts(read_table(space_path, CSPACE)))
-
-
 def artifact_prompts(space: pl.DataFrame) -> pl.DataFrame:
     """Write a prompt per artifact that is nothing but its name, under the id of its artifact.
 
-    By these the pictures of a folder find what they show.
+    By these the pictures of a folder find what they show, however many countries it belongs to.
     """
     first = space.sort("artifact_id", "country", "concept").unique("artifact_id", keep="first", maintain_order=True)
+    cube, nothing = pl.lit("cube"), pl.lit(None, pl.String)
     prompts = first.select(
-        "artifact_id", "concept", "country",
-        prompt_id=pl.col("artifact_id"),
-        text=pl.col("name"),
-        benchmark=pl.lit("cube"),
-        kind=pl.lit("cube"),
-        language=pl.lit("en"),
-        template_id=pl.lit("name"),
-        negative_text=pl.lit(None, pl.String),
-        group=pl.lit(None, pl.String),
+        "artifact_id", "concept", "country", prompt_id="artifact_id", text="name", benchmark=cube, kind=cube,
+        language=pl.lit("en"), template_id=pl.lit("name"), negative_text=nothing, group=nothing,
     )  # fmt: skip
     return prompts.select(list(PROMPTS.schema))

@@ -5,20 +5,25 @@ from pathlib import Path
 from typing import Any
 
 from culturekit.builders.prompt_templates import TEMPLATES
-from culturekit.builders.prompting.prompts import PromptOptions, build_prompts, check_words, name_artifacts, wordings_of
+from culturekit.builders.prompting.prompts import (
+    PromptOptions,
+    artifact_prompts,
+    build_prompts,
+    check_words,
+    wordings_of,
+)
 from culturekit.builders.prompting.quotas import Group
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
-from culturekit.core.schemas import PROMPTS
+from culturekit.core.schemas import CSPACE, PROMPTS
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import ENGLISH, Concept
 from culturekit.kg.countries import countries, country_files, use_countries_beside
 
-EARLIER = ("statements", "labels")
-"""The roles of tables that an earlier stage of the same run may still have to write."""
+EARLIER = ("statements", "labels")  # the roles of tables that an earlier stage of the same run may still have to write
 
 
 def prompts_stage(
@@ -88,11 +93,8 @@ def one_language_stage(prompts: Path, language: str) -> Stage:
 
 def named_artifacts_stage(space: Path) -> Stage:
     """Name every artifact once, so that pictures of references find theirs."""
-    return Stage(
-        "reference-prompts",
-        "name-artifacts",
-        1,
-        lambda work: name_artifacts(work, space),
-        {"cspace": space},
-        packages=("polars",),
-    )
+
+    def name(work: Work) -> Outcome:
+        return table_outcome(work, PROMPTS, artifact_prompts(read_table(space, CSPACE)))
+
+    return Stage("reference-prompts", "name-artifacts", 1, name, {"cspace": space}, packages=("polars",))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -15,8 +14,7 @@ from culturekit.core.spreadsheet_cells import SheetRow, read_sheet, sheet_bytes
 from culturekit.core.yaml_source import StrictModel, read_yaml, validate
 from culturekit.kg.countries import countries
 
-Group: TypeAlias = tuple[str, str]
-"""A concept and the ISO code of a country."""
+Group: TypeAlias = tuple[str, str]  # a concept and the ISO code of a country
 
 MOST = 1_000_000
 
@@ -38,10 +36,6 @@ class Quotas:
     def named(self) -> list[Group]:
         """List the groups that are named in full, which may be in no space."""
         return [(concept, country) for concept, country in self.table if concept and country]
-
-    def concepts(self) -> list[str]:
-        """List the concepts that are named for all countries."""
-        return [concept for concept, country in self.table if concept and country is None]
 
 
 class QuotaRow(StrictModel):
@@ -129,8 +123,7 @@ NEEDED = ("artifact_id", "concept", "country", "decision")
 Verdict: TypeAlias = Literal["accept", "reject", "edit"]
 VERDICTS: Mapping[str, Verdict] = {"accept": "accept", "reject": "reject", "edit": "edit", "edit name": "edit"}
 
-Mistakes: TypeAlias = list[tuple[str, str]]
-"""What is wrong with a row, each by its column."""
+Mistakes: TypeAlias = list[tuple[str, str]]  # what is wrong with a row, each by its column
 
 Named = TypeVar("Named")
 Decided = TypeVar("Decided")
@@ -160,7 +153,10 @@ def read_decisions(paths: Sequence[Path], space: pl.DataFrame) -> Decisions:
     known = set(space.select("concept", "country", "artifact_id").iter_rows())
     decided: dict[Key, Decision] = {}
     for path in paths:
-        rows = decided_rows(path, NEEDED, lambda row: key_of(row.cells), partial(row_mistakes, known), decision_of)
+        rows = decided_rows(
+            path, NEEDED, lambda row: key_of(row.cells),
+            lambda row: [*key_mistakes(key_of(row.cells), known), *cell_mistakes(row)], decision_of,
+        )  # fmt: skip
         decided.update({key: decision for key, decision in rows.items() if decision is not None})
     return Decisions(decided)
 
@@ -185,11 +181,6 @@ def decided_rows(
     if problems:
         raise ConfigError(problems)
     return {key: decision for key, (_, decision) in found.items()}
-
-
-def row_mistakes(known: set[Key], row: SheetRow) -> Mistakes:
-    """Say what is wrong with a row."""
-    return [*key_mistakes(key_of(row.cells), known), *cell_mistakes(row)]
 
 
 def key_mistakes(key: Key, known: set[Key]) -> Mistakes:
@@ -233,17 +224,10 @@ def review_sheet(seen: Sequence[Mapping[str, Any]], prompts: Sequence[str | None
     rows = []
     for row, prompt in zip(seen, prompts, strict=True):
         decision = decisions.decision_about(row)
-        rows.append(
-            {
-                "artifact_id": row["artifact_id"],
-                "concept": row["concept"],
-                "country": row["country"],
-                "place": str(row["draw_place"]),
-                "name": row["name"],
-                "prompt": prompt or "",
-                "decision": decision.verdict if decision else "",
-                "new_name": (decision.name or "") if decision else "",
-                "link": f"https://www.wikidata.org/wiki/{row['qid']}" if row["qid"] else "",
-            }
-        )
+        rows.append({
+            **{name: row[name] for name in ("artifact_id", "concept", "country", "name")},
+            "place": str(row["draw_place"]), "prompt": prompt or "", "decision": decision.verdict if decision else "",
+            "new_name": (decision.name or "") if decision else "",
+            "link": f"https://www.wikidata.org/wiki/{row['qid']}" if row["qid"] else "",
+        })  # fmt: skip
     return sheet_bytes(REVIEW_COLUMNS, rows)

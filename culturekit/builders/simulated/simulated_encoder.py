@@ -41,20 +41,11 @@ from culturekit.index.models.embedded_encoder import EmbeddedEncoder
 
 # Reads simulated scenes as anybody would have to: by the border and the marks, with the embedded encoder.
 
-PAPER = 0.925
-"""How light the paper of pictures is on average."""
-
+PAPER = 0.925  # how light the paper of pictures is on average
 CELL_SIDE = 24
-
-CLEAR = 0.75
-"""How like a mark or a border something must be to be one: 3,288 marks were above .85, and noise
-below .73."""
-
-BEGINNINGS = (0.1, 0.5, 0.9)
-"""Where a border's pattern may begin, across and down."""
-
-BLANK = 10
-"""A cell whose lightness varies by less, of 255, shows nothing."""
+CLEAR = 0.75  # how like a mark or a border something must be to be one: 3,288 marks were above .85, noise below .73
+BEGINNINGS = (0.1, 0.5, 0.9)  # where a border's pattern may begin, across and down
+BLANK = 10  # a cell whose lightness varies by less, of 255, shows nothing
 
 ENCODER = EmbeddedEncoder()
 
@@ -65,8 +56,7 @@ def read_scene(pixels: Pixels) -> Scene | None:
     if pixels.shape[1] != size or size % CELLS:
         return None
     shown = {dimension: marks_of_row(pixels, row, dimension) for row, dimension in enumerate(DIMENSIONS)}
-    activity = mark_in(pixels, MARKS - 1, 0, ACTIVITY)
-    country = country_of_border(pixels)
+    activity, country = mark_in(pixels, MARKS - 1, 0, ACTIVITY), nearest(border_alone(pixels), *known_borders())
     if country is None:
         return None
     category = dict(world().activities).get(activity or "", "")
@@ -85,11 +75,6 @@ def mark_in(pixels: Pixels, row: int, column: int, kind: str) -> str | None:
     if cell.std() < BLANK:
         return None
     return nearest(cell, *known_marks(kind))
-
-
-def country_of_border(pixels: Pixels) -> str | None:
-    """Read the country that a border belongs to."""
-    return nearest(border_alone(pixels), *known_borders())
 
 
 def nearest(picture: Pixels, names: tuple[str, ...], vectors: Vectors) -> str | None:

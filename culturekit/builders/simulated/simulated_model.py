@@ -35,8 +35,7 @@ from culturekit.llm.untrusted import LongText
 
 # In what manner a simulated model answers: what it leaves out, adds, lets pass, and says in other words.
 
-OTHER_WORDS = ("a {}", "the {}", "some {}")
-"""How a thing is called by somebody who does not use its usual name."""
+OTHER_WORDS = ("a {}", "the {}", "some {}")  # how a thing is called by somebody who does not use its usual name
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +72,10 @@ class Manner:
     def __init__(self, options: Options, name: str) -> None:
         """Read the dials; a name of its own makes a model err in its own places."""
         self.key = f"{name} {options.seed}"
-        self.omits = read_dial("omits", options.omits)
-        self.invents = read_dial("invents", options.invents)
-        self.lenient = read_dial("lenient", options.lenient)
-        self.halo = read_dial("halo", options.halo)
-        self.rewords = read_dial("rewords", options.rewords)
-        self.repeats = read_dial("repeats", options.repeats)
-        self.prose = read_dial("prose", options.prose)
+        dials = ("omits", "invents", "lenient", "halo", "rewords", "repeats", "prose")
+        self.omits, self.invents, self.lenient, self.halo, self.rewords, self.repeats, self.prose = (
+            read_dial(dial, getattr(options, dial)) for dial in dials
+        )
 
     def number(self, *about: object) -> float:
         """Draw a number in [0, 1) that belongs to what is decided."""
@@ -123,8 +119,7 @@ def plain(token: str) -> str:
 Data = Mapping[str, Any]
 
 SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
-HEARSAY = "Everybody there has heard of {}."
-"""A sentence that stands on no page."""
+HEARSAY = "Everybody there has heard of {}."  # stands on no page
 
 
 def find_activities(data: Data, manner: Manner) -> dict[str, object]:
@@ -154,7 +149,7 @@ def named(name: str, sentence: str) -> str | None:
 def propose_descriptors(data: Data, manner: Manner) -> dict[str, object]:
     """Propose what a picture of an activity should show in a dimension."""
     country, dimension = country_of(data), data["dimension"]
-    known = {token.text: token for token in expected_of(data, country, dimension)}
+    known = {token.text: token for token in all_expected(data, country).get(dimension, ())}
     about = (data["activity"], country, dimension)
     said = manner.not_omitted(known, country, *about)
     new = manner.invented(said, dimension, country, *about)
@@ -169,8 +164,9 @@ def propose_descriptors(data: Data, manner: Manner) -> dict[str, object]:
 def refine_descriptors(data: Data, manner: Manner) -> dict[str, object]:
     """Choose among candidates: what belongs there is kept once, and a lenient refiner lets some of the rest pass."""
     country, at_most = country_of(data), data["at_most"]
-    belongs = {token.text for token in expected_of(data, country, data["dimension"])}
-    elsewhere = {token.text for tokens in all_expected(data, country).values() for token in tokens} - belongs
+    expected = all_expected(data, country)
+    belongs = {token.text for token in expected.get(data["dimension"], ())}
+    elsewhere = {token.text for tokens in expected.values() for token in tokens} - belongs
     kept: dict[str, dict[str, Any]] = {}
     left: list[dict[str, str]] = []
     for candidate in data["candidates"]:
@@ -222,11 +218,6 @@ def all_expected(data: Data, country: str) -> Mapping[str, tuple[Token, ...]]:
     return world().expected(category, world().activity_named(data["activity"], category), country)
 
 
-def expected_of(data: Data, country: str, dimension: str) -> tuple[Token, ...]:
-    """Give what a picture should show in one dimension."""
-    return all_expected(data, country).get(dimension, ())
-
-
 KNOWING: Mapping[str, Callable[[Data, Manner], dict[str, object]]] = {
     "activities.extract": find_activities,
     "descriptors.propose": propose_descriptors,
@@ -244,14 +235,12 @@ OCCASIONS = (
     "before a storm", "at sunrise", "on a foggy day", "in autumn light", "after the harvest", "by candlelight",
 )  # fmt: skip
 TALK = "Here are some captions that a model may find hard:"
-AGAIN = ("{}", "{} once more")
-"""How a caption is repeated: in its words, or in nearly these."""
+AGAIN = ("{}", "{} once more")  # how a caption is repeated: in its words, or in nearly these
 
 
 def expand_captions(data: Data, manner: Manner) -> dict[str, object]:
     """Propose captions: new ones, some of the examples again, and talk."""
-    captions = [caption(data, manner, position) for position in range(data["wanted"])]
-    return {"id": data["id"], "captions": captions}
+    return {"id": data["id"], "captions": [caption(data, manner, position) for position in range(data["wanted"])]}
 
 
 def caption(data: Data, manner: Manner, position: int) -> dict[str, str]:
@@ -322,15 +311,11 @@ CAPTIONING: Mapping[str, Callable[[Data, Manner], dict[str, object]]] = {
 
 MOST_PHRASES = 8
 ASKED = re.compile(r'show "(.+)"\?')
-SCATTER = 0.5
-"""How far a rating lies from what the model thinks, at most, and a probability of yes on a scale ten times as fine."""
-
-DOUBT = 0.05
-"""How probable the other answer is where the model is sure."""
-
+SCATTER = 0.5  # how far a rating lies from what the model thinks, at most, and P(Yes) on a scale ten times as fine
+DOUBT = 0.05  # how probable the other answer is where the model is sure
 PICTURES_KEPT = 32_768
+# What pictures show, by hash: each is asked about many times, and reading one takes a thirtieth of a second.
 READ: OrderedDict[str, Scene | None] = OrderedDict()
-"""What pictures show, by hash: each is asked about many times, and reading one takes a thirtieth of a second."""
 
 
 def seen(image: Image) -> Scene | None:
@@ -349,13 +334,6 @@ def lenience(scene: Scene, manner: Manner) -> float:
     return min(1.0, manner.lenient.of_country(scene.country) + manner.halo.of_country(scene.country) * fullness)
 
 
-def belonging(scene: Scene) -> Expected:
-    """Give what belongs into a scene, as far as the world knows."""
-    if not scene.category:
-        return {}
-    return world().expected(scene.category, scene.activity, scene.country)
-
-
 def describe(image: Image, scene: Scene | None, data: Data, manner: Manner) -> dict[str, object]:
     """Name what a picture shows in a dimension: most of what is there, and some that is only expected or invented."""
     if scene is None:
@@ -363,7 +341,8 @@ def describe(image: Image, scene: Scene | None, data: Data, manner: Manner) -> d
     dimension, about = data["dimension"], (image.sha256, data["dimension"])
     shown, level = scene.shown[dimension], lenience(scene, manner)
     said = manner.not_omitted(shown, scene.country, *about)
-    missing = [token.text for token in belonging(scene).get(dimension, ()) if token.text not in shown]
+    belongs = world().expected(scene.category, scene.activity, scene.country) if scene.category else {}
+    missing = [token.text for token in belongs.get(dimension, ()) if token.text not in shown]
     believed = [token for token in missing if manner.number("believes", *about, token) < level]
     new = manner.invented(shown, dimension, scene.country, *about)
     phrases = [manner.worded(token, scene.country, *about) for token in dict.fromkeys([*said, *believed, *new])]
@@ -440,8 +419,8 @@ def shown_strength(scene: Scene, asked: str) -> float:
 
 TOLD = {**KNOWING, **CAPTIONING}
 
+# What answers the questions of one recipe alone; it is imported when they are asked.
 OF_RECIPES = {"dialects.propose": "culturekit.recipes.linguistic.dialects:propose_pairs"}
-"""What answers the questions of one recipe alone; it is imported when they are asked."""
 
 
 class SimulatedModel:

@@ -1,6 +1,5 @@
 """`culturekit cspace diff`: what became of a cultural space, and what made it so."""
 
-import json
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Wait
-from culturekit.cli.replacing import REPLACE
+from culturekit.cli.options import REPLACE, Also, AsJson, Wait
 from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.showing.results import show as show_result
 from culturekit.cli.stages import EXPORTS, stoppable
 from culturekit.core.errors import UsageError
 
@@ -67,13 +66,7 @@ def tell(run: "StageRun", before: Path, after: Path, *, show: int, as_json: bool
     from culturekit.core.tables import read_table
     from culturekit.trail.space_causes import diff_lines
 
-    rows = read_table(run.folder / "diff.parquet", DIFF)
-    notes = run.manifest.notes
-    if as_json:
-        said = {"before": str(before), "after": str(after), "counts": dict(run.manifest.counts), **notes}
-        print(
-            json.dumps({**said, "out": str(run.folder) if kept else None, "rows": rows.to_dicts()}, ensure_ascii=False)
-        )
-        return
-    for line in diff_lines(rows, notes, show=show):
-        print(line)
+    rows, notes = read_table(run.folder / "diff.parquet", DIFF), run.manifest.notes
+    stated = {"before": before, "after": after, "counts": dict(run.manifest.counts), **notes}
+    data = {**stated, "out": run.folder if kept else None, "rows": rows.to_dicts()}
+    show_result(data, diff_lines(rows, notes, show=show), as_json=as_json)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.builders.prompting.prompts import PromptOptions
-from culturekit.cli.cspace.review_file import review_file
+from culturekit.cli.cspace.review_commands import review_file
 from culturekit.cli.options import Also, AsJson, Out, Seed, Wait
 from culturekit.cli.stages import run_one
 from culturekit.core.choices import PromptKind

@@ -1,5 +1,7 @@
 """`culturekit cspace review`: candidates that wait for a person, handed out and taken back."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -44,7 +46,6 @@ def export(
 
     As review.csv, for Label Studio, and as one offline form.
     """
-    from culturekit.cli.cspace.review_file import review_file
     from culturekit.people.candidate_review import removed_beside, review_export_stage
 
     verdicts = [verdict_word(text) for text in verdict or ["review"]]
@@ -94,3 +95,29 @@ def import_command(
 
     stage = review_stage(kept, ReviewFiles(tuple(answers), project, by, on), removed=removed or removed_beside(kept))
     run_one(stage, out, also=also, wait=wait, as_json=as_json)
+
+
+@contextmanager
+def review_file(out: Path, sheet: Path | None) -> Iterator[None]:
+    """Copy the sheet that a stage in `out` wrote, also when quotas were not met; None asks for no copy."""
+    if sheet is not None and sheet.is_dir():
+        raise UsageError("a folder, not a sheet", where=str(sheet), expected="the name of a CSV file")
+    left: typer.Exit | None = None
+    try:
+        yield
+    except typer.Exit as exit_code:
+        left = exit_code
+    if sheet is not None:
+        from culturekit.builders.prompting.prompts import REVIEW
+        from culturekit.core.atomic import write_atomically
+
+        content = (out / REVIEW).read_bytes()
+        if sheet.exists() and sheet.read_bytes() != content:
+            raise UsageError(
+                "this sheet is there already and may hold decisions: it is not written over", where=str(sheet),
+                hint=f"Name another file; the new sheet is also {out / REVIEW}.",
+            )  # fmt: skip
+        sheet.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(sheet, content)
+    if left is not None:
+        raise left

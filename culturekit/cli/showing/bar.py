@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from culturekit.cli.showing.durations import duration, rate_text
+from culturekit.cli.showing.results import duration, rate_text
 
 WIDEST_BAR, NARROWEST_BAR = 30, 8
 
@@ -24,12 +24,10 @@ class BarProgress:
         self.live = Live(console=self.console, transient=True, refresh_per_second=4, get_renderable=self.render)
 
     def __enter__(self) -> Self:
-        """Show the line."""
         self.live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the line away."""
         self.live.stop()
 
     def stage(self, name: str) -> None:

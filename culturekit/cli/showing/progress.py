@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
-from culturekit.cli.showing.durations import duration, rate_text
+from culturekit.cli.showing.results import duration, rate_text
 
 LINE_SECONDS = 5.0  # How often a log hears of a stage that is still at work
 QUIET_SECONDS = 30.0  # After how long a log hears that a stage is still at work although nothing was counted
@@ -22,19 +22,15 @@ class CommandProgress(Protocol):
 
     def stage(self, name: str) -> None:
         """Name the stage that begins."""
-        ...
 
     def begin(self, total: int, unit: str) -> None:
         """Announce how many units there are to do."""
-        ...
 
     def advance(self, done: int) -> None:
         """Count units as done."""
-        ...
 
     def tell(self, totals: str) -> None:
         """Say what has been found so far."""
-        ...
 
 
 class LineProgress:
@@ -54,7 +50,6 @@ class LineProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Say nothing more."""
         self.ended.set()
         self.beating.join()
 

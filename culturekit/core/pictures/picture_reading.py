@@ -23,19 +23,8 @@ from PIL.ImageFile import ImageFile
 from PIL.TiffImagePlugin import TiffImageFile
 
 from culturekit.core.digests import digest_bytes
-from culturekit.core.pictures.picture_files import (
-    BROKEN,
-    CHANGED,
-    EMPTY,
-    LIMITS,
-    TOO_COSTLY,
-    TOO_MANY_BYTES,
-    TOO_MANY_PIXELS,
-    UNKNOWN_FORMAT,
-    NoPicture,
-    PictureLimits,
-    read_bytes_inside,
-)
+from culturekit.core.pictures import picture_files as reasons
+from culturekit.core.pictures.picture_files import LIMITS, NoPicture, PictureLimits, read_bytes_inside
 
 # What a picture file says of itself before anything of it is decoded, and which way up it is.
 
@@ -80,15 +69,6 @@ class _PictureFacts:
     working: float = 0.0
     extra: int = 0
     pieces: Sequence[tuple[int, int]] = field(default=())
-
-    @property
-    def first_of(self) -> str:
-        """Say of how many pictures the first was read."""
-        return (
-            f"first of {self.frames:,} frames"
-            if self.frames <= _MOST_FRAMES
-            else f"first of more than {_MOST_FRAMES:,} frames"
-        )
 
 
 _ORIENTATION_TAG = 0x0112
@@ -177,14 +157,9 @@ def _png_facts(content: bytes) -> _PictureFacts:
         raise BrokenPicture("no header")
     width, height, bits, colour, *_ = header
     return _PictureFacts(
-        width,
-        height,
-        frames=frames,
-        orientation=orientation,
-        bits=bits,
-        transparent=samples(transparent, colour, bits),
-        pieces=() if pieces == [(0, len(content))] else pieces,
-    )
+        width, height, frames=frames, orientation=orientation, bits=bits,
+        transparent=samples(transparent, colour, bits), pieces=() if pieces == [(0, len(content))] else pieces,
+    )  # fmt: skip
 
 
 def _png_chunks(content: bytes) -> Iterator[tuple[bytes, int, int]]:
@@ -238,13 +213,9 @@ def _jpeg_facts(content: bytes) -> _PictureFacts:
         across, down = [max(1, part >> 4) for part in parts], [max(1, part & 15) for part in parts]
         working = 2.0 * sum(h * v for h, v in zip(across, down, strict=True)) / (max(across) * max(down))
     return _PictureFacts(
-        int.from_bytes(frame[3:5]),
-        int.from_bytes(frame[1:3]),
-        orientation=orientation,
-        bits=frame[0],
-        working=working,
+        int.from_bytes(frame[3:5]), int.from_bytes(frame[1:3]), orientation=orientation, bits=frame[0], working=working,
         extra=3 * at,
-    )
+    )  # fmt: skip
 
 
 def _segments(content: bytes) -> Iterator[tuple[int, int, int]]:
@@ -283,15 +254,10 @@ def _tiff_facts(content: bytes) -> _PictureFacts:
     raw = samples * max(bits, 8) / 8
     orientation = tags.get(ORIENTATION, 1)
     return _PictureFacts(
-        width,
-        height,
-        frames=layout.count(after),
-        orientation=orientation if 1 <= orientation <= 8 else 1,
-        bits=bits,
-        inverted=tags.get(PHOTOMETRIC) == _WHITE_IS_ZERO,
-        working=raw if tags.get(COMPRESSION, 1) != 1 else 0.0,
+        width, height, frames=layout.count(after), orientation=orientation if 1 <= orientation <= 8 else 1, bits=bits,
+        inverted=tags.get(PHOTOMETRIC) == _WHITE_IS_ZERO, working=raw if tags.get(COMPRESSION, 1) != 1 else 0.0,
         extra=asked + (int(tile * max(raw, 4)) if tile > width * height else 0),
-    )
+    )  # fmt: skip
 
 
 class _Layout:
@@ -346,30 +312,15 @@ class _Layout:
 
 
 _STARTS = {
-    b"\xff\xd8\xff": "JPEG",
-    b"\x89PNG\r\n\x1a\n": "PNG",
-    b"GIF87a": "GIF",
-    b"GIF89a": "GIF",
-    b"BM": "BMP",
-    b"II*\0": "TIFF",
-    b"MM\0*": "TIFF",
-    b"II+\0": "TIFF",
-    b"MM\0+": "TIFF",
-}
+    b"\xff\xd8\xff": "JPEG", b"\x89PNG\r\n\x1a\n": "PNG", b"GIF87a": "GIF", b"GIF89a": "GIF", b"BM": "BMP",
+    b"II*\0": "TIFF", b"MM\0*": "TIFF", b"II+\0": "TIFF", b"MM\0+": "TIFF",
+}  # fmt: skip
 
 _UNREAD = {
-    b"%PDF": "PDF",
-    b"%!PS": "PostScript",
-    b"\xc5\xd0\xd3\xc6": "PostScript",
-    b"8BPS": "Photoshop",
-    b"\0\0\0\x0cjP  ": "JPEG 2000",
-    b"\xff\x4f\xff\x51": "JPEG 2000",
-    b"\xff\x0a": "JPEG XL",
-    b"\0\0\0\x0cJXL ": "JPEG XL",
-    b"\0\0\1\0": "an icon",
-    b"<svg": "SVG",
-    b"<?xml": "XML or SVG",
-}
+    b"%PDF": "PDF", b"%!PS": "PostScript", b"\xc5\xd0\xd3\xc6": "PostScript", b"8BPS": "Photoshop",
+    b"\0\0\0\x0cjP  ": "JPEG 2000", b"\xff\x4f\xff\x51": "JPEG 2000", b"\xff\x0a": "JPEG XL",
+    b"\0\0\0\x0cJXL ": "JPEG XL", b"\0\0\1\0": "an icon", b"<svg": "SVG", b"<?xml": "XML or SVG",
+}  # fmt: skip
 
 _OLD_HEADER = 12  # bytes of the header of a BMP file of the first kind
 EXTENSION, PICTURE = 0x21, 0x2C  # what a block of a GIF file begins with
@@ -381,13 +332,6 @@ def format_of(content: bytes) -> str | None:
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "WEBP"
     return next((kind for start, kind in _STARTS.items() if content.startswith(start)), None)
-
-
-def _unread_format(content: bytes) -> str:
-    """Name a format that is known but not read, so that its owner can convert it."""
-    if content[4:8] == b"ftyp":
-        return "AVIF" if content[8:12] in (b"avif", b"avis") else "HEIF or a video"
-    return next((name for start, name in _UNREAD.items() if content.startswith(start)), "")
 
 
 def facts_of(kind: str, content: bytes) -> _PictureFacts:
@@ -444,8 +388,10 @@ def _after_blocks(content: bytes, at: int) -> int:
 
 
 def _webp_facts(content: bytes) -> _PictureFacts:
-    size, frames, orientation = (0, 0), 0, 1
-    for name, start, stop in _chunks(content):
+    size, frames, orientation, at = (0, 0), 0, 1, 12
+    while at + 8 <= len(content):
+        name, start, end = content[at : at + 4], at + 8, at + 8 + _little(content, at + 4, at + 8)
+        stop, at = min(end, len(content)), end + (end & 1)
         if name in (b"VP8 ", b"VP8L", b"VP8X") and size == (0, 0):
             size = _stated_size(name, content[start : start + 10])
         if name == b"ANMF":
@@ -455,15 +401,6 @@ def _webp_facts(content: bytes) -> _PictureFacts:
     if not all(size):
         raise BrokenPicture("no size")
     return _PictureFacts(*size, frames=max(1, frames), orientation=orientation, working=_WORKING, extra=len(content))
-
-
-def _chunks(content: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """List the chunks of a WebP file: name, and where the data start and stop."""
-    at = 12
-    while at + 8 <= len(content):
-        stop = at + 8 + _little(content, at + 4, at + 8)
-        yield content[at : at + 4], at + 8, min(stop, len(content))
-        at = stop + (stop & 1)
 
 
 def _stated_size(name: bytes, head: bytes) -> tuple[int, int]:
@@ -624,20 +561,9 @@ _STORED_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;1
 
 # what Pillow was seen to raise over broken files; the one list of it
 _DECODING_FAILED = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    Image.DecompressionBombError,
-    struct.error,
-    zlib.error,
-)
+    ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError, SyntaxError,
+    TypeError, ValueError, Image.DecompressionBombError, struct.error, zlib.error,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -663,34 +589,37 @@ def read_inside(
     if isinstance(content, NoPicture):
         return content
     if sha256 is not None and digest_bytes(content) != sha256:
-        return NoPicture(CHANGED, f"SHA-256 {digest_bytes(content)}")
+        return NoPicture(reasons.CHANGED, f"SHA-256 {digest_bytes(content)}")
     return picture_from(content, limits=limits)
 
 
 def picture_from(content: bytes, *, limits: PictureLimits = LIMITS) -> ReadPicture | NoPicture:
     """Read the picture in the bytes of a file; never raises over what they are."""
     if not content:
-        return NoPicture(EMPTY)
+        return NoPicture(reasons.EMPTY)
     if len(content) > limits.bytes:
-        return NoPicture(TOO_MANY_BYTES, f"{len(content):,} bytes, at most {limits.bytes:,}")
+        return NoPicture(reasons.TOO_MANY_BYTES, f"{len(content):,} bytes, at most {limits.bytes:,}")
     kind = format_of(content)
-    if kind is None:
-        return NoPicture(UNKNOWN_FORMAT, _unread_format(content))
+    if kind is None:  # a format that is known is named, so that its owner can convert it
+        name = next((name for start, name in _UNREAD.items() if content.startswith(start)), "")
+        if content[4:8] == b"ftyp":
+            name = "AVIF" if content[8:12] in (b"avif", b"avis") else "HEIF or a video"
+        return NoPicture(reasons.UNKNOWN_FORMAT, name)
     try:
         facts = facts_of(kind, content)
         if facts.width * facts.height > limits.pixels:
             size = f"{facts.width} × {facts.height} pixels"
-            return NoPicture(TOO_MANY_PIXELS, f"{size}, at most {limits.pixels:,} in all")
+            return NoPicture(reasons.TOO_MANY_PIXELS, f"{size}, at most {limits.pixels:,} in all")
         with _QUIET:
             return _decoded(content, kind, facts, limits)
     except CostlyPicture as error:
-        return NoPicture(TOO_COSTLY, f"{kind}: {error}")
+        return NoPicture(reasons.TOO_COSTLY, f"{kind}: {error}")
     except BrokenPicture as error:
-        return NoPicture(BROKEN, f"{kind}: {error}")
+        return NoPicture(reasons.BROKEN, f"{kind}: {error}")
     except MemoryError:
-        return NoPicture(TOO_COSTLY, f"{kind}: out of memory")
+        return NoPicture(reasons.TOO_COSTLY, f"{kind}: out of memory")
     except _DECODING_FAILED as error:
-        return NoPicture(BROKEN, f"{kind}: {type(error).__name__}")
+        return NoPicture(reasons.BROKEN, f"{kind}: {type(error).__name__}")
 
 
 def _decoded(content: bytes, kind: str, facts: _PictureFacts, limits: PictureLimits) -> ReadPicture:
@@ -703,7 +632,8 @@ def _decoded(content: bytes, kind: str, facts: _PictureFacts, limits: PictureLim
     opened.close()
     del opened, lower
     if facts.frames > 1:
-        changed = [facts.first_of, *changed]
+        many = f"{facts.frames:,}" if facts.frames <= _MOST_FRAMES else f"more than {_MOST_FRAMES:,}"
+        changed = [f"first of {many} frames", *changed]
     if facts.orientation != 1:
         pixels, changed = _upright(pixels, facts.orientation), [*changed, "turned upright"]
     return ReadPicture(pixels, kind, tuple(changed))

@@ -1,7 +1,7 @@
 """A table of images or of texts to a folder of vectors, in the form that scores take."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -14,22 +14,30 @@ from pydantic import Field
 from culturekit.core.arrays import save_rows
 from culturekit.core.atomic import decoding
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.schemas import IMAGES
+from culturekit.core.schemas import IMAGES, VECTOR_IDS
 from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.spreadsheet_cells import read_csv_texts
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import StageCommand, Typed
-from culturekit.core.tables import read_table, write_drops
+from culturekit.core.tables import (
+    in_groups,
+    read_part,
+    read_table,
+    save_part,
+    slices_of,
+    write_drops,
+    write_frames,
+    write_table,
+)
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import (
     ROWS_AT_ONCE,
     embed_texts,
     embed_tokens,
-    save_vectors,
     text_encoder_of,
 )
-from culturekit.index.encoder import ENCODERS
+from culturekit.index.encoder import ENCODERS, Vectors
 
 # pairs of id and text that are found without being named: of prompts, of any table, of captions, and of phrases, which
 # are their own ids; those that a model extracted are the items of judgments
@@ -43,6 +51,7 @@ _COCO = {"id": pl.Int64, "caption": pl.String}
 _LINES = {"id": pl.String, "text": pl.String}
 _SAMPLES = 5
 _STAGE = "embed"
+ROWS_PER_BLOCK = 2**20  # pictures or texts that are in memory together
 _NO_PICTURE = "image without a picture"
 
 
@@ -79,29 +88,68 @@ class _TextsFound(NamedTuple):
     left_out: list[tuple[str, str, str | None]]
 
 
-def texts_of(paths: Sequence[Path], columns: TextColumns, *, required: bool = True) -> _TextsFound:
-    """Read texts from tables, in the order of their ids; an id stands for one text wherever it appears."""
+def texts_of(
+    paths: Sequence[Path], columns: TextColumns, *, required: bool = True, only: pl.Series | None = None
+) -> _TextsFound:
+    """Read texts from tables, in the order of their ids, or `only` some; an id stands for one text wherever it is."""
+    found = _gathered((path, row) for path in paths for row in _rows_of(path, columns, only))
+    if required and not found.texts:
+        raise UsageError("there is no text to embed", where=", ".join(map(str, paths)))
+    return found
+
+
+def _gathered(rows: Iterable[tuple[Path, tuple[str, str | None]]]) -> _TextsFound:
+    """Put texts in order of their ids, and apart those that are empty."""
     texts: dict[str, str] = {}
     empty: set[str] = set()
-    for path in paths:
-        for key, text in _rows_of(path, columns):
-            if text is None or not text.strip():
-                empty.add(key)
-            elif texts.setdefault(key, text) != text:
-                raise UsageError(
-                    "one id stands for two texts", where=str(path),
-                    found=f"{key!r} for {texts[key]!r} and for {text!r}",
-                    hint="Name the columns with --id-column and --text-column.",
-                )  # fmt: skip
-    if required and not texts:
-        raise UsageError("there is no text to embed", where=", ".join(map(str, paths)))
+    for path, (key, text) in rows:
+        if text is None or not text.strip():
+            empty.add(key)
+        elif texts.setdefault(key, text) != text:
+            raise UsageError(
+                "one id stands for two texts", where=str(path),
+                found=f"{key!r} for {texts[key]!r} and for {text!r}",
+                hint="Name the columns with --id-column and --text-column.",
+            )  # fmt: skip
     left_out: list[tuple[str, str, str | None]] = [(key, _EMPTY, None) for key in sorted(empty - texts.keys())]
     return _TextsFound({key: texts[key] for key in sorted(texts)}, left_out)
 
 
-def _rows_of(path: Path, columns: TextColumns) -> list[tuple[str, str | None]]:
+def text_blocks(paths: Sequence[Path], columns: TextColumns, *, required: bool = True) -> Iterator[_TextsFound]:
+    """Read texts in order of their ids, block by block where one large Parquet has them in that order."""
+    if len(paths) == 1 and (scan := _in_order(paths[0], columns)) is not None:
+        for start in range(0, int(scan.select(pl.len()).collect().item()), ROWS_PER_BLOCK):
+            yield _gathered((paths[0], row) for row in scan.slice(start, ROWS_PER_BLOCK).collect().iter_rows())
+    else:
+        yield texts_of(paths, columns, required=required)
+
+
+def texts_by_id(path: Path, columns: TextColumns) -> pl.LazyFrame:
+    """Give id and text of every row, of Parquet without reading it."""
+    there = path.suffix.lower() == ".parquet" and path.is_file()
+    scan = pl.scan_parquet(path) if there else opened(path).lazy()
+    key, text = chosen(path, scan.collect_schema().names(), columns)
+    return scan.select(pl.col(key).cast(pl.String).alias("id"), pl.col(text).cast(pl.String).alias("text"))
+
+
+def _in_order(path: Path, columns: TextColumns) -> pl.LazyFrame | None:
+    """Open a Parquet of more texts than a block, of which each has an id that comes after the one before; else None."""
+    if path.suffix.lower() != ".parquet" or not path.is_file():
+        return None
+    with decoding(path, "the texts cannot be read", expected="a whole Parquet file"):
+        scan = texts_by_id(path, columns)
+        last, count = None, int(scan.select(pl.len()).collect().item())
+        for start in range(0, count if count > ROWS_PER_BLOCK else 0, ROWS_PER_BLOCK):
+            ids = scan.select("id").slice(start, ROWS_PER_BLOCK).collect()["id"]
+            if ids.has_nulls() or not ids.is_sorted() or ids.n_unique() < len(ids) or (last and not last < ids[0]):
+                return None
+            last = ids[-1]
+    return scan if count > ROWS_PER_BLOCK else None
+
+
+def _rows_of(path: Path, columns: TextColumns, only: pl.Series | None) -> list[tuple[str, str | None]]:
     """Read id and text of every row."""
-    table = opened(path)
+    table = opened(path, lambda names: chosen(path, names, columns)[0], only)
     key, text = chosen(path, table.columns, columns)
     if table[key].has_nulls() and key != text:
         raise UsageError("a text has no id", where=str(path), expected=f"a value in the column {key}")
@@ -109,8 +157,10 @@ def _rows_of(path: Path, columns: TextColumns) -> list[tuple[str, str | None]]:
     return list(named.iter_rows())
 
 
-def opened(path: Path) -> pl.DataFrame:
-    """Read Parquet, CSV, JSON lines, COCO's JSON of captions, or a text a line."""
+def opened(
+    path: Path, key: Callable[[list[str]], str] = lambda names: names[0], only: pl.Series | None = None
+) -> pl.DataFrame:
+    """Read Parquet, CSV, JSON lines, COCO's JSON of captions, or a text a line; of Parquet `only` rows of some ids."""
     if not path.is_file():
         raise UsageError("there is no such file", where=str(path))
     suffix = path.suffix.lower()
@@ -124,7 +174,12 @@ def opened(path: Path) -> pl.DataFrame:
         if suffix == ".txt":
             lines = path.read_text(encoding="utf-8").splitlines()
             return pl.DataFrame([(str(n), line) for n, line in enumerate(lines, 1)], schema=_LINES, orient="row")
-        return pl.read_ndjson(path) if suffix in {".jsonl", ".ndjson"} else pl.read_parquet(path)
+        if suffix in {".jsonl", ".ndjson"}:
+            return pl.read_ndjson(path)
+        if only is None:
+            return pl.read_parquet(path)
+        named = pl.col(key(list(pl.read_parquet_schema(path)))).cast(pl.String)
+        return pl.scan_parquet(path).filter(named.is_in(only.implode())).collect(engine="streaming")
 
 
 def chosen(path: Path, names: Sequence[str], columns: TextColumns) -> tuple[str, str]:
@@ -187,6 +242,7 @@ def embed_table(work: Work, source: EmbedSource, encoder: str, give: str = "text
     )
     loaded = ENCODERS.kept(encoder)
     identity = loaded.identity.as_options()
+    identity["dim"] = loaded.identity.dim // getattr(loaded, "patches", 1)
     if give != "text" and getattr(loaded, "tokens_apart", False):  # in another space than texts
         identity["preprocessing"] = f"{identity['preprocessing']}; single tokens"
     notes = {"encoder": encoder, "identity": identity, "caveat": loaded.caveat, **done.notes}
@@ -195,40 +251,94 @@ def embed_table(work: Work, source: EmbedSource, encoder: str, give: str = "text
 
 def _embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
     """Embed the pictures of a table; the ids are image ids."""
-    images = read_table(path, IMAGES).sort("image_id")
-    ready = images.filter(pl.col("status") == "ok")
-    answer = embed(ready, path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
-    save_vectors(work.out, answer.vectors, answer.kept["image_id"].to_list())
-    if (seen := answer.probabilities) is not None:
-        parts = (seen[start : start + ROWS_AT_ONCE] for start in range(0, len(seen), ROWS_AT_ONCE))
-        save_rows(work.out / "probabilities.npy", parts, shape=seen.shape, dtype=np.float32)
-    without = images.filter(pl.col("status") != "ok").select("image_id", "status", "reason").iter_rows()
-    rows = [(image, _NO_PICTURE, reason or status) for image, status, reason in without]
-    drops = write_drops(work.out, _drop_rows([*rows, *answer.unreadable.iter_rows()]))
-    if answer.kept.is_empty() and not work.in_run:
+    patches, blocks, rows, different = getattr(ENCODERS.kept(encoder), "patches", 1), _Blocks(work), [], 0
+    for images in image_blocks(path, work.scratch):
+        ready = images.filter(pl.col("status") == "ok")
+        answer = embed(ready, path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
+        ids = answer.kept["image_id"].to_list()
+        if patches > 1:
+            ids = [f"{image}#{patch}" for image in ids for patch in range(1, patches + 1)]
+        blocks.add(answer.vectors.reshape(len(ids), -1) if ids else answer.vectors, ids, answer.probabilities)
+        without = images.filter(pl.col("status") != "ok").select("image_id", "status", "reason").iter_rows()
+        rows += [(image, _NO_PICTURE, reason or status) for image, status, reason in without]
+        rows += answer.unreadable.iter_rows()
+        different += answer.kept["sha256"].n_unique()
+    blocks.save(work.out)
+    drops = write_drops(work.out, _drop_rows(rows))
+    if not blocks.count and not work.in_run:
         raise NothingScored.because("no image can be embedded", drops, where=str(path))
-    different = answer.kept["sha256"].n_unique()
-    return Outcome({"ids": answer.kept.height, "different": different}, drops, {"of": "images"})
+    return Outcome({"ids": blocks.count, "different": different}, drops, {"of": "images"})
+
+
+def image_blocks(path: Path, scratch: Path) -> Iterator[pl.DataFrame]:
+    """Read images in order of their ids: a table larger than a block by slices."""
+    large = path.suffix == ".parquet" and path.is_file() and pl.scan_parquet(path).select(pl.len()).collect().item()
+    if large and large > ROWS_PER_BLOCK:
+        yield from in_groups(slices_of(path, IMAGES, scratch=scratch).slices(), ROWS_PER_BLOCK)
+    else:
+        yield read_table(path, IMAGES).sort("image_id")
+
+
+class _Blocks:
+    """Vectors that come in blocks, with their ids in parts on disk."""
+
+    def __init__(self, work: Work) -> None:
+        """Begin without any."""
+        self.scratch, self.count = work.scratch, 0
+        self.vectors, self.parts, self.seen = list[Vectors](), list[Path](), list[Vectors]()
+
+    def add(self, vectors: Vectors, ids: Sequence[str], seen: Vectors | None = None) -> None:
+        """Take a block, with what an encoder that classifies saw."""
+        self.parts.append(self.scratch / f"ids-{len(self.parts):06d}.arrow")
+        save_part(pl.DataFrame({"id": ids}, {"id": pl.String}), self.parts[-1])
+        self.vectors.append(vectors)
+        self.seen += [] if seen is None else [seen]
+        self.count += len(ids)
+
+    def save(self, out: Path) -> None:
+        """Write all of them, a few rows at a time."""
+        for name, blocks in (("vectors", self.vectors), ("probabilities", self.seen)):
+            if blocks:
+                rows = (one[at : at + ROWS_AT_ONCE] for one in blocks for at in range(0, len(one), ROWS_AT_ONCE))
+                shape = (sum(map(len, blocks)), blocks[0].shape[1])
+                save_rows(out / f"{name}.npy", rows, shape=shape, dtype=np.float32)
+        if len(self.parts) == 1:
+            write_table(out, VECTOR_IDS, next(self._ids()))
+        else:
+            write_frames(out, replace(VECTOR_IDS, optional={}), self._ids())
+
+    def _ids(self) -> Iterator[pl.DataFrame]:
+        """Number the ids."""
+        start = 0
+        for part in self.parts:
+            ids = read_part(part)
+            yield ids.select(pl.int_range(start, start + ids.height, dtype=pl.UInt32).alias("row"), "id")
+            start += ids.height
 
 
 def _embed_texts_of(work: Work, source: EmbedSource, encoder: str, give: str) -> Outcome:
     """Embed texts, or their tokens; where there is none, one is read for the width of its vector alone."""
-    known, left_out = texts_of(source.texts, source.columns, required=source.required)
-    texts = known or {"-": "-"}
-    if give == "text":
-        vectors, long = embed_texts(list(texts.values()), encoder, work.scratch, progress=work.progress)
-        ids = list(texts)
-    else:
-        vectors, ids = embed_tokens(texts, encoder, work.scratch, mean=give == "mean", progress=work.progress)
-        long = text_encoder_of(encoder).too_long(list(texts.values()))
-    count = len(ids) if known else 0
-    save_vectors(work.out, vectors[:count], ids[:count])
+    blocks, left_out, different, long, named = _Blocks(work), [], 0, [], list[str]()
+    for found in text_blocks(source.texts, source.columns, required=source.required):
+        left_out += found.left_out
+        different += len(set(found.texts.values()))
+        texts = found.texts or {"-": "-"}
+        if give == "text":
+            vectors, cut = embed_texts(list(texts.values()), encoder, work.scratch, progress=work.progress)
+            ids = list(texts)
+        else:
+            vectors, ids = embed_tokens(texts, encoder, work.scratch, mean=give == "mean", progress=work.progress)
+            cut = text_encoder_of(encoder).too_long(list(texts.values()))
+        named += [list(texts)[one.place] for one in cut[: _SAMPLES - len(named)]]
+        long += cut
+        count = len(ids) if found.texts else 0
+        blocks.add(vectors[:count], ids[:count])
+    blocks.save(work.out)
     drops = write_drops(work.out, _drop_rows(left_out))
     notes: dict[str, Any] = {"of": "texts", "texts_too_long": len(long)}
     if long:
-        notes["samples_too_long"] = [list(texts)[one.place] for one in long[:_SAMPLES]]
-        notes["context"] = long[0].most
-    return Outcome({"ids": count, "different": len(set(known.values()))}, drops, notes)
+        notes |= {"samples_too_long": named, "context": long[0].most}
+    return Outcome({"ids": blocks.count, "different": different}, drops, notes)
 
 
 def _drop_rows(left_out: Sequence[tuple[str, str, str | None]]) -> list[tuple[str | None, ...]]:

@@ -114,7 +114,11 @@ def embed_texts(
     too_long = [
         TooLong(number, cut[where].tokens, cut[where].most) for number, where in enumerate(order) if where in cut
     ]
-    return (vectors if len(different) == len(texts) else vectors[order]), too_long
+    if len(different) == len(texts):
+        return vectors, too_long
+    rows = (vectors[order[start : start + ROWS_AT_ONCE]] for start in range(0, len(order), ROWS_AT_ONCE))
+    save_rows(folder / "by-row.npy", rows, shape=(len(order), loaded.identity.dim), dtype=np.float32)
+    return np.load(folder / "by-row.npy", mmap_mode="r", allow_pickle=False), too_long
 
 
 def embed_tokens(

@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -126,7 +126,7 @@ class Family:
 
     `texts` is "full" where a text is always filled up to the whole context, "own" where it need not be, and None
     where the model reads pictures only. `patches` is true where pictures keep their proportions. `features` names the
-    vectors of a model of pictures as they are, before they are brought to length one.
+    vectors of pictures as they are, before they are brought to length one.
     """
 
     model: str
@@ -146,7 +146,7 @@ class Family:
 
 
 _FAMILIES: Mapping[str, Family] = {
-    "clip": Family("CLIPModel", "CLIPImageProcessor", "own"),
+    "clip": Family("CLIPModel", "CLIPImageProcessor", "own", features="CLIP"),
     "siglip": Family("SiglipModel", "SiglipImageProcessor", "full"),
     "siglip2": Family("Siglip2Model", "Siglip2ImageProcessor", "full", patches=True),
     "dinov2": Family("Dinov2Model", "BitImageProcessor", any_size=True, features="DINOv2"),
@@ -247,12 +247,12 @@ class TransformersOptions(TorchOptions):
 
     Attributes:
         lowercase: Write texts in small letters first, whatever the tokenizer does.
-        give: What the vectors are: of length one, or with `features` as DINOv2 and DINOv3 give them, for distances of
-            distributions.
+        give: What the vectors of pictures are: of length one, or with `features` as CLIP, DINOv2 and DINOv3 give them,
+            for distances.
     """
 
     lowercase: bool = False
-    give: Literal["unit", "features"] = "unit"
+    give: Literal["unit", "features", "patches"] = "unit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,8 +338,9 @@ class _TransformersImageEncoder:
 class _TransformersEncoder(_TransformersImageEncoder):
     """Turns pictures and texts into vectors of one space."""
 
-    def __init__(self, loaded: _LoadedModel, tokens: Tokens, *, lowercase: bool) -> None:
-        super().__init__(loaded, texts=f"{tokens}{', in small letters' if lowercase else ''}")
+    def __init__(self, loaded: _LoadedModel, tokens: Tokens, *, lowercase: bool, as_they_are: bool) -> None:
+        texts = f"{tokens}{', in small letters' if lowercase else ''}"
+        super().__init__(loaded, texts=texts, as_they_are=as_they_are)
         self.tokens = tokens
         if loaded.family.texts == "full" and tokens.keeps_capitals():
             self.caveat = (
@@ -378,6 +379,27 @@ class _TransformersEncoder(_TransformersImageEncoder):
         return dict(zip(self.tokens.names, on_device(rows, self.loaded.device).unbind(1), strict=True))
 
 
+class _ClipPatches(_TransformersImageEncoder):
+    """Gives the vectors of a picture's patches in the space of texts, one after another in one row."""
+
+    def __init__(self, loaded: _LoadedModel, *, texts: str) -> None:
+        super().__init__(loaded, texts=texts)
+        sizes = loaded.network.config.vision_config
+        self.patches = (int(sizes.image_size) // int(sizes.patch_size)) ** 2
+        self.identity = replace(self.identity, dim=self.identity.dim * self.patches)
+
+    def encode_prepared(self, pictures: Sequence[Prepared]) -> Vectors:
+        """Encode prepared pictures; each patch has length one."""
+        rows = self.batches.run(self.forward, pictures, dim=self.identity.dim)
+        return unit(rows.reshape(-1, self.loaded.dim), where=self.identity.dtype).reshape(rows.shape)
+
+    def forward(self, pictures: Sequence[Prepared]) -> Any:  # noqa: ANN401 - a tensor
+        """Run the model over one batch, and bring each patch to where CLIP brings the whole picture."""
+        network = self.loaded.network
+        seen = network.vision_model(**self.inputs(pictures)).last_hidden_state[:, 1:]
+        return network.visual_projection(network.vision_model.post_layernorm(seen)).flatten(1)
+
+
 def _pooled(answer: Any) -> Any:  # noqa: ANN401 - tensors
     """Take one vector per picture or text from what a model says."""
     return getattr(answer, "pooler_output", answer)
@@ -403,7 +425,9 @@ def make(spec: Spec) -> ImageEncoder:
         raise UsageError("this model reads no texts", where=str(spec), found="lowercase=true")
     if not family.features and options.give == "features":
         raise UsageError("this model gives vectors of length one only", where=str(spec), found="give=features",
-                         expected="DINOv2 or DINOv3")  # fmt: skip
+                         expected="CLIP, DINOv2 or DINOv3")  # fmt: skip
+    if options.give == "patches" and family.model != "CLIPModel":
+        raise UsageError("this model gives no vectors of patches", where=str(spec), expected="CLIP", found=found)
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
     settings, file = _picture_settings(folder)
@@ -413,8 +437,9 @@ def make(spec: Spec) -> ImageEncoder:
     network = load_model(folder, family, device=device, dtype=dtype)
     loaded = _LoadedModel(folder, family, network, plan, device, dtype, usual_batch(options, device))
     _check_size(loaded)
+    as_they_are = options.give == "features"
     if tokenizer is None:
-        return _TransformersImageEncoder(loaded, as_they_are=options.give == "features")
+        return _TransformersImageEncoder(loaded, as_they_are=as_they_are)
     context = min(int(network.config.text_config.max_position_embeddings), int(tokenizer.model_max_length))
     tokens = Tokens(
         tokenizer,
@@ -422,7 +447,9 @@ def make(spec: Spec) -> ImageEncoder:
         fill=family.texts == "full",
         rewrite=(lambda text: rewrite(text.lower())) if options.lowercase else rewrite,
     )
-    return _TransformersEncoder(loaded, tokens, lowercase=options.lowercase)
+    if options.give == "patches":
+        return _ClipPatches(loaded, texts=f"{tokens}{', in small letters' if options.lowercase else ''}")
+    return _TransformersEncoder(loaded, tokens, lowercase=options.lowercase, as_they_are=as_they_are)
 
 
 def _check_size(loaded: _LoadedModel) -> None:

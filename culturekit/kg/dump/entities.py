@@ -211,21 +211,13 @@ def _item_of(entity: Any, order: Sequence[str], terms_of: Callable[[Any], tuple[
     page = pages.get(wiki) if pages else None
     point = _best(claims.P625) if claims.P625 else None
     return Item(
-        item_number(entity.id),
-        label,
-        language,
-        description,
-        list(dict.fromkeys(term.value for terms in lists for term in terms)) if lists else [],
-        _statements_of(claims),
-        len(pages) if pages else 0,
-        page.title if page else None,
-        _best(claims.P18) if claims.P18 else None,
-        point.latitude if point else None,
-        point.longitude if point else None,
-        _best(claims.P297) if claims.P297 else None,
-        _demonym_of(claims.P1549, order) if claims.P1549 else None,
+        item_number(entity.id), label, language, description,
+        list(dict.fromkeys(term.value for terms in lists for term in terms)) if lists else [], _statements_of(claims),
+        len(pages) if pages else 0, page.title if page else None, _best(claims.P18) if claims.P18 else None,
+        point.latitude if point else None, point.longitude if point else None,
+        _best(claims.P297) if claims.P297 else None, _demonym_of(claims.P1549, order) if claims.P1549 else None,
         labels_of(dict(zip(order, (term and term.value for term in terms), strict=False))),
-    )
+    )  # fmt: skip
 
 
 def item_number(qid: str) -> int:

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -102,7 +102,11 @@ def build_store(
     dealt = {table: _Shuffle(scratch / f"shuffled-{table}", edges) for table in _ORDER}
     for table, shuffle in dealt.items():
         for path, part in _part_files(parts, table):
-            shuffle.add(_in_file(read_part(path), part))
+            frame = read_part(path).with_columns(line=pl.col("line") + part.lines)  # lines and members of the file
+            if "member" in frame.columns:
+                first = pl.when(pl.col("member") == 0).then(part.offset).otherwise(0).cast(pl.UInt64)
+                frame = frame.with_columns(offset=pl.col("offset") + first, member=pl.col("member") + part.members)
+            shuffle.add(frame)
     builder = _ArrayBuilder(out)
     first_lines = [pl.DataFrame(schema={name: part_schema("items")[name] for name in _ORDER["items"]})]
     seen = moved = 0
@@ -161,15 +165,6 @@ def _edges_of(parts: Sequence[Parts]) -> list[int]:
 def _part_files(parts: Sequence[Parts], table: str) -> Iterator[tuple[Path, Parts]]:
     """Name the part files of a table, each with the parts it belongs to."""
     return ((part.folder / f"{table}-{number:05d}.arrows", part) for part in parts for number in range(part.count))
-
-
-def _in_file(frame: pl.DataFrame, part: Parts) -> pl.DataFrame:
-    """Number lines and members in the file, and count offsets from the beginning of the member."""
-    frame = frame.with_columns(line=pl.col("line") + part.lines)
-    if "member" not in frame.columns:
-        return frame
-    first = pl.when(pl.col("member") == 0).then(part.offset).otherwise(0).cast(pl.UInt64)
-    return frame.with_columns(offset=pl.col("offset") + first, member=pl.col("member") + part.members)
 
 
 class _ArrayBuilder:
@@ -289,7 +284,11 @@ def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirect
     """Read dump files into a graph store at `work.out`; `redirects` lists QIDs that now stand for others."""
     if len(dump) > LARGEST:
         raise UsageError(f"a dump is read from {LARGEST:,} files at most", found=f"{len(dump):,}")
-    moved = None if redirects is None else _numbered(read_redirects(redirects))
+    moved = None
+    if redirects is not None:
+        stated = read_redirects(redirects)
+        rows = [(int(qid[1:]), int(final_target(qid, stated)[1:])) for qid in stated]
+        moved = pl.DataFrame(rows, schema={"value": pl.UInt32, "target": pl.UInt32}, orient="row")
     # How many bytes standard input will have nobody knows.
     sizes = [path.stat().st_size for path in dump if path != STDIN and path.is_file()]
     work.progress.begin(sum(sizes), "bytes of the dump")
@@ -326,12 +325,6 @@ def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirect
     return Outcome({"lines": tally.entities, **built.counts}, drops, notes)
 
 
-def _numbered(redirects: Mapping[str, str]) -> pl.DataFrame:
-    """Give each redirected number and the number where it ends: value and target, u32."""
-    rows = [(int(qid[1:]), int(final_target(qid, redirects)[1:])) for qid in redirects]
-    return pl.DataFrame(rows, schema={"value": pl.UInt32, "target": pl.UInt32}, orient="row")
-
-
 def _check_malformed(reports: Sequence[FileReport], tally: Tally, share: float, dump: Sequence[Path]) -> None:
     """Stop when more lines are malformed than a dump can have by accident."""
     name = ", ".join(path.name for path in dump)
@@ -347,19 +340,17 @@ def _check_malformed(reports: Sequence[FileReport], tally: Tally, share: float, 
     malformed = sum(tally.malformed.values())
     if malformed > share * tally.entities:
         raise IntegrityError(
-            f"{malformed:,} of {tally.entities:,} lines are not entities",
-            where=name,
-            expected=f"at most {share:.2%}",
+            f"{malformed:,} of {tally.entities:,} lines are not entities", where=name, expected=f"at most {share:.2%}",
             found="; ".join(samples),
             hint="Nothing was published. If the dump is sound, allow more with --max-malformed.",
-        )
+        )  # fmt: skip
 
 
 # The stage from a dump to a graph; apart from the others, so that reading a dump waits for none of their packages.
 
 
-INGEST_VERSION, ENGLISH_ONLY = 6, 5  # of graphs with labels in several languages, and of others
-SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+_LABELLED, _ENGLISH_ONLY = 6, 5  # versions of graphs with labels in several languages, and of others
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def ingest_stage(
@@ -369,49 +360,33 @@ def ingest_stage(
     sha256: Sequence[str] = (),
     redirects: Path | None = None,
 ) -> Stage:
-    """Read a dump into a graph; `sha256` holds its files, in their order, to what was published."""
+    """Read a dump into a graph; `sha256` holds its files, in their order, to what was published.
+
+    What standard input holds is known only afterwards, so that its graph is never reused.
+    """
     if len(sha256) not in {0, len(dump)}:
         raise UsageError("give a SHA-256 for each dump file, in their order", found=f"{len(sha256)} for {len(dump)}")
     for text in sha256:
-        if not SHA256.fullmatch(text):
+        if not _SHA256.fullmatch(text):
             raise UsageError("not a SHA-256", where="--sha256", expected="64 hexadecimal digits", found=repr(text))
-    if STDIN in dump:
-        return stdin_stage(dump, options, sha256, redirects)
-    for path in dump:
-        if not sha256 and path.is_file() and not tells_damage(path):
+    settings: dict[str, object] = asdict(options)
+    if from_stdin := STDIN in dump:
+        if len(dump) > 1:
+            raise UsageError("standard input is the whole dump", expected="- alone", found=" ".join(map(str, dump)))
+        if sha256:
+            raise UsageError(
+                "standard input cannot be held to a SHA-256 before it is read",
+                hint="Check the stream on its way: curl ... | tee >(sha256sum >&2) | culturekit kg ingest -",
+            )
+        settings["standard input, begun"] = datetime.now(UTC).isoformat()
+    for path in () if sha256 or from_stdin else dump:
+        if path.is_file() and not tells_damage(path):
             logger.warning("nothing in %s tells whether it is whole: hold it to its published --sha256", path)
+    files = {} if from_stdin else {f"dump-{number}": path for number, path in enumerate(dump)}
     return Stage(
-        "graph",
-        "ingest",
-        INGEST_VERSION if options.beside_english else ENGLISH_ONLY,
+        "graph", "ingest", _LABELLED if options.beside_english else _ENGLISH_ONLY,
         lambda work: ingest(work, dump, options, redirects=redirects),
-        {**{f"dump-{number}": path for number, path in enumerate(dump)}, **redirect_input(redirects)},
-        asdict(options),
+        {**files, **({} if redirects is None else {"redirects": redirects})}, settings,
         packages=("isal", "msgspec", "numpy", "polars"),
         expected={f"dump-{number}": text for number, text in enumerate(sha256)},
-    )
-
-
-def redirect_input(redirects: Path | None) -> dict[str, Path]:
-    """Name the file of redirects as an input, where there is one."""
-    return {} if redirects is None else {"redirects": redirects}
-
-
-def stdin_stage(dump: Sequence[Path], options: IngestOptions, sha256: Sequence[str], redirects: Path | None) -> Stage:
-    """Read standard input into a graph: what it holds is known only afterwards, so that its graph is never reused."""
-    if len(dump) > 1:
-        raise UsageError("standard input is the whole dump", expected="- alone", found=" ".join(map(str, dump)))
-    if sha256:
-        raise UsageError(
-            "standard input cannot be held to a SHA-256 before it is read",
-            hint="Check the stream on its way: curl ... | tee >(sha256sum >&2) | culturekit kg ingest -",
-        )
-    return Stage(
-        "graph",
-        "ingest",
-        INGEST_VERSION if options.beside_english else ENGLISH_ONLY,
-        lambda work: ingest(work, dump, options, redirects=redirects),
-        redirect_input(redirects),
-        {**asdict(options), "standard input, begun": datetime.now(UTC).isoformat()},
-        packages=("isal", "msgspec", "numpy", "polars"),
-    )
+    )  # fmt: skip

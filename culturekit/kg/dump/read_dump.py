@@ -168,12 +168,10 @@ class _Splice:
         if opened and closing is None:
             member = max(self.report.members - 1, 0)
             raise IntegrityError(
-                "the file ends before the array does",
-                where=self.name,
-                expected="a last line with ]",
+                "the file ends before the array does", where=self.name, expected="a last line with ]",
                 found=f"its end at byte {self.report.length:,} of the JSON, in member {member}",
                 hint="Nothing was published. The download was probably cut: fetch the file again.",
-            )
+            )  # fmt: skip
         stray = [bracket for bracket in brackets[1:] if bracket is not closing] if opened else brackets
         if closing is not None and max(tally.last_content, brackets[-1].line) > closing.line:
             raise IntegrityError(
@@ -206,19 +204,14 @@ def read_dump(work: Work, file: int, path: Path, languages: tuple[str, ...]) -> 
     syntax: Syntax = "triples" if begin and looks_like_triples(begin[0].content) else "json"
     splice = _Splice(str(path), file, folder / "seams", languages, syntax)
     template = Run(file, path, "chunks", 0, 0, exact=True, folder=folder, languages=languages, syntax=syntax)
-    if _is_stream(path):
+    # From its beginning only is read what has no second place to begin at.
+    large = path != STDIN and path.stat().st_size > _LARGEST_RANGE
+    of_one = path.suffix == ".gz" and large and not has_second_member(path, within=_PROBE)
+    if path == STDIN or path.suffix == ".zst" or of_one:
         _read_stream(work, template, splice, chain(begin, chunks))
     else:
         _read_ranges(work, template, splice)
     return splice.finish()
-
-
-def _is_stream(path: Path) -> bool:
-    """Tell whether a file can be read from its beginning only."""
-    if path == STDIN or path.suffix == ".zst":
-        return True
-    large = path.stat().st_size > _LARGEST_RANGE
-    return path.suffix == ".gz" and large and not has_second_member(path, within=_PROBE)
 
 
 def _read_ranges(work: Work, template: Run, splice: _Splice) -> None:

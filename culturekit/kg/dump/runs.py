@@ -9,7 +9,6 @@ was, run by run.
 import gc
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -385,14 +384,18 @@ def fresh_report(run: Run) -> RunReport:
     if run.syntax == "triples":
         lines = _CutTriples(source.chunks(), name=str(run.path), languages=run.languages)
     reader, damage = LineReader(run.folder, run.file, run.syntax, run.languages), None
+    collecting = gc.isenabled()
     try:
-        with _without_collection():
-            for line in lines:
-                reader.read(line.content, line.number, line.member, line.offset)
+        gc.disable()  # decoded items have no cycles, and the search for them would walk over all that wait
+        for line in lines:
+            reader.read(line.content, line.number, line.member, line.offset)
     except IntegrityError as error:
         if run.exact:
             raise
         lines, reader, damage = CutLines((), name=""), LineReader(run.folder, 0, "json", run.languages), str(error)
+    finally:
+        if collecting:
+            gc.enable()
     reader.batch.write()
     return RunReport(
         start=source.start, stop=source.stop, members=source.members, starts=source.starts, checks=source.checks,
@@ -400,15 +403,3 @@ def fresh_report(run: Run) -> RunReport:
         carry=lines.carry if lines.member == source.members else 0, tally=reader.tally, parts=reader.batch.parts,
         damage=damage,
     )  # fmt: skip
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Turn off the search for cycles, of which decoded items have none: it would walk over all that wait."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()

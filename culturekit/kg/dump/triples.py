@@ -114,21 +114,12 @@ def _item_of(
     latitude, longitude = next((_point(value) for name, value in known if name == "P625"), (None, None))
     demonyms = [_literal(value) for name, value in known if name == "P1549"]
     return Item(
-        item_number(name),
-        label,
-        language,
-        _first_term(terms[_DESCRIPTION], order)[0],
-        list(dict.fromkeys(aliases)),
-        _statements_of(facts),
-        0,
-        None,
-        next((_file(value) for name, value in known if name == "P18"), None),
-        latitude,
-        longitude,
-        next((_literal(value)[0] for name, value in known if name == "P297"), None),
+        item_number(name), label, language, _first_term(terms[_DESCRIPTION], order)[0], list(dict.fromkeys(aliases)),
+        _statements_of(facts), 0, None, next((_file(value) for name, value in known if name == "P18"), None), latitude,
+        longitude, next((_literal(value)[0] for name, value in known if name == "P297"), None),
         next((text for code in order for text, language in demonyms if language == code.lower()), None),
         labels_of({code: next(iter(terms[_LABEL].get(code.lower(), ())), None) for code in order}),
-    )
+    )  # fmt: skip
 
 
 def _first_term(terms: Mapping[str, Sequence[str]], order: Sequence[str]) -> tuple[str | None, str | None]:

@@ -39,23 +39,12 @@ class FactSource:
 
 def extract_stated(given: FactSource, roots: RootChoice, options: ExtractOptions) -> Stage:
     """Walk the graph from roots and write the candidates."""
-    return of_endpoint(given, roots, options) if given.source == "sparql" else of_graph(given, roots, options)
-
-
-EXTRACT = StageCommand(extract_stated, "--graph graph --roots cuisine --out candidates")
-
-
-def of_graph(given: FactSource, roots: RootChoice, options: ExtractOptions) -> Stage:
-    """Walk a graph; what only an endpoint needs is refused."""
-    if given.graph is None:
-        raise UsageError("there is nothing to walk", expected="--graph, or --source sparql with --endpoint")
-    if (given.endpoint, given.contact, given.cache) != (None, None, None):
-        raise UsageError("--endpoint, --contact and --cache go with --source sparql")
-    return extract_stage(given.graph, roots.concepts(), options, successors=roots.successors)
-
-
-def of_endpoint(given: FactSource, roots: RootChoice, options: ExtractOptions) -> Stage:
-    """Ask an endpoint, which has to be named and told who asks."""
+    if given.source == "dump":
+        if given.graph is None:
+            raise UsageError("there is nothing to walk", expected="--graph, or --source sparql with --endpoint")
+        if (given.endpoint, given.contact, given.cache) != (None, None, None):
+            raise UsageError("--endpoint, --contact and --cache go with --source sparql")
+        return extract_stage(given.graph, roots.concepts(), options, successors=roots.successors)
     if given.graph is not None:
         raise UsageError("--graph goes with --source dump")
     if options.semantics == "authors":
@@ -65,10 +54,10 @@ def of_endpoint(given: FactSource, roots: RootChoice, options: ExtractOptions) -
             "an endpoint is asked by its URL, and is told whom to write to when something goes wrong",
             expected="--endpoint URL and --contact MAIL_OR_URL",
         )
-    concepts = roots.concepts()
-    return sparql_stage(
-        given.endpoint, concepts, options, contact=given.contact, cache=given.cache, successors=roots.successors
-    )
+    return _sparql_stage(given, given.endpoint, given.contact, roots, options)
+
+
+EXTRACT = StageCommand(extract_stated, "--graph graph --roots cuisine --out candidates")
 
 
 def extract_stage(
@@ -79,44 +68,33 @@ def extract_stage(
     successors: Path | None = None,
 ) -> Stage:
     """Walk a graph from the roots of concepts; `successors` is a file that names the heirs of historic countries."""
-    heirs, files = heirs_in(successors)
+    heirs, files = _heirs_in(successors)
+    settings = {**described(concepts), **options.settings()}
     return Stage(
-        "candidates",
-        "extract",
-        2,
-        lambda work: extract(work, graph, concepts, options, successors=heirs),
-        {"graph": graph, **country_files(), **files},
-        {**described(concepts), **options.settings()},
-        packages=("numpy", "polars", "scipy"),
-    )
+        "candidates", "extract", 2, lambda work: extract(work, graph, concepts, options, successors=heirs),
+        {"graph": graph, **country_files(), **files}, settings, packages=("numpy", "polars", "scipy"),
+    )  # fmt: skip
 
 
-def sparql_stage(
-    endpoint: str,
-    concepts: Sequence[Concept],
-    options: ExtractOptions = EXTRACT_DEFAULTS,
-    *,
-    contact: str,
-    cache: Path | None = None,
-    successors: Path | None = None,
-) -> Stage:
-    """Walk what an endpoint knows from the roots of concepts; replies outlive a cut run, with a cache any run."""
+def _sparql_stage(given: FactSource, endpoint: str, contact: str, roots: RootChoice, options: ExtractOptions) -> Stage:
+    """Walk what an endpoint knows; replies outlive a cut run, with a cache any run."""
     with needing("kg", "--source sparql"):
         from culturekit.kg.exchange.sparql import SparqlClient, extract_from_endpoint
 
+    concepts = roots.concepts()
     check_url(endpoint)
     check_contact(contact)
-    heirs, files = heirs_in(successors)
+    heirs, files = _heirs_in(roots.successors)
 
     def run(work: Work) -> Outcome:
-        with SparqlClient(endpoint, contact, cache or work.scratch / "replies") as client:
+        with SparqlClient(endpoint, contact, given.cache or work.scratch / "replies") as client:
             return extract_from_endpoint(work, client, concepts, options, successors=heirs)
 
     settings = {"endpoint": endpoint, **described(concepts), **options.settings()}
     return Stage("candidates", "extract-sparql", 2, run, {**country_files(), **files}, settings)
 
 
-def heirs_in(successors: Path | None) -> tuple[Mapping[int, int], dict[str, Path]]:
+def _heirs_in(successors: Path | None) -> tuple[Mapping[int, int], dict[str, Path]]:
     """Load which country stands for which, and name the file as an input, where there is one."""
     return ({}, {}) if successors is None else (load_successors(successors), {"successors": successors})
 

@@ -154,7 +154,14 @@ def read_graph_file(path: Path, form: GraphFormat) -> tuple[_Items, int]:
     """Read a file that another tool wrote, or `kg export`; the number counts triples that are not about items."""
     if form in TRIPLE_SUFFIXES:
         return _parsed(path, form, lambda content: _from_rdf(_parsed_rdf(content, form)))
-    return _parsed(path, form, lambda content: (from_networkx(_parsed_networkx(content, form)), 0))
+
+    def read(content: bytes) -> tuple[_Items, int]:
+        if form == "graphml":
+            return from_networkx(networkx.read_graphml(io.BytesIO(content), force_multigraph=True)), 0
+        data = json.loads(content)  # its statements stand under `edges`, or `links` as older versions wrote them
+        return from_networkx(networkx.node_link_graph(data, edges="edges" if "edges" in data else "links")), 0
+
+    return _parsed(path, form, read)
 
 
 def read_triples(path: Path) -> Graph:
@@ -182,14 +189,6 @@ def _parsed(path: Path, form: GraphFormat, parse: Callable[[bytes], _Read]) -> _
     except Exception as error:  # each parser has errors of its own
         found = " ".join(f"{type(error).__name__} {error}".split())[:300]
         raise UsageError(f"cannot be read as {form}", where=str(path), found=found) from error
-
-
-def _parsed_networkx(content: bytes, form: GraphFormat) -> "networkx.Graph[str]":
-    """Parse GraphML or node-link JSON, its statements under `edges`, or `links` as older versions wrote them."""
-    if form == "graphml":
-        return networkx.read_graphml(io.BytesIO(content), force_multigraph=True)
-    data = json.loads(content)
-    return networkx.node_link_graph(data, edges="edges" if "edges" in data else "links")
 
 
 def from_networkx(graph: "networkx.Graph[str]") -> _Items:
@@ -361,18 +360,10 @@ def import_graph(work: Work, path: Path, form: GraphFormat) -> Outcome:
         if known.keys() & {"label", "description", "hop"} or found.out_degree(qid)
     ]  # fmt: skip
     stated = [
-        (
-            int(subject[1:]),
-            e["property"],
-            _position_in(key),
-            int(value[1:]),
-            "value",
-            e["rank"],
-            e["qualified"],
-            e["ended"],
-        )
+        (int(subject[1:]), e["property"], _position_in(key), int(value[1:]), "value", e["rank"], e["qualified"],
+         e["ended"])
         for subject, value, key, e in found.edges(keys=True, data=True)
-    ]
+    ]  # fmt: skip
     statements = pl.DataFrame(stated, schema=STATEMENTS.schema, orient="row")
     counts = store_rows(work.out, pl.DataFrame(items, schema=ITEMS.schema), statements)
     return Outcome(counts, {"not-about-items": others} if others else {})
@@ -411,21 +402,24 @@ def ask_graph(graph: Graph, query: str, *, most: int) -> Answer:
         kind: QueryKind = found["type_"]
         if kind == "ASK":
             return Answer(kind, (), (), yes=bool(found["askAnswer"]))
-        columns = tuple(map(str, found["vars_"])) if kind == "SELECT" else ("subject", "predicate", "object")
-        rows = list(islice(_rows_of(found), most + 1))
+        columns: tuple[str, ...] = ("subject", "predicate", "object")
+        every: Iterator[tuple[Node | None, ...]]
+        if kind == "SELECT":
+            columns = tuple(map(str, found["vars_"]))
+            every = (tuple(bound.get(name) for name in found["vars_"]) for bound in found["bindings"])
+        else:  # triples have no order, and come by value
+            every = iter(sorted(found["graph"], key=lambda row: tuple(map(str, row))))
+        rows = list(islice(every, most + 1))
     except RecursionError as error:
         raise UsageError("the query is nested too deeply") from error
     except Exception as error:  # rdflib has errors of every kind for what a query does wrong while it runs
         raise UsageError("the query failed", found=f"{type(error).__name__} {error}"[:300]) from error
-    texts = tuple(tuple(None if term is None else _text_of(graph, term) for term in row) for row in rows[:most])
+
+    def text_of(node: Node) -> str:  # as people know it: `wd:Q42`, or a literal's text
+        return without_halves(node.n3(graph.namespace_manager) if isinstance(node, URIRef) else str(node))
+
+    texts = tuple(tuple(None if node is None else text_of(node) for node in row) for row in rows[:most])
     return Answer(kind, columns, texts, len(rows) > most)
-
-
-def _rows_of(found: Mapping[str, Any]) -> Iterator[tuple[Node | None, ...]]:
-    """Keep the order of SELECT; triples have none, and come by value."""
-    if found["type_"] == "SELECT":
-        return (tuple(bound.get(name) for name in found["vars_"]) for bound in found["bindings"])
-    return iter(sorted(found["graph"], key=lambda row: tuple(map(str, row))))
 
 
 def _checked(graph: Graph, query: str) -> Query:
@@ -464,11 +458,6 @@ def _parts_in(part: object) -> Iterator[CompValue]:
     inner = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple | set) else ()
     for each in inner:
         yield from _parts_in(each)
-
-
-def _text_of(graph: Graph, term: Node) -> str:
-    """Write a term as people know it: `wd:Q42`, or a literal's text."""
-    return without_halves(term.n3(graph.namespace_manager) if isinstance(term, URIRef) else str(term))
 
 
 def import_graph_stage(path: Path, form: GraphFormat) -> Stage:

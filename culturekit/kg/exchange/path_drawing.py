@@ -2,9 +2,9 @@
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import networkx
 from PIL import Image, ImageDraw, ImageFont
@@ -15,13 +15,15 @@ from culturekit.kg.inspection.explain import Explanation, PathStep
 
 WIDTH, HEIGHT = 170, 44  # of a box, in pixels
 _ACROSS, _DOWN = 270, 64  # from one box to the next
-_MARGIN, _LETTERS, _SMALL, _LARGE = 24, 24, 11, 13
+_MARGIN, _LETTERS = 24, 24
+_SIZES = {"title": 13, "large": 13, "small": 11}  # of letters
 _INK, _OPEN, _CUT, _PAPER, _FILL = "#1b1b1b", "#2b6cb0", "#c53030", "#ffffff", "#eef3f8"
+# What is drawn: its kind, its corners or where its text stands, its colour, and its text.
+_Shape: TypeAlias = tuple[str, tuple[float, ...], str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """An item; `x` and `y` are its middle."""
+class Box(NamedTuple):
+    """An item; `x` and `y` are its middle, in pixels."""
 
     x: float
     y: float
@@ -29,8 +31,7 @@ class Box:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Arrow:
+class Arrow(NamedTuple):
     """A step from a class to what states it; a cut one is not taken by a walk."""
 
     start: Box
@@ -39,9 +40,8 @@ class Arrow:
     cut: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """What is drawn, in pixels."""
+class Drawing(NamedTuple):
+    """Boxes and arrows on a page of some pixels."""
 
     width: int
     height: int
@@ -77,41 +77,38 @@ def drawing_of(explanation: Explanation) -> Drawing:
             if hop:
                 graph.add_edge(path.steps[hop - 1].qid, step.qid, step=step)
     networkx.set_node_attributes(graph, layers, "layer")
+    laid = networkx.multipartite_layout(graph, subset_key="layer")
+    left, top = (min(float(point[axis]) for point in laid.values()) for axis in (0, 1))
+    columns = sorted({round(float(point[0]), 9) for point in laid.values()})
+    unit = (columns[-1] - columns[0]) / (len(columns) - 1)
     boxes = {}
-    for qid, (x, y) in _places(graph).items():
+    for qid, (across, down) in laid.items():
         label = steps[qid].label or ""
+        x = _MARGIN + WIDTH / 2 + (float(across) - left) / unit * _ACROSS
+        y = 2 * _MARGIN + HEIGHT / 2 + (float(down) - top) / unit * _DOWN
         boxes[qid] = Box(x, y, qid, label if len(label) <= _LETTERS else f"{label[: _LETTERS - 1]}…")
-    arrows = [
+    arrows = (
         Arrow(boxes[a], boxes[b], ", ".join(dict.fromkeys(each.property for each in step.said)), step.cut is not None)
         for a, b, step in graph.edges(data="step")
-    ]
-    width = max(box.x for box in boxes.values()) + WIDTH / 2 + _MARGIN
-    height = max(box.y for box in boxes.values()) + HEIGHT / 2 + _MARGIN
-    title = explanation.headline(explanation.qid)
-    return Drawing(round(width), round(height), title, tuple(boxes.values()), tuple(arrows))
+    )
+    width = round(max(box.x for box in boxes.values()) + WIDTH / 2 + _MARGIN)
+    height = round(max(box.y for box in boxes.values()) + HEIGHT / 2 + _MARGIN)
+    return Drawing(width, height, explanation.headline(explanation.qid), tuple(boxes.values()), tuple(arrows))
 
 
-def _places(graph: "networkx.DiGraph[str]") -> dict[str, tuple[float, float]]:
-    """Ask networkx for the layers, and make its steps as wide and high as boxes need."""
-    laid = networkx.multipartite_layout(graph, subset_key="layer")
-    left, top = (min(point[axis] for point in laid.values()) for axis in (0, 1))
-    columns = sorted({round(float(point[0]), 9) for point in laid.values()})
-    step = (columns[-1] - columns[0]) / (len(columns) - 1)
-    return {
-        qid: (
-            _MARGIN + WIDTH / 2 + (float(x) - float(left)) / step * _ACROSS,
-            2 * _MARGIN + HEIGHT / 2 + (float(y) - float(top)) / step * _DOWN,
-        )
-        for qid, (x, y) in laid.items()
-    }
-
-
-def _lines_of(drawing: Drawing) -> Iterator[tuple[Arrow, tuple[float, ...], list[tuple[float, float]], str]]:
-    """Give each arrow its line, from side to side of its boxes, the corners of its head, and its colour."""
+def _shapes(drawing: Drawing) -> Iterator[_Shape]:
+    """List what is drawn, from back to front."""
+    yield "title", (_MARGIN, _MARGIN), _INK, drawing.title
     for arrow in drawing.arrows:
-        x, y = arrow.end.x - WIDTH / 2, arrow.end.y
-        tip = [(x, y), (x - 8, y - 4), (x - 8, y + 4)]
-        yield arrow, (arrow.start.x + WIDTH / 2, arrow.start.y, x, y), tip, _CUT if arrow.cut else _OPEN
+        x1, y1, x2, y2 = arrow.start.x + WIDTH / 2, arrow.start.y, arrow.end.x - WIDTH / 2, arrow.end.y
+        colour = _CUT if arrow.cut else _OPEN
+        yield "cut" if arrow.cut else "line", (x1, y1, x2, y2), colour, ""
+        yield "head", (x2, y2, x2 - 8, y2 - 4, x2 - 8, y2 + 4), colour, ""
+        yield "small", ((x1 + x2) / 2, (y1 + y2) / 2 - 4), colour, arrow.label
+    for box in drawing.boxes:
+        yield "box", (box.x - WIDTH / 2, box.y - HEIGHT / 2, box.x + WIDTH / 2, box.y + HEIGHT / 2), _INK, ""
+        yield "large", (box.x, box.y - 4), _INK, box.qid
+        yield "small", (box.x, box.y + 13), _INK, box.label
 
 
 def svg_of(drawing: Drawing) -> bytes:
@@ -121,31 +118,24 @@ def svg_of(drawing: Drawing) -> bytes:
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" role="img">',
         f"<title>{_escaped(drawing.title)}</title>",
         f'<rect width="100%" height="100%" fill="{_PAPER}"/>',
-        _svg_text(_MARGIN, _MARGIN, drawing.title, _LARGE, _INK, "start"),
     ]
-    for arrow, (x1, y1, x2, y2), tip, colour in _lines_of(drawing):
-        dashes = ' stroke-dasharray="6 4"' if arrow.cut else ""
-        line = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in tip)
-        lines += [
-            f'<line {line} stroke="{colour}" stroke-width="1.5"{dashes}/>',
-            f'<polygon points="{points}" fill="{colour}"/>',
-            _svg_text((x1 + x2) / 2, (y1 + y2) / 2 - 4, arrow.label, _SMALL, colour),
-        ]
-    for box in drawing.boxes:
-        corner = f'x="{box.x - WIDTH / 2:.1f}" y="{box.y - HEIGHT / 2:.1f}" width="{WIDTH}" height="{HEIGHT}"'
-        lines += [
-            f'<rect {corner} rx="6" fill="{_FILL}" stroke="{_INK}"/>',
-            _svg_text(box.x, box.y - 4, box.qid, _LARGE, _INK),
-            _svg_text(box.x, box.y + 13, box.label, _SMALL, _INK),
-        ]
+    for kind, corners, colour, text in _shapes(drawing):
+        at = [f"{each:.1f}" for each in corners]
+        if kind in {"line", "cut"}:
+            stroke = f'stroke="{colour}" stroke-width="1.5"' + ' stroke-dasharray="6 4"' * (kind == "cut")
+            lines.append(f'<line x1="{at[0]}" y1="{at[1]}" x2="{at[2]}" y2="{at[3]}" {stroke}/>')
+        elif kind == "head":
+            lines.append(
+                f'<polygon points="{" ".join(map(",".join, zip(at[::2], at[1::2], strict=True)))}" fill="{colour}"/>'
+            )
+        elif kind == "box":
+            box = f'x="{at[0]}" y="{at[1]}" width="{WIDTH}" height="{HEIGHT}" rx="6"'
+            lines.append(f'<rect {box} fill="{_FILL}" stroke="{colour}"/>')
+        else:
+            place = f'x="{at[0]}" y="{at[1]}" font-size="{_SIZES[kind]}"'
+            anchor = "start" if kind == "title" else "middle"
+            lines.append(f'<text {place} text-anchor="{anchor}" fill="{colour}">{_escaped(text)}</text>')
     return "\n".join([*lines, "</svg>\n"]).encode("utf-8", "replace")
-
-
-def _svg_text(x: float, y: float, text: str, size: int, colour: str, anchor: str = "middle") -> str:
-    """Write a text, around its middle unless it starts there."""
-    attributes = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}"'
-    return f"<text {attributes}>{_escaped(text)}</text>"
 
 
 def _escaped(text: str) -> str:
@@ -157,17 +147,16 @@ def png_of(drawing: Drawing) -> bytes:
     """Write a picture as PNG; letters that Pillow's own font lacks show as boxes, and stand in the SVG."""
     image = Image.new("RGB", (drawing.width, drawing.height), _PAPER)
     pen = ImageDraw.Draw(image)
-    small, large = ImageFont.load_default(_SMALL), ImageFont.load_default(_LARGE)
-    pen.text((_MARGIN, _MARGIN), drawing.title, fill=_INK, font=large, anchor="ls")
-    for arrow, (x1, y1, x2, y2), tip, colour in _lines_of(drawing):
-        pen.line((x1, y1, x2, y2), fill=colour, width=2)
-        pen.polygon(tip, fill=colour)
-        pen.text(((x1 + x2) / 2, (y1 + y2) / 2 - 4), arrow.label, fill=colour, font=small, anchor="ms")
-    for box in drawing.boxes:
-        corners = (box.x - WIDTH / 2, box.y - HEIGHT / 2, box.x + WIDTH / 2, box.y + HEIGHT / 2)
-        pen.rounded_rectangle(corners, radius=6, fill=_FILL, outline=_INK)
-        pen.text((box.x, box.y - 4), box.qid, fill=_INK, font=large, anchor="ms")
-        pen.text((box.x, box.y + 13), box.label, fill=_INK, font=small, anchor="ms")
+    for kind, corners, colour, text in _shapes(drawing):
+        if kind in {"line", "cut"}:
+            pen.line(corners, fill=colour, width=2)
+        elif kind == "head":
+            pen.polygon(corners, fill=colour)
+        elif kind == "box":
+            pen.rounded_rectangle(corners, radius=6, fill=_FILL, outline=colour)
+        else:
+            font = ImageFont.load_default(_SIZES[kind])
+            pen.text((corners[0], corners[1]), text, fill=colour, font=font, anchor="ls" if kind == "title" else "ms")
     content = io.BytesIO()
     image.save(content, format="PNG")
     return content.getvalue()

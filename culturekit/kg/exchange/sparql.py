@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Self
 from urllib.parse import unquote
 
@@ -77,10 +77,8 @@ class SparqlClient:
         self.source.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.source.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self.source.__exit__(*error)
 
     def select(self, query: str) -> Sequence[_Row]:
         """Answer a SELECT query, from disk where it was answered before."""
@@ -125,77 +123,16 @@ _NAMESPACES = {
 _KINDS = ("rdfs:label", "schema:description", "skos:altLabel")
 
 
-def _children_query(parents: Sequence[int], properties: Sequence[str], offset: int) -> str:
-    """Ask which items state one of these properties with one of these values, whatever the rank."""
-    return f"""{_prefixes("wd", "p", "ps")}
-SELECT DISTINCT ?child WHERE {{
-  {_statements_of("parent", parents, properties)}
-  ?statement ?main ?parent .
-  ?child ?claim ?statement .
-}}
-{_page("?child", offset)}"""
+def _select(body: str, *, order: str) -> str:
+    """Finish a query with the prefixes it uses, which not every server knows by itself, and the order of its rows."""
+    prefixes = "\n".join(f"PREFIX {name}: <{iri}>" for name, iri in _NAMESPACES.items() if f"{name}:" in body)
+    words = " ".join(word if word.startswith("?") else f"({word})" for word in order.split())
+    return f"{prefixes}\n{body}\nORDER BY {words}\nLIMIT {_PAGE_ROWS}\nOFFSET "
 
 
-def _statements_query(numbers: Sequence[int], properties: Sequence[str], offset: int) -> str:
-    """Ask for the statements of items: a row for the rank, the value and each qualifier of each statement.
-
-    Somevalue is a node without a name. Novalue is a type of the statement, of its own property or of a qualifier's.
-    There is no OPTIONAL: servers differ in what it means beside a table of values.
-    """
-    return f"""{_prefixes("wd", "p", "ps", "rdf", "wikibase")}
-SELECT DISTINCT ?item ?claim ?statement ?predicate ?object WHERE {{
-  {_statements_of("item", numbers, properties)}
-  ?item ?claim ?statement .
-  ?statement ?predicate ?object .
-  FILTER(?predicate = ?main || ?predicate = wikibase:rank || STRSTARTS(STR(?predicate), "{_NAMESPACES["pq"]}P")
-    || (?predicate = rdf:type && STRSTARTS(STR(?object), "{_NAMESPACES["wdno"]}P")))
-}}
-{_page("?statement ?predicate ?object", offset)}"""
-
-
-def _terms_query(numbers: Sequence[int], languages: Sequence[str], offset: int) -> str:
-    """Ask for labels, descriptions and aliases in some languages."""
-    wanted = ", ".join(f'"{language.lower()}"' for language in languages)
-    return f"""{_prefixes("wd", "rdfs", "schema", "skos")}
-SELECT ?item ?kind ?text WHERE {{
-  VALUES (?item ?kind) {{ {" ".join(f"(wd:Q{number} {kind})" for number in numbers for kind in _KINDS)} }}
-  ?item ?kind ?text .
-  FILTER(LCASE(LANG(?text)) IN ({wanted}))
-}}
-{_page("?item ?kind LANG(?text) STR(?text)", offset)}"""
-
-
-def _counts_query(numbers: Sequence[int], offset: int) -> str:
-    """Ask how many sitelinks items have; servers keep the number at the item or at the page about it."""
-    return f"""{_prefixes("wd", "wikibase", "schema")}
-SELECT DISTINCT ?item ?count WHERE {{
-  {{ {_items("item", numbers)} ?item wikibase:sitelinks ?count . }}
-  UNION
-  {{ {_items("item", numbers)} ?page schema:about ?item . ?page wikibase:sitelinks ?count . }}
-}}
-{_page("?item ?count", offset)}"""
-
-
-def _titles_query(numbers: Sequence[int], language: str, offset: int) -> str:
-    """Ask for the titles of the articles about items on one Wikipedia."""
-    return f"""{_prefixes("wd", "schema")}
-SELECT ?item ?title WHERE {{
-  {_items("item", numbers)}
-  ?page schema:about ?item .
-  ?page schema:isPartOf <https://{language}.wikipedia.org/> .
-  ?page schema:name ?title .
-}}
-{_page("?item ?title", offset)}"""
-
-
-def _prefixes(*names: str) -> str:
-    """Declare prefixes; not every server knows Wikidata's by itself."""
-    return "\n".join(f"PREFIX {name}: <{_NAMESPACES[name]}>" for name in names)
-
-
-def _items(variable: str, numbers: Sequence[int]) -> str:
+def _items(numbers: Sequence[int]) -> str:
     """List the items that a query is about."""
-    return f"VALUES ?{variable} {{ {' '.join(f'wd:Q{number}' for number in numbers)} }}"
+    return f"VALUES ?item {{ {' '.join(f'wd:Q{number}' for number in numbers)} }}"
 
 
 def _statements_of(variable: str, numbers: Sequence[int], properties: Sequence[str]) -> str:
@@ -204,10 +141,55 @@ def _statements_of(variable: str, numbers: Sequence[int], properties: Sequence[s
     return f"VALUES (?{variable} ?claim ?main) {{ {rows} }}"
 
 
-def _page(order: str, offset: int) -> str:
-    """Take one page of the rows in a full order."""
-    words = " ".join(word if word.startswith("?") else f"({word})" for word in order.split())
-    return f"ORDER BY {words}\nLIMIT {_PAGE_ROWS}\nOFFSET {offset}"
+def _children_query(parents: Sequence[int], properties: Sequence[str]) -> str:
+    """Ask which items state one of these properties with one of these values, whatever the rank."""
+    stated = _statements_of("parent", parents, properties)
+    body = f"SELECT DISTINCT ?child WHERE {{ {stated} ?statement ?main ?parent . ?child ?claim ?statement . }}"
+    return _select(body, order="?child")
+
+
+def _statements_query(numbers: Sequence[int], properties: Sequence[str]) -> str:
+    """Ask for the statements of items: a row for the rank, the value and each qualifier of each statement.
+
+    Somevalue is a node without a name. Novalue is a type of the statement, of its own property or of a qualifier's.
+    There is no OPTIONAL: servers differ in what it means beside a table of values.
+    """
+    body = f"""SELECT DISTINCT ?item ?claim ?statement ?predicate ?object WHERE {{
+  {_statements_of("item", numbers, properties)}
+  ?item ?claim ?statement .
+  ?statement ?predicate ?object .
+  FILTER(?predicate = ?main || ?predicate = wikibase:rank || STRSTARTS(STR(?predicate), "{_NAMESPACES["pq"]}P")
+    || (?predicate = rdf:type && STRSTARTS(STR(?object), "{_NAMESPACES["wdno"]}P")))
+}}"""
+    return _select(body, order="?statement ?predicate ?object")
+
+
+def _terms_query(numbers: Sequence[int], languages: Sequence[str]) -> str:
+    """Ask for labels, descriptions and aliases in some languages."""
+    wanted = ", ".join(f'"{language.lower()}"' for language in languages)
+    body = f"""SELECT ?item ?kind ?text WHERE {{
+  VALUES (?item ?kind) {{ {" ".join(f"(wd:Q{number} {kind})" for number in numbers for kind in _KINDS)} }}
+  ?item ?kind ?text .
+  FILTER(LCASE(LANG(?text)) IN ({wanted}))
+}}"""
+    return _select(body, order="?item ?kind LANG(?text) STR(?text)")
+
+
+def _counts_query(numbers: Sequence[int]) -> str:
+    """Ask how many sitelinks items have; servers keep the number at the item or at the page about it."""
+    at_page = "?page schema:about ?item . ?page wikibase:sitelinks ?count ."
+    body = f"""SELECT DISTINCT ?item ?count WHERE {{
+  {{ {_items(numbers)} ?item wikibase:sitelinks ?count . }} UNION {{ {_items(numbers)} {at_page} }}
+}}"""
+    return _select(body, order="?item ?count")
+
+
+def _titles_query(numbers: Sequence[int], language: str) -> str:
+    """Ask for the titles of the articles about items on one Wikipedia."""
+    page = f"?page schema:about ?item . ?page schema:isPartOf <https://{language}.wikipedia.org/> ."
+    return _select(
+        f"SELECT ?item ?title WHERE {{ {_items(numbers)} {page} ?page schema:name ?title . }}", order="?item ?title"
+    )
 
 
 # Result rows of an endpoint to the rows that a dump would give: statements, labels, media.
@@ -352,14 +334,15 @@ class _Crawl:
     known: set[int] = field(default_factory=set)
     asked: set[tuple[str, int]] = field(default_factory=set)
 
-    def rows(self, numbers: Iterable[int], query: Callable[[Sequence[int], int], str]) -> list[_Row]:
+    def rows(self, numbers: Iterable[int], query: Callable[[Sequence[int]], str]) -> list[_Row]:
         """Ask about many items, so many at once, page by page until one is not full."""
         ordered = sorted(numbers)
 
         def pages(batch: Sequence[int]) -> list[_Row]:
             rows: list[_Row] = []
+            text = query(batch)
             while True:
-                page = self.client.select(query(batch, len(rows)))
+                page = self.client.select(f"{text}{len(rows)}")
                 rows += page
                 if len(page) < _PAGE_ROWS:
                     return rows
@@ -387,7 +370,7 @@ class _Crawl:
         found: set[int] = set()
         for name in follow:
             wanted = [parent for parent in parents if (name, parent) not in self.asked]
-            rows = self.rows(wanted, lambda batch, at, name=name: _children_query(batch, [name], at))  # type: ignore[misc]
+            rows = self.rows(wanted, lambda batch, name=name: _children_query(batch, [name]))  # type: ignore[misc]
             found |= {number for row in rows if (number := _number_of(row.get("child"))) is not None}
             self.asked |= {(name, parent) for parent in wanted}
         return found
@@ -400,7 +383,7 @@ class _Crawl:
 
     def stated(self, numbers: Iterable[int], properties: Sequence[str]) -> list[_Statement]:
         """Fetch what items state by some properties."""
-        return _statements_in(self.rows(numbers, lambda batch, at: _statements_query(batch, properties, at)))
+        return _statements_in(self.rows(numbers, lambda batch: _statements_query(batch, properties)))
 
     def _artifacts(self, concept: Concept, numbers: set[int]) -> set[int]:
         """Tell which items the concept takes as artifacts, below which it does not walk."""
@@ -419,10 +402,10 @@ class _Crawl:
     def details(self, numbers: set[int], languages: tuple[str, ...]) -> Mapping[int, dict[str, object]]:
         """Fetch labels, descriptions, aliases, sitelinks, title, picture and place of items."""
         order = languages_in_order(languages)
-        terms = _terms_in(self.rows(numbers, lambda batch, at: _terms_query(batch, order, at)), order)
+        terms = _terms_in(self.rows(numbers, lambda batch: _terms_query(batch, order)), order)
         counts = {_number_of(row["item"]): int(row["count"].value) for row in self.rows(numbers, _counts_query)}
         wiki = wikipedia_of(languages[0].lower().replace("_", "-"))
-        pages = self.rows(numbers, lambda batch, at: _titles_query(batch, wiki, at))
+        pages = self.rows(numbers, lambda batch: _titles_query(batch, wiki))
         titles = {_number_of(row["item"]): row["title"].value for row in pages}
         media: dict[int, list[_Statement]] = {}
         for statement in self.stated(numbers, ("P18", "P625")):

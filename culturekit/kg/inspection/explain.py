@@ -169,34 +169,21 @@ def explain(
     cut = _paths_to(number, stated, concept.limits, show=show, wanted=is_cut)
     cut_paths, facts = asked.written_out(cut.paths, near), tables.facts([number]).get(number)
     roots = asked.root_hops(opened)
-    findings = _Findings(
-        described=facts is not None,
-        mentioned=asked.graph.find(number) is not None,
-        countries=asked.countries(successors),
-        classes=near.stated.get(number, ()),
-        hop=roots[0].hop if roots else None,
-        cut=cut_paths,
-        beyond=None if roots else asked.beyond(),
-    )
-    wanted = sorted({c.label or str(c.value) for c in findings.countries if c.counts and c.in_scope})
-    why = f"it states {' and '.join(wanted)}, and a root reaches it in {counted(findings.hop or 0, 'hops')}"
-    reasons = tuple(_reasons_out(asked, findings)) or (Reason("artifact", why),)
+    countries = asked.countries(successors)
+    reasons: tuple[Reason, ...] = tuple(_reasons_out(asked, countries, described=facts is not None))
+    if not roots and number not in concept.limits:
+        reasons += tuple(_path_reasons(asked, cut_paths, near.stated.get(number, ()), described=facts is not None))
+    if not reasons:
+        wanted = sorted({c.label or str(c.value) for c in countries if c.counts and c.in_scope})
+        hops = counted(roots[0].hop, "hops")
+        reasons = (Reason("artifact", f"it states {' and '.join(wanted)}, and a root reaches it in {hops}"),)
     return Explanation(
-        qid=qid,
-        label=facts.label if facts else None,
-        description=facts.description if facts else None,
-        place=facts.place if facts else None,
-        concept=concept.concept,
-        verdict="in" if reasons[0].code == "artifact" else "out",
-        reasons=reasons,
-        roots=roots,
-        countries=findings.countries,
-        open_paths=free.counted,
-        more_open_paths=free.more,
-        cut_paths=cut.counted,
-        more_cut_paths=cut.more,
-        paths=(*asked.written_out(free.paths, near), *cut_paths[: show - len(free.paths)]),
-    )
+        qid=qid, label=facts.label if facts else None, description=facts.description if facts else None,
+        place=facts.place if facts else None, concept=concept.concept,
+        verdict="in" if reasons[0].code == "artifact" else "out", reasons=reasons, roots=roots,
+        countries=countries, open_paths=free.counted, more_open_paths=free.more, cut_paths=cut.counted,
+        more_cut_paths=cut.more, paths=(*asked.written_out(free.paths, near), *cut_paths[: show - len(free.paths)]),
+    )  # fmt: skip
 
 
 _Parents: TypeAlias = Mapping[int, Sequence[int]]
@@ -208,18 +195,6 @@ class _Ancestors(NamedTuple):
     """The statements of an item and of what is above it, by item; `complete` when all levels were climbed."""
 
     stated: Mapping[int, tuple[StatementFacts, ...]]
-    complete: bool
-
-
-class _Beyond(NamedTuple):
-    """What lies beyond the limits: smallest hop of an open path and its root, smallest hop of any path.
-
-    `complete` is false where there was too much above the item to look at all of it.
-    """
-
-    hop: int | None
-    root: int | None
-    any_hop: int | None
     complete: bool
 
 
@@ -274,15 +249,10 @@ class _Question:
         found = sorted((hop, root) for root, hop in hops.items() if hop and hop <= self.concept.limits[root])
         return tuple(RootHop(f"Q{root}", labels[root], hop, self.concept.limits[root]) for hop, root in found)
 
-    def beyond(self) -> _Beyond:
-        """Look without a limit: smallest hop and root of an open path, and the smallest hop of any path."""
-        every = self.climb(levels=None)
-
-        def nearest(parents: _Parents) -> tuple[int | None, int | None]:
-            hops = ((_distances_below(parents, root).get(self.number), root) for root in self.concept.limits)
-            return min(((hop, root) for hop, root in hops if hop), default=(None, None))
-
-        return _Beyond(*nearest(self.open_parents(every)), nearest(self.stated_parents(every))[0], every.complete)
+    def nearest(self, parents: _Parents) -> tuple[int, int | None]:
+        """Give the smallest hop from a root, without a limit, and the root; 0 and None where none leads here."""
+        hops = ((_distances_below(parents, root).get(self.number), root) for root in self.concept.limits)
+        return min(((hop, root) for hop, root in hops if hop), default=(0, None))
 
     def countries(self, successors: Mapping[int, int]) -> tuple[CountryStatement, ...]:
         """List the countries that the item states."""
@@ -418,24 +388,12 @@ def _paths_to(
     return _PathCount(tuple(shown), counted, more=False)
 
 
-class _Findings(NamedTuple):
-    """What was found about an item: `hop` of the nearest root, and where there is none, what lies `beyond`."""
-
-    described: bool
-    mentioned: bool
-    countries: tuple[CountryStatement, ...]
-    classes: Sequence[StatementFacts]
-    hop: int | None
-    cut: tuple[ExplainedPath, ...]
-    beyond: _Beyond | None
-
-
-def _reasons_out(asked: _Question, findings: _Findings) -> Iterator[Reason]:
-    """Give all reasons why the item is no artifact."""
+def _reasons_out(asked: _Question, countries: Sequence[CountryStatement], *, described: bool) -> Iterator[Reason]:
+    """Give the reasons that lie in the item why it is no artifact; paths may be more."""
     number, concept = asked.number, asked.concept
-    if not findings.mentioned:
+    if asked.graph.find(number) is None:
         yield Reason("not-in-the-dump", "the dump neither describes nor mentions it")
-    elif not findings.described:
+    elif not described:
         yield Reason("only-mentioned", "the dump only mentions it, so it states neither a class nor a country")
     if number in concept.limits:
         yield Reason("is-a-root", f"it is a root of {concept.concept}, and roots are never artifacts themselves")
@@ -443,10 +401,8 @@ def _reasons_out(asked: _Question, findings: _Findings) -> Iterator[Reason]:
         yield Reason("excluded-item", f"{concept.concept} excludes it by name")
     if number in concept.excluded_classes:
         yield Reason("excluded-class", f"it is an excluded class of {concept.concept}")
-    if findings.described:
-        yield from _country_reasons(findings.countries, concept)
-    if not findings.hop and findings.beyond is not None and number not in concept.limits:
-        yield from _path_reasons(asked, findings, findings.beyond)
+    if described:
+        yield from _country_reasons(countries, concept)
 
 
 def _country_reasons(stated: Sequence[CountryStatement], concept: Concept) -> Iterator[Reason]:
@@ -472,10 +428,12 @@ def _country_reasons(stated: Sequence[CountryStatement], concept: Concept) -> It
 _CODES = {"excluded": "cut-by-exclusion", "an": "below-an-artifact", "only": "statement-does-not-count"}
 
 
-def _path_reasons(asked: _Question, findings: _Findings, beyond: _Beyond) -> Iterator[Reason]:
+def _path_reasons(
+    asked: _Question, cut: Sequence[ExplainedPath], classes: Sequence[StatementFacts], *, described: bool
+) -> Iterator[Reason]:
     """Say why no root reaches the item: what cuts first, once for each step with the first path it cuts."""
     first: dict[tuple[str, str], Reason] = {}
-    for path in findings.cut:
+    for path in cut:
         for step in path.steps:
             if step.cut is not None:
                 way = " > ".join(each.qid for each in path.steps)
@@ -484,18 +442,20 @@ def _path_reasons(asked: _Question, findings: _Findings, beyond: _Beyond) -> Ite
     yield from first.values()
     limits = sorted(set(asked.concept.limits.values()))
     within = f"{limits[0]}" if len(limits) == 1 else f"{limits[0]} to {limits[-1]}"
-    if beyond.hop is not None and beyond.root is not None:
-        name = titled(f"Q{beyond.root}", asked.tables.labels([beyond.root])[beyond.root])
-        text = f"no open path within {within} hops; the nearest root, {name}, needs {counted(beyond.hop, 'hops')}"
+    every = asked.climb(levels=None)
+    (hop, root), (any_hop, _) = map(asked.nearest, (asked.open_parents(every), asked.stated_parents(every)))
+    if root is not None:
+        name = titled(f"Q{root}", asked.tables.labels([root])[root])
+        text = f"no open path within {within} hops; the nearest root, {name}, needs {counted(hop, 'hops')}"
         yield Reason("beyond-the-limit", text)
-    elif beyond.any_hop is not None and not findings.cut:
-        text = f"no path within {within} hops; the shortest without a limit has {beyond.any_hop}, and all are cut"
+    elif any_hop and not cut:
+        text = f"no path within {within} hops; the shortest without a limit has {any_hop}, and all are cut"
         yield Reason("beyond-the-limit", text)
-    elif beyond.any_hop is None:
-        where = "at any distance" if beyond.complete else "as far as was looked; above it is too much to look at all"
+    elif not any_hop:
+        where = "at any distance" if every.complete else "as far as was looked; above it is too much to look at all"
         note = ""
-        if findings.described and not findings.classes:
+        if described and not classes:
             note = ": it states no class"
-        elif findings.described and all(s.value is None for s in findings.classes):
-            note = f": its classes are only {' and '.join(sorted({s.snak for s in findings.classes}))}"
+        elif described and all(s.value is None for s in classes):
+            note = f": its classes are only {' and '.join(sorted({s.snak for s in classes}))}"
         yield Reason("no-path", f"no path from any root leads to it, {where}{note}")

@@ -1,8 +1,9 @@
 """Count what a graph holds: statements, labels, dangling targets, extremes, and cycles among classes."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,99 +22,55 @@ _EXTREMES = 10  # items named on each list of extremes
 _EXAMPLES, _MEMBERS = 10, 8  # cycles named, and classes of each
 _EDGES_AT_ONCE = 16_000_000
 
-# What is answered; the fields are those of `--json`.
-
-
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """A strongly connected component: how many classes it has, and the first of them."""
-
-    classes: int
-    members: tuple[tuple[str, str | None], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Cycles:
-    """Cycles by P279 statements that are not deprecated; an item that is its own subclass is counted apart."""
-
-    components: int
-    classes: int
-    self_loops: int
-    largest: tuple[Cycle, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PropertyStats:
-    """The statements of one property; a dangling one points to an item that the dump does not describe."""
-
-    property: str
-    statements: int
-    preferred: int
-    normal: int
-    deprecated: int
-    somevalue: int
-    novalue: int
-    without_item: int
-    qualified: int
-    ended: int
-    dangling: int
-
-
-@dataclass(frozen=True, slots=True)
-class LanguageCount:
-    """How many items have their label in a language; None stands for items without a label."""
-
-    language: str | None
-    items: int
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """An item and its degree."""
-
-    qid: str
-    label: str | None
-    degree: int
-
 
 @dataclass(frozen=True, slots=True)
 class GraphStats:
-    """The numbers of a graph; `edges` join two items once, whatever the number of statements."""
+    """The numbers of a graph, as `--json` gives them; `edges` join two items once, whatever the number of statements.
+
+    Attributes:
+        dangling_targets: items that statements point to and the dump does not describe.
+        properties: statements of each property, by rank and kind; `dangling` ones point to such items.
+        languages: items by the language of their label, None where they have none.
+        most_children: items of the highest degree.
+        most_parents: see `most_children`.
+        cycles: of P279 statements that are not deprecated: components of more than one class, the `largest` with their
+            first `members`; a class that is its own subclass is counted apart, in `self_loops`.
+    """
 
     items: int
     nodes: int
     statements: int
     edges: int
     dangling_targets: int
-    properties: tuple[PropertyStats, ...]
-    languages: tuple[LanguageCount, ...]
+    properties: list[dict[str, Any]]
+    languages: list[dict[str, Any]]
     mul_share: float
-    most_children: tuple[Extreme, ...]
-    most_parents: tuple[Extreme, ...]
-    cycles: Cycles
+    most_children: list[dict[str, Any]]
+    most_parents: list[dict[str, Any]]
+    cycles: dict[str, Any]
 
 
 def stats_lines(stats: GraphStats) -> Iterator[str]:
     """Write the numbers in lines."""
     yield f"{stats.items:,} items, {stats.statements:,} statements, {stats.nodes:,} nodes, {stats.edges:,} edges"
     yield f"{stats.dangling_targets:,} targets of statements that the dump does not describe"
-    names = [field.name.replace("_", " ") for field in fields(PropertyStats)]
-    yield from aligned(names, [list(map(str, astuple(each))) for each in stats.properties])
-    for language in stats.languages:
-        yield f"label in {language.language or 'none'}: {language.items:,} items ({language.share:.1%})"
+    names = [name.replace("_", " ") for name in _PROPERTY_COUNTS]
+    yield from aligned(names, [list(map(str, each.values())) for each in stats.properties])
+    for each in stats.languages:
+        yield f"label in {each['language'] or 'none'}: {each['items']:,} items ({each['share']:.1%})"
     yield f"labels that fall back to mul: {stats.mul_share:.1%}"
     for name, extremes in (("children", stats.most_children), ("parents", stats.most_parents)):
-        yield f"most {name}: {'; '.join(f'{titled(each.qid, each.label)} {each.degree:,}' for each in extremes)}"
+        shown = (f"{titled(each['qid'], each['label'])} {each['degree']:,}" for each in extremes)
+        yield f"most {name}: {'; '.join(shown)}"
     cycles = stats.cycles
     yield (
-        f"cycles by P279: {cycles.classes:,} classes in {cycles.components:,} components, "
-        f"and {cycles.self_loops:,} classes below themselves"
+        f"cycles by P279: {cycles['classes']:,} classes in {cycles['components']:,} components, "
+        f"and {cycles['self_loops']:,} classes below themselves"
     )
-    for cycle in cycles.largest:
-        shown = ", ".join(titled(qid, label) for qid, label in cycle.members)
-        rest = f" and {cycle.classes - len(cycle.members):,} more" if cycle.classes > len(cycle.members) else ""
-        yield f"  {cycle.classes} classes: {shown}{rest}"
+    for cycle in cycles["largest"]:
+        members = ", ".join(titled(qid, label) for qid, label in cycle["members"])
+        more = cycle["classes"] - len(cycle["members"])
+        yield f"  {cycle['classes']} classes: {members}{f' and {more:,} more' if more else ''}"
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -131,46 +88,50 @@ def graph_stats(folder: Path) -> GraphStats:
     languages = _language_counts(tables)
     properties = _property_stats(tables, np.asarray(graph.nodes[~described]))
     return GraphStats(
-        items=sum(language.items for language in languages),
+        items=sum(each["items"] for each in languages),
         nodes=len(graph.nodes),
-        statements=sum(each.statements for each in properties),
+        statements=sum(each["statements"] for each in properties),
         edges=len(graph.children),
         dangling_targets=int((~described).sum()),
         properties=properties,
         languages=languages,
-        mul_share=next((each.share for each in languages if each.language == "mul"), 0.0),
+        mul_share=next((each["share"] for each in languages if each["language"] == "mul"), 0.0),
         most_children=_extremes(tables, graph, np.diff(graph.children_offsets)),
         most_parents=_extremes(tables, graph, np.bincount(graph.children, minlength=len(graph.nodes))),
         cycles=_class_cycles(graph, tables),
     )
 
 
-def _property_stats(tables: GraphTables, undescribed: NDArray[np.uint32]) -> tuple[PropertyStats, ...]:
+_PROPERTY_COUNTS = {
+    "property": pl.first(),
+    "statements": pl.len(),
+    **{name: pl.col("rank").eq(name).sum() for name in ("preferred", "normal", "deprecated")},
+    **{name: pl.col("snak").eq(name).sum() for name in ("somevalue", "novalue")},
+    "without_item": (pl.col("snak").eq("value") & pl.col("value").is_null()).sum(),
+    "qualified": pl.col("qualified").sum(),
+    "ended": pl.col("ended").sum(),
+    "dangling": pl.col("dangling").sum(),
+}
+
+
+def _property_stats(tables: GraphTables, undescribed: NDArray[np.uint32]) -> list[dict[str, Any]]:
     """Count the statements of each property."""
-    dangling = pl.LazyFrame({"value": undescribed}, schema={"value": pl.UInt32})
-    rank, snak = pl.col("rank"), pl.col("snak")
-    counted = tables.statements.group_by("property").agg(
-        statements=pl.len(),
-        **{name: (rank == name).sum() for name in ("preferred", "normal", "deprecated")},
-        **{name: (snak == name).sum() for name in ("somevalue", "novalue")},
-        without_item=((snak == "value") & pl.col("value").is_null()).sum(),
-        qualified=pl.col("qualified").sum(),
-        ended=pl.col("ended").sum(),
+    dangling = pl.LazyFrame(
+        {"value": undescribed, "dangling": True}, schema={"value": pl.UInt32, "dangling": pl.Boolean}
     )
-    loose = tables.statements.join(dangling, on="value", how="semi").group_by("property").agg(dangling=pl.len())
-    rows = counted.join(loose, on="property", how="left").with_columns(pl.col("dangling").fill_null(0))
-    return tuple(PropertyStats(**row) for row in rows.sort("property").collect().iter_rows(named=True))
+    rows = tables.statements.join(dangling, on="value", how="left")
+    counts = {name: count for name, count in _PROPERTY_COUNTS.items() if name != "property"}
+    return rows.group_by("property").agg(**counts).sort("property").collect().to_dicts()
 
 
-def _language_counts(tables: GraphTables) -> tuple[LanguageCount, ...]:
+def _language_counts(tables: GraphTables) -> list[dict[str, Any]]:
     """Count items by the language of their label, the most frequent first."""
-    rows = tables.items.group_by("label_language").agg(items=pl.len()).collect()
-    total = max(int(rows["items"].sum()), 1)
-    ordered = rows.sort(["items", "label_language"], descending=[True, False], nulls_last=True)
-    return tuple(LanguageCount(language, count, count / total) for language, count in ordered.iter_rows())
+    rows = tables.items.group_by(language="label_language").agg(items=pl.len()).collect()
+    ordered = rows.sort(["items", "language"], descending=[True, False], nulls_last=True)
+    return ordered.with_columns(share=pl.col("items") / pl.col("items").sum()).to_dicts()
 
 
-def _extremes(tables: GraphTables, graph: Graph, degrees: NDArray[np.int64]) -> tuple[Extreme, ...]:
+def _extremes(tables: GraphTables, graph: Graph, degrees: NDArray[np.int64]) -> list[dict[str, Any]]:
     """Name the items of the highest degree, on ties the smaller numbers."""
     size = min(_EXTREMES, len(degrees))
     least = int(np.partition(degrees, -size)[-size]) if size else 0
@@ -178,12 +139,11 @@ def _extremes(tables: GraphTables, graph: Graph, degrees: NDArray[np.int64]) -> 
     first = high[np.lexsort((high, -degrees[high]))][:size]
     numbers = graph.nodes[first].tolist()
     labels = tables.labels(numbers)
-    return tuple(
-        Extreme(f"Q{n}", labels[n], degree) for n, degree in zip(numbers, degrees[first].tolist(), strict=True)
-    )
+    pairs = zip(numbers, degrees[first].tolist(), strict=True)
+    return [{"qid": f"Q{number}", "label": labels[number], "degree": degree} for number, degree in pairs]
 
 
-def _class_cycles(graph: Graph, tables: GraphTables) -> Cycles:
+def _class_cycles(graph: Graph, tables: GraphTables) -> dict[str, Any]:
     """Find the components of more than one class, reading the edges of P279 piece by piece."""
     mask = mask_of(("P279",), EDGE_PROPERTIES)
     places = [
@@ -200,11 +160,12 @@ def _class_cycles(graph: Graph, tables: GraphTables) -> Cycles:
     first = large[np.argsort(-sizes[large], kind="stable")][:_EXAMPLES]
     members = [graph.nodes[nodes[np.flatnonzero(component == each)[:_MEMBERS]]].tolist() for each in first]
     labels = tables.labels(number for numbers in members for number in numbers)
-    largest = tuple(
-        Cycle(int(sizes[each]), tuple((f"Q{number}", labels[number]) for number in numbers))
+    largest = [
+        {"classes": int(sizes[each]), "members": [(f"Q{number}", labels[number]) for number in numbers]}
         for each, numbers in zip(first, members, strict=True)
-    )
-    return Cycles(len(large), int(sizes[large].sum()), int(loops.sum()), largest)
+    ]
+    counts = {"components": len(large), "classes": int(sizes[large].sum()), "self_loops": int(loops.sum())}
+    return {**counts, "largest": largest}
 
 
 # Compare two graphs, or two extractions: items, statements, candidates, and what stands beside them.
@@ -234,13 +195,6 @@ def diff_totals(rows: pl.DataFrame) -> dict[str, int]:
     """Count the differences: `edge added` and so on, in alphabetical order."""
     counted = rows.group_by("part", "change").len().sort("part", "change")
     return {f"{part} {change}": count for part, change, count in counted.iter_rows()}
-
-
-def write_comparison(work: Work, a: Path, b: Path) -> Outcome:
-    """Write the differences as a stage; their totals are its counts."""
-    rows = compare(a, b)
-    write_table(work.out, DIFF, rows)
-    return Outcome({"differences": rows.height, **diff_totals(rows)})
 
 
 def _kind_of(path: Path) -> tuple[str, Path]:
@@ -328,20 +282,10 @@ def _statement_rows(before: pl.LazyFrame, after: pl.LazyFrame) -> pl.DataFrame:
     joined = a.join(b, on=_STATEMENT, how="full", coalesce=True, nulls_equal=True, suffix="_after").filter(
         pl.col("manner").ne_missing(pl.col("manner_after"))
     )
-    part = (
-        pl.when(pl.col("property").is_in(list(EDGE_PROPERTIES)))
-        .then(pl.lit("edge"))
-        .when(pl.col("property").is_in(list(COUNTRY_PROPERTIES)))
-        .then(pl.lit("country"))
-        .otherwise(pl.lit("statement"))
-    )
-    change = (
-        pl.when(pl.col("manner").is_null())
-        .then(pl.lit("added"))
-        .when(pl.col("manner_after").is_null())
-        .then(pl.lit("removed"))
-        .otherwise(pl.lit("changed"))
-    )
+    families = {**dict.fromkeys(EDGE_PROPERTIES, "edge"), **dict.fromkeys(COUNTRY_PROPERTIES, "country")}
+    part = pl.col("property").replace_strict(families, default="statement", return_dtype=pl.String)
+    added, removed = pl.col("manner").is_null(), pl.col("manner_after").is_null()
+    change = pl.when(added).then(pl.lit("added")).when(removed).then(pl.lit("removed")).otherwise(pl.lit("changed"))
     return _diff_rows(
         joined, part, change, qid=qid_of("number"), value=pl.coalesce(qid_of("value"), "snak"),
         before=pl.col("manner"), after=pl.col("manner_after"),
@@ -372,13 +316,11 @@ def _manners(statements: pl.DataFrame) -> pl.DataFrame:
 
 
 def compare_stage(a: Path, b: Path) -> Stage:
-    """Compare two graphs or two extractions."""
-    return Stage(
-        "diff",
-        "diff",
-        1,
-        lambda work: write_comparison(work, a, b),
-        {"before": a, "after": b},
-        {},
-        packages=("polars",),
-    )
+    """Compare two graphs or two extractions; the totals of the differences are counts."""
+
+    def run(work: Work) -> Outcome:
+        rows = compare(a, b)
+        write_table(work.out, DIFF, rows)
+        return Outcome({"differences": rows.height, **diff_totals(rows)})
+
+    return Stage("diff", "diff", 1, run, {"before": a, "after": b}, {}, packages=("polars",))

@@ -201,38 +201,36 @@ def preview(
         reached[level.artifacts] = True
     artifacts = _numbers_of(graph, np.flatnonzero(reached), concept)
     countries = _countries_of(tables, concept, artifacts, successors)
-    hops = {
-        (number, hop): _Counted(_numbers_of(graph, level.artifacts, concept), countries, concept.scope)
-        for number, below in levels.items()
-        for hop, level in enumerate(below[1:], 1)
-    }
-    drawn = {
-        (number, hop, key): _draw(members, [options.seed, number, hop, *key.encode()], options.samples)
-        for (number, hop), counted in hops.items()
-        for key, members in counted.cells.items()
-    }
+    hops: dict[int, list[tuple[int, dict[str, NDArray[np.uint32]]]]] = {number: [] for number in levels}
+    drawn: dict[tuple[int, int, str], list[int]] = {}
+    for number, below in levels.items():
+        for hop, level in enumerate(below[1:], 1):
+            numbers = _numbers_of(graph, level.artifacts, concept)
+            hops[number].append((len(numbers), _by_country(numbers, countries, concept.scope)))
+            for key, members in hops[number][-1][1].items():
+                # By the seed of the cell, so that no other cell changes what is drawn.
+                chance = np.random.default_rng([options.seed, number, hop, *key.encode()])
+                sample = chance.choice(members, min(options.samples, len(members)), replace=False)
+                drawn[number, hop, key] = np.sort(sample).tolist()
     labels = tables.labels({*concept.limits, *(number for sample in drawn.values() for number in sample)})
 
     def hop_preview(number: int, hop: int) -> HopPreview:
-        counted = hops[number, hop]
+        artifacts, by_country = hops[number][hop - 1]
         cells = tuple(
             Cell(key, len(members), tuple((f"Q{each}", labels[each]) for each in drawn[number, hop, key]))
-            for key, members in counted.cells.items()
+            for key, members in by_country.items()
         )
-        in_scope = len(counted.numbers) - len(counted.cells.get(_OUT_OF_SCOPE, ()))
-        return HopPreview(hop, len(levels[number][hop].walked), len(counted.numbers), in_scope, cells)
+        in_scope = artifacts - len(by_country.get(_OUT_OF_SCOPE, ()))
+        return HopPreview(hop, len(levels[number][hop].walked), artifacts, in_scope, cells)
 
     roots = tuple(
         RootPreview(
-            f"Q{number}",
-            labels[number],
-            limit,
-            bool(levels[number]),
+            f"Q{number}", labels[number], limit, bool(levels[number]),
             tuple(hop_preview(number, hop) for hop in range(1, len(levels[number]))),
             _explosions(graph, tables, levels[number], factor=options.factor, least=options.least),
         )
         for number, limit in concept.limits.items()
-    )
+    )  # fmt: skip
     inside = _in_scope(countries, concept.scope)
     numbers = inside["number"].unique().sort().to_numpy()
     cost = _filter_cost(tables, concept.concept, numbers, inside.height, wording=wording, prices=prices)
@@ -280,31 +278,18 @@ def _in_scope(rows: pl.DataFrame, scope: frozenset[int] | None) -> pl.DataFrame:
     return rows if scope is None else rows.filter(pl.col("country").is_in(sorted(scope)))
 
 
-class _Counted:
-    """The artifacts of a hop, and these by country: ISO code, QID where culturekit does not know it.
-
-    Those of no wanted country stand together, last.
-    """
-
-    def __init__(self, numbers: NDArray[np.uint32], countries: pl.DataFrame, scope: frozenset[int] | None) -> None:
-        """Group the artifacts."""
-        self.numbers = numbers
-        rows = countries.join(pl.DataFrame({"number": numbers}), on="number", how="semi")
-        inside = _in_scope(rows, scope)
-        known = by_qid()
-        keys = {n: known[f"Q{n}"].iso if f"Q{n}" in known else f"Q{n}" for n in inside["country"].unique().to_list()}
-        named = inside.select("number", key=pl.col("country").replace_strict(keys, return_dtype=pl.String))
-        grouped = named.unique().sort("key", "number").group_by("key", maintain_order=True)
-        self.cells = {str(key): group["number"].to_numpy() for (key,), group in grouped}
-        outside = rows.join(inside, on="number", how="anti")["number"].unique().sort()
-        if len(outside):
-            self.cells[_OUT_OF_SCOPE] = outside.to_numpy()
-
-
-def _draw(members: NDArray[np.uint32], seed: Sequence[int], size: int) -> list[int]:
-    """Draw from a cell, by its seed so that no other cell changes what is drawn."""
-    drawn = np.random.default_rng(list(seed)).choice(members, min(size, len(members)), replace=False)
-    return [int(number) for number in np.sort(drawn)]
+def _by_country(
+    numbers: NDArray[np.uint32], countries: pl.DataFrame, scope: frozenset[int] | None
+) -> dict[str, NDArray[np.uint32]]:
+    """Part artifacts by country: ISO code, QID where culturekit does not know it; those of no wanted one come last."""
+    rows = countries.join(pl.DataFrame({"number": numbers}), on="number", how="semi")
+    inside, known = _in_scope(rows, scope), by_qid()
+    keys = {n: known[f"Q{n}"].iso if f"Q{n}" in known else f"Q{n}" for n in inside["country"].unique().to_list()}
+    named = inside.select("number", key=pl.col("country").replace_strict(keys, return_dtype=pl.String))
+    grouped = named.unique().sort("key", "number").group_by("key", maintain_order=True)
+    cells = {str(key): group["number"].to_numpy() for (key,), group in grouped}
+    outside = rows.join(inside, on="number", how="anti")["number"].unique().sort()
+    return {**cells, _OUT_OF_SCOPE: outside.to_numpy()} if len(outside) else cells
 
 
 def _explosions(

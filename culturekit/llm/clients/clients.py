@@ -17,16 +17,12 @@ def _replied(_: object, answer: object, asked: Request | bytes) -> Reply:
 
 def _composed(_: object, answer: object, request: Request) -> Outgoing:
     del request
-    hold(
-        isinstance(answer, Outgoing) and isinstance(answer.body, bytes),
-        "an Outgoing, with bytes as its body",
-        shown(answer),
-    )
+    whole = isinstance(answer, Outgoing) and isinstance(answer.body, bytes)
+    hold(whole, "an Outgoing, with bytes as its body", shown(answer))
     return answer  # type: ignore[return-value]
 
 
-def sent(_: object, answer: object, outgoing: Outgoing) -> bytes:
-    """Take the raw bytes of a reply."""
+def _sent(_: object, answer: object, outgoing: Outgoing) -> bytes:
     del outgoing
     hold(isinstance(answer, bytes), "bytes", shown(answer))
     return answer  # type: ignore[return-value]
@@ -34,7 +30,7 @@ def sent(_: object, answer: object, outgoing: Outgoing) -> bytes:
 
 JUDGE = Contract(
     (Client, FreeClient),
-    answers={"ask": _replied, "read": _replied, "compose": _composed, "send": sent},
+    answers={"ask": _replied, "read": _replied, "compose": _composed, "send": _sent},
     raises=(Failure,),
 )
 

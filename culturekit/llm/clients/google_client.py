@@ -11,7 +11,7 @@ import msgspec
 
 from culturekit.core.digests import canonical_json
 from culturekit.core.registry import Spec, needing
-from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, BatchRow, Job, JobState, Status
+from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, Job, JobState, Status
 from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Reply, Request, Stop, Usage, how_cut
 from culturekit.llm.clients.client_options import GoogleOptions
 from culturekit.llm.clients.image_slots import BodyTemplates, encoded, filled, slot_of
@@ -305,10 +305,10 @@ class GoogleBatches:
         body["generationConfig"]["responseSchema"] = schema_of(request.schema_type, "google-schema")
         return replace(outgoing, body=canonical_json(body))
 
-    def line(self, row: BatchRow) -> bytes:
+    def line(self, name: str, outgoing: Outgoing) -> bytes:
         """Write the line of one row."""
-        body = self.client.written.wire(row.outgoing)
-        return b'{"key":' + msgspec.json.encode(row.name) + b',"request":' + body + b"}\n"
+        body = self.client.written.wire(outgoing)
+        return b'{"key":' + msgspec.json.encode(name) + b',"request":' + body + b"}\n"
 
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         """Bring up the file, if the lines are too large to go inline."""

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
@@ -11,7 +12,7 @@ import msgspec
 
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec, needing
-from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, BatchRow, Job, JobState, Status
+from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, Job, JobState, Status
 from culturekit.llm.client import Failure, FailureKind, Identity, Outgoing, Reply, Request, Stop, how_cut
 from culturekit.llm.clients.client_options import OpenAIOptions
 from culturekit.llm.clients.image_slots import BodyTemplates, data_url, filled, slot_of
@@ -225,12 +226,15 @@ class OpenAIConnection:
     def __init__(self, base_url: str, endpoint: str, secret: Secret | None, seconds: float) -> None:
         """Connect lazily; the SDK is imported here."""
         sdk = openai_sdk()
+        # The httpx that the SDK uses, which is another one from version 3 on.
+        kinds = (kind for kind in sdk.DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
+        httpx = importlib.import_module(next(kinds).__module__.partition(".")[0])
         self.sdk: Any = sdk.AsyncOpenAI(
             api_key=secret.reveal() if secret else NO_KEY,
             base_url=base_url,
             max_retries=0,
             timeout=seconds,
-            http_client=http_client(_httpx_of(sdk), seconds=seconds),
+            http_client=http_client(httpx, seconds=seconds),
         )
         self.create = _CREATES[endpoint](self.sdk.with_raw_response)
         self.arguments = frozenset(inspect.signature(self.create).parameters)
@@ -250,12 +254,6 @@ def openai_sdk() -> Any:  # noqa: ANN401 - a module
     """Import the SDK, or say which command installs it."""
     with needing("llm", "the client openai"):
         return importlib.import_module("openai")
-
-
-def _httpx_of(sdk: Any) -> Any:  # noqa: ANN401 - modules
-    """Find the httpx that the SDK uses, which is another one from version 3 on."""
-    kinds = (kind for kind in sdk.DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
-    return importlib.import_module(next(kinds).__module__.partition(".")[0])
 
 
 def make(spec: Spec) -> OpenAIClient:
@@ -346,10 +344,10 @@ class OpenAIBatches:
         """Write a request as it leaves in a batch: just as it would alone."""
         return self.client.compose(request)
 
-    def line(self, row: BatchRow) -> bytes:
+    def line(self, name: str, outgoing: Outgoing) -> bytes:
         """Write the line of one row."""
-        head = msgspec.json.encode({"custom_id": row.name, "method": "POST", "url": self.url})
-        return head[:-1] + b',"body":' + self.client.written.wire(row.outgoing) + b"}\n"
+        head = msgspec.json.encode({"custom_id": name, "method": "POST", "url": self.url})
+        return head[:-1] + b',"body":' + self.client.written.wire(outgoing) + b"}\n"
 
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         """Bring up the file."""
@@ -420,11 +418,9 @@ class OpenAIBatches:
 
 def _read_job(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
     """Read what came for a batch, which may be anything."""
-    try:
+    with suppress(AttributeError, TypeError, ValueError):
         if batch.id:
             return _job_of(batch)
-    except (AttributeError, TypeError, ValueError):
-        pass
     raise Failure("server", "an answer that names no batch", status=200)
 
 
@@ -446,13 +442,11 @@ def _job_of(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
 
 def _trouble_of(errors: list[Any]) -> tuple[Any, str, tuple[tuple[int, str], ...]]:
     """Read why a batch failed as a whole: what kind of failure that is, what was said, and which lines are to blame."""
-    failures = [
-        failure_of(400, {}, msgspec.json.encode({"error": {"code": error.code, "message": error.message}}))
-        for error in errors
-    ]
-    detail = "; ".join(f"{error.code}: {error.message}" for error in errors[:3])
+    said = [f"{error.code}: {error.message}" for error in errors]
+    detail = "; ".join(said[:3])
     if any(error.code == _CROWDED for error in errors):
         return "busy", detail, ()
-    if any(failure.kind == "fatal" for failure in failures):
+    bodies = (msgspec.json.encode({"error": {"code": error.code, "message": error.message}}) for error in errors)
+    if any(failure_of(400, {}, body).kind == "fatal" for body in bodies):
         return "fatal", detail, ()
-    return "server", detail, tuple((error.line, f"{error.code}: {error.message}") for error in errors if error.line)
+    return "server", detail, tuple((error.line, why) for error, why in zip(errors, said, strict=True) if error.line)

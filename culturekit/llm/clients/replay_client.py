@@ -157,7 +157,7 @@ class _ScriptedReplies:
         """Return the reply to a request or to a row, or, where allowed, to all rows of its task."""
         task, sample, row = request.task, request.sample, request.data.get("id")
         keys: list[tuple[str, str | None, int] | str] = []
-        if self.client is not None:
+        if self.client is not None and any(isinstance(key, str) for key in self.lines):
             keys.append(key_of(self.client.identity, self.client.compose(request)).hex())
         keys += [] if row is None else [(task, str(row), sample)]
         keys += [(task, None, sample), (task, None, 0)] if default else []

@@ -1,5 +1,6 @@
 """How well one score follows another, with BCa intervals over clusters."""
 
+import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -91,7 +92,7 @@ def bootstrap(
 
 def check_statistic(statistic: Statistic) -> None:
     """Refuse the statistics for which no bootstrap over items holds."""
-    if str(getattr(statistic, "__module__", "")).startswith("culturekit.metrics.diversity"):
+    if str(getattr(inspect.unwrap(statistic), "__module__", "")).startswith("culturekit.metrics.diversity"):
         raise argument_error(
             "statistic",
             "one that duplicates do not change; resampling lowers a Vendi score, so use interval() over repeats",

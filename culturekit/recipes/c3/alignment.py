@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.core.arrays import load_array
-from culturekit.core.errors import UsageError, argument_error
+from culturekit.core.errors import UsageError
 from culturekit.core.stage_folder import seal
 from culturekit.core.tables import save_parquet, save_part
 from culturekit.index.embedding.embedding_encoders import load_vectors
@@ -63,9 +63,6 @@ def terms_of(sides: Mapping[str, Side]) -> pl.DataFrame:
             raise UsageError(f"an id stands twice among the vectors of {role}", found=repr(twice))
     items, starts = _numbered({role: side.ids["item"] for role, side in sides.items()})
     rows = {role: side.ids["row"].to_numpy() for role, side in sides.items()}
-    if "image" in sides and (np.diff(starts["image"]) > 1).any():
-        several = items[int(np.argmax(np.diff(starts["image"])))]
-        raise argument_error("image", "a single vector of each item", f"several of {several!r}")
     found = {term: np.full(len(items), np.nan) for term in SIDES}
     for first, last in _blocks(sides, starts):
         at = {role: each[first : last + 1] for role, each in starts.items()}

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from culturekit.core import roles
@@ -16,13 +17,16 @@ from culturekit.core.schemas import (
     RATED_ITEMS,
     SCORES,
     SELECTED,
+    VALUES,
 )
 from culturekit.core.tables import read_table
+from culturekit.metrics.linguistic.human_tables import item_scores
 from culturekit.people.importing import read_project
 from culturekit.recipes.c3 import roles as folders
 from culturekit.recipes.c3.pairs import EVERY
 from culturekit.report.gallery import Chosen, Gallery, Strip, values_of
 from culturekit.report.headline import sentences_on, standing
+from culturekit.report.plots import minus
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import RunFolders
@@ -54,9 +58,10 @@ NAMES = {
     "no-objects": "without A_OT",
     "c3": "C³",
 }
+SENTENCES = ("labse", "clip", "objects", "c3")
 ALIGNMENTS = {"c3": "A", "c3_image": "A_IT", "c3_object": "A_OT"}
 METRIC, RATING, RELEVANCE, ABOVE = "vqascore", "rating_mean", "relevance", 3
-EXAMPLES, WORST, STEPS = 8, 2, (1, 2, 3, 4, 5)
+EXAMPLES, WORST, STEPS, BINS = 8, 2, (1, 2, 3, 4, 5), 8
 
 
 def _c3_page(run: RunFolders) -> SectionPage:
@@ -65,7 +70,8 @@ def _c3_page(run: RunFolders) -> SectionPage:
     shown = Gallery(run)
     found = [
         models(run, shown), learnt(run), _benchmark(run), _difficulty(run, shown), strategies(run, shown),
-        _followed(run), criteria(run), _histogram(run), _asked(run), _expansion(run), _exported(run),
+        _followed(run), _spread(run), criteria(run), _histogram(run, shown), _asked(run), _expansion(run),
+        _exported(run),
     ]  # fmt: skip
     caveats = not_put_right(run, folders.JUDGED, {"": "Corrections"})
     return section_page(run, TITLE, (f"{culture} captions",), verdict(run), caveats, found, STATED)
@@ -147,11 +153,12 @@ def _examples(run: RunFolders, shown: Gallery) -> tuple[Strip, ...]:
 def _seen_by(run: RunFolders) -> str:
     """Say who lists objects in place of the paper's GRiT, and what vectors the alignments compare."""
     listed, variant = run.manifest(folders.OBJECTS, run.models[0]).options, "image-target"
-    vectors = run.manifest(folders.VECTORS, run.models[0], variant)
+    vectors, images = (run.manifest(folders.VECTORS, run.models[0], which) for which in (variant, "image"))
     who = f"the detector {listed['detector']}" if "detector" in listed else "a vision model"
     compared = ("Single tokens are compared, as in the equations" if vectors.options.get("give") == "tokens"
                 else "One vector of a caption is compared, as in the authors' code")  # fmt: skip
-    return f"In place of GRiT, {who} lists objects. {compared}."
+    patches = "; images are compared by their patches" if "give=patches" in str(images.options["encoder"]) else ""
+    return f"In place of GRiT, {who} lists objects. {compared}{patches}."
 
 
 def learnt(run: RunFolders) -> Section | None:
@@ -308,6 +315,26 @@ def _followed(run: RunFolders) -> Section | None:
     ))  # fmt: skip
 
 
+def _spread(run: RunFolders) -> Section | None:
+    """Show how sentence scores are spread over the pairs that people rated, beside people's mean ratings of them."""
+    if not run.has(folders.RANKED):
+        return None
+    values = with_params(read_table(run.values_of(folders.RANKED), VALUES), "strategy").drop_nulls("value")
+    answers = careful_answers(run.needed(folders.IMPORTED, ANNOTATIONS, folders.PAIRS))
+    people = item_scores(answers)[1].group_by("item_id").agg(pl.col("score").mean())["score"]
+    found = {NAMES[name]: values.filter(strategy=name)["value"] for name in SENTENCES} | {"people": people}
+    grids = []
+    for name, each in found.items():
+        if each.is_empty():
+            continue
+        counts, edges = np.histogram(each.to_numpy(), bins=BINS)
+        shares = (Cell(f"{count / len(each):.1%}", point=(count / len(each), None, None)) for count in counts.tolist())
+        columns = ("scored by", *(minus(f"{low:.2f}") for low in edges[:-1]))
+        grids.append(drawn(Grid(f"Scores by {name}", columns, ((Cell(name), *shares),)), "bars", "from this value on"))
+    lead = "Shares of the pairs that people rated, in steps of equal width; people: the mean over all criteria."
+    return Section("spread", "How scores are spread", lead, tuple(grids))
+
+
 def _p_value(row: Mapping[str, Any] | None) -> Cell:
     """Write the p value of a score."""
     if row is None or row["p"] is None:
@@ -332,24 +359,41 @@ def criteria(run: RunFolders) -> Section | None:
     return Section("criteria", "Six criteria", "From 1 to 5, with 95 % intervals.", grids)
 
 
-def _histogram(run: RunFolders) -> Section | None:
-    """Show how often people gave each rating."""
-    if not run.has(folders.IMPORTED, folders.OF_MODELS):
-        return None
-    path = run.table(folders.IMPORTED, folders.OF_MODELS)
-    about = read_table(run.table(folders.IMPORTED, folders.OF_MODELS, file="rated_items.parquet"), RATED_ITEMS)
-    answers = careful_answers(read_table(path, ANNOTATIONS)).drop_nulls("value")
-    rated = answers.join(about.select("item_id", "model"), on="item_id")
+def _histogram(run: RunFolders, shown: Gallery) -> Section | None:
+    """Show how often people gave each rating to images of each set of captions, and some of these images."""
+    beside = run.variants(folders.BESIDE_PROMPTS)
+    sets = {"": folders.OF_MODELS, **{name: name for name in beside}}
     rows, most = [], []
+    for name, what in sets.items():
+        if not run.has(folders.IMPORTED, what):
+            continue
+        about = read_table(run.table(folders.IMPORTED, what, file="rated_items.parquet"), RATED_ITEMS)
+        answers = careful_answers(run.needed(folders.IMPORTED, ANNOTATIONS, what)).drop_nulls("value")
+        rated = answers.join(about.select("item_id", "model"), on="item_id")
+        for model in run.models:
+            ratings = rated.filter(model=model)["value"]
+            shares = [int((ratings == step).sum()) / max(1, len(ratings)) for step in STEPS]
+            above = sum(share for step, share in zip(STEPS, shares, strict=True) if step >= ABOVE)
+            head = Cell(f"{model}, {name}" if name else model)
+            rows.append((head, *(Cell(f"{share:.1%}", point=(share, None, None)) for share in shares)))
+            most.append((head, Cell(f"{above:.1%}")))
+    strips = [(f"{model}, {name or 'this benchmark'}", chosen) for name in ("", *beside)
+              for model, chosen in _few(run, name)] if beside else []  # fmt: skip
+    grids = (drawn(Grid("Ratings of images", ("model", *map(str, STEPS)), tuple(rows)), "bars", "rating"),
+             Grid(f"Ratings of {ABOVE} and more", ("model", "share"), tuple(most)))  # fmt: skip
+    lead = "Shares of all ratings, over all criteria."
+    more = shown.strip("Images of each set of captions, highest and lowest VQAScore first", strips)
+    return Section("histogram", "How people rated", lead, grids if rows else (), strips=more) if rows or more else None
+
+
+def _few(run: RunFolders, beside: str) -> Iterator[tuple[str, Chosen]]:
+    """Choose some images that each model drew of a set of captions, the highest and the lowest first."""
+    role = folders.BESIDE_JUDGED if beside else roles.FAITHFULNESS
+    values = values_of(run, role, {"metric": METRIC}, variant=beside).drop_nulls("value").sort("value", "item")
     for model in run.models:
-        ratings = rated.filter(model=model)["value"]
-        shares = [int((ratings == step).sum()) / max(1, len(ratings)) for step in STEPS]
-        above = sum(share for step, share in zip(STEPS, shares, strict=True) if step >= ABOVE)
-        rows.append((Cell(model), *(Cell(f"{share:.1%}", "", None, (share, None, None)) for share in shares)))
-        most.append((Cell(model), Cell(f"{above:.1%}")))
-    shown = drawn(Grid("Ratings of images", ("model", *map(str, STEPS)), tuple(rows)), "bars", "rating")
-    return Section("histogram", "How people rated", "Shares of all ratings, over all criteria.",
-                   (shown, Grid(f"Ratings of {ABOVE} and more", ("model", "share"), tuple(most))))  # fmt: skip
+        ends = values.filter(model=model)
+        chosen = pl.concat([ends.tail(2).reverse(), ends.head(2)]).unique("item", maintain_order=True)
+        yield model, [(item, [f"{value:.2f}"]) for item, value in chosen.select("item", "value").iter_rows()]
 
 
 def _asked(run: RunFolders) -> Section | None:

@@ -13,16 +13,7 @@ from culturekit.builders.captions.pairs import PAIRS_PER_SHARD, SelectOptions, f
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import roles
-from culturekit.core.schemas import (
-    ANNOTATIONS,
-    CAPTIONS,
-    IMAGES,
-    PAIR_ITEMS,
-    PROMPTS,
-    SELECTED,
-    TRANSLATIONS,
-    VALUES,
-)
+from culturekit.core.schemas import ANNOTATIONS, CAPTIONS, IMAGES, PAIR_ITEMS, PROMPTS, SELECTED, TRANSLATIONS, VALUES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, table_outcome
 from culturekit.core.work import Outcome, Work

@@ -7,31 +7,11 @@ from typing import Annotated, Literal, Self, TypeAlias
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.captions.caption_files import (
-    CaptionsRead,
-    CaptionsToCount,
-    ObjectsOptions,
-    ObjectsReads,
-    SampleOptions,
-    TranslateOptions,
-    TranslateReads,
-    caption_stats_stage,
-    objects_stage,
-    sample_stage,
-    translate_stage,
-)
-from culturekit.builders.captions.expanding import CultureRead, ExpandOptions, culture_file, expand_stage
-from culturekit.builders.captions.pairs import (
-    PairFiles,
-    PairOptions,
-    SelectOptions,
-    SelectReads,
-    Strategy,
-    export_pairs_stage,
-    select_stage,
-)
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqascore_stage
-from culturekit.builders.judging.scene_judge import DescribeOptions, ExtractReads, extract_stage
+from culturekit.builders.captions import caption_files
+from culturekit.builders.captions.expanding import PER_ROUND, PUBLISHED, SIMILARITY, culture_file, expand, load_culture
+from culturekit.builders.captions.pairs import SelectOptions, Strategy, export, select
+from culturekit.builders.judging.image_judge import vqascore
+from culturekit.builders.judging.scene_judge import extract
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.space.space_stages import table_stage
 from culturekit.config.checks import existing_table
@@ -44,6 +24,7 @@ from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import Spec, parse_spec
 from culturekit.core.run import Run
 from culturekit.core.schemas import CAPTIONS, IMAGES
+from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
 from culturekit.generation.diffusion.finetune_stage import finetune_stage
@@ -103,11 +84,11 @@ class Captions(StrictModel):
     """How captions grow from the seeds of a culture, and how many of them models draw; or `file` with captions."""
 
     proposer: Annotated[JudgeSpec | None, Field(description="Who proposes captions, as a SPEC.")] = None
-    count: Annotated[int, rules_of(ExpandOptions, "captions")] = ExpandOptions("").captions
-    per_round: Annotated[int, rules_of(ExpandOptions, "per_round")] = ExpandOptions("").per_round
-    encoder: Annotated[EncoderSpec | None, rules_of(ExpandOptions, "encoder")] = None
-    similarity: Annotated[float, rules_of(ExpandOptions, "similarity")] = ExpandOptions("").similarity
-    sample: Annotated[int, rules_of(SampleOptions, "size")] = SampleOptions().size
+    count: Annotated[int, rules_of(expand, "captions")] = PUBLISHED
+    per_round: Annotated[int, rules_of(expand, "per_round")] = PER_ROUND
+    encoder: Annotated[EncoderSpec | None, rules_of(expand, "encoder")] = None
+    similarity: Annotated[float, rules_of(expand, "similarity")] = SIMILARITY
+    sample: Annotated[int, rules_of(caption_files.sample, "size")] = 500
     file: Annotated[
         Annotated[str, AfterValidator(existing_table(CAPTIONS))] | None,
         Field(description="A table CAPTIONS that was expanded elsewhere."),
@@ -116,12 +97,18 @@ class Captions(StrictModel):
         Mapping[Annotated[str, Field(pattern="^[a-z][a-z0-9]*$")], File],
         Field(description="Other captions whose statistics stand beside, by name: such as COCO's JSON."),
     ] = {}
+    drawn_beside: Annotated[
+        int,
+        Field(ge=0, description="Captions of each set beside that models draw and people rate, too; 500 in the paper."),
+    ] = 0
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
         """Check that captions come from one place."""
         if (self.proposer is None) == (self.file is None):
             raise ValueError("captions are expanded (captions.proposer) or given (captions.file); give one of them")
+        if taken := {PAIRS, folders.OF_MODELS, "expanded", "sample"} & set(self.beside):
+            raise ValueError(f"captions.beside: folders call something else {', '.join(sorted(taken))}")
         return self
 
 
@@ -129,10 +116,10 @@ class Objects(StrictModel):
     """Who lists the objects that captions name and pictures show; a detector may look at pictures instead."""
 
     lister: JudgeSpec
-    dimensions: Annotated[tuple[str, ...], rules_of(ExtractReads, "dimensions")] = ("objects",)
-    detector: Annotated[str | None, rules_of(ObjectsOptions, "detector")] = None
-    labels: Annotated[File | None, rules_of(ObjectsReads, "labels")] = None
-    threshold: Annotated[float, rules_of(ObjectsOptions, "threshold")] = ObjectsOptions().threshold
+    dimensions: Annotated[tuple[str, ...], rules_of(extract, "dimensions")] = ("objects",)
+    detector: Annotated[str | None, rules_of(caption_files.objects, "detector")] = None
+    labels: Annotated[File | None, rules_of(caption_files.objects, "labels")] = None
+    threshold: Annotated[float, rules_of(caption_files.objects, "threshold")] = 0.5
 
     @model_validator(mode="after")
     def detector_has_labels(self) -> Self:
@@ -149,6 +136,9 @@ class Encoders(StrictModel):
     image: EncoderSpec
     tokens: Annotated[
         bool, Field(description="Compare single tokens of captions, as the equations do, not a vector of each caption.")
+    ] = False
+    patches: Annotated[
+        bool, Field(description="Compare patches of images, not a vector of each: `image` is transformers:CLIP-FOLDER.")
     ] = False
 
 
@@ -177,10 +167,8 @@ class Pairs(StrictModel):
     strategies: Annotated[tuple[Strategy, ...], AfterValidator(not_empty)] = EVERY
     missing: Annotated[Literal["sum", "leave-out"], rules_of(SelectOptions, "missing")] = SelectOptions(1).missing
     listed: Annotated[Literal["all", "kept"], rules_of(SelectOptions, "listed")] = SelectOptions(1).listed
-    forms: Annotated[tuple[Literal["imagefolder", "webdataset"], ...], rules_of(PairOptions, "forms")] = (
-        PairOptions().forms
-    )
-    unlicensed: Annotated[Literal["refuse", "leave-out", "include"], rules_of(PairOptions, "unlicensed")] = "refuse"
+    forms: Annotated[tuple[Literal["imagefolder", "webdataset"], ...], rules_of(export, "forms")] = ("imagefolder",)
+    unlicensed: Annotated[Literal["refuse", "leave-out", "include"], rules_of(export, "unlicensed")] = "refuse"
 
     @property
     def count(self) -> int:
@@ -250,13 +238,16 @@ class People(StrictModel):
     raters: Annotated[int, Field(ge=1, le=50, description="People who rate each item.")] = RATERS
     image_answers: tuple[File, ...] = ()
     pair_answers: tuple[File, ...] = ()
+    beside_answers: Annotated[
+        Mapping[str, tuple[File, ...]], Field(description="Answers about images of captions.beside, by the set's name.")
+    ] = {}
     simulated: SimulatedPeople | None = None
     resamples: Annotated[int, rules_of(MetaOptions, "resamples"), Field(le=1_000_000)] = RESAMPLES
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
         """Check that answers come from one place."""
-        if self.simulated is not None and (self.image_answers or self.pair_answers):
+        if self.simulated is not None and (self.image_answers or self.pair_answers or self.beside_answers):
             raise ValueError("people has both simulated people and files of answers; give one of them")
         return self
 
@@ -358,6 +349,8 @@ def wire(recipe: C3, run: Run) -> None:
     rated = recipe.people is not None and _wire_ratings(recipe, run, recipe.people)
     judged_and_rated = [run.values_of(roles.FAITHFULNESS), *([run.values_of(folders.RATINGS)] if rated else [])]
     run.add(difficulty_stage(run.table(roles.PROMPTS), judged_and_rated), folders.DIFFICULTY)
+    for name, file in recipe.captions.beside.items() if recipe.captions.drawn_beside else ():
+        _wire_beside(recipe, run, name, Path(file))
     if recipe.finetune is not None:
         many = recipe.captions.sample >= FEWEST_PROMPTS
         how = ComparisonOptions(target="population" if many else "these", seed=recipe.seed)
@@ -369,35 +362,60 @@ def _wire_captions(recipe: C3, run: Run) -> None:
     """Expand the seeds of a culture, or take captions in; draw the sample; count words and objects of each set."""
     wanted = recipe.captions
     if wanted.proposer is not None:
-        options = ExpandOptions(wanted.proposer, wanted.count, wanted.per_round, wanted.encoder, wanted.similarity,
-                                recipe.seed)  # fmt: skip
-        given = CultureRead(culture_file(recipe.culture))
-        captions = run.add(
-            expand_stage(given, options, bought(run, recipe.llm, folders.CAPTIONS)), folders.CAPTIONS, plan=asks()
-        )
+        growing = expand.stage(
+            culture_file(recipe.culture), proposer=wanted.proposer, captions=wanted.count, per_round=wanted.per_round,
+            encoder=wanted.encoder, similarity=wanted.similarity, seed=recipe.seed,
+            llm=bought(run, recipe.llm, folders.CAPTIONS),
+        )  # fmt: skip
+        captions = run.add(growing, folders.CAPTIONS, plan=asks())
     else:
         captions = run.add(table_stage(Path(str(wanted.file)), CAPTIONS), folders.CAPTIONS)
-    run.add(sample_stage(CaptionsRead(captions), SampleOptions(wanted.sample, recipe.seed)), roles.PROMPTS)
+    run.add(caption_files.sample.stage(captions, size=wanted.sample, seed=recipe.seed), roles.PROMPTS)
     sample = run.table(roles.PROMPTS, file="captions.parquet")
     sets = {"expanded": captions, **{name: Path(file) for name, file in wanted.beside.items()}}
     for name, file in sets.items():
         llm = bought(run, recipe.llm, folders.NAMED_OBJECTS, variant=name)
-        listed = objects_stage(ObjectsReads(captions=file), ObjectsOptions(recipe.objects.lister), llm)
+        listed = caption_files.objects.stage(captions=file, lister=recipe.objects.lister, llm=llm)
         plan = asked(wanted.count if file == captions else None)
         objects = run.add(listed, folders.NAMED_OBJECTS, variant=name, plan=plan)
         for part, counted in {name: file, **({"sample": sample} if file == captions else {})}.items():
-            run.add(caption_stats_stage(CaptionsToCount(counted, objects)), folders.STATS, variant=part)
+            run.add(caption_files.stats.stage(counted, objects), folders.STATS, variant=part)
 
 
 def _wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
     """Have the images of a model judged, and aligned with their captions."""
     prompts = run.table(roles.PROMPTS)
-    judging = vqascore_stage(
-        WeighReads(images, prompts), WeighOptions(recipe.judge), bought(run, recipe.llm, roles.VQASCORE, model)
-    )
+    judging = vqascore.stage(images, prompts, judge=recipe.judge, llm=bought(run, recipe.llm, roles.VQASCORE, model))
     run.add(judging, roles.VQASCORE, model, plan=asked(recipe.images_of(model)))
     captions = run.add(captioned_images_stage(images, prompts), folders.CAPTIONED, model)
     _align(recipe, run, model, images, captions)
+
+
+def _wire_beside(recipe: C3, run: Run, name: str, file: Path) -> None:
+    """Have models draw captions of another set, such as COCO's, a judge weigh the images and people rate them."""
+    count, culture = recipe.captions.drawn_beside, load_culture(culture_file(recipe.culture)).culture
+    sampling = caption_files.sample.stage(file, size=count, culture=culture, seed=recipe.seed)
+    prompts = run.add(sampling, folders.BESIDE_PROMPTS, variant=name)
+    images, weighed = dict[str, Path](), dict[str, Path]()
+    for model in recipe.models:
+        drawn = model_images(run, model, recipe.images, folders.BESIDE_IMAGES, seed=recipe.seed,
+                             prompts=lambda _: count, asked=prompts, variant=name)  # fmt: skip
+        llm = bought(run, recipe.llm, folders.BESIDE_WEIGHED, model.name, name)
+        weighing = vqascore.stage(drawn, prompts, judge=recipe.judge, llm=llm)
+        plan = asked(count * recipe.images.repeats * recipe.images.slots)
+        images[folders.BESIDE_IMAGES.folder(model.name, name)] = drawn
+        folder = folders.BESIDE_WEIGHED.folder(model.name, name)
+        weighed[folder] = run.add(weighing, folders.BESIDE_WEIGHED, model.name, name, plan=plan)
+    run.add(questions.stage(Numbered(images), Numbered(weighed), prompts=prompts), folders.BESIDE_JUDGED, variant=name)
+    truth = None
+    if recipe.truthful:
+        run.add(image_truth_stage(list(images.values()), prompts), folders.BESIDE_TRUTH, variant=name)
+        truth = run.table(folders.BESIDE_TRUTH, variant=name, file="values.parquet")
+    if (people := recipe.people) is not None:
+        drawing = rated_sample_stage(list(images.values()), prompts, count=min(people.prompts, count), seed=recipe.seed)
+        sample = run.add(drawing, folders.BESIDE_SAMPLE, variant=name)
+        forms = ExportFiles(list(images.values()), prompts, sample=sample)
+        rated(recipe, run, people, name, forms, truth, people.beside_answers.get(name, ()))
 
 
 def _wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
@@ -416,14 +434,17 @@ def _wire_finetune(recipe: C3, run: Run, wanted: Finetune) -> None:
 
 def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, source: str = "") -> Path:
     """Score how images, and the objects in them, fit captions; and these their originals, in the column `source`."""
-    objects = run.add(objects_stage(*_seen_by(recipe, run, name, images)), folders.OBJECTS, name)
+    objects = run.add(_objects_in(recipe, run, name, images), folders.OBJECTS, name)
     texts, pictures = recipe.encoders.text, recipe.encoders.image
+    seen = f"{pictures}{'&' if '?' in pictures else '?'}give=patches" if recipe.encoders.patches else pictures
 
+    plan = works(lambda: recipe.images_of(name), "pairs") if name == PAIRS else None
     give: _Given = "tokens" if recipe.encoders.tokens else "text"
     whole: _Given = "mean" if recipe.encoders.tokens else "text"
 
     def embedded(variant: str, source: EmbedSource, encoder: str, give: _Given = "text") -> VectorFolder:
-        return VectorFolder(run.add(embed_stage(source, encoder=encoder, give=give), folders.VECTORS, name, variant))
+        embedding = embed_stage(source, encoder=encoder, give=give)
+        return VectorFolder(run.add(embedding, folders.VECTORS, name, variant, plan=plan))
 
     translated = EmbedSource(texts=(captions,))
     original = EmbedSource(texts=(captions,), columns=TextColumns("id", source))
@@ -431,26 +452,26 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
         source=embedded("source", original, texts, give) if source else None,
         target=embedded("target", translated, texts, give),
         objects=embedded("objects", EmbedSource(texts=(objects,), required=False), texts, whole),
-        image=embedded("image", EmbedSource(images=images), pictures),
+        image=embedded("image", EmbedSource(images=images), seen),
         image_target=embedded("image-target", translated, pictures, give),
         options=C3Options(model="captions" if name == PAIRS else name),
     )
-    plan = works(lambda: recipe.images_of(name), "pairs") if name == PAIRS else None
     run.add(scoring, folders.ALIGNED, name, plan=plan)
     return run.values_of(folders.ALIGNED, name)
 
 
-def _seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsReads, ObjectsOptions]:
-    """Say who lists the objects in images: a detector, or a vision model, which is asked by another stage."""
+def _objects_in(recipe: C3, run: Run, name: str, images: Path) -> Stage:
+    """List the objects in images by a detector, or by a vision model, which is asked by another stage."""
     wanted = recipe.objects
     if wanted.detector is not None and wanted.labels is not None:
-        reads = ObjectsReads(images=images, labels=Path(wanted.labels))
-        return reads, ObjectsOptions(None, wanted.detector, wanted.threshold)
+        labels = Path(wanted.labels)
+        return caption_files.objects.stage(
+            images=images, labels=labels, detector=wanted.detector, threshold=wanted.threshold
+        )
     llm = bought(run, recipe.llm, folders.SEEN, name)
-    stage = extract_stage(ExtractReads(images, wanted.dimensions), DescribeOptions(wanted.lister), llm)
-    return ObjectsReads(
-        judgments=run.add(stage, folders.SEEN, name, plan=asked(recipe.images_of(name), each=len(wanted.dimensions)))
-    ), ObjectsOptions()
+    stage = extract.stage(images, dimensions=wanted.dimensions, judge=wanted.lister, llm=llm)
+    count = asked(recipe.images_of(name), each=len(wanted.dimensions))
+    return caption_files.objects.stage(judgments=run.add(stage, folders.SEEN, name, plan=count))
 
 
 def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
@@ -459,18 +480,20 @@ def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
         wanted.given() if wanted.simulated is None else _simulated_pairs(recipe, run, wanted.simulated)
     )
     llm = bought(run, recipe.llm, folders.TRANSLATED)
-    translating = translate_stage(TranslateReads(captions), TranslateOptions(wanted.translator), llm)
+    translating = caption_files.translate.stage(captions, translator=wanted.translator, llm=llm)
     translated = run.add(translating, folders.TRANSLATED, plan=asked(wanted.count))
     values = _align(recipe, run, PAIRS, images, translated, source="source")
     options = SelectOptions(wanted.keep, wanted.strategies, wanted.missing, wanted.listed, recipe.seed)
-    choosing = select_stage(SelectReads(values), options)
-    selected = run.add(choosing, folders.SELECTED, plan=works(lambda: wanted.count, "pairs"))
+    selected = run.add(
+        select.stage(values, options=options), folders.SELECTED, plan=works(lambda: wanted.count, "pairs")
+    )
     if wanted.simulated is not None:
         run.add(pair_truth_stage(images, translated), folders.PAIR_TRUTH)
-    given = PairFiles(selected, translated, images, rights)
     for strategy in wanted.strategies:
-        how = PairOptions(strategy, wanted.forms, wanted.unlicensed)
-        run.add(export_pairs_stage(given, how), folders.EXPORTED, variant=strategy)
+        exporting = export.stage(
+            selected, translated, images, rights, strategy=strategy, forms=wanted.forms, unlicensed=wanted.unlicensed
+        )
+        run.add(exporting, folders.EXPORTED, variant=strategy)
     if recipe.people is None:
         run.add(
             worth_stage(selected, None, run.values_of(folders.PAIR_TRUTH)), folders.WORTH

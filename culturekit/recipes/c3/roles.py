@@ -20,3 +20,7 @@ PAIR_ITEMS, FORMS, ANSWERS = Role("pairs-to-rate", "pair_items"), Role("to-rate-
 IMPORTED, RATINGS = Role("rated-{model}", "annotations"), Role("ratings", "scores")
 DIFFICULTY = Role("difficulty", "scores")
 PEARSON, WORTH = Role("pearson", "scores"), Role("worth", "scores")
+BESIDE_PROMPTS, BESIDE_IMAGES = Role("beside-{variant}", "prompts"), Role("beside-{variant}-by-{model}", "images")
+BESIDE_WEIGHED = Role("beside-{variant}-by-{model}-weighed", "judgments")
+BESIDE_JUDGED, BESIDE_TRUTH = Role("beside-{variant}-judged", "scores"), Role("beside-{variant}-truth", "scores")
+BESIDE_SAMPLE = Role("beside-{variant}-sample", "audit_sample")

@@ -63,7 +63,7 @@ TEXT = _cosine(
 IMAGE = _cosine(
     "c3_image",
     "Image-text alignment of captions",
-    "A_IT = max over tokens t of the translation of cos(image, t)",
+    "A_IT = max over tokens t of the translation of cos(image, t); of an image's patches, their mean of it",
     paper=f"{_PAPER}; on caption vectors of CLIP it is the baseline of that name",
     inputs=("folders of vectors, ids ITEM or ITEM#k: image, image_target",),
     pitfalls=(
@@ -141,7 +141,7 @@ def c3(
     objects: Annotated[
         VectorFolder | None, Field(description="Of the objects in the images, in the same space.")
     ] = None,
-    image: Annotated[VectorFolder | None, Field(description="Of the images.")] = None,
+    image: Annotated[VectorFolder | None, Field(description="Of the images, or of their patches.")] = None,
     image_target: Annotated[
         VectorFolder | None, Field(description="Of the translated captions, in the space of the images.")
     ] = None,

@@ -51,21 +51,13 @@ REFERENCE_PATTERNS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class FoundModel:
-    """A model found in a folder: its name, the backend that takes its images, and what would come of them.
+    """A model found in a folder: its name, the backend that takes its images, and what would come of them."""
 
-    Attributes:
-        name: as it will stand in every table.
-        backend: a SPEC.
-        preview: how the names of the files are read.
-        images: how many each prompt has that has any.
-        kinds: of the prompts that its images answer.
-    """
-
-    name: str
-    backend: str
-    preview: Preview
-    images: Mapping[str, int]
-    kinds: tuple[PromptKind, ...]
+    name: str  # as it will stand in every table
+    backend: str  # a SPEC
+    preview: Preview  # how the names of the files are read
+    images: Mapping[str, int]  # how many each prompt has that has any
+    kinds: tuple[PromptKind, ...]  # of the prompts that its images answer
 
     @property
     def per_prompt(self) -> int:
@@ -217,22 +209,15 @@ MOST_SLOTS = 8  # CUBE scores the diversity of eight images at a time
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFiles:
-    """What an evaluation is made of.
+    """What an evaluation is made of."""
 
-    Attributes:
-        pictures: a folder of images for each model.
-        cspace: a published cultural space, or one typed by hand.
-        prompts: what the images were made from; the cultural space, where that is in the public layout; else what
-            the names of the files say.
-        references: pictures that show artifacts, or the backend that draws them.
-        pattern: what the parts of file names mean; found out, where it is empty.
-    """
-
-    pictures: Path
-    cspace: Path
+    pictures: Path  # a folder of images for each model
+    cspace: Path  # a published cultural space, or one typed by hand
+    # what the images were made from; the cultural space, where that is in the public layout; else what the names of
+    # the files say
     prompts: Path | None = None
-    references: Path | str | None = None
-    pattern: str = ""
+    references: Path | str | None = None  # pictures that show artifacts, or the backend that draws them
+    pattern: str = ""  # what the parts of file names mean; found out, where it is empty
 
     @property
     def asked(self) -> Path | None:
@@ -242,22 +227,14 @@ class EvaluationFiles:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A recipe that was written, and what is known of its images.
+    """A recipe that was written, and what is known of its images."""
 
-    Attributes:
-        recipe: the file.
-        models: as they were found.
-        prompts: the file that they answer.
-        read_off: whether that was written from the names of the images.
-        missing: which prompts have no images, or too few.
-        references: pictures that show an artifact, and pictures there are; None without references.
-    """
-
-    recipe: Path
-    models: Sequence[FoundModel]
-    prompts: Path
-    read_off: bool
-    missing: Sequence[str]
+    recipe: Path  # the file
+    models: Sequence[FoundModel]  # as they were found
+    prompts: Path  # the file that they answer
+    read_off: bool  # whether that was written from the names of the images
+    missing: Sequence[str]  # which prompts have no images, or too few
+    # pictures that show an artifact, and pictures there are; None without references
     references: tuple[int, int] | None
 
     @property

@@ -7,15 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqascore_stage
-from culturekit.builders.judging.question_graph import (
-    AnswerOptions,
-    AnswerReads,
-    GraphOptions,
-    GraphReads,
-    answers_stage,
-    graphs_stage,
-)
+from culturekit.builders.judging import question_graph
+from culturekit.builders.judging.image_judge import vqascore
 from culturekit.core import roles
 from culturekit.core.inputs import Numbered
 from culturekit.core.registry import parse_spec
@@ -78,9 +71,11 @@ def faithfulness_scores(looks: FaithfulnessLooks, means: MeanOptions) -> None:
     """Have prompts turned into questions, images looked at, and all models scored together."""
     run, wanted = looks.run, looks.wanted
     if wanted.questions is not None:
-        options, llm = GraphOptions(wanted.questions, looks.plan.kinds), looks.asking(roles.QUESTIONS, "")
-        slot = asks(count=looks.asked_prompts, requests=looks.asked_prompts)
-        run.add(graphs_stage(GraphReads(run.table(roles.PROMPTS)), options, llm), roles.QUESTIONS, plan=slot)
+        writing = question_graph.build.stage(
+            run.table(roles.PROMPTS), writer=wanted.questions, kinds=looks.plan.kinds,
+            llm=looks.asking(roles.QUESTIONS, ""),
+        )  # fmt: skip
+        run.add(writing, roles.QUESTIONS, plan=asks(count=looks.asked_prompts, requests=looks.asked_prompts))
     for model in run.models:
         look_at(looks, model)
     scored = faithfulness.stage(**what_was_said(run), options=QuestionOptions(wanted.denominator, means))
@@ -92,12 +87,16 @@ def look_at(looks: FaithfulnessLooks, model: str) -> None:
     run, wanted = looks.run, looks.wanted
     images, prompts, limit = run.table(roles.IMAGES, model), run.table(roles.PROMPTS), wanted.per_prompt
     if wanted.answers is not None:
-        given, options = AnswerReads(images, run.table(roles.QUESTIONS)), AnswerOptions(wanted.answers, limit)
-        stage = answers_stage(given, options, looks.asking(roles.ANSWERS, model))
+        stage = question_graph.answer.stage(
+            images, run.table(roles.QUESTIONS), judge=wanted.answers, per_prompt=limit,
+            llm=looks.asking(roles.ANSWERS, model),
+        )  # fmt: skip
         run.add(stage, roles.ANSWERS, model, plan=asks(count=looks.images, requests=looks.questions))
     if wanted.vqascore is not None:
-        weighing = WeighOptions(wanted.vqascore, wanted.of, limit)
-        stage = vqascore_stage(WeighReads(images, prompts), weighing, looks.asking(roles.VQASCORE, model))
+        stage = vqascore.stage(
+            images, prompts, judge=wanted.vqascore, of=wanted.of, per_prompt=limit,
+            llm=looks.asking(roles.VQASCORE, model),
+        )  # fmt: skip
         run.add(stage, roles.VQASCORE, model, plan=asks(count=looks.images, requests=looks.images))
     for number, scorer in enumerate(wanted.scorers, start=1):
         stage = quality_stage(images, prompts, scorer=scorer)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.judging.image_judge import WeighOptions
+from culturekit.builders.judging.image_judge import vqascore as weighing
 from culturekit.config.checks import BLIND, checked_spec, existing_folder, existing_project
 from culturekit.config.recipe_parts import BackendSpec, Buying, EncoderSpec, File, JudgeSpec, ModelName, ScorerSpec
 from culturekit.core.choices import ChannelsName, PromptKind
@@ -160,9 +160,9 @@ class Faithfulness(StrictModel):
     answers: Annotated[JudgeSpec, AfterValidator(seeing)] | None = None
     vqascore: Annotated[JudgeSpec, AfterValidator(seeing)] | None = None
     scorers: tuple[ScorerSpec, ...] = ()
-    per_prompt: Annotated[int | None, rules_of(WeighOptions, "per_prompt")] = None
+    per_prompt: Annotated[int | None, rules_of(weighing, "per_prompt")] = None
     denominator: Annotated[Literal["all", "valid"], rules_of(QuestionOptions, "denominator")] = "all"
-    of: Annotated[Literal["yes-no", "vocabulary"], rules_of(WeighOptions, "of")] = "yes-no"
+    of: Annotated[Literal["yes-no", "vocabulary"], rules_of(weighing, "of")] = "yes-no"
 
     @model_validator(mode="after")
     def parts_fit_together(self) -> "Faithfulness":

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from culturekit.builders.completing.complete_stage import CompletionOptions, complete_stage
-from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.completing.completion import CompletionInputs, CompletionOptions, complete_stage
 from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
-from culturekit.builders.judging.geo_tag import TagOptions, TagReads, tag_stage
+from culturekit.builders.judging.geo_tag import tag
 from culturekit.builders.prompting.prompts import wordings_of
 from culturekit.builders.prompting.prompts_stage import named_artifacts_stage, one_language_stage, prompts_stage
 from culturekit.builders.shown_images import ImageSample
@@ -243,11 +242,11 @@ def wire_tags(recipe: Recipe, run: Run) -> None:
     if wanted is None:
         return
     sample = ImageSample(None if wanted.images == "all" else wanted.images, recipe.seed)
-    options, slot = TagOptions(wanted.judge, sample), asks(count=partial(most_images, recipe, run, sample.images))
+    slot = asks(count=partial(most_images, recipe, run, sample.images))
     for name in run.models:
-        given = TagReads(run.table(roles.IMAGES, name), run.table(roles.CSPACE))
-        llm = bought(run, wanted, roles.TAGS, name, budget="tags")
-        run.add(tag_stage(given, options, llm), roles.TAGS, name, plan=slot)
+        images, llm = run.table(roles.IMAGES, name), bought(run, wanted, roles.TAGS, name, budget="tags")
+        tagging = tag.stage(images, run.table(roles.CSPACE), judge=wanted.judge, sample=sample, llm=llm)
+        run.add(tagging, roles.TAGS, name, plan=slot)
 
 
 def most_images(recipe: Recipe, run: Run, sample: int | None) -> int | None:

@@ -10,15 +10,7 @@ from typing import Annotated, Literal, Self
 import polars as pl
 from pydantic import AfterValidator, model_validator
 
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqascore_stage
-from culturekit.builders.judging.question_graph import (
-    AnswerOptions,
-    AnswerReads,
-    GraphOptions,
-    GraphReads,
-    answers_stage,
-    graphs_stage,
-)
+from culturekit.builders.judging import image_judge, question_graph
 from culturekit.builders.judging.scene_judge import MOST_STEREOTYPES
 from culturekit.config.recipe_parts import EncoderSpec, JudgeSpec, ScorerSpec
 from culturekit.core import roles
@@ -76,7 +68,7 @@ class Baselines(StrictModel):
     vqascore: JudgeSpec | None = None
     questions: JudgeSpec | None = None
     answers: JudgeSpec | None = None
-    per_prompt: Annotated[int | None, rules_of(WeighOptions, "per_prompt")] = None
+    per_prompt: Annotated[int | None, rules_of(image_judge.vqascore, "per_prompt")] = None
     exag: Annotated[
         tuple[Literal["references", "described"], ...], AfterValidator(lambda names: tuple(dict.fromkeys(names)))
     ] = ()
@@ -99,7 +91,7 @@ def wire_baselines(
     """Have images scored by others: a number a model of how many images it has says what that takes."""
     table = run.table(roles.PROMPTS)
     if wanted.questions is not None:
-        graphs = graphs_stage(GraphReads(table), GraphOptions(wanted.questions, ()), buying(roles.QUESTIONS, ""))
+        graphs = question_graph.build.stage(table, writer=wanted.questions, llm=buying(roles.QUESTIONS, ""))
         run.add(graphs, roles.QUESTIONS, plan=asks(count=lambda: prompts, requests=lambda: prompts))
     if wanted.cure is not None:
         for level in LEVELS:
@@ -108,16 +100,14 @@ def wire_baselines(
         images, limit = run.table(roles.IMAGES, model), wanted.per_prompt
         count = partial(int, made if limit is None else min(made, limit * prompts))
         if wanted.answers is not None:
-            given, answering = AnswerReads(images, run.table(roles.QUESTIONS)), AnswerOptions(wanted.answers, limit)
-            run.add(
-                answers_stage(given, answering, buying(roles.ANSWERS, model)),
-                roles.ANSWERS,
-                model,
-                plan=asks(count=count),
-            )
+            answering = question_graph.answer.stage(
+                images, run.table(roles.QUESTIONS), judge=wanted.answers, per_prompt=limit,
+                llm=buying(roles.ANSWERS, model),
+            )  # fmt: skip
+            run.add(answering, roles.ANSWERS, model, plan=asks(count=count))
         if wanted.vqascore is not None:
-            weighing = vqascore_stage(WeighReads(images, table), WeighOptions(wanted.vqascore, "yes-no", limit),
-                                      buying(roles.VQASCORE, model))  # fmt: skip
+            weighing = image_judge.vqascore.stage(images, table, judge=wanted.vqascore, per_prompt=limit,
+                                      llm=buying(roles.VQASCORE, model))  # fmt: skip
             run.add(weighing, roles.VQASCORE, model, plan=asks(count=count, requests=count))
         for number, scorer in enumerate(wanted.scorers, start=1):
             run.add(quality_stage(images, table, scorer=scorer), roles.SCORER, model, str(number))

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -34,31 +33,21 @@ from culturekit.scores.image_collections import checked
 
 # The tables that AHEaD reads: which images are scored, what was said of them, and what should have been.
 
-EXTRACT, STEREOTYPE = "extract", "stereotype"
-"""The tasks of the judgments: descriptors that a model extracted, scores of stereotype candidates."""
+EXTRACT, STEREOTYPE = "extract", "stereotype"  # tasks of judgments: descriptors extracted, candidates scored
 
 PER_IMAGE = {"image_id": pl.String(), "exag": pl.Float64()}
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Images with what was said of them and what should have been, phrases normalised and each once.
+    """Images with what was said of them and what should have been, phrases normalised and each once."""
 
-    Attributes:
-        images: image_id, model, prompt_id, repeat, country: those that are scored.
-        references: prompt_id, dimension, phrase: of the prompts of these images, in dimensions that the extractor has.
-        predictions: image_id, dimension, phrase: in dimensions in which the image's prompt has references.
-        unanswered: image_id, dimension: of which nothing is known, as the extractor gave no answer.
-        judge: the model that described the images.
-        left_out: what is not scored, counted by reason.
-    """
-
-    images: pl.DataFrame
-    references: pl.DataFrame
-    predictions: pl.DataFrame
-    unanswered: pl.DataFrame
-    judge: str
-    left_out: Counter[str]
+    images: pl.DataFrame  # image_id, model, prompt_id, repeat, country: those that are scored
+    references: pl.DataFrame  # prompt_id, dimension, phrase: of their prompts, in dimensions that the extractor has
+    predictions: pl.DataFrame  # image_id, dimension, phrase: in dimensions in which the image's prompt has references
+    unanswered: pl.DataFrame  # image_id, dimension: of which nothing is known, as the extractor gave no answer
+    judge: str  # the model that described the images
+    left_out: Counter[str]  # what is not scored, by reason
 
 
 def pictured(images: pl.DataFrame, prompts: pl.DataFrame, left_out: Counter[str]) -> pl.DataFrame:
@@ -107,12 +96,10 @@ def described_images(
     Args:
         images: as `pictured` gives them.
         descriptors: conforms to DESCRIPTORS: what a picture of each prompt should show.
-        extracted: conforms to JUDGMENTS; of the task `extract` one row per image and token: `item` is the token. An
-            empty item says that nothing was found in the dimension. An outcome other than `ok` and `repaired`
-            says that the extractor did not answer: the dimension of that image is left out of its scores, for
-            silence would mean nothing there. An image without any answer is not scored.
-        has: the dimensions that the extractor has; without it the five published ones and whichever else
-            occurs among the judgments.
+        extracted: conforms to JUDGMENTS; of the task `extract` one row per image and token, which is empty where
+            nothing was found in the dimension. Where the extractor did not answer, the dimension of that image is left
+            out of its scores, for silence would mean nothing there; an image without any answer is not scored.
+        has: the dimensions that the extractor has; without it the published ones and whichever the judgments have.
         left_out: counts to add to.
     """
     rows, judge = _judged(extracted, EXTRACT)
@@ -199,17 +186,11 @@ def normalised(frame: pl.DataFrame, column: str) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """How much images exaggerate.
+    """How much images exaggerate."""
 
-    Attributes:
-        per_image: image_id, exag.
-        per_candidate: conforms to EXAGGERATIONS.
-        scorer: who scored.
-    """
-
-    per_image: pl.DataFrame
-    per_candidate: pl.DataFrame
-    scorer: str
+    per_image: pl.DataFrame  # image_id, exag
+    per_candidate: pl.DataFrame  # conforms to EXAGGERATIONS
+    scorer: str  # who scored
 
 
 def excess_of_images(
@@ -218,9 +199,8 @@ def excess_of_images(
     """Compare the scores of stereotype candidates with those of real images of the same country.
 
     Args:
-        images: image_id, model, country, as `pictured` gives them, the real ones among them.
-        judgments: conforms to JUDGMENTS; of the task `stereotype` one row per image and candidate: `item` is the
-            candidate, `value` its image-text score.
+        images: as `pictured` gives them, the real ones among them.
+        judgments: conforms to JUDGMENTS; of the task `stereotype` one row per image and candidate, with its score.
         real: the model under whose name the real images stand.
         reduce: the mean over candidates, or the worst.
         left_out: counts to add to.
@@ -229,24 +209,17 @@ def excess_of_images(
     placed_images = images.filter(pl.col("country").is_not_null()).select("image_id", "model", "country")
     asked = placed_images.join(rows, on="image_id", how="semi")
     left_out["images not asked about stereotypes"] += placed_images.height - asked.height
-    usable = rows.filter(pl.col("outcome").is_in(ANSWERED), pl.col("value").is_finite()).select(
-        "image_id", "item", "value"
-    )
-    placed = normalised(usable, "item").join(asked, on="image_id")
+    usable = rows.filter(pl.col("outcome").is_in(ANSWERED), pl.col("value").is_finite())
+    placed = normalised(usable.select("image_id", "item", "value"), "item").join(asked, on="image_id")
     silent = asked.join(placed, on="image_id", how="anti")
     scores = placed.group_by("model", "country", "image_id", "phrase").agg(pl.col("value").sort().mean())
-    usual = (
-        scores.filter(model=real)
-        .group_by("country", "phrase")
-        .agg(real_mean=pl.col("value").sort().mean())
-        .sort("country", "phrase")
-    )
+    of_real = scores.filter(model=real).group_by("country", "phrase")
+    usual = of_real.agg(real_mean=pl.col("value").sort().mean()).sort("country", "phrase")
     if usual.is_empty():
+        others = ", ".join(scores["model"].unique().sort())
         raise UsageError(
             f"no stereotype score of a real image: exaggeration is measured against images of the model {real!r}",
-            found=f"models {', '.join(scores['model'].unique().sort())}"
-            if scores.height
-            else f"{rows.height:,} scores of other images",
+            found=f"models {others}" if others else f"{rows.height:,} scores of other images",
         )
     drawn = scores.filter(pl.col("model") != real)
     compared = drawn.join(usual, on=["country", "phrase"], how="inner")
@@ -278,24 +251,14 @@ def per_candidate(scores: pl.DataFrame) -> pl.DataFrame:
     return table.select(list(EXAGGERATIONS.schema)).sort(EXAGGERATIONS.key)
 
 
-SHOWN = 5
-
-
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Every image in every dimension of its prompt.
+    """Every image in every dimension of its prompt."""
 
-    Attributes:
-        frame: model, prompt_id, dimension, image_id, n_ref, n_pred: one row per cell, in that order.
-        references: prompt_id, dimension, phrase: in the order of the references of a cell.
-        predictions: cell, phrase: cell by cell.
-        best: the best similarities of the cells.
-    """
-
-    frame: pl.DataFrame
-    references: pl.DataFrame
-    predictions: pl.DataFrame
-    best: BestMatches
+    frame: pl.DataFrame  # model, prompt_id, dimension, image_id, n_ref, n_pred: one row per cell, in that order
+    references: pl.DataFrame  # prompt_id, dimension, phrase: in the order of the references of a cell
+    predictions: pl.DataFrame  # cell, phrase: cell by cell
+    best: BestMatches  # the best similarities of the cells
 
     def counted(self, tau: float) -> pl.DataFrame:
         """Add `covered`, how many references each cell shows, and `wrong`, how many predictions nothing asks for."""
@@ -347,13 +310,8 @@ def compare_images(found: Described, vectors: NDArray[np.floating], ids: Sequenc
         predictions=lists(predictions["phrase"], n_pred, rows),
         groups=frame["group"].to_numpy().astype(np.int64),
     )
-    frame = frame.with_columns(n_pred=pl.Series(n_pred)).drop("cell", "group")
-    return Cells(
-        frame.select("model", "prompt_id", "dimension", "image_id", pl.col("n_ref").cast(pl.Int64), "n_pred"),
-        found.references,
-        predictions,
-        best,
-    )
+    columns = ("model", "prompt_id", "dimension", "image_id", pl.col("n_ref").cast(pl.Int64))
+    return Cells(frame.select(*columns, n_pred=pl.Series(n_pred)), found.references, predictions, best)
 
 
 def _places_of_phrases(phrases: Sequence[str], ids: Sequence[str], *, vectors: int) -> list[int]:
@@ -367,7 +325,7 @@ def _places_of_phrases(phrases: Sequence[str], ids: Sequence[str], *, vectors: i
     if missing:
         raise UsageError(
             f"{len(missing)} of {len(phrases)} phrases have no vector",
-            found=", ".join(map(repr, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else ""),
+            found=", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else ""),
             hint="Encode them with the encoder of the others and add them to the folder of vectors; "
             "the id of a vector is the phrase itself.",
         )
@@ -378,11 +336,8 @@ def _check_directions(vectors: NDArray[np.floating], phrases: Sequence[str]) -> 
     """Reject a vector that has no direction, naming its phrase."""
     bad = np.flatnonzero(~(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)))
     if len(bad):
-        raise UsageError(
-            "a vector must be finite and not all zero: it has no direction",
-            where=f"the phrase {phrases[bad[0]]!r}",
-            hint="Encode it again.",
-        )
+        raise UsageError("a vector must be finite and not all zero: it has no direction",
+                         where=f"the phrase {phrases[bad[0]]!r}", hint="Encode it again.")  # fmt: skip
 
 
 def lists(phrases: pl.Series, lengths: NDArray[np.int64], rows: Mapping[str, int]) -> PhraseLists:
@@ -392,26 +347,14 @@ def lists(phrases: pl.Series, lengths: NDArray[np.int64], rows: Mapping[str, int
     return PhraseLists(numbers.astype(np.int64), starts)
 
 
-@dataclass(frozen=True, slots=True)
-class ImageSet:
-    """The images of one model and prompt in one dimension; `best` is float64, (n_images, n_ref)."""
-
-    model: str
-    prompt_id: str
-    dimension: str
-    best: NDArray[np.float64]
-
-
-def _image_sets(cells: Cells) -> Iterator[ImageSet]:
-    """Part the cells by model, prompt and dimension; they stand in that order, so each part is one block."""
-    sets = cells.frame.group_by("model", "prompt_id", "dimension", maintain_order=True).agg(
-        pl.len(), pl.col("n_ref").first()
-    )
+def _image_sets(cells: Cells) -> Iterator[tuple[str, str, str, NDArray[np.float64]]]:
+    """Part the cells by model, prompt and dimension, as they stand; give the best matches, (images, references)."""
+    sets = cells.frame.group_by("model", "prompt_id", "dimension", maintain_order=True)
     start = 0
-    for model, prompt_id, dimension, images, n_ref in sets.iter_rows():
+    for model, prompt_id, dimension, images, n_ref in sets.agg(pl.len(), pl.col("n_ref").first()).iter_rows():
         block = cells.best.of_reference[start : start + images * n_ref].reshape(images, n_ref)
         start += images * n_ref
-        yield ImageSet(model, prompt_id, dimension, block)
+        yield model, prompt_id, dimension, block
 
 
 def variety_of_prompts(cells: Cells, tau: float, aggregate: Aggregate = "dimension") -> pl.DataFrame:
@@ -420,9 +363,8 @@ def variety_of_prompts(cells: Cells, tau: float, aggregate: Aggregate = "dimensi
     A dimension counts with the images of which it is known.
     """
     found: dict[tuple[str, str], list[tuple[int, NDArray[np.int64]]]] = {}
-    for images in _image_sets(cells):
-        counted = len(images.best), (images.best >= tau).sum(axis=0)
-        found.setdefault((images.model, images.prompt_id), []).append(counted)
+    for model, prompt_id, _, best in _image_sets(cells):
+        found.setdefault((model, prompt_id), []).append((len(best), (best >= tau).sum(axis=0)))
     answer = [
         (*key, max(n for n, _ in each), mean_of([evenness(counts) for _, counts in several], images=FEWEST_IMAGES),
          gain_of([counts for _, counts in several], images=[n for n, _ in several], aggregate=aggregate))
@@ -441,35 +383,25 @@ def descriptor_matches(cells: Cells, tau: float) -> pl.DataFrame:
 
 def _references_met(cells: Cells, tau: float) -> pl.DataFrame:
     """Say of every reference which share of images shows it, and how similar what they show is on average."""
-    phrases = {
-        (prompt_id, dimension): names
-        for prompt_id, dimension, names in cells.references.group_by("prompt_id", "dimension", maintain_order=True)
-        .agg("phrase")
-        .iter_rows()
-    }
-    columns: dict[str, list[Any]] = {name: [] for name in DESCRIPTOR_MATCHES.schema}
-    for images in _image_sets(cells):
-        n, k = images.best.shape
-        answered = images.best[np.isfinite(images.best).all(axis=1)]
-        columns["model"] += [images.model] * k
-        columns["prompt_id"] += [images.prompt_id] * k
-        columns["dimension"] += [images.dimension] * k
-        columns["side"] += ["reference"] * k
-        columns["token"] += phrases[images.prompt_id, images.dimension]
-        columns["images"] += [n] * k
-        columns["covered"] += ((images.best >= tau).sum(axis=0) / n).tolist()
-        columns["similarity"] += answered.mean(axis=0).tolist() if len(answered) else [None] * k
-    return pl.DataFrame(columns, schema=DESCRIPTOR_MATCHES.schema)
+    listed = cells.references.group_by("prompt_id", "dimension", maintain_order=True).agg("phrase")
+    phrases = {(prompt_id, dimension): names for prompt_id, dimension, names in listed.iter_rows()}
+    rows = list[dict[str, object]]()
+    for model, prompt_id, dimension, best in _image_sets(cells):
+        about = {"model": model, "prompt_id": prompt_id, "dimension": dimension, "side": "reference"}
+        answered = best[np.isfinite(best).all(axis=1)]
+        similar = answered.mean(axis=0).tolist() if len(answered) else [None] * best.shape[1]
+        covered = ((best >= tau).sum(axis=0) / len(best)).tolist()
+        each = zip(phrases[prompt_id, dimension], covered, similar, strict=True)
+        rows += ({**about, "token": token, "images": len(best), "covered": share, "similarity": near}
+                 for token, share, near in each)  # fmt: skip
+    return pl.DataFrame(rows, schema=DESCRIPTOR_MATCHES.schema)
 
 
 def _predictions_met(cells: Cells, tau: float) -> pl.DataFrame:
     """Say of every predicted phrase how many images have it, and whether a reference asks for it."""
     places = cells.frame.select("model", "prompt_id", "dimension").with_row_index("cell")
-    found = cells.predictions.with_columns(similarity=pl.Series(cells.best.of_prediction))
-    table = (
-        found.join(places, on="cell")
-        .group_by("model", "prompt_id", "dimension", token=pl.col("phrase"))
-        .agg(images=pl.len().cast(pl.UInt64), similarity=pl.col("similarity").first())
-        .with_columns(side=pl.lit("predicted"), covered=(pl.col("similarity") >= tau).cast(pl.Float64))
-    )
-    return table.select(list(DESCRIPTOR_MATCHES.schema))
+    found = cells.predictions.with_columns(similarity=pl.Series(cells.best.of_prediction)).join(places, on="cell")
+    parts = found.group_by("model", "prompt_id", "dimension", token=pl.col("phrase"))
+    table = parts.agg(images=pl.len().cast(pl.UInt64), similarity=pl.col("similarity").first())
+    covered = (pl.col("similarity") >= tau).cast(pl.Float64)
+    return table.with_columns(side=pl.lit("predicted"), covered=covered).select(list(DESCRIPTOR_MATCHES.schema))

@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.core.schemas import SCORES
+from culturekit.core.schemas import SCORES, VALUES
 from culturekit.metrics.statistics.intervals import (
     FEWEST_PROMPTS,
     Interval,
@@ -23,15 +24,8 @@ from culturekit.metrics.statistics.intervals import (
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 
-@dataclass(frozen=True, slots=True)
-class Rung:
-    """One score: of a country, of a group of countries, or, with neither, of all.
-
-    Attributes:
-        country: its code; None for a group and for all.
-        group: its name; None for a country and for all.
-        answer: the mean and its interval; `n` counts items.
-    """
+class Rung(NamedTuple):
+    """The score of a country, of a group of countries, or, with neither, of all; its answer counts items."""
 
     country: str | None
     group: str | None
@@ -60,8 +54,7 @@ def rungs(
         All, then each country, then each group, in alphabetical order.
     """
     strata: dict[str, list[NDArray[np.float64]]] = {}
-    ordered = values.sort("country", "prompt_id", "item")
-    for prompt in ordered.partition_by("country", "prompt_id", maintain_order=True):
+    for prompt in values.sort("country", "prompt_id", "item").partition_by("country", "prompt_id", maintain_order=True):
         strata.setdefault(prompt["country"][0] or "", []).append(prompt["value"].to_numpy())
     if not strata:
         return
@@ -90,93 +83,60 @@ def _mean_over(
     return Interval(mean.value, mean.value - margin, mean.value + margin, items, target)
 
 
-ITEMS_SCHEMA = {
-    "metric": pl.String(),
-    "model": pl.String(),
-    "prompt_id": pl.String(),
-    "country": pl.String(),
-    "item": pl.String(),
-    "repeat": pl.UInt16(),
-    "value": pl.Float64(),
-}
-"""What is averaged: one row per metric and item."""
+_NAMES = ("metric", "model", "prompt_id", "country", "item", "repeat", "value")
+ITEMS_SCHEMA = {name: VALUES.schema[name] for name in _NAMES}  # what is averaged: one row per metric and item
 
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """How items become scores.
+    """How items become scores."""
 
-    Attributes:
-        params: of each metric.
-        per_prompt: the metrics whose items are prompts and not images.
-        groups: country -> group.
-        scheme: the name of `groups`.
-        benchmark: the name under which the scores stand.
-        confidence: of the intervals.
-        target: what the intervals speak about; None decides for all scores at once: `population` where each model
-            has at least 20 prompts, else `these`.
-    """
-
-    params: Mapping[str, Mapping[str, object]]
-    per_prompt: tuple[str, ...]
-    groups: Mapping[str, str]
-    scheme: str
+    params: Mapping[str, Mapping[str, object]]  # of each metric
+    per_prompt: tuple[str, ...]  # the metrics whose items are prompts and not images
+    groups: Mapping[str, str]  # country -> group
+    scheme: str  # the name of `groups`
     benchmark: str
     confidence: float
-    target: Target | None = None
+    target: Target | None = None  # None: `population` where each model has at least 20 prompts, else `these`
 
 
 def climbed(items: pl.DataFrame, climb: Climb, left_out: Counter[str]) -> Scored:
-    """Average items up the ladder, metric by metric and model by model.
+    """Average items up the ladder, metric by metric and model by model, and count what is left out.
 
     Values stand under the score of their country, from which groups and all are means; without countries, under
-    the score of all. Where some prompts state a country, those that do not are left out and counted.
-
-    Returns:
-        Scores, values, and the counts of what was left out.
+    the score of all. Where some prompts state a country, those that do not are left out.
     """
-    has_country = pl.col("country").is_not_null()
+    has_country, of_image = pl.col("country").is_not_null(), ~pl.col("metric").is_in(climb.per_prompt)
     placed = items.filter(has_country.any().over("metric", "model") <= has_country)
-    lost = items.join(placed, on=["metric", "model", "item"], how="anti").filter(
-        ~pl.col("metric").is_in(climb.per_prompt)
-    )
+    lost = items.join(placed, on=["metric", "model", "item"], how="anti").filter(of_image)
     left_out["images of prompts without a country"] += lost["item"].n_unique()
-    apart = placed.filter(
-        has_country & ~pl.col("country").is_in(list(climb.groups)), ~pl.col("metric").is_in(climb.per_prompt)
-    )
+    apart = placed.filter(has_country & ~pl.col("country").is_in(list(climb.groups)), of_image)
     if apart.height and climb.groups:
         names = ", ".join(apart["country"].unique().sort())
-        left_out[f"images of countries in no group of {climb.scheme}, which stand in no group's score: {names}"] += (
-            apart["item"].n_unique()
-        )
+        reason = f"images of countries in no group of {climb.scheme}, which stand in no group's score: {names}"
+        left_out[reason] += apart["item"].n_unique()
+    # Decided once for all scores: params that differ would keep them from being compared.
+    prompts = placed.group_by("model").agg(pl.col("prompt_id").n_unique())["prompt_id"].to_list()
+    target = climb.target or ("population" if prompts and min(prompts) >= FEWEST_PROMPTS else "these")
     parts = placed.sort("metric", "model").partition_by("metric", "model", maintain_order=True)
-    target = climb.target or _target_for(placed)
-    rows = [row for part in parts for row in score_rows(part, climb, target)]
-    scores = pl.DataFrame(rows, schema=SCORES.schema, orient="row")
-    named = scores.filter(pl.col("group").is_null())
+    rows = [row for part in parts for row in _score_rows(part, climb, target)]
+    named = pl.DataFrame(rows, schema=SCORES.schema, orient="row").filter(pl.col("group").is_null())
     keys = ["metric", "model", "country"]
     values = placed.join(named.select(*keys, "benchmark", "concept", "group", "params"), on=keys, nulls_equal=True)
     return scored(rows, values, left_out=left_out)
 
 
-def _target_for(items: pl.DataFrame) -> Target:
-    """Decide what intervals speak about, once for all: params that differ would keep scores from being compared."""
-    prompts = items.group_by("model").agg(pl.col("prompt_id").n_unique())["prompt_id"].to_list()
-    return "population" if prompts and min(prompts) >= FEWEST_PROMPTS else "these"
-
-
-def score_rows(items: pl.DataFrame, climb: Climb, target: Target) -> Iterator[Row]:
-    """Make the scores of one metric and model."""
+def _score_rows(items: pl.DataFrame, climb: Climb, target: Target) -> Iterator[Row]:
+    """Make the scores of one metric and model, each with how it was computed and what its interval speaks about."""
     metric, model = items["metric"][0], items["model"][0]
     prompt_items = metric in climb.per_prompt
-    for rung in rungs(items, climb.groups, target=target, confidence=climb.confidence, prompt_items=prompt_items):
-        yield statistic_row(
-            metric, model=model, benchmark=climb.benchmark, answer=rung.answer, params=_params_of(rung, climb, metric),
-            concept=None, country=rung.country, group=rung.group,
-        )  # fmt: skip
-
-
-def _params_of(rung: Rung, climb: Climb, metric: str) -> dict[str, object]:
-    """Say how a score was computed, and whether its interval speaks about these prompts or their population."""
-    scheme = {} if rung.group is None else {"scheme": climb.scheme}
-    return {**climb.params[metric], **scheme, "target": rung.answer.target}
+    for country, group, answer in rungs(
+        items, climb.groups, target=target, confidence=climb.confidence, prompt_items=prompt_items
+    ):
+        params = {
+            **climb.params[metric],
+            **({} if group is None else {"scheme": climb.scheme}),
+            "target": answer.target,
+        }
+        yield statistic_row(metric, model=model, benchmark=climb.benchmark, answer=answer, params=params, concept=None,
+                            country=country, group=group)  # fmt: skip

@@ -262,16 +262,18 @@ def _categories(run: RunFolders) -> Section:
     best, worst = ends_of_activities(values.filter(pl.col("model").is_in(list(run.models))), prompts)
     known = table.filter(pl.col("country").is_null())
     names = known.filter(model=ALL).sort("value", descending=True)["concept"].to_list()
-    rows = tuple(
-        (Cell(name), Cell(str(best[name])), Cell(str(worst[name])),
-         *(looked_up(known, model=model, concept=name, shaded=True) for model in (ALL, *run.models)))
+    scored = tuple(
+        (Cell(name), *(looked_up(known, model=model, concept=name, shaded=True) for model in (ALL, *run.models)))
         for name in names
-    )  # fmt: skip
-    columns = ("category", f"of the best {ENDS}", f"of the worst {ENDS}", "all models", *run.models)
+    )
+    ends = tuple((Cell(name), *(Cell(f"{n[name]}", point=(n[name], None, None)) for n in (best, worst)))
+                 for name in names)  # fmt: skip
     return Section(
         "categories", "Categories", f"How many of each country's {ENDS} best and {ENDS} worst activities are of a "
         "category, and its FAITH.",
-        (Grid("Categories by FAITH, as judged", columns, rows),),
+        (drawn(Grid("Activities at the ends, over all countries", ("category", f"of the best {ENDS}",
+                    f"of the worst {ENDS}"), ends), "dots", "activities"),
+         Grid("Categories by FAITH, as judged", ("category", "all models", *run.models), scored)),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from culturekit.llm.models import published_models
+from culturekit.recipes.parts import deviations, with_published
 
 GROUND: Mapping[str, object] = {
     name: specs if name == "proposers" else specs[0] for name, specs in published_models("cultivate").items()
@@ -47,45 +48,24 @@ MINUTES = 10.0
 """US dollars an hour, as the paper paid on Prolific, and minutes that a form takes, which it does not say."""
 
 
-def with_published(given: Mapping[str, Any]) -> dict[str, Any]:
+def filled_in(given: Mapping[str, Any]) -> dict[str, Any]:
     """Fill in what the authors published, wherever a recipe does not say otherwise."""
-    filled = dict(given)
-    for name, value in PUBLISHED.items():
-        stated = filled.get(name)
-        if isinstance(value, Mapping) and isinstance(stated, Mapping | None):
-            filled[name] = {**value, **(stated or {})}
-            if name == "scores" and "quantile" in (stated or {}):
-                filled[name].pop("tau", None)
-        elif name not in filled:
-            filled[name] = value
+    filled = with_published(given, PUBLISHED)
+    if isinstance(filled["scores"], dict) and "quantile" in (given.get("scores") or {}):
+        del filled["scores"]["tau"]
     if isinstance(filled.get("ground"), Mapping):
         filled["ground"] = {**GROUND, **filled["ground"], "preset": "authors"}
     return filled
 
 
-def deviations(recipe: Any) -> Iterator[str]:  # noqa: ANN401 - a recipe of this kind, which imports this
+def deviating(recipe: Any) -> Iterator[str]:  # noqa: ANN401 - a recipe of this kind, which imports this
     """Say where a recipe that takes the authors' preset is not as published, and what the published room costs."""
-    stated = recipe.model_dump(mode="json", exclude={"ground"})
-    ground = {} if recipe.ground is None else recipe.ground.model_dump(mode="json")
-    for place, here, published in [
-        *((name, stated[name], value) for name, value in PUBLISHED.items()),
-        *((f"ground.{name}", ground[name], value) for name, value in GROUND.items() if ground),
-    ]:
-        for key, mine, theirs in _differences(place, here, published):
-            yield f"Not as published: {key} is {mine}, published {theirs}"
+    yield from deviations(recipe.model_dump(mode="json"), {**PUBLISHED, "ground": GROUND})
     counts = {model.name: recipe.plan_of(model.name).slots for model in recipe.models}
     yield "Images of each prompt: " + ", ".join(f"{name} {count}" for name, count in counts.items())
     if recipe.extraction.reply_tokens <= PUBLISHED["extraction"]["reply_tokens"]:
         yield f"As published, at a cost: {ROOM}"
     yield from (f"Not as published: {text}" for text in DEVIATIONS)
-
-
-def _differences(place: str, here: Any, published: Any) -> Iterator[tuple[str, Any, Any]]:  # noqa: ANN401 - of JSON
-    if isinstance(published, Mapping):
-        for name, value in published.items():
-            yield from _differences(f"{place}.{name}", here[name], value)
-    elif (list(published) if isinstance(published, tuple) else published) != here:
-        yield place, here, published
 
 
 def people_lines(forms: int, real: int, each: int) -> Iterator[str]:

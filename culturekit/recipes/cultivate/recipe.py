@@ -9,47 +9,13 @@ from typing import Annotated, Any, Literal, Self
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.activities.extracting import (
-    FIXED,
-    LOOKED_FOR,
-    ActivitiesRead,
-    ExtractOptions,
-    MentionsRead,
-    MergeOptions,
-    SectionsRead,
-    activity_prompts_stage,
-    extract_activities_stage,
-    merge_activities_stage,
-)
-from culturekit.builders.activities.page_list import PageOptions, PagesRead, pages_stage
-from culturekit.builders.descriptors.proposing import PromptsRead, ProposeOptions, propose_stage
-from culturekit.builders.descriptors.refining import (
-    ProposalReads,
-    RefineOptions,
-    StereotypeOptions,
-    refine_stage,
-    stereotypes_stage,
-)
-from culturekit.builders.judging.image_judge import (
-    ChooseOptions,
-    ChooseReads,
-    WeighOptions,
-    WeighReads,
-    choose_stage,
-    vqascore_stage,
-)
+from culturekit.builders.activities import extracting, page_list
+from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, PER_CATEGORY
+from culturekit.builders.descriptors.proposing import propose
+from culturekit.builders.descriptors.refining import refine, stereotypes
+from culturekit.builders.judging.image_judge import choose, vqascore
 from culturekit.builders.judging.scene_judge import LIKERT as SCALES
-from culturekit.builders.judging.scene_judge import (
-    MOST_STEREOTYPES,
-    DescribeOptions,
-    ExtractReads,
-    RateReads,
-    SceneOptions,
-    StereotypeReads,
-    extract_stage,
-    likert_stage,
-    stereotype_scores_stage,
-)
+from culturekit.builders.judging.scene_judge import MOST_STEREOTYPES, extract, likert, stereotypes_shown
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.space.space_stages import table_stage
 from culturekit.config.checks import checked_spec, existing_table, unique_names
@@ -107,7 +73,7 @@ from culturekit.recipes.cultivate.marks import (
     scene_items_stage,
 )
 from culturekit.recipes.cultivate.page import CULTIVATE_PAGE
-from culturekit.recipes.cultivate.preset import GROUND, deviations, people_lines, with_published
+from culturekit.recipes.cultivate.preset import GROUND, deviating, filled_in, people_lines
 from culturekit.recipes.cultivate.scores import AheadOptions, PhraseVectors, ahead
 from culturekit.recipes.cultivate.world import scene_truth_stage, simulated_marks_stage, simulated_pages_stage
 from culturekit.recipes.parts import SCENES, all_scenes, asked, bought, imported_answers, model_images
@@ -137,9 +103,9 @@ class Ground(StrictModel):
         File | None,
         Field(description="List of pages, as `activities read` takes it. [pages about the simulated world]"),
     ] = None
-    contact: Annotated[str, rules_of(PageOptions, "contact")] = ""
+    contact: Annotated[str, rules_of(page_list.read, "contact")] = ""
     countries: Annotated[tuple[str, ...], AfterValidator(not_empty)] = Field(default_factory=_every_country)
-    per_category: Annotated[int, rules_of(MergeOptions, "per_category")] = MergeOptions().per_category
+    per_category: Annotated[int, rules_of(extracting.merge, "per_category")] = PER_CATEGORY
     encoder: Annotated[
         EncoderSpec | None,
         Field(description="Encoder that tells near-duplicate activities. [names are compared by words alone]"),
@@ -148,7 +114,7 @@ class Ground(StrictModel):
     proposers: Annotated[tuple[JudgeSpec, ...], AfterValidator(not_empty)]
     refiner: JudgeSpec
     stereotypes: JudgeSpec
-    at_most: Annotated[int, rules_of(ProposeOptions, "at_most")] = 10
+    at_most: Annotated[int, rules_of(propose, "at_most")] = 10
 
     @property
     def prompts(self) -> int:
@@ -197,8 +163,8 @@ class RealImages(StrictModel):
     backend: Annotated[str, AfterValidator(checked_spec(BACKENDS))]
     per_prompt: Annotated[int, Field(ge=1, le=255)] = 10
     scorer: Annotated[str, AfterValidator(_scorer_of_candidates)]
-    at_least: Annotated[float, rules_of(ChooseOptions, "at_least")] = 0.0
-    keep: Annotated[int, rules_of(ChooseOptions, "keep")] = 5
+    at_least: Annotated[float, rules_of(choose, "at_least")] = 0.0
+    keep: Annotated[int, rules_of(choose, "keep")] = 5
 
     @model_validator(mode="after")
     def chosen_of_more(self) -> Self:
@@ -277,7 +243,7 @@ class Painter(Model):
 class Extraction(StrictModel):
     """What the extractor is given: room for its reply, and, where `prompted`, the activity and country of an image."""
 
-    reply_tokens: Annotated[int, rules_of(DescribeOptions, "reply_tokens")] = DescribeOptions("").reply_tokens
+    reply_tokens: Annotated[int, rules_of(extract, "reply_tokens")] = 256
     prompted: bool = False
 
 
@@ -369,7 +335,7 @@ class Cultivate(AskingRecipe):
     @classmethod
     def filled(cls, given: Any) -> Any:  # noqa: ANN401 - as YAML has it
         """Fill in what the authors published."""
-        return with_published(given) if isinstance(given, dict) and given.get("preset") == "authors" else given
+        return filled_in(given) if isinstance(given, dict) and given.get("preset") == "authors" else given
 
     @model_validator(mode="after")
     def people_rate_what_there_is(self) -> Self:
@@ -447,37 +413,42 @@ def _wire_tables(recipe: Cultivate, run: Run) -> None:
 def wire_ground(run: Run, ground: Ground, llm: Llm, words: Wordings = SHIPPED) -> None:
     """Add the stages from pages to prompts, descriptors and stereotypes; each can be planned before the others ran."""
     sources = run.add(read_stage(run, ground), folders.SOURCES)
-    reading = extract_activities_stage(
-        SectionsRead(sources),
-        ExtractOptions(ground.reader, words.file("activities")),
-        bought(run, llm, folders.MENTIONS),
+    reading = extracting.extract.stage(
+        sources, reader=ground.reader, wording=words.file("activities"), llm=bought(run, llm, folders.MENTIONS)
     )
     mentions = run.add(reading, folders.MENTIONS, plan=asks())
-    merging = MergeOptions(ground.countries, ground.per_category, ground.encoder)
-    activities = run.add(merge_activities_stage(MentionsRead(mentions, sources), merging), folders.ACTIVITIES)
-    prompts = run.add(activity_prompts_stage(ActivitiesRead(activities)), roles.PROMPTS)
-    given = PromptsRead(prompts, ground.countries, ground.per_category)
+    merging = extracting.merge.stage(
+        mentions, sources, countries=ground.countries, per_category=ground.per_category, encoder=ground.encoder
+    )
+    activities = run.add(merging, folders.ACTIVITIES)
+    prompts = run.add(extracting.prompts.stage(activities), roles.PROMPTS)
     proposals = []
     for number, proposer in enumerate(ground.proposers, start=1):
-        options = ProposeOptions(proposer, ground.at_most, words.file("propose"))
-        stage = propose_stage(given, options, bought(run, llm, folders.PROPOSALS, variant=str(number)))
+        stage = propose.stage(
+            prompts, proposer=proposer, at_most=ground.at_most, wording=words.file("propose"), grid=ground.countries,
+            per_category=ground.per_category, llm=bought(run, llm, folders.PROPOSALS, variant=str(number)),
+        )  # fmt: skip
         proposals.append(run.add(stage, folders.PROPOSALS, variant=str(number), plan=asks()))
-    chosen = ProposalReads(prompts, Numbered(tuple(proposals)), ground.countries, ground.per_category)
-    choosing = RefineOptions(ground.refiner, ground.at_most, words.file("refine"))
-    refining = refine_stage(chosen, choosing, bought(run, llm, folders.DESCRIPTORS))
+    refining = refine.stage(
+        prompts, Numbered(tuple(proposals)), refiner=ground.refiner, at_most=ground.at_most,
+        wording=words.file("refine"), grid=ground.countries, per_category=ground.per_category,
+        llm=bought(run, llm, folders.DESCRIPTORS),
+    )  # fmt: skip
     run.add(refining, folders.DESCRIPTORS, plan=asks())
-    naming_options = StereotypeOptions(ground.stereotypes, wording=words.file("stereotypes"))
-    naming = stereotypes_stage(given, naming_options, bought(run, llm, folders.STEREOTYPES))
+    naming = stereotypes.stage(
+        prompts, proposer=ground.stereotypes, wording=words.file("stereotypes"), grid=ground.countries,
+        per_category=ground.per_category, llm=bought(run, llm, folders.STEREOTYPES),
+    )  # fmt: skip
     run.add(naming, folders.STEREOTYPES, plan=asks())
 
 
 def read_stage(run: Run, ground: Ground) -> Stage:
     """Give the stage that reads pages; those about the simulated world are written by one before it."""
     if ground.pages is not None:
-        return pages_stage(PagesRead(Path(ground.pages)), PageOptions(contact=ground.contact))
+        return page_list.read.stage(Path(ground.pages), contact=ground.contact)
     run.add(simulated_pages_stage(ground.countries), folders.PAGES)
     folder = run.folder(folders.PAGES)
-    stage = pages_stage(PagesRead(folder / "pages.yaml"))
+    stage = page_list.read.stage(folder / "pages.yaml")
     return replace(stage, inputs={"pages": folder, **country_files()})
 
 
@@ -488,8 +459,8 @@ def _wire_real(recipe: Cultivate, run: Run) -> None:
     images = model_images(run, model, ImagePlan(slots=wanted.per_prompt), folders.CANDIDATES, seed=recipe.seed,
                           prompts=lambda _: recipe.prompts)  # fmt: skip
     if wanted.scorer.startswith(VQASCORE):
-        options = WeighOptions(wanted.scorer.removeprefix(VQASCORE))
-        stage = vqascore_stage(WeighReads(images, prompts), options, bought(run, recipe.llm, folders.CANDIDATE_SCORES))
+        llm = bought(run, recipe.llm, folders.CANDIDATE_SCORES)
+        stage = vqascore.stage(images, prompts, judge=wanted.scorer.removeprefix(VQASCORE), llm=llm)
         scores = (
             run.add(stage, folders.CANDIDATE_SCORES, plan=asked(recipe.prompts * wanted.per_prompt))
             / "judgments.parquet"
@@ -497,8 +468,10 @@ def _wire_real(recipe: Cultivate, run: Run) -> None:
     else:
         stage = quality_stage(images, prompts, scorer=wanted.scorer)
         scores = run.add(stage, folders.CANDIDATE_SCORES) / "quality.parquet"
-    chosen = ChooseOptions(wanted.per_prompt, wanted.at_least, wanted.keep)
-    run.add(choose_stage(ChooseReads(images, prompts, scores), chosen), roles.REAL)
+    chosen = choose.stage(
+        images, prompts, scores, per_language=wanted.per_prompt, at_least=wanted.at_least, keep=wanted.keep
+    )
+    run.add(chosen, roles.REAL)
 
 
 def images_of(run: Run, model: str) -> Path:
@@ -515,18 +488,19 @@ def _wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
         run.table(folders.STEREOTYPES),
     )
     words, room = recipe.wordings, recipe.extraction
-    describing = DescribeOptions(recipe.extractor, None, words.file("extract"), room.reply_tokens)
-    reads = ExtractReads(images, prompts=prompts if room.prompted else None)
-    extract = extract_stage(reads, describing, bought(run, recipe.llm, folders.EXTRACTED, model))
-    run.add(extract, folders.EXTRACTED, model, plan=asked(count, each=len(DIMENSIONS)))
-    stereotyped = stereotype_scores_stage(
-        StereotypeReads(images, prompts, stereotypes), SceneOptions(recipe.scorer, None, words.file("weigh")),
-        bought(run, recipe.llm, folders.STEREOTYPED, model),
+    describing = extract.stage(
+        images, prompts if room.prompted else None, judge=recipe.extractor, wording=words.file("extract"),
+        reply_tokens=room.reply_tokens, llm=bought(run, recipe.llm, folders.EXTRACTED, model),
+    )  # fmt: skip
+    run.add(describing, folders.EXTRACTED, model, plan=asked(count, each=len(DIMENSIONS)))
+    stereotyped = stereotypes_shown.stage(
+        images, prompts, stereotypes, judge=recipe.scorer, wording=words.file("weigh"),
+        llm=bought(run, recipe.llm, folders.STEREOTYPED, model),
     )  # fmt: skip
     run.add(stereotyped, folders.STEREOTYPED, model, plan=asked(count, each=MOST_STEREOTYPES))
     for number, rater in enumerate(recipe.raters if model != REAL_IMAGES else (), start=1):
         llm = bought(run, recipe.llm, folders.LIKERT, model, str(number))
-        stage = likert_stage(RateReads(images, prompts), SceneOptions(rater, None, words.file("rate")), llm)
+        stage = likert.stage(images, prompts, judge=rater, wording=words.file("rate"), llm=llm)
         run.add(stage, folders.LIKERT, model, str(number), plan=asked(count, each=len(SCALES)))
     if recipe.truthful:
         run.add(scene_truth_stage(images, prompts, stereotypes), folders.TRUTH, model)
@@ -540,9 +514,10 @@ def _wire_exag(recipe: Cultivate, run: Run, kind: str, everybody: tuple[str, ...
     listed = candidates_stage(source if kind == "references" else seen, prompts, kind)
     candidates = run.add(listed, folders.CANDIDATE_TOKENS, variant=kind)
     for name in everybody:
-        given = StereotypeReads(images_of(run, name), prompts, candidates)
-        options = SceneOptions(recipe.scorer, limit, recipe.wordings.file("weigh"))
-        asking = stereotype_scores_stage(given, options, bought(run, recipe.llm, folders.EXAG_BY, name, kind))
+        asking = stereotypes_shown.stage(
+            images_of(run, name), prompts, candidates, judge=recipe.scorer, per_prompt=limit,
+            wording=recipe.wordings.file("weigh"), llm=bought(run, recipe.llm, folders.EXAG_BY, name, kind),
+        )  # fmt: skip
         count = min(recipe.images_of(name), (limit or 10**9) * recipe.prompts)
         run.add(asking, folders.EXAG_BY, name, kind, plan=asked(count, each=MOST_STEREOTYPES))
 
@@ -713,7 +688,7 @@ def plan_lines(recipe: Cultivate) -> Iterator[str]:
         )
         yield from people_lines(forms, prompts * len(wanted.photographs) // max(1, places), wanted.in_region)
     if recipe.preset is not None:
-        yield from deviations(recipe)
+        yield from deviating(recipe)
 
 
 CULTIVATE = RecipeKind(Cultivate, wire, sections_headline(CULTIVATE_PAGE), CULTIVATE_PAGE, plan_lines)

@@ -1,7 +1,7 @@
 """AHEaD from descriptors and what was extracted from images: ALIGN, HAL, EXAG, FAITH, DDIV and SDIV."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -312,42 +312,25 @@ def how_scored(scores: Path) -> tuple[float, Aggregate]:
 
 @dataclass(frozen=True, slots=True)
 class AheadInput:
-    """The tables that AHEaD is computed from, and the vectors of phrases.
-
-    Attributes:
-        images: conforms to IMAGES.
-        prompts: conforms to PROMPTS: the country of each image is its prompt's.
-        descriptors: conforms to DESCRIPTORS: what a picture of each prompt should show.
-        extracted: conforms to JUDGMENTS, task `extract`: what was said of the images.
-        vectors: float, (n, dim): one per phrase.
-        ids: the phrases of the vectors.
-        stereotypes: conforms to JUDGMENTS, task `stereotype`; without it neither EXAG nor FAITH is scored.
-    """
+    """The tables that AHEaD is computed from, each as it is declared, and the vectors of phrases."""
 
     images: pl.DataFrame
-    prompts: pl.DataFrame
-    descriptors: pl.DataFrame
-    extracted: pl.DataFrame
-    vectors: NDArray[np.floating]
-    ids: list[str]
-    stereotypes: pl.DataFrame | None = None
+    prompts: pl.DataFrame  # the country of each image is its prompt's
+    descriptors: pl.DataFrame  # what a picture of each prompt should show
+    extracted: pl.DataFrame  # JUDGMENTS, task `extract`: what was said of the images
+    vectors: NDArray[np.floating]  # (n, dim): one per phrase
+    ids: list[str]  # the phrases
+    stereotypes: pl.DataFrame | None = None  # task `stereotype`; without it neither EXAG nor FAITH is scored
 
 
 @dataclass(frozen=True, slots=True)
 class AheadScores:
-    """The scores with their values, and what stands behind them descriptor by descriptor.
-
-    Attributes:
-        scored: scores, the values they are means of, and what was left out.
-        descriptors: conforms to DESCRIPTOR_MATCHES.
-        exaggerations: conforms to EXAGGERATIONS; empty where no stereotypes were scored.
-        tau: the threshold used.
-    """
+    """The scores with their values, and what stands behind them descriptor by descriptor."""
 
     scored: Scored
-    descriptors: pl.DataFrame
-    exaggerations: pl.DataFrame
-    tau: float
+    descriptors: pl.DataFrame  # conforms to DESCRIPTOR_MATCHES
+    exaggerations: pl.DataFrame  # conforms to EXAGGERATIONS; empty where no stereotypes were scored
+    tau: float  # the threshold used
 
 
 def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
@@ -377,10 +360,11 @@ def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
         per_image, exaggerations = _with_faith(per_image, excess.per_image), excess.per_candidate
         params["exag"] = {"reduce": options.reduce, "scorer": excess.scorer}
         params["faith"] = {**params["align"], **params["exag"]}
-    countries = tables.prompts.select("prompt_id", "country")
-    items = pl.concat(
-        [_image_items(per_image, images), _prompt_items(variety_of_prompts(cells, tau, options.aggregate), countries)]
-    )
+    countries = tables.prompts.select("prompt_id", "country", repeat=pl.lit(None, pl.UInt16))
+    of_prompts = variety_of_prompts(cells, tau, options.aggregate).join(countries, on="prompt_id")
+    metrics = per_image.drop("image_id").columns
+    items = pl.concat([_long_form(per_image.join(images, on="image_id"), metrics, item="image_id"),
+                       _long_form(of_prompts, PER_PROMPT, item="prompt_id")])  # fmt: skip
     groups = country_groups(options.scheme, options.groups)
     climb = Climb(params, PER_PROMPT, groups, options.scheme, options.benchmark, options.confidence, options.target)
     return AheadScores(climbed(items, climb, left_out), descriptor_matches(cells, tau), exaggerations, tau)
@@ -433,21 +417,9 @@ def _with_faith(per_image: pl.DataFrame, exag: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(faith=pl.Series(np.asarray(faithfulness(*parts))).fill_nan(None))
 
 
-def _image_items(per_image: pl.DataFrame, images: pl.DataFrame) -> pl.DataFrame:
-    """Give the scores of images one below the other, where there are any."""
-    joined = per_image.join(images, on="image_id", how="inner")
-    return _long_form(joined, per_image.drop("image_id").columns, item="image_id")
-
-
-def _prompt_items(variety: pl.DataFrame, countries: pl.DataFrame) -> pl.DataFrame:
-    """Give the scores of prompts one below the other, where there are any."""
-    joined = variety.join(countries, on="prompt_id", how="inner").with_columns(repeat=pl.lit(None, pl.UInt16))
-    return _long_form(joined, list(PER_PROMPT), item="prompt_id")
-
-
-def _long_form(frame: pl.DataFrame, metrics: list[str], *, item: str) -> pl.DataFrame:
+def _long_form(frame: pl.DataFrame, metrics: Sequence[str], *, item: str) -> pl.DataFrame:
     """Write one row per metric and item; a score that is missing has no row."""
     named = frame.with_columns(item=pl.col(item))
     index = ["model", "prompt_id", "country", "item", "repeat"]
-    rows = named.unpivot(metrics, index=index, variable_name="metric", value_name="value")
+    rows = named.unpivot(list(metrics), index=index, variable_name="metric", value_name="value")
     return rows.filter(pl.col("value").is_finite()).select(list(ITEMS_SCHEMA))

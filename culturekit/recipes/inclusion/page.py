@@ -1,7 +1,7 @@
 """The page of an `inclusion` run: every table of the study as a section; scores are looked up."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import polars as pl
@@ -156,8 +156,11 @@ def _realism(run: RunFolders, regions: Sequence[str]) -> Iterator[Section]:
             only: Sources = [(model, {"model": model, "metric": metric}, table) for model in run.models]
             caption = f"{PRDC[metric].capitalize()} by {name}, by region"
             grids.append(drawn(score_grid(caption, "model", _in_regions(regions), only), "dots", PRDC[metric]))
+    k = {run.manifest(folders.REALISM, variant=name).options["k"] for name in run.variants(folders.REALISM)}
     lead = ("Precision is the share of images that lie among photographs, coverage that of photographs with an image "
-            "near them. Of each object and region as many photographs are drawn as the fewest has.")  # fmt: skip
+            "near them. Of each object and region as many photographs are drawn as the fewest has. Near is within "
+            f"k = {', '.join(map(str, sorted(k)))} neighbours: PRDC's own is 5, the authors' code takes 3. Of vectors "
+            "of length one only directions count; that code takes them as they are (?give=features).")  # fmt: skip
     yield Section("realism", "How near images lie to photographs", lead, tuple(grids))
 
 
@@ -314,13 +317,13 @@ def _compared(run: RunFolders, shown: Gallery) -> Iterator[Section]:
                        chosen="chosen")  # fmt: skip
     if table.is_empty():
         return
-    chosen = table.filter(metric="closer_choice_rate")
+    chosen, inside = (table.filter(metric=name) for name in ("closer_choice_rate", "appeal_in_manifold"))
     bins = chosen.select("bin", pl.col("low").cast(pl.Float64)).unique().sort("low").rows()
     further, grids = [(f"{low:.1f}", {"bin": place}) for place, low in bins], list[Grid]()
-    for name in run.variants(folders.REALISM):
-        rows: Sources = [(f"people in {pool}", {"extractor": name, "pool": pool}, chosen)
+    for name, region in product(run.variants(folders.REALISM), (None, *_values_in(chosen, "group"))):
+        rows: Sources = [(f"people in {pool}", {"extractor": name, "pool": pool, "group": region}, chosen)
                          for pool in _values_in(chosen, "pool")]  # fmt: skip
-        title = f"By {name}, how often the closer image is chosen, by distance from"
+        title = f"By {name}, {region or 'all regions'}: how often the closer image is chosen, by distance from"
         closer = score_grid(title, "people", further, rows)
         grids.append(drawn(closer, "curves", "share that chooses the closer"))
     for name in run.variants(folders.REALISM):
@@ -330,12 +333,12 @@ def _compared(run: RunFolders, shown: Gallery) -> Iterator[Section]:
         title = f"By {name}, how often the more alike image appeals more, too, by distance from"
         appeal = score_grid(title, "people", further, rows)
         grids.append(drawn(appeal, "curves", "share to whom it appeals more"))
-    for metric, caption in (("appeal_with_similarity", "The more alike image is the more appealing one, too"),
-                            ("appeal_in_manifold", "Appealing images that lie among photographs")):  # fmt: skip
-        about = table.filter(metric=metric)
+    alike, among = table.filter(metric="appeal_with_similarity"), "Appealing images that lie among photographs"
+    for about, caption, column in ((alike, "The more alike image is the more appealing one, too", "group"),
+                                   (inside, among, "group"), (inside, f"{among}, by object", "concept")):  # fmt: skip
         rows = [(f"{source}, people in {pool}", {"model": source, "pool": pool}, about)
                 for source in _sources_of(about, run) for pool in _values_in(about, "pool")]  # fmt: skip
-        each = score_grid(caption, "images", _in_regions(_values_in(about, "group")), rows)
+        each = score_grid(caption, "images", [(one, {column: one}) for one in _values_in(about, column)], rows)
         grids.append(drawn(each, "dots", "share of answers") if each.rows else each)
     lead = "Distances are divided by each extractor's largest; only bins that every extractor reaches are shown."
     strips = shown.strip("Triplets on which all people choose alike, and on which they are split", _triplets(run))

@@ -174,12 +174,7 @@ def tasks_stage(annotations: Path, made_from: Path) -> Stage:
 def write_task1(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
     """Write the table of Task 1 that `score task1` reads.
 
-    Args:
-        work: where to write.
-        answers: conforms to ANNOTATIONS, of the scheme inclusion_task1.
-        items: not needed: triplets say who made their images.
-        rows: what the tasks were made of, such as TRIPLETS: the id, combo, object, region, both sources, and the
-            three images.
+    `rows` are what the tasks were made of, such as TRIPLETS: the id, combo, object, region, both sources, three images.
     """
     del items
     needed = ("combo", "object", "region", "reference_source", "source", *(f"{name}_id" for name in PICTURES))
@@ -202,12 +197,8 @@ def write_task1(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl
 def write_task2(work: Work, answers: pl.DataFrame, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
     """Write the table of Task 2 that `score task2` reads, and once more as a file in the public layout.
 
-    Args:
-        work: where to write.
-        answers: conforms to ANNOTATIONS, of the scheme inclusion_task2.
-        items: conforms to RATED_ITEMS: who made an image, where the rows do not say.
-        rows: what the tasks were made of: `item_id` (or `image_id`), `object`, `region`; where they have them also
-            `img_path`, else the id stands for it, and `source`, else the model, or `real`.
+    `rows` are what the tasks were made of: `item_id` (or `image_id`), `object`, `region`; where they have them also
+    `img_path`, else the id stands for it, and `source`, else the model of the item, or `real`.
     """
     about = _by_id(rows, ("item_id", "image_id"), ("object", "region"))
     models = dict(items.select("item_id", "model").iter_rows())
@@ -346,9 +337,7 @@ def load_codes(path: Path) -> dict[str, str]:
 CODING_SHEET = StageCommand(coding_sheet_stage, "--annotations rated/annotations.parquet --out coding")
 
 
-def coded_stage(
-    sheets: Annotated[Files, Field(description="A coding sheet that was filled in; repeatable.")],
-) -> Stage:
+def coded_stage(sheets: Annotated[Files, Field(description="A coding sheet that was filled in; repeatable.")]) -> Stage:
     """Read coding sheets that were filled in.
 
     The table that they make is what `score survey` takes.

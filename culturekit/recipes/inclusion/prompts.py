@@ -134,11 +134,7 @@ def _slug(text: str) -> str:
 def photographed_stage(listed: Path, regional: Path, photographs: Path, *, least: int) -> Stage:
     """Keep the prompts of objects with `least` photographs or more in every region, duplicates not counted.
 
-    Args:
-        listed: prompts to choose from.
-        regional: prompts that photographs stand under: those that name a region.
-        photographs: table of images.
-        least: photographs of an object and region.
+    Photographs stand under the `regional` prompts, those that name a region.
     """
 
     def run(work: Work) -> Outcome:

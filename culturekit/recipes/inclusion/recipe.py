@@ -3,10 +3,10 @@
 Models draw objects in regions, beside photographs; people of each region look.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -16,7 +16,7 @@ from culturekit.config.kinds import AnyRecipe, RecipeKind
 from culturekit.config.recipe_parts import BackendSpec, EncoderSpec, File, Model
 from culturekit.core import roles
 from culturekit.core.declared import rules_of
-from culturekit.core.defaults import SHORTLIST
+from culturekit.core.defaults import ANSWERS_PER_HOUR, SHORTLIST
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.registry import parse_spec
@@ -57,8 +57,8 @@ from culturekit.recipes.inclusion.prompts import (
 )
 from culturekit.recipes.inclusion.scores import BINS, ExtractorVectors, TaskOptions, task1, task2
 from culturekit.recipes.inclusion.viewers import METRICS, object_truth_stage, object_viewers_stage
-from culturekit.recipes.parts import imported_answers, model_images
-from culturekit.recipes.planning import works
+from culturekit.recipes.parts import deviations, imported_answers, model_images, with_published
+from culturekit.recipes.planning import HOURLY, people_line, works
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.clip import ClipOptions, clip
 from culturekit.scores.image_levels import OF_PROMPTS, MeanOptions
@@ -70,6 +70,13 @@ from culturekit.scores.stability import stability
 OBJECTS = "simulated-objects"  # the backend whose pictures of objects come with what they show
 TASKS = {TASK1_SCHEME: "task1", TASK2_SCHEME: "task2"}
 NAMING: Mapping[Literal["regions", "objects"], Role] = {"regions": roles.PROMPTS, "objects": folders.PLAIN_PROMPTS}
+PUBLISHED: Mapping[str, Any] = {
+    "images": {"slots": 100}, "photographs": {"each": 100}, "k": 3, "threshold": PRESENCE_THRESHOLDS["geode"],
+    "people": {"images": 100, "per_region": 1, "near": NEAR, "far": FAR, "scaled": False, "least": TaskOptions().least,
+               "bucket": ClipOptions().width},
+}  # fmt: skip
+# What the paper says, and its code (DIG-In) of k; PRDC's own is 5
+AS_THEY_ARE = "give=features"  # of an extractor whose vectors keep their length, as those of that code do
 LEVELS = (("region",), ("region", "concept"))  # by what images are parted, besides who made them
 
 
@@ -129,6 +136,10 @@ class Seen(StrictModel):
     least: Annotated[float, rules_of(TaskOptions, "least")] = TaskOptions().least
     bins: Annotated[int, rules_of(task1, "bins")] = BINS
     bucket: Annotated[float, rules_of(ClipOptions, "width")] = ClipOptions().width
+    per_hour: Annotated[float, Field(ge=1, description="Answers that a plan expects of one person in an hour.")] = (
+        ANSWERS_PER_HOUR
+    )
+    hourly: Annotated[float, Field(ge=0, description="US dollars that a plan pays for an hour.")] = HOURLY
 
     @model_validator(mode="after")
     def one_source(self) -> Self:
@@ -156,6 +167,9 @@ class Inclusion(AnyRecipe):
     """How real objects look in each region, and what people who live there, and elsewhere, see in them."""
 
     recipe: Literal["inclusion"]
+    preset: Annotated[
+        Literal["authors"] | None, Field(description="Take what the paper and its code say for what is not stated.")
+    ] = None
     places: Annotated[str, AfterValidator(lambda name: str(load_places(place_file(name))) and name)] = "study"
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     images: ImagePlan = ImagePlan(slots=100)
@@ -177,6 +191,12 @@ class Inclusion(AnyRecipe):
         Annotated[str, AfterValidator(seen_in_images)] | None,
         Field(description="Annotations of Task 2 in the public layout; its authors chose the annotators: all count."),
     ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def as_published(cls, given: Any) -> Any:  # noqa: ANN401 - what pydantic gives
+        """Fill in what a preset says."""
+        return with_published(given, PUBLISHED) if isinstance(given, dict) and given.get("preset") else given
 
     @cached_property
     def listed(self) -> PlaceList:
@@ -383,4 +403,18 @@ def _wire_corrected(recipe: Inclusion, run: Run, marks: Path, wanted: Seen) -> N
         run.add(object_truth_stage(images, Files([run.table(roles.PROMPTS)]), wanted.simulated), folders.TRUTH)
 
 
-INCLUSION = RecipeKind(Inclusion, wire, sections_headline(INCLUSION_PAGE), INCLUSION_PAGE)
+def plan_lines(recipe: Inclusion) -> Iterator[str]:
+    """Say what people would do, and, with the authors' preset, what is not as published."""
+    if (wanted := recipe.people) is not None and wanted.simulated is None:
+        each = wanted.per_region * len(recipe.listed.regions)
+        triplets, images = recipe.triplets(wanted) * each, recipe.looked_at(wanted) * each
+        parts = {"about triplets": triplets, "about images": images}
+        yield people_line(parts, per_hour=wanted.per_hour, hourly=wanted.hourly)
+    if recipe.preset is not None:
+        yield from deviations(recipe.model_dump(mode="json"), PUBLISHED)
+        if scaled := [one.name for one in recipe.extractors if AS_THEY_ARE not in one.encoder]:
+            yield (f"Not as published: vectors of {', '.join(scaled)} have length one, which changes what is far from "
+                   f"a reference; ?{AS_THEY_ARE} leaves them as the model gives them")  # fmt: skip
+
+
+INCLUSION = RecipeKind(Inclusion, wire, sections_headline(INCLUSION_PAGE), INCLUSION_PAGE, plan_lines)

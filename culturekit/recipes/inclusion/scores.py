@@ -30,12 +30,7 @@ from culturekit.metrics.inclusion.region_rates import (
     task2_answers,
 )
 from culturekit.metrics.inclusion.task2_files import LEAST_ACCURACY, Reliable, drop_unreliable, read_task2_file
-from culturekit.metrics.inclusion.triplet_distances import (
-    Features,
-    appealing_inside,
-    binned_choices,
-    both_criteria,
-)
+from culturekit.metrics.inclusion.triplet_distances import Features, appealing_inside, binned_choices, both_criteria
 from culturekit.metrics.statistics.intervals import Interval, clustered_share, proportion_interval
 from culturekit.recipes.inclusion.prompts import BENCHMARK
 from culturekit.scores.answers import without_copies
@@ -260,7 +255,7 @@ def _numbered(features: Sequence[ExtractorVectors], **_: object) -> dict[str, tu
 
 @scores(
     "task1", APPEAL_BY_DISTANCE, APPEAL_IN_MANIFOLD, APPEAL_WITH_SIMILARITY, CLOSER_CHOICE_RATE, LOCATION_AGREEMENT,
-    LOCATION_UNANIMITY, version=3,
+    LOCATION_UNANIMITY, version=4,
     example="--task1 annotations/task1.parquet --out scores",
     settle=_numbered,
     amend=lambda stage, given: replace(
@@ -310,17 +305,7 @@ def score_task1(
     """Score agreement, co-occurrence, and, with features, closer choices and appeal within the manifold.
 
     All stand by the source of the images compared (column model), region (column group) and location of the annotators
-    (params.pool).
-
-    Args:
-        annotations: conforms to TASK1.
-        extractors: extractor -> image id -> vector, for the choices of closer images.
-        real: the real images; their extractor must be among the extractors.
-        bins: of triplet distances.
-        options: whose answers count, and what stands beside scores.
-
-    Raises:
-        UsageError: the table does not conform, nothing is left of it, or an image has no vector.
+    (params.pool); the extractor of the real images is among the extractors, which give image id -> vector.
     """
     checked(annotations, TASK1)
     reliable, left_out = _reliable_answers(annotations, options)
@@ -331,14 +316,16 @@ def score_task1(
     if extractors:
         choices = binned_choices(pooled, extractors, bins=bins).with_columns(yes="closer", source=pl.lit("all"))
         place = ("extractor", "pool", "bin", "low", "high")
-        shares += shares_of("closer_choice_rate", choices, (), place)
+        for cell in ((), ("region",)):
+            shares += shares_of("closer_choice_rate", choices, cell, place)
         side = pl.when("closer").then(pl.lit("closer")).otherwise(pl.lit("further"))
         appealing = both_criteria(choices).with_columns(yes="same", chosen=side)
         shares += shares_of("appeal_by_distance", appealing, (), (*place, "chosen"))
     if real is not None:
         inside = _inside_manifold(pooled, extractors or {}, real)
         left_out["appeal outside combo A, or with not exactly one image inside"] += pooled.height - inside.height
-        shares += shares_of("appeal_in_manifold", inside, ("region",), ("pool", "extractor", "k"))
+        for cell in (("region",), ("object",)):
+            shares += shares_of("appeal_in_manifold", inside, cell, ("pool", "extractor", "k"))
     rows = [row for row, _ in shares]
     # Figure 5c: of each kind of reference by itself; references of a generator are never pooled with another's.
     for by in (("source", "region"), ("source", "region", "annotator_loc"), ("source", "region", "reference_source")):
@@ -380,12 +367,8 @@ def _share_rows(
 ) -> Iterator[tuple[Row, pl.DataFrame]]:
     """Compute the share of answers that are `yes` in each cell, with its values.
 
-    Args:
-        metric: the name of the score.
-        answers: source, annotator_id, `triplet_id` or `img_path`, `yes`, and the columns named.
-        cell: `region`, `object`, both or none; images without a region are in no cell of regions.
-        named: columns that part the answers further and stand in params.
-        options: the confidence and the benchmark.
+    A cell is of `region`, `object`, both or none, and images without a region are in no cell of regions; what is
+    `named` parts answers further and stands in params.
     """
     keys, image = ["source", *cell, *named], _item_of(answers)
     known = answers.filter(pl.col("region").is_not_null()) if "region" in cell else answers
@@ -473,9 +456,6 @@ def score_task2(annotations: pl.DataFrame, *, options: TaskOptions = DEFAULTS) -
 
     Regions stand in the column group, objects in the column concept, and who made the images (`real` for photographs)
     in the column model.
-
-    Raises:
-        UsageError: the table does not conform, or nothing is left of it.
     """
     reliable, left_out = _reliable_answers(checked(annotations, TASK2), options)
     table = reliable.annotations
@@ -533,11 +513,7 @@ def score_survey(
     codes: pl.DataFrame, *, least: float = LEAST_KAPPA, coders: int = CODERS, confidence: float = CONFIDENCE,
     benchmark: str = BENCHMARK,
 ) -> Scored:  # fmt: skip
-    """Score the kappa of every code, and for those kept the share of responses by topic and location.
-
-    Raises:
-        UsageError: the table does not conform, or a response was not read by all coders.
-    """
+    """Score the kappa of every code, and for those kept the share of responses by topic and location."""
     themes = survey_themes(checked(codes, SURVEY_CODES), least=least, coders=coders)
     responses = codes["response_id"].n_unique()
     rows, values = [], []

@@ -134,19 +134,13 @@ class BackendOptions:
     """How a simulated model draws objects in regions.
 
     All but the size are dials: a share, then exceptions by group (GN, GS) or ISO code, such as `0.8,GS:0.6,ZA:0.4`.
-
-    Attributes:
-        regional: How much of a picture looks as the region it is asked for does; the rest could be anywhere.
-        shows: How many pictures show the object.
-        exaggerates: How much of the room for clichés of the region is filled with them.
-        crude: How much of what is drawn is spoilt, as in no photograph.
-        size: Pixels along each side, a multiple of 8.
     """
 
-    regional: str = "0.75"
-    shows: str = "1"
-    exaggerates: str = "0"
-    crude: str = "0"
+    regional: str = "0.75"  # How much of a picture looks as the region it is asked for does; the rest could be anywhere
+    shows: str = "1"  # How many pictures show the object
+    exaggerates: str = "0"  # How much of the room for clichés of the region is filled with them
+    crude: str = "0"  # How much of what is drawn is spoilt, as in no photograph
+    # Pixels along each side, a multiple of 8
     size: Annotated[int, msgspec.Meta(ge=SMALLEST, le=LARGEST, multiple_of=CELLS)] = SMALLEST
 
 
@@ -239,19 +233,14 @@ def make_backend(spec: Spec) -> ImageBackend:
 
 @dataclass(frozen=True, slots=True)
 class EncoderOptions:
-    """How well the encoder knows what it compares, and what it does not look at.
+    """How well the encoder knows what it compares, and what it does not look at."""
 
-    Attributes:
-        blur: The length of the noise in each vector, against 1 for what is named or shown.
-        flaws: How much what is spoilt counts; 0 does not see it.
-        cliches: How much clichés of a region count, in pictures and in its name.
-        looks: How much the looks of regions count.
-    """
-
+    # The length of the noise in each vector, against 1 for what is named or shown
     blur: Annotated[float, msgspec.Meta(ge=0, le=10)] = 0.0
-    flaws: Annotated[float, msgspec.Meta(ge=0, le=10)] = 1.0
+    flaws: Annotated[float, msgspec.Meta(ge=0, le=10)] = 1.0  # How much what is spoilt counts; 0 does not see it
+    # How much clichés of a region count, in pictures and in its name
     cliches: Annotated[float, msgspec.Meta(ge=0, le=10)] = 1.0
-    looks: Annotated[float, msgspec.Meta(ge=0, le=10)] = 1.0
+    looks: Annotated[float, msgspec.Meta(ge=0, le=10)] = 1.0  # How much the looks of regions count
 
 
 class ObjectEncoder(SimulatedEncoder):

@@ -1,4 +1,4 @@
-"""Prompts in two dialects: pairs of a list or of a model, met in corpora, and grammatical; each that falls says why."""
+"""Prompts in two dialects: pairs listed, proposed or reviewed, in corpora, grammatical; each that falls says why."""
 
 import gzip
 import hashlib
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, TypeAlias
 
 import msgspec
 import polars as pl
@@ -20,12 +20,15 @@ from pydantic import Field
 
 from culturekit.builders.asked_rows import AskedRows, bounded, row_id
 from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask
+from culturekit.builders.prompting.quotas import cell_mistakes, decided_rows, decision_of
 from culturekit.builders.simulated.simulated_model import TALK, Manner
+from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import InputRecord, digest_bytes, digest_file
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.schemas import DIALECT_PAIRS, PROMPTS
+from culturekit.core.spreadsheet_cells import sheet_bytes
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import write_table
@@ -34,7 +37,8 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.models import quoted
-from culturekit.recipes.linguistic.lists import DialectPair, article, lists_input, load_lists, shipped_lists
+from culturekit.people.candidate_review import named_by_content
+from culturekit.recipes.linguistic.lists import UNREVIEWED, DialectPair, article, lists_input, load_lists, shipped_lists
 from culturekit.recipes.linguistic.prompts import prompt_row, slug
 
 # Whether phrases are met in a corpus: a file or a folder of any size, read line by line.
@@ -256,10 +260,12 @@ GRAMMARS: Registry[GrammarChecker] = Registry(
 
 
 PROPOSE_PAIRS = "dialects.propose"
-KEPT, REPEATED, MALFORMED = "kept", "repeated", "malformed"
+KEPT, NOT_REVIEWED, REPEATED, MALFORMED = "kept", "unreviewed", "repeated", "malformed"
 NOT_MET, UNGRAMMATICAL = "not in the corpus", "not grammatical"
 PER_QUESTION, LONGEST, WORDS = 10, 200, 3
-LISTED = "listed"
+REVIEW = "review.csv"
+SHEET = ("standard", "other", "frames", "proposer", "outcome", "detail", "source", "decision", "new_name")
+BETWEEN = " / "  # the sentences of a pair in a cell of the sheet
 
 
 class ProposedPair(msgspec.Struct, frozen=True):
@@ -288,11 +294,12 @@ class DialectOptions:
     other: Annotated[str, Field(description="The other dialect.")] = "AAE"
     count: Annotated[int, Field(ge=1, le=1000, description="Pairs that are asked for.")] = 30
     grammar: Annotated[str, Field(description="Who says what is grammatical: rules or multi-value.")] = "rules"
+    unreviewed: Annotated[bool, Field(description="Make prompts of listed pairs that nobody has reviewed, too.")] = (
+        False
+    )
 
 
 SAE_AND_AAE = DialectOptions()
-
-SHIPPED_PAIRS = (("SAE", "AAE"), ("SAE", "AAVE"))  # The dialects that the shipped list has pairs of
 
 
 @cache
@@ -313,52 +320,94 @@ def pair_requests(options: DialectOptions) -> Iterator[Request]:
         )  # fmt: skip
 
 
+StandardCorpus: TypeAlias = Annotated[
+    Path | None, Field(description="File or folder of texts in the standard dialect; of any size.")
+]
+OtherCorpus: TypeAlias = Annotated[Path | None, Field(description="The same in the other dialect.")]
+
+
 def dialects_stage(
     lists: Annotated[
         Path | None, Field(description="YAML with `pairs`. [the shipped lists, unless --llm proposes]")
     ] = None,
-    standard_corpus: Annotated[
-        Path | None, Field(description="File or folder of texts in the standard dialect; of any size.")
+    standard_corpus: StandardCorpus = None,
+    other_corpus: OtherCorpus = None,
+    review: Annotated[
+        Path | None, Field(description="The sheet of a draft, filled in: prompts are of the pairs that people accept.")
     ] = None,
-    other_corpus: Annotated[Path | None, Field(description="The same in the other dialect.")] = None,
     *,
     options: DialectOptions = SAE_AND_AAE,
     llm: LlmOptions = DEFAULTS,
 ) -> Stage:
     """Build prompts in two dialects.
 
-    Pairs of a list or of a model, met in corpora, and grammatical.
+    Pairs of a list, of a reviewed sheet or of a model, met in corpora, and grammatical.
     """
+    if sum(one is not None for one in (options.proposer, lists, review)) > 1:
+        raise UsageError("pairs are proposed (--llm), listed (--lists) or reviewed (--review)", expected="one of them")
+    if options.proposer is None and review is None:
+        known = load_lists(lists)
+        if not known.pairs_of(options.other) or (lists is None and options.standard != SAE_AND_AAE.standard):
+            dialects = sorted({pair.dialect for pair in known.pairs})
+            raise UsageError(
+                f"the list has no pairs of {options.standard} and {options.other}", where=str(lists or "as shipped"),
+                expected=f"{SAE_AND_AAE.standard} and {' or '.join(dialects)}",
+                hint=f"Draft some: prompts dialects draft --dialect {options.other} --llm SPEC; or give --lists.",
+            )  # fmt: skip
+    return _pairs_stage({"lists": lists, "review": review}, (standard_corpus, other_corpus), options, llm)
+
+
+def draft_stage(
+    standard_corpus: StandardCorpus = None,
+    other_corpus: OtherCorpus = None,
+    *,
+    dialect: Annotated[str, Field(description="The dialect, such as Singlish.")],
+    proposer: Annotated[str, Field(description="Who proposes pairs, as a SPEC."), Typed("llm")],
+    standard: Annotated[str, Field(description="The standard dialect.")] = SAE_AND_AAE.standard,
+    count: Annotated[int, Field(ge=1, le=1000, description="Pairs that are asked for.")] = SAE_AND_AAE.count,
+    llm: LlmOptions = DEFAULTS,
+) -> Stage:
+    """Draft pairs of a dialect.
+
+    A model proposes, corpora are looked through, and people who speak it decide on a sheet.
+    """
+    options = DialectOptions(proposer, standard, dialect, count)
+    return _pairs_stage({}, (standard_corpus, other_corpus), options, llm, draft=True)
+
+
+def _pairs_stage(
+    given: Mapping[str, Path | None], corpora: tuple[Path | None, Path | None], options: DialectOptions,
+    llm: LlmOptions, *, draft: bool = False,
+) -> Stage:  # fmt: skip
     client = None if options.proposer is None else CLIENTS.make(options.proposer)
     GRAMMARS.check(options.grammar)
-    if client is not None and lists is not None:
-        raise UsageError("pairs are proposed (--llm) or listed (--lists)", expected="one of them")
-    if client is None and lists is None and (options.standard, options.other) not in SHIPPED_PAIRS:
-        raise UsageError(
-            "no pairs of these dialects are shipped", found=f"{options.standard} and {options.other}",
-            expected=" or ".join(f"{standard} and {other}" for standard, other in SHIPPED_PAIRS),
-            hint="Give --lists with pairs of your own, or let a model propose some with --llm.",
-        )  # fmt: skip
-    both = {"standard": standard_corpus, "other": other_corpus}
-    corpora = {side: path for side, path in both.items() if path is not None and any(corpus_files(path))}
-    texts = {f"{side}-corpus": path for side, path in corpora.items()}
-    inputs = {**texts, **({} if client is not None else lists_input(lists))}
+    both = zip(("standard", "other"), corpora, strict=True)
+    looked_through = {side: path for side, path in both if path is not None and any(corpus_files(path))}
+    texts = {f"{side}-corpus": path for side, path in looked_through.items()}
+    review, lists = given.get("review"), given.get("lists")
+    listed = {"review": review} if review is not None else lists_input(lists) if client is None else {}
+
+    def written(work: Work, rows: list[dict[str, Any]]) -> tuple[dict[str, int], Counter[str]]:
+        sifted = _sifted(rows, looked_through, options)
+        return _write_draft(work, sifted) if draft else _write_pairs(work, sifted, options)
 
     def run(work: Work) -> Outcome:
         if client is None:
-            rows = [_pair_row(pair, LISTED) for pair in load_lists(lists).pairs]
-            return Outcome(*_write_pairs(work, _sifted(rows, corpora, options), options))
+            pairs = load_lists(lists).pairs_of(options.other) if review is None else accepted_pairs(review)
+            return Outcome(*written(work, [_pair_row(pair, pair.origin, pair.source) for pair in pairs]))
         asked: AskedRows[Request] = AskedRows(PROPOSE_PAIRS, client, llm, lambda request: str(request.data["id"]))
         rows = []
         for _, value in asked.ask(work, list(pair_requests(options)), lambda request: request, unit="questions"):
             assert isinstance(value, ProposedPairs)
             rows += [_pair_row(pair, client.model) for pair in value.pairs]
-        counts, fell = _write_pairs(work, _sifted(rows, corpora, options), options)
+        counts, fell = written(work, rows)
         return asked.outcome(work, counts, proposals=dict(sorted(fell.items())))
 
     decided = {name: value for name, value in asdict(options).items() if name != "proposer"}
     trees = {side: partial(_corpus_record, path) for side, path in texts.items() if path.is_dir()}
-    stage = Stage("prompts", "build-dialects", 3, run, inputs, decided, packages=("msgspec", "polars"), trees=trees)
+    trees |= {} if review is None else {"review": partial(named_by_content, review)}
+    folder, kind = ("draft", "draft-dialects") if draft else ("prompts", "build-dialects")
+    stage = Stage(folder, kind, 4, run, {**texts, **listed}, decided, packages=("msgspec", "polars"), trees=trees)
     if client is None or options.proposer is None:
         return stage
 
@@ -366,13 +415,13 @@ def dialects_stage(
         return plan_to_ask(client, "questions", pair_requests(options), out, llm)
 
     asking = {"task": PROPOSE_PAIRS, "wording": digest_bytes(_instructions().encode())}
-    stage = replace(stage, version=3, options={**decided, **asking})
+    stage = replace(stage, options={**decided, **asking})
     return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True, go_on=llm.go_on)
 
 
-DIALECTS = AskingCommand(
-    dialects_stage, f"--llm {quoted('text')} --standard-corpus tweets/sae --other-corpus tweets/aae --out prompts"
-)
+CORPORA = "--standard-corpus tweets/sae --other-corpus tweets/aae"
+DIALECTS = AskingCommand(dialects_stage, f"--llm {quoted('text')} {CORPORA} --out prompts")
+DRAFT = AskingCommand(draft_stage, f"--dialect Singlish --llm {quoted('text')} --out draft")
 
 
 def _corpus_record(place: Path, final: Path) -> InputRecord:
@@ -386,17 +435,44 @@ def _write_pairs(
     """Write all pairs, and prompts of those that are left; count both, and those that fell by what became of them."""
     table = pl.DataFrame([{**row, "position": n} for n, row in enumerate(rows, 1)], schema=DIALECT_PAIRS.schema)
     write_table(work.out, DIALECT_PAIRS, table)
-    kept = [row for row in rows if row["outcome"] == KEPT]
-    prompts = _dialect_prompts(kept, options)
+    left = (KEPT, NOT_REVIEWED) if options.unreviewed else (KEPT,)
+    prompts = _dialect_prompts([row for row in rows if row["outcome"] in left], options)
     write_table(work.out, PROMPTS, pl.DataFrame(prompts, schema=PROMPTS.schema).sort(PROMPTS.key))
     fell = Counter(row["outcome"] for row in rows if row["outcome"] != KEPT)
-    return {"pairs": table.height, "kept": len(kept), "prompts": len(prompts)}, fell
+    return {"pairs": table.height, "kept": table.height - fell.total(), "prompts": len(prompts)}, fell
 
 
-def _pair_row(pair: ProposedPair | DialectPair, proposer: str) -> dict[str, Any]:
+def _write_draft(work: Work, rows: Sequence[dict[str, Any]]) -> tuple[dict[str, int], Counter[str]]:
+    """Write the sheet on which people decide, those first that nothing speaks against; repeated pairs are not on it."""
+    fell = Counter(row["outcome"] for row in rows if row["outcome"] != KEPT)
+    blank = dict.fromkeys(("source", "decision", "new_name"), "")
+    shown = sorted((row for row in rows if row["outcome"] != REPEATED), key=lambda row: row["outcome"] != KEPT)
+    cells = [{**row, **blank, "frames": BETWEEN.join(row["frames"]), "detail": row["detail"] or "",
+              "outcome": row["outcome"].replace(KEPT, NOT_REVIEWED)} for row in shown]  # fmt: skip
+    write_atomically(work.out / REVIEW, sheet_bytes(SHEET, cells))
+    return {"pairs": len(cells)}, fell
+
+
+def accepted_pairs(sheet: Path) -> list[DialectPair]:
+    """Read the pairs that people accept, some with another word."""
+    said = ("standard", "other", "frames", "source")
+    decided = decided_rows(sheet, (*said[:3], "decision"), lambda row: tuple(row.cells.get(name, "") for name in said),
+                           cell_mistakes, decision_of)  # fmt: skip
+    accepted = [
+        DialectPair(standard=standard, other=decision.name or other, frames=tuple(frames.split(BETWEEN)),
+                    origin="reviewed", source=source)
+        for (standard, other, frames, source), decision in decided.items()
+        if decision is not None and decision.verdict != "reject"
+    ]  # fmt: skip
+    if not accepted:
+        raise UsageError("people accepted no pair", where=str(sheet), expected="accept, or edit with a new name")
+    return accepted
+
+
+def _pair_row(pair: ProposedPair | DialectPair, proposer: str, source: str = "") -> dict[str, Any]:
     return {"standard": pair.standard.strip(), "other": pair.other.strip(),
             "frames": [frame.strip() for frame in pair.frames], "proposer": proposer, "outcome": KEPT,
-            "detail": None}  # fmt: skip
+            "detail": source or None}  # fmt: skip
 
 
 def _dialect_prompts(pairs: Sequence[dict[str, Any]], options: DialectOptions) -> list[dict[str, Any]]:
@@ -413,7 +489,7 @@ def _dialect_prompts(pairs: Sequence[dict[str, Any]], options: DialectOptions) -
 
 
 def _sifted(rows: list[dict[str, Any]], corpora: Mapping[str, Path], options: DialectOptions) -> list[dict[str, Any]]:
-    """Decide what becomes of each pair: malformed or repeated, then corpus by corpus, then sentence by sentence."""
+    """Decide what becomes of each pair: malformed or repeated, corpus by corpus, sentence by sentence, unreviewed."""
 
     def drop(row: dict[str, Any], outcome: str, why: str) -> None:
         if why and row["outcome"] == KEPT:
@@ -435,6 +511,7 @@ def _sifted(rows: list[dict[str, Any]], corpora: Mapping[str, Path], options: Di
             standard, other = frame.format(row["standard"]), frame.format(row["other"])
             problem = checker.problem(other, standard, options.other)
             drop(row, UNGRAMMATICAL, f"{problem}: {other!r} in {options.other}" if problem else "")
+        drop(row, NOT_REVIEWED, row["detail"] or "no source is given" if row["proposer"] == UNREVIEWED else "")
     return rows
 
 
@@ -457,7 +534,7 @@ def _malformed(row: dict[str, Any]) -> str:
 def propose_pairs(data: Mapping[str, Any], manner: Manner) -> dict[str, object]:
     """Propose pairs of dialects: those that the world knows, some turned round, some with talk for a sentence."""
     pairs = []
-    for pair in shipped_lists().pairs:
+    for pair in shipped_lists().pairs_of(data["other"]) or shipped_lists().pairs:
         standard, other, frames = pair.standard, pair.other, list(pair.frames)
         if manner.yields(manner.omits, None, "omits", data["batch"], other):
             continue

@@ -2,7 +2,7 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,7 @@ from culturekit.core.package_data import shipped
 from culturekit.core.yaml_source import StrictModel, load_model
 
 LISTS = "recipes/linguistic/linguistic_lists.yaml"
+PAPER, UNREVIEWED = "from the paper", "proposed, unreviewed"  # where a pair is from
 VOWELS = frozenset("aeiou")
 CONSONANT_SOUNDS = ("eu", "uni", "use")  # words that begin with a vowel and sound otherwise
 
@@ -39,11 +40,17 @@ class SpecificGroup(StrictModel):
 
 
 class DialectPair(StrictModel):
-    """One thing in two dialects, and sentences with a gap for either; `literal` is what else the other may mean."""
+    """One thing in two dialects, and sentences with a gap for either; `literal` is what else the other may mean.
+
+    A pair without a `dialect` is of any; `source` is where a reader can look the word up.
+    """
 
     standard: str
     other: str
     literal: str = ""
+    dialect: str = ""
+    origin: Literal["from the paper", "proposed, unreviewed", "reviewed", "listed"] = "listed"
+    source: str = ""
     frames: Annotated[tuple[str, ...], Field(min_length=1)]
 
 
@@ -54,6 +61,10 @@ class Lists(StrictModel):
     groups: tuple[Group, ...] = ()
     specific: tuple[SpecificGroup, ...] = ()
     pairs: tuple[DialectPair, ...] = ()
+
+    def pairs_of(self, dialect: str) -> tuple[DialectPair, ...]:
+        """Select the pairs of a dialect; AAVE is another name of AAE."""
+        return tuple(pair for pair in self.pairs if pair.dialect in ("", "AAE" if dialect == "AAVE" else dialect))
 
 
 @cache

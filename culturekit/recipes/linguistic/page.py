@@ -1,6 +1,7 @@
 """The page of a `linguistic` run: the paper's tables as sections, with corrected and true values beside."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -21,26 +22,26 @@ from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.sections import (
     Cell,
+    Grid,
     Section,
     SectionPage,
     Sources,
     Where,
     drawn,
     grid,
-    looked_up,
-    number,
     row_of,
     score_grid,
     section_page,
     with_params,
 )
+from culturekit.scores.answers import TRUTH
 from culturekit.scores.image_collections import parsed
 
 TITLE = "Which dialects, whom and whose places do these models know?"
 STATED = ("dialects", "tones-…", "neutral-…", "questions-…", "judged-modern", "ratings", "true-…")
 PARAMS = ("of", "pool", "detector", "labels", "tone", "first", "criterion", "marked")
 KINDS = {"rating": ("rating_mean", "rating_sd", "criterion"), "question": ("question_share", "question_sd", "first")}
-TRUTH, WHOLE, PAIRS = "truth", "all", 3
+WHOLE, PAIRS = "all", 3
 ONE_PERSON = (
     f"One person looked at each picture, and nobody knows how often they err: limits of corrected tones take it that "
     f"{MISSED:.0%} of answers name the next tone."
@@ -97,7 +98,7 @@ def _dialect_sources(run: RunFolders) -> Sources:
     found: Sources = [(name, {"of": name, "pool": None}, table) for name in scorers]
     found += [(f"people{_from(pool)}", {"of": "correct", "pool": pool}, table)
               for pool in _values_in(table, "pool")]  # fmt: skip
-    return found + ([] if true is None else [("the truth", {"of": "correct", "pool": TRUTH}, true)])
+    return found + ([] if true is None else [("the truth", {"of": "correct", "labels": TRUTH}, true)])
 
 
 def _from(pool: str) -> str:
@@ -117,7 +118,7 @@ def _tone_sources(run: RunFolders) -> Sources:
                   for pool in pools]  # fmt: skip
         alone = [(f"people alone{_from(pool)}", {"detector": "people", "pool": pool}, table) for pool in pools]
     true = _scores_of(run, folders.TRUE_TONES)
-    return found + alone + ([] if true is None else [("the truth", {"detector": "people", "pool": TRUTH}, true)])
+    return found + alone + ([] if true is None else [("the truth", {"detector": "people", "labels": TRUTH}, true)])
 
 
 def _unseen(run: RunFolders) -> Iterator[str]:
@@ -181,22 +182,31 @@ def _tone_sections(run: RunFolders, shown: Gallery) -> Iterator[Section]:
     if not sources:
         return
     groups = [None, *reversed(_values_in(sources[0][2], "group"))]
-    spreads = [
-        drawn(score_grid(f"{name} of {model}", "by",
-                         [(group or WHOLE, {"metric": f"tone_{name.lower()}", "model": model, "group": group})
-                          for group in groups], sources), "dots", f"{name}; 0 is even")
-        for name in ("STD", "MAD") for model in run.models
-    ]  # fmt: skip
+    plain = [one for one in sources if one[1].get("labels") != "corrected"]
+    corrected = [one for one in sources if one[1].get("labels") == "corrected"]
+    spreads, shares = list[Grid](), list[Grid]()
+    for rows, show in ((plain, drawn), (corrected, _folded)):
+        spreads += [
+            show(score_grid(f"{name} of {model}", "by",
+                            [(group or WHOLE, {"metric": f"tone_{name.lower()}", "model": model, "group": group})
+                             for group in groups], rows), "dots", f"{name}; 0 is even")
+            for name in ("STD", "MAD") for model in run.models if rows
+        ]  # fmt: skip
+        shares += [
+            show(score_grid(f"Persons of {model}", "by",
+                            [(str(tone), {"metric": "tone_share", "model": model, "group": None, "tone": str(tone)})
+                             for tone in range(1, 11)], rows), "bars", "Monk's ten tones", swatches=MONK_SWATCHES)
+            for model in run.models if rows
+        ]  # fmt: skip
     lead = f"0 is even over ten tones; one tone alone has STD 0.3 and MAD 0.18. {seen}"
     yield Section("tones", "How evenly are skin tones spread?", lead, tuple(spreads))
-    shares = [
-        drawn(score_grid(f"Persons of {model}", "by",
-                         [(str(tone), {"metric": "tone_share", "model": model, "group": None, "tone": str(tone)})
-                          for tone in range(1, 11)], sources), "bars", "Monk's ten tones", swatches=MONK_SWATCHES)
-        for model in run.models
-    ]  # fmt: skip
     lead = f"Of pictures with skin, lightest tone first. {seen}"
     yield Section("histogram", "Shares of skin tones", lead, tuple(shares), strips=tuple(_tones_apart(run, shown)))
+
+
+def _folded(shown: Grid, *_: str, **__: object) -> Grid:
+    """Let a table of corrected scores stand folded behind the plain ones."""
+    return replace(shown, corrected=True)
 
 
 def _tones_apart(run: RunFolders, shown: Gallery) -> Iterator[Strip]:
@@ -240,34 +250,36 @@ def _ranking_section(run: RunFolders) -> Section | None:
 
 
 def _modern_section(run: RunFolders, shown: Gallery) -> Section | None:
-    """Put the share of modern places side by side: by the encoder, put right by people, and in truth."""
+    """Put the share of modern places side by side: by the encoder and in truth, then as people correct it."""
     judged, true = _scores_of(run, folders.JUDGED), _scores_of(run, folders.TRUE_RATINGS)
     if judged is None:
         return None
-    grids = []
-    for model in run.models:
-        table = judged.filter(model=model)
-        firsts, groups = _values_in(table, "first"), table["group"].unique().sort(nulls_last=True).to_list()
-        columns: list[tuple[str, dict[str, str]]] = [
-            *((f"{first}, judged", {"first": first, "labels": "judged"}) for first in firsts),
-            *((f"{first}, put right ({pool})", {"first": first, "labels": "corrected", "pool": pool})
-              for first in firsts for pool in _values_in(table, "pool")),
-        ]  # fmt: skip
-        rows = []
-        for group in groups:
-            rated = row_of(true, metric="rating_mean", model=model, group=group, criterion="current_date")
-            last = [] if true is None else [number(None if rated is None else (rated["value"] - 1) / 4)]
-            cells = (looked_up(table, shaded=False, group=group, **where) for _, where in columns)
-            rows.append((group or WHOLE, [*cells, *last]))
-        heads = ("group", *(head for head, _ in columns), *([] if true is None else ["in truth"]))
-        grids.append(grid(f"Places of {model}", heads, rows))
+    shares = ((pl.col(name) - 1) / 4 for name in ("value", "ci_low", "ci_high"))  # of ratings from 1 to 5
+    truth = [] if true is None else [
+        true.filter(metric="rating_mean", criterion="current_date").with_columns(*shares)
+    ]  # fmt: skip
+    table, firsts = pl.concat([judged, *truth], how="diagonal_relaxed"), _values_in(judged, "first")
+    rows: dict[str, Sources] = {
+        model: [(group or WHOLE, {"model": model, "group": group}, table)
+                for group in judged.filter(model=model)["group"].unique().sort(nulls_last=True)]
+        for model in run.models
+    }  # fmt: skip
+    columns: list[tuple[str, Where]] = [(f"{first}, judged", {"first": first, "labels": "judged"}) for first in firsts]
+    columns += [("in truth", {"labels": TRUTH})] * bool(truth)
+    people: list[tuple[str, Where]] = [
+        (f"{first}, corrected{_from(pool)}", {"first": first, "labels": "corrected", "pool": pool})
+        for first in firsts for pool in _values_in(judged, "pool")
+    ]  # fmt: skip
+    plain = [score_grid(f"Places of {model}", "group", columns, found) for model, found in rows.items()]
+    corrected = [_folded(score_grid(f"Places of {model}", "group", people, found))
+                 for model, found in rows.items() if people]  # fmt: skip
     lead = "The share of the first caption of each pair; people rate from 1 to 5 how much a place looks like today."
     dated = values_of(run, folders.RATINGS, {"metric": "rating_mean", "criterion": "current_date"})
     asked = values_of(run, folders.QUESTIONS, {"metric": "question_share", "group": None}, models=run.models)
     far = shown.apart(("encoder", asked), ("people", dated.with_columns((pl.col("value") - 1) / 4)), run.models)
     strips = shown.strip("Places on which the encoder and people differ most, from 0, of old, to 1, of today", far)
     title = "How modern do places look, as judged, as corrected, as true?"
-    return Section("modern", title, lead, tuple(grids), strips=strips)
+    return Section("modern", title, lead, (*plain, *corrected), strips=strips)
 
 
 def _question_section(run: RunFolders) -> Section | None:
@@ -298,17 +310,17 @@ def _rating_section(run: RunFolders, shown: Gallery) -> Section | None:
     table, true = _scores_of(run, folders.RATINGS), _scores_of(run, folders.TRUE_RATINGS)
     if table is None:
         return None
-    sources = [(f"rated by people ({pool})", table, pool) for pool in _values_in(table, "pool")]
-    sources += [] if true is None else [("what images deserve", true, TRUTH)]
+    sources = [(f"rated by people{_from(pool)}", table.filter(pool=pool)) for pool in _values_in(table, "pool")]
+    sources += [] if true is None else [("what images deserve", true)]
     groups = _values_in(table, "group")
     heads = ("group", *(name.replace("_", " ") for name in CRITERIA))
     grids = tuple(
         grid(f"{model}, {what}", heads, (
-            (group, [_with_deviation(scores.filter(model=model, pool=pool), group, name, "rating")
+            (group, [_with_deviation(scores.filter(model=model), group, name, "rating")
                      for name in CRITERIA])
             for group in groups
         ))
-        for model in run.models for what, scores, pool in sources
+        for model in run.models for what, scores in sources
     )  # fmt: skip
     rated = values_of(run, folders.RATINGS, {"metric": "rating_mean"})
     strips = shown.strip("Places rated highest and lowest, over all questions", shown.ends(rated, run.models))
@@ -322,17 +334,18 @@ def _asked_section(run: RunFolders) -> Section | None:
     if run.has(folders.OF_KIND, variant="dialects"):
         path = run.table(folders.OF_KIND, variant="dialects").with_name(f"{DIALECT_PAIRS.name}.parquet")
         pairs = read_table(path, DIALECT_PAIRS).to_dicts() if path.is_file() else []
-        rows = (
-            (f"{row['standard']} / {row['other']}", (Cell(row["outcome"]), Cell(row["detail"] or ""))) for row in pairs
-        )
-        grids += [grid("Pairs of dialects", ("pair", "outcome", "why"), rows)] * bool(pairs)
+        shown = [[Cell(row[name] or "") for name in ("proposer", "outcome", "detail")] for row in pairs]
+        rows = ((f"{row['standard']} / {row['other']}", cells) for row, cells in zip(pairs, shown, strict=True))
+        heads = ("pair", "from", "outcome", "why, or where to look it up")
+        grids += [grid("Pairs of dialects", heads, rows)] * bool(pairs)
     if run.has(folders.OF_KIND, variant="specific"):
         table = read_table(run.table(folders.OF_KIND, variant="specific"), PROMPTS)
-        rows = ((row["text"], (Cell(row["group"]), Cell(row["template_id"]))) for row in table.to_dicts())
-        grids.append(grid("Prompts about groups", ("prompt", "group", "from"), rows))
-    lead = ("A pair falls where it is malformed or repeated, where a corpus lacks a word, or where a sentence is not "
-            "grammatical. Three of the paper's 42 prompts about groups are printed; how many most groups have follows "
-            "from its tables, and prompts that are not printed are not the paper's.")  # fmt: skip
+        asked = ((row["text"], (Cell(row["group"]), Cell(row["template_id"]))) for row in table.to_dicts())
+        grids.append(grid("Prompts about groups", ("prompt", "group", "from"), asked))
+    lead = ("A pair falls where it is malformed or repeated, where a corpus lacks a word, where a sentence is not "
+            "grammatical, or where nobody has reviewed it. Three of the paper's 42 prompts about groups are printed; "
+            "how many most groups have follows from its tables, and prompts that are not printed are not the paper's. "
+            "Neither are the captions of questions, which it names and does not print.")  # fmt: skip
     return Section("asked", "What was asked", lead, tuple(grids)) if grids else None
 
 

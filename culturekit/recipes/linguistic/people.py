@@ -23,9 +23,10 @@ from culturekit.people.scheme import Scheme
 from culturekit.people.stages import filled_in_stage
 from culturekit.recipes.linguistic.scores import CORRECT, NO, YES
 from culturekit.recipes.linguistic.tones import TONE_CRITERION
+from culturekit.scores.answers import TRUTH
 
 DIALECT_FORM, PLACE_FORM = "linguistic_dialect", "linguistic"  # the forms about persons and about places
-TRUTH, NOBODY = "truth", "none"
+NOBODY = "none"
 
 
 def even_sample_stage(images: Sequence[Path], prompts: Path, *, count: int, seed: int) -> Stage:

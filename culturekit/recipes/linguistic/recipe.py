@@ -4,6 +4,7 @@ Prompts of three kinds, their images, what machines and people say of them.
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -34,7 +35,7 @@ from culturekit.people.stages import ExportFiles, export_stage
 from culturekit.people.tasks import ANYWHERE, Quotas
 from culturekit.recipes.linguistic import roles as folders
 from culturekit.recipes.linguistic.dialects import DialectOptions, corpus_files, dialects_stage
-from culturekit.recipes.linguistic.lists import shipped_lists
+from culturekit.recipes.linguistic.lists import UNREVIEWED, Lists, load_lists
 from culturekit.recipes.linguistic.page import LINGUISTIC_PAGE
 from culturekit.recipes.linguistic.people import (
     DIALECT_FORM,
@@ -57,6 +58,7 @@ from culturekit.recipes.linguistic.tones import ToneOptions, tones
 from culturekit.recipes.parts import imported_answers, model_images
 from culturekit.recipes.planning import asks
 from culturekit.report.report_stage import add_sections_report, sections_headline
+from culturekit.scores.answers import TRUTH
 from culturekit.scores.family import Confidence
 from culturekit.scores.inputs import NamedVectors, ValueTables
 from culturekit.scores.judged import JudgedOptions, judged
@@ -78,43 +80,51 @@ class Drawing(Model):
 
 
 class Pairs(StrictModel):
-    """Who proposes pairs of dialects, or a list of them, and the corpora that they are to be met in.
-
-    Without either they are the shipped ones, of SAE and AAE.
-    """
+    """Who proposes pairs, or a list or reviewed sheet of them (else `prompts.lists`), and corpora to meet them in."""
 
     proposer: Annotated[JudgeSpec | None, rules_of(DialectOptions, "proposer")] = None
     lists: Annotated[File | None, rules_of(dialects_stage, "lists")] = None
+    review: Annotated[File | None, rules_of(dialects_stage, "review")] = None
     standard: Annotated[str, rules_of(DialectOptions, "standard")] = DialectOptions().standard
     other: Annotated[str, rules_of(DialectOptions, "other")] = DialectOptions().other
     count: Annotated[int, rules_of(DialectOptions, "count")] = DialectOptions().count
     grammar: Annotated[str, rules_of(DialectOptions, "grammar")] = DialectOptions().grammar
+    unreviewed: Annotated[bool, rules_of(DialectOptions, "unreviewed")] = DialectOptions().unreviewed
     standard_corpus: Annotated[Place | None, rules_of(dialects_stage, "standard_corpus")] = None
     other_corpus: Annotated[Place | None, rules_of(dialects_stage, "other_corpus")] = None
 
-    def stage(self, llm: LlmOptions) -> Stage:
-        """Build the prompts."""
-        given = (self.lists, self.standard_corpus, self.other_corpus)
-        options = DialectOptions(self.proposer, self.standard, self.other, self.count, self.grammar)
+    def stage(self, lists: str | None, llm: LlmOptions) -> Stage:
+        """Build the prompts; `lists` has pairs where nothing else says which."""
+        listed = self.lists or (None if self.proposer or self.review else lists)
+        given = (listed, self.standard_corpus, self.other_corpus, self.review)
+        options = DialectOptions(self.proposer, self.standard, self.other, self.count, self.grammar, self.unreviewed)
         return dialects_stage(*(None if path is None else Path(path) for path in given), options=options, llm=llm)
 
 
 class Prompts(StrictModel):
-    """What is asked for: the shipped lists, pairs that a model proposes, or tables that `prompts build` wrote."""
+    """What is asked for: lists, pairs that a model proposes, or tables that `prompts build` wrote."""
 
     kinds: Annotated[tuple[Kind, ...], AfterValidator(not_empty)] = KINDS
-    nouns: Annotated[int, Field(ge=1, description="How many of the shipped nouns neutral prompts are about.")] = 30
+    lists: Annotated[
+        File | None, Field(description="YAML with nouns, groups, specific prompts and pairs. [the shipped lists]")
+    ] = None
+    nouns: Annotated[int, Field(ge=1, description="How many of the listed nouns neutral prompts are about.")] = 30
     pairs: Pairs = Pairs()
     dialects: Asked | None = None
     neutral: Asked | None = None
     specific: Asked | None = None
 
+    @cached_property
+    def listed(self) -> Lists:
+        """What is listed."""
+        return load_lists(None if self.lists is None else Path(self.lists))
+
     @model_validator(mode="after")
     def enough_nouns(self) -> Self:
         """Refuse more nouns than there are: fewer prompts would be made."""
-        known = len(shipped_lists().nouns)
+        known = len(self.listed.nouns)
         if self.neutral is None and self.nouns > known:
-            raise ValueError(f"nouns: {known} are shipped; found {self.nouns}; prompts.neutral takes others")
+            raise ValueError(f"nouns: {known} are listed; found {self.nouns}; prompts.neutral takes others")
         return self
 
     @model_validator(mode="after")
@@ -195,11 +205,12 @@ class Linguistic(AnyRecipe):
 
     def prompt_count(self) -> int | None:
         """Count the prompts, where they are those of the shipped lists."""
-        known, asked = shipped_lists(), self.prompts
-        if asked.dialects or asked.neutral or asked.specific or asked.pairs != Pairs():
+        known, asked = self.prompts.listed, self.prompts
+        if asked.dialects or asked.neutral or asked.specific or asked.pairs not in (Pairs(), Pairs(unreviewed=True)):
             return None
+        pairs = [one for one in known.pairs_of("AAE") if asked.pairs.unreviewed or one.origin != UNREVIEWED]
         sizes = {
-            "dialects": 2 * sum(len(pair.frames) for pair in known.pairs),
+            "dialects": 2 * sum(len(pair.frames) for pair in pairs),
             "neutral": (1 + len(known.groups)) * len(known.nouns[: asked.nouns]),
             "specific": sum(len(group.prompts) for group in known.specific),
         }
@@ -233,10 +244,11 @@ def wire(recipe: Linguistic, run: Run) -> None:
 def _wire_prompts(recipe: Linguistic, run: Run) -> None:
     """Write the prompts of each kind, or take them in, and put them together."""
     asked = recipe.prompts
+    lists = None if asked.lists is None else Path(asked.lists)
     stages: dict[str, Callable[[], Stage]] = {
-        "dialects": lambda: asked.pairs.stage(recipe.llm.options()),
-        "neutral": lambda: neutral_stage(nouns=asked.nouns),
-        "specific": specific_stage,
+        "dialects": lambda: asked.pairs.stage(asked.lists, recipe.llm.options()),
+        "neutral": lambda: neutral_stage(lists, nouns=asked.nouns),
+        "specific": lambda: specific_stage(lists),
     }
     for kind in asked.kinds:
         given, proposed = getattr(asked, kind), kind == "dialects" and asked.pairs.proposer is not None
@@ -292,13 +304,14 @@ def _wire_neutral(recipe: Linguistic, run: Run) -> None:
     """Hold neutral pictures of each model against those of groups, by the encoder and by one that does not err."""
     prompts = run.table(folders.OF_KIND, variant="neutral")
     encoders = [(folders.NEUTRAL, recipe.encoder, "images")]
-    encoders += [(folders.NEUTRAL_TRUTH, PORTRAITS, "truth")] * recipe.truthful
+    encoders += [(folders.NEUTRAL_TRUTH, PORTRAITS, TRUTH)] * recipe.truthful
     for model in run.models:
         images = run.table(roles.IMAGES, model)
         for role, encoder, variant in encoders:
             stage = embed_stage(EmbedSource(images=images), encoder=encoder)
             vectors = NamedVectors(run.add(stage, folders.VECTORS, model, variant))
-            options = NeutralOptions(encoder=encoder, confidence=recipe.confidence)
+            labels = TRUTH if role is folders.NEUTRAL_TRUTH else ""
+            options = NeutralOptions(encoder=encoder, labels=labels, confidence=recipe.confidence)
             run.add(neutral.stage(Numbered([images]), prompts, vectors, options=options), role, model)
 
 

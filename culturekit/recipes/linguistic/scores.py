@@ -25,8 +25,8 @@ from culturekit.metrics.linguistic.neutral_groups import LOGIT_SCALE, neutral_si
 from culturekit.metrics.statistics.comparisons import mean_interval
 from culturekit.metrics.statistics.intervals import simple_mean
 from culturekit.recipes.linguistic.prompts import BENCHMARK
-from culturekit.scores.answers import careful_answers, of_criterion
-from culturekit.scores.catalog import UNBOUNDED, Metric, describe
+from culturekit.scores.answers import careful_answers, of_criterion, whose
+from culturekit.scores.catalog import UNBOUNDED, describe
 from culturekit.scores.family import Confidence, Pair, answers_in, scores
 from culturekit.scores.image_collections import (
     Place,
@@ -108,7 +108,7 @@ class DialectGapOptions:
 
 
 @scores(
-    "dialects", DIALECT_GAP, DIALECT_SCORE, version=3, seeds={"permutations": "seed"},
+    "dialects", DIALECT_GAP, DIALECT_SCORE, version=4, seeds={"permutations": "seed"},
     example="--images images/images.parquet --prompts prompts/prompts.parquet --quality quality/quality.parquet "
     "--out scores",
 )  # fmt: skip
@@ -139,18 +139,7 @@ def score_dialects(
     images: pl.DataFrame, prompts: pl.DataFrame, quality: pl.DataFrame | None = None,
     annotations: pl.DataFrame | None = None, *, options: DialectGapOptions,
 ) -> Scored:  # fmt: skip
-    """Compare the pictures of two dialects: by every scorer, and by every pool of people.
-
-    Args:
-        images: conforms to IMAGES.
-        prompts: conforms to PROMPTS: `group` is the dialect.
-        quality: conforms to QUALITY: CLIPScores, for instance.
-        annotations: conforms to ANNOTATIONS: the criterion `correct`, answered yes or no.
-        options: what to compare, and how.
-
-    Raises:
-        UsageError: a table does not conform, nothing was given to compare, or no pair of prompts has both dialects.
-    """
+    """Compare the pictures of two dialects, groups of the prompts: by every scorer, and by every pool of people."""
     if quality is None and annotations is None:
         raise UsageError("there is nothing to compare dialects by", expected="quality, annotations, or both")
     check_options(options)
@@ -215,7 +204,7 @@ def _dialect_rows(
     """Make the scores of one model by one measure: each dialect's, and their gap."""
     params: dict[str, object] = {"of": name}
     if pool is not None:
-        params["pool"] = pool
+        params |= whose(pool)
     elif options.scale != 1:
         params["scale"] = options.scale
     model, sides = judged["model"][0], {}
@@ -294,22 +283,15 @@ NEUTRAL_MAD = describe(
 )
 
 
-def _of_means(metric: Metric, name: str, title: str, formula: str) -> Metric:
-    """Describe the spread of the heat map itself."""
-    pitfalls = (
-        "It is never above the mean of the prompts' own spreads, because what differs between prompts averages out.",
-        "params.prompts_ranked lists prompts from the lowest STD to the highest.",
-    )
-    return replace(metric, name=name, title=title, formula=formula, pitfalls=pitfalls)
-
-
-NEUTRAL_STD_OF_MEANS = _of_means(
-    NEUTRAL_STD, "neutral_std_of_means", "Unevenness of the heat map (STD)",
-    "population standard deviation over groups of the mean neutral similarity",
-)  # fmt: skip
-NEUTRAL_MAD_OF_MEANS = _of_means(
-    NEUTRAL_MAD, "neutral_mad_of_means", "Unevenness of the heat map (MAD)",
-    "mean absolute deviation over groups of the mean neutral similarity",
+_OF_THE_MAP = (
+    "It is never above the mean of the prompts' own spreads, because what differs between prompts averages out.",
+    "params.prompts_ranked lists prompts from the lowest STD to the highest.",
+)
+NEUTRAL_STD_OF_MEANS, NEUTRAL_MAD_OF_MEANS = (
+    replace(metric, name=f"{metric.name}_of_means", title=f"Unevenness of the heat map ({kind})",
+            formula=f"{spread} over groups of the mean neutral similarity", pitfalls=_OF_THE_MAP)
+    for metric, kind, spread in ((NEUTRAL_STD, "STD", "population standard deviation"),
+                                 (NEUTRAL_MAD, "MAD", "mean absolute deviation"))
 )  # fmt: skip
 QUESTION_SHARE = describe(
     "question_share",
@@ -340,10 +322,11 @@ QUESTION_SD = describe(
 
 @dataclass(frozen=True, slots=True)
 class NeutralOptions:
-    """What to compare, and how; the encoder is what made the vectors, as it stands in params."""
+    """What to compare, and how; the encoder is what made the vectors, and `labels` whose view it is, as in params."""
 
     pair: Pair = ("artifact_id",)
     encoder: str = ""
+    labels: str = ""
     confidence: Confidence = CONFIDENCE
     benchmark: str = BENCHMARK
 
@@ -375,17 +358,9 @@ def neutral(
 def score_neutral(
     images: pl.DataFrame, prompts: pl.DataFrame, vectors: Vectors, ids: Sequence[str], *, options: NeutralOptions
 ) -> Scored:
-    """Score how much the neutral pictures of every model resemble those of each group.
+    """Score how much pictures of prompts without a group resemble those of each group, by model.
 
-    Args:
-        images: conforms to IMAGES.
-        prompts: conforms to PROMPTS: a prompt without a group is neutral.
-        vectors: float, (n, dim): of pictures.
-        ids: (n,): the images they belong to.
-        options: what to compare, and how.
-
-    Raises:
-        UsageError: a table does not conform, or no prompt has pictures of itself and of all groups.
+    `vectors`, float (n, dim), belong to the images `ids`.
     """
     left_out: Counter[str] = Counter()
     known = _with_vectors(prompted_images(images, prompts, left_out, pair=options.pair), ids, left_out)
@@ -438,7 +413,7 @@ def _model_rows(
 ) -> tuple[list[Row], list[pl.DataFrame]]:
     """Score one model: the heat map, the spread over groups, and the spread of the heat map."""
     params: dict[str, object] = {"encoder": options.encoder} if options.encoder else {}
-    params["groups"] = len(groups)
+    params |= {"groups": len(groups), **({"labels": options.labels} if options.labels else {})}
     spread = neutral_spread(list(table.values()), list(table))
     per_prompt = list(spread.per_prompt.values())
     columns: list[tuple[str, str | None, NDArray[np.float64]]] = [
@@ -542,15 +517,7 @@ def score_question_pairs(
 ) -> Scored:  # fmt: skip
     """Score the share of the first caption of each pair, per model and group of prompts, and over all.
 
-    Args:
-        images: conforms to IMAGES.
-        prompts: conforms to PROMPTS: the groups.
-        vectors: float, (n, dim) of pictures, and the n images they belong to.
-        captions: caption -> its vector in the same space.
-        options: what to ask, and how.
-
-    Raises:
-        UsageError: a table does not conform, a caption has no vector, or no picture has one.
+    `vectors` are float (n, dim) and the images they belong to; `captions` have theirs in the same space.
     """
     missing = [caption for pair in options.pairs for caption in pair if caption not in captions]
     if missing:

@@ -34,7 +34,7 @@ from culturekit.metrics.statistics.intervals import clustered_share
 from culturekit.recipes.linguistic.prompts import BENCHMARK
 from culturekit.recipes.linguistic.scores import ANNOTATIONS_READ, BY_PROMPT, IMAGES_READ, PAPER
 from culturekit.recipes.linguistic.world import LIGHTS, draw_face
-from culturekit.scores.answers import careful_answers, of_criterion
+from culturekit.scores.answers import careful_answers, of_criterion, whose
 from culturekit.scores.catalog import describe
 from culturekit.scores.family import Confidence, answers_in, scores
 from culturekit.scores.image_collections import Place, mean_rows, parts_by_group, prompted_images
@@ -158,7 +158,7 @@ def _with_sight(stage: Stage, given: Mapping[str, Any]) -> Stage:
 
 
 @scores(
-    "tones", MEAN_TONE, TONE_MAD, TONE_SHARE, TONE_STD, version=6, packages=("numpy", "pillow", "polars", "scipy"),
+    "tones", MEAN_TONE, TONE_MAD, TONE_SHARE, TONE_STD, version=7, packages=("numpy", "pillow", "polars", "scipy"),
     example="--images images/images.parquet --out scores", workers=True, engine=True,
     settle=_check_sample, amend=_with_sight,
 )  # fmt: skip
@@ -196,16 +196,8 @@ def score_tones(
 ) -> Scored:  # fmt: skip
     """Score the skin tones of every model, over all pictures and per group of prompts.
 
-    Args:
-        tones: image id -> 1 to 10, or None where no pixel looks like skin.
-        images: conforms to IMAGES.
-        prompts: conforms to PROMPTS: the groups, such as dialects.
-        annotations: conforms to ANNOTATIONS: tones that people of each pool named, scored beside.
-        sample: conforms to AUDIT_SAMPLE: the pictures drawn for people, whose answers put the rule right.
-        options: what to score, and how.
-
-    Raises:
-        UsageError: a table does not conform, or no picture has a tone.
+    `tones` are 1 to 10 by image, None where no pixel looks like skin; people's `annotations` of the pictures of a
+    `sample` put them right.
     """
     left_out: Counter[str] = Counter()
     known = prompted_images(images, prompts, left_out)
@@ -265,7 +257,7 @@ def _tone_rows(part: pl.DataFrame, answer: Answers, options: ToneOptions) -> Ite
     if not seen.height:
         return
     params: dict[str, object] = {"detector": answer.detector, "images_left_out": part.height - seen.height}
-    params |= {"sees": sees(options.detector)} if answer.pool is None else {"pool": answer.pool}
+    params |= {"sees": sees(options.detector)} if answer.pool is None else whose(answer.pool)
     if answer.detector in TONE_WARNINGS:
         params["warning"] = TONE_WARNINGS[answer.detector]  # type: ignore[index]
     weights = seen.select(WEIGHTS).to_numpy().astype(np.float64)

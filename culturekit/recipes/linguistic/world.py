@@ -77,19 +77,12 @@ def read_label(pixels: Pixels) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a text asks for.
+    """What a text asks for."""
 
-    Attributes:
-        thing: what is to be shown.
-        read: what the words say to somebody who does not know the dialect; as a rule the same.
-        code: of the group or the dialect; None for no group.
-        person: whether somebody is to be seen.
-    """
-
-    thing: str
-    read: str
-    code: str | None
-    person: bool = False
+    thing: str  # what is to be shown
+    read: str  # what the words say to somebody who does not know the dialect; as a rule the same
+    code: str | None  # of the group or the dialect; None for no group
+    person: bool = False  # whether somebody is to be seen
 
 
 @cache
@@ -140,14 +133,9 @@ def draw_face(
     tone: int | None, *, size: int, light: tuple[float, float, float] = LIGHTS["day"],
     wall: tuple[int, int, int] = WALL, place: tuple[float, float] = (0.5, 0.45),
 ) -> tuple[Pixels, NDArray[np.bool_]]:  # fmt: skip
-    """Draw a face with its centre at `place`; give the picture, and which of its pixels are skin.
+    """Draw a face with its centre at `place`, from 0 to 1 down and across; give the picture, and which pixels are skin.
 
-    Args:
-        tone: of the Monk scale, 1 to 10; None draws nobody.
-        size: pixels along each side.
-        light: what red, green and blue are multiplied by.
-        wall: the colour behind.
-        place: down and across, from 0 to 1.
+    A tone is of the Monk scale, None draws nobody; colours are multiplied by `light`.
     """
     rows, columns = np.mgrid[0:size, 0:size] / size
     down, across = rows - place[0], columns - place[1]
@@ -173,23 +161,15 @@ class BackendOptions:
 
     All but `tones` and the size are dials: a share, then exceptions by dialect (SAE, AAE) or by group (AF, AR, AS, EU,
     LA, NA; BA, AA, HA, WA), such as `0.8,AF:0.4`.
-
-    Attributes:
-        knows: How often it draws what is asked for.
-        understands: How often it draws what a prompt means; else what its words say to somebody who does not know the
-            dialect.
-        modern: How many places look modern.
-        leans: How many pictures of no group look like a group beyond what all have alike, such as `0,EU:0.5`.
-        tones: From which tone to which people have, each as often, and exceptions: `1-10,AAE:7-10`.
-        size: Pixels along each side.
     """
 
-    knows: str = "0.9"
+    knows: str = "0.9"  # How often it draws what is asked for
+    # How often it draws what a prompt means; else what its words say to somebody who does not know the dialect
     understands: str = "1,AAE:0.6"
-    modern: str = "0.7"
-    leans: str = "0"
-    tones: str = "1-10"
-    size: Annotated[int, msgspec.Meta(ge=SMALLEST, le=LARGEST)] = 96
+    modern: str = "0.7"  # How many places look modern
+    leans: str = "0"  # How many pictures of no group look like a group beyond what all have alike, such as `0,EU:0.5`
+    tones: str = "1-10"  # From which tone to which people have, each as often, and exceptions: `1-10,AAE:7-10`
+    size: Annotated[int, msgspec.Meta(ge=SMALLEST, le=LARGEST)] = 96  # Pixels along each side
 
 
 class PortraitsBackend:
@@ -279,14 +259,11 @@ def make_backend(spec: Spec) -> ImageBackend:
 
 @dataclass(frozen=True, slots=True)
 class EncoderOptions:
-    """How well the encoder knows what it compares.
+    """How well the encoder knows what it compares."""
 
-    Attributes:
-        blur: The length of the noise in each vector, against 1 for what is named or shown.
-        prejudice: How much of the look of old places it sees in those of some groups, whatever they look like.
-    """
-
+    # The length of the noise in each vector, against 1 for what is named or shown
     blur: Annotated[float, msgspec.Meta(ge=0, le=10)] = 0.0
+    # How much of the look of old places it sees in those of some groups, whatever they look like
     prejudice: Annotated[float, msgspec.Meta(ge=0, le=10)] = 0.0
 
 

@@ -236,8 +236,7 @@ def write_artifact_pages(out: Path, sites: Sequence[SiteRun]) -> int:
 
 # The scores of a run as others collect them: Every Eval Ever's records, and the Hub's `.eval_results`.
 
-SCHEMA = "0.3.0"
-"""Of Every Eval Ever: the version whose fields these are."""
+SCHEMA = "0.3.0"  # of Every Eval Ever: the version whose fields these are
 
 EXPORTED = ("mapped", "corrected")
 UNKNOWN = "unknown"
@@ -484,23 +483,14 @@ class ScoreTable:
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """A run of the site.
+    """A run of the site."""
 
-    Attributes:
-        number: its place among the runs.
-        name: of the run.
-        run: its folders.
-        backends: of its models, by name.
-        page: its report.
-        truths: roles whose scores others may not collect: they come from knowing what images show.
-    """
-
-    number: int
-    name: str
-    run: RunFolders
-    backends: dict[str, str]
-    page: SectionPage
-    truths: tuple[Role, ...]
+    number: int  # its place among the runs
+    name: str  # of the run
+    run: RunFolders  # its folders
+    backends: dict[str, str]  # of its models, by name
+    page: SectionPage  # its report
+    truths: tuple[Role, ...]  # roles whose scores others may not collect: they come from knowing what images show
 
     @property
     def report(self) -> str:

@@ -81,13 +81,8 @@ def score_geodiv(answers: pl.DataFrame, *, confidence: float = ck.CONFIDENCE) ->
                 answer = replace(answer, n=here["image_id"].n_unique())
                 rows.append(ck.statistic_row(**place, answer=answer, params={}, unit=metric.unit))
                 values.append(ck.value_rows(place, {}, cells.select("prompt_id", "value", item="prompt_id")))
-    return ck.scored(
-        rows,
-        values,
-        left_out={
-            "answers that are none": answers.filter(pl.col("value").is_null(), pl.col("choice").is_null()).height
-        },
-    )
+    none = answers.filter(pl.col("value").is_null(), pl.col("choice").is_null()).height
+    return ck.scored(rows, values, left_out={"answers that are none": none})
 
 
 def spread(answers: pl.DataFrame, allowed: dict[tuple[str, str], int], task: str) -> float:

@@ -10,20 +10,14 @@ import polars as pl
 import pytest
 
 from culturekit.builders.activities import extracting as merging
-from culturekit.builders.activities.extracting import (
-    LOOKED_FOR,
-    MergeOptions,
-    extract_activities,
-    merge_activities,
-    name_key,
-    prompt_activities,
-)
+from culturekit.builders.activities.extracting import LOOKED_FOR, extract, merge, name_key
 from culturekit.core.schemas import ACTIVITIES, DROPS, MENTIONS, PAGES, PROMPTS
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import countries, country
 from culturekit.llm.client import Request
 from tests.builders.judging.test_image_judge import Scripted
+from tests.builders.put import beside, do, put
 from tests.builders.spaces import rows_of
 
 TEXT = "In Punjab, bhangra is danced at harvest.\nPeople say “namaste” with folded hands; kabaddi is played."
@@ -43,7 +37,7 @@ def found(name: str, category: str, quote: str) -> dict[str, str]:
 
 def extracted(work: Work, folder: Path, *activities: Mapping[str, str], **changes: Any) -> tuple[Outcome, list[Any]]:
     client = Scripted(lambda request: {"id": request.data["id"], "activities": list(activities)})
-    outcome = extract_activities(work, pages(folder / "pages", changes), client)
+    outcome = put(extract, work, client, pages(folder / "pages", changes))
     table = read_table(work.out / "mentions.parquet", MENTIONS).sort("position")
     return outcome, table.select("name", "outcome").rows()
 
@@ -83,7 +77,7 @@ def test_a_reader_is_asked_for_the_categories_of_the_page_only(work: Work, tmp_p
         asked.append(request)
         return {"id": request.data["id"], "activities": [found("Bhangra", "dances", "bhangra is danced at harvest")]}
 
-    extract_activities(work, pages(tmp_path / "pages", {"categories": ["games"]}), Scripted(answer))
+    put(extract, work, Scripted(answer), pages(tmp_path / "pages", {"categories": ["games"]}))
     assert asked[0].data["categories"] == ["games"]
     assert asked[0].data["country"] == "India"
     outcomes = read_table(work.out / "mentions.parquet", MENTIONS)["outcome"].to_list()
@@ -102,7 +96,7 @@ Mention = tuple[str, str, str]
 
 
 def merged(
-    work: Work, folder: Path, mentions: Sequence[Mention], options: MergeOptions
+    work: Work, folder: Path, mentions: Sequence[Mention], **options: Any
 ) -> tuple[Outcome, pl.DataFrame, pl.DataFrame]:
     """Merge mentions, each a country, a category and a name, each on a page of its own."""
     folder.mkdir(exist_ok=True)
@@ -113,7 +107,7 @@ def merged(
     ]  # fmt: skip
     sources = [{"page_id": row["page_id"], "country": row["country"], "revision": "7"} for row in rows]
     about = pages(folder / "pages", *sources)
-    outcome = merge_activities(work, write_table(folder, MENTIONS, rows_of(MENTIONS, *rows)), about, options)
+    outcome = do(merge, work, write_table(folder, MENTIONS, rows_of(MENTIONS, *rows)), about, **options)
     return (
         outcome,
         read_table(work.out / "activities.parquet", ACTIVITIES),
@@ -125,7 +119,7 @@ def test_near_duplicates_become_one_activity_with_its_source(work: Work, tmp_pat
     mentions = [("IN", "dances", name) for name in ("Bhangra dance", "Bhangra", "the Bhangra", "Bhangra", "Garba")]
     mentions += [("IN", "celebrations", "Diwali"), ("IN", "celebrations", "Diwali"), ("IN", "religious", "Diwali")]
     mentions += [("IN", "dances", "Indian folk dance")]
-    outcome, table, drops = merged(work, tmp_path, mentions, MergeOptions(per_category=2))
+    outcome, table, drops = merged(work, tmp_path, mentions, per_category=2)
     own = table.filter(form="multi-variant")
     assert own.select("category", "activity", "also", "mentions").rows() == [
         ("celebrations", "Diwali", [], 2),
@@ -156,7 +150,7 @@ def test_names_that_an_encoder_holds_to_be_alike_are_one(
 ) -> None:
     monkeypatch.setattr(merging, "text_encoder_of", lambda spec: ByMeaning())
     mentions = [("NG", "games", name) for name in ("Ayoayo", "Mancala", "Ludo", "Ayoayo")]
-    _, table, _ = merged(work, tmp_path, mentions, MergeOptions(encoder="sentence", per_category=2))
+    _, table, _ = merged(work, tmp_path, mentions, encoder="embedded", per_category=2)
     assert table.filter(category="games").select("activity", "also", "mentions").rows() == [
         ("Ayoayo", ["Mancala"], 3),
         ("Ludo", [], 1),
@@ -171,12 +165,11 @@ def test_the_whole_grid_is_576_prompts(work: Work, tmp_path: Path) -> None:
         for category in LOOKED_FOR
         for word in ("alba", "brio", "cima", "duna", "erba", "fiume", "gola")
     ]
-    outcome, activities, drops = merged(work, tmp_path / "in", mentions, MergeOptions())
+    outcome, activities, drops = merged(work, tmp_path / "in", mentions)
     assert "findings" not in outcome.notes
     assert Counter(drops["reason"]) == {"more than 6": 16 * 5}
-    inside = Work({}, tmp_path / "prompts", work.scratch, work.engine, work.progress)
-    inside.out.mkdir()
-    assert prompt_activities(inside, work.out / "activities.parquet").counts == {"prompts": 576, "countries": 16}
+    inside = beside(work, "prompts")
+    assert do(merging.prompts, inside, work.out / "activities.parquet").counts == {"prompts": 576, "countries": 16}
     prompts = read_table(inside.out / "prompts.parquet", PROMPTS)
     assert Counter(prompts["country"]) == dict.fromkeys(CULTIVATE, 36)
     assert Counter(prompts["group"]) == {"GN": 5 * 36, "GS": 11 * 36}

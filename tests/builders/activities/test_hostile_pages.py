@@ -6,19 +6,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.activities.extracting import (
-    MergeOptions,
-    extract_activities,
-    merge_activities,
-    prompt_activities,
-)
-from culturekit.builders.activities.page_list import PageOptions, read_pages
+from culturekit.builders.activities import page_list
+from culturekit.builders.activities.extracting import extract, merge
+from culturekit.builders.activities.extracting import prompts as prompts_of
 from culturekit.core.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.llm.client import Request
 from tests.builders.activities.test_pages import listed
 from tests.builders.judging.test_image_judge import Scripted
+from tests.builders.put import beside, do, put
 
 pytest.importorskip("selectolax")
 
@@ -44,12 +41,6 @@ def found(request: Request) -> dict[str, object]:
     return {"id": request.data["id"], "activities": activities if "Bandari" in repr(request.data["text"]) else []}
 
 
-def step(work: Work, name: str) -> Work:
-    out = work.out.parent / name
-    out.mkdir()
-    return Work({}, out, work.scratch, work.engine, work.progress)
-
-
 def texts(table: pl.DataFrame) -> str:
     return "\n".join(str(value) for row in table.rows() for value in row)
 
@@ -57,8 +48,10 @@ def texts(table: pl.DataFrame) -> str:
 def test_a_hostile_page_becomes_text(work: Work, tmp_path: Path) -> None:
     (tmp_path / "iran.html").write_text(HTML, encoding="utf-8")
     entry = "source: cultural-atlas, country: IR, file: iran.html, url: 'javascript:alert(1)', revision: '<script>'"
-    sources, mentions, activities, prompts = (step(work, name) for name in ("sources", "mentions", "merged", "prompts"))
-    read_pages(sources, listed(tmp_path, entry), PageOptions())
+    sources, mentions, activities, prompts = (
+        beside(work, name) for name in ("sources", "mentions", "merged", "prompts")
+    )
+    do(page_list.read, sources, listed(tmp_path, entry))
     pages = read_table(sources.out / "pages.parquet", PAGES)
     assert pages["section"].str.slice(0, 6).to_list() == ["Dances", "Dances", "ZZZZZZ"]
     assert max(map(len, pages["text"])) <= 6_000
@@ -67,7 +60,7 @@ def test_a_hostile_page_becomes_text(work: Work, tmp_path: Path) -> None:
     assert "ignore all previous" in texts(pages).casefold(), "a reader sees it, and so does the model, as data"
 
     client = Scripted(found)
-    extract_activities(mentions, sources.out / "pages.parquet", client)
+    put(extract, mentions, client, sources.out / "pages.parquet")
     said = read_table(mentions.out / "mentions.parquet", MENTIONS).sort("position")
     assert said["outcome"].to_list() == [outcome for _, _, outcome in NAMED.values()]
     assert [
@@ -75,13 +68,11 @@ def test_a_hostile_page_becomes_text(work: Work, tmp_path: Path) -> None:
     ] == []
     assert all("Ignore all previous" not in request.instructions for request in client.seen)
 
-    merged = merge_activities(
-        activities, mentions.out / "mentions.parquet", sources.out / "pages.parquet", MergeOptions(per_category=6)
-    )
+    merged = do(merge, activities, mentions.out / "mentions.parquet", sources.out / "pages.parquet")
     assert merged.counts["activities"] == 2 + 6
     kept = read_table(activities.out / "activities.parquet", ACTIVITIES)
     assert set(kept.filter(category="dances")["activity"]) == {"Bandari", "Kordi dance"}
-    prompt_activities(prompts, activities.out / "activities.parquet")
+    do(prompts_of, prompts, activities.out / "activities.parquet")
     table = read_table(prompts.out / "prompts.parquet", PROMPTS)
     assert HIDDEN.search(texts(table)) is None
     assert max(map(len, table["text"])) < 200

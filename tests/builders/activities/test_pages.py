@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from culturekit.builders.activities import page_list
-from culturekit.builders.activities.page_list import PageOptions, read_html, read_list, read_pages, read_wikitext
-from culturekit.core.errors import ConfigError, UpstreamUnavailable, UsageError
+from culturekit.builders.activities.page_list import read, read_html, read_list, read_wikitext
+from culturekit.core.errors import ConfigError, CultureKitError, UpstreamUnavailable, UsageError
 from culturekit.core.schemas import PAGES
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from tests.builders.answering import Answering, Said, answering, slept
+from tests.builders.put import do
 
 pytest.importorskip("selectolax")
 pytest.importorskip("mwparserfromhell")
@@ -91,7 +92,7 @@ def test_saved_pages_keep_where_they_come_from(work: Work, tmp_path: Path) -> No
         "source: wikipedia, country: IN, file: games.json, categories: [games]",
         "source: wikipedia, country: IN, file: dances.wikitext, title: Dances, sections: [Folk], revision: 12",
     )
-    outcome = read_pages(work, path, PageOptions())
+    outcome = do(read, work, path)
     assert outcome.counts == {"listed": 3, "pages": 7}
     rows = read_table(work.out / "pages.parquet", PAGES).sort("title", "number").to_dicts()
     assert [(row["title"], row["revision"], row["section"]) for row in rows] == [
@@ -120,7 +121,7 @@ def saved(work: Work, folder: Path, html: bytes, *changes: str) -> list[dict[str
     """Read one page of HTML, listed as often as there are changes."""
     (folder / "page.html").write_bytes(html)
     entries = [f"source: cultural-atlas, country: IR, file: page.html{change}" for change in changes or ("",)]
-    read_pages(work, listed(folder, *entries), PageOptions())
+    do(read, work, listed(folder, *entries))
     return read_table(work.out / "pages.parquet", PAGES).to_dicts()
 
 
@@ -197,9 +198,10 @@ def site(path: str) -> Said:
 
 
 def fetch(work: Work, server: Answering, folder: Path, place: str, *, contact: str = "me@example.org") -> None:
-    options = PageOptions(contact, folder / "cache", 10.0, f"{server.url}/w/api.php")
     entries = [f'source: cultural-atlas, country: IR, url: "{server.url}{place}"']
-    read_pages(work, listed(folder, *entries, "source: wikipedia, country: IN, title: Games of India"), options)
+    path = listed(folder, *entries, "source: wikipedia, country: IN, title: Games of India")
+    api = f"{server.url}/w/api.php"
+    do(read, work, path, contact=contact, cache=folder / "cache", per_second=10.0, wikipedia=api)
 
 
 def test_pages_are_fetched_once_as_robots_allow(work: Work, tmp_path: Path, waits: list[float]) -> None:
@@ -261,38 +263,33 @@ def test_robots_are_asked_of_where_a_page_has_moved_too(work: Work, tmp_path: Pa
         assert "/private/iran" not in server.paths()
 
 
+PRIVATE = ("http://169.254.169.254/latest", "http://127.0.0.1:9/", "http://[::1]:9/", "http://10.1.1.1")
+HOSTILE = [
+    *((moved(to), "not on the public internet, and is not asked") for to in PRIVATE),
+    *(
+        (Said(200, ATLAS.encode(), {"Content-Type": kind}), f"the reply is {kind}, not HTML")
+        for kind in ("application/pdf", "image/png", "application/json")
+    ),
+    (
+        Said(200, b"<p>x</p>" * 800_000, {"Content-Type": "text/html"}, length=300_000_000),
+        "the reply is too large; expected 5,000,000 bytes",
+    ),
+]
+
+
 @pytest.mark.usefixtures("waits")
-@pytest.mark.parametrize(
-    "to", ["http://169.254.169.254/latest", "http://127.0.0.1:9/", "http://[::1]:9/", "http://10.1.1.1"]
-)
-def test_a_page_that_leads_to_an_address_of_this_network_is_not_followed(work: Work, tmp_path: Path, to: str) -> None:
-    with answering(lambda path: moved(to) if path == "/iran" else site(path)) as server:
-        with pytest.raises(UsageError, match="not on the public internet, and is not asked"):
+@pytest.mark.parametrize(("reply", "says"), HOSTILE)
+def test_a_hostile_reply_is_no_page_and_is_asked_for_once(work: Work, tmp_path: Path, reply: Said, says: str) -> None:
+    with answering(lambda path: reply if path == "/iran" else site(path)) as server:
+        with pytest.raises(CultureKitError, match=says):
             fetch(work, server, tmp_path, "/iran")
         assert server.paths() == ["/robots.txt", "/iran"]
-    with answering(lambda path: moved(to)) as server, pytest.raises(UsageError, match="not on the public internet"):
-        fetch(work, server, tmp_path, "/iran")
-
-
-@pytest.mark.usefixtures("waits")
-def test_a_page_of_300_megabytes_is_not_read_to_its_end(work: Work, tmp_path: Path) -> None:
-    html = {"Content-Type": "text/html"}
-    large = Said(200, b"<p>x</p>" * 800_000, html, length=300_000_000)
-    with answering(lambda path: large if path == "/iran" else site(path)) as server:
-        with pytest.raises(UpstreamUnavailable, match="the reply is too large; expected 5,000,000 bytes"):
-            fetch(work, server, tmp_path, "/iran")
-        assert server.paths() == ["/robots.txt", "/iran"], "it is asked for once"
     assert not (work.out / "pages.parquet").exists()
 
 
 @pytest.mark.usefixtures("waits")
-@pytest.mark.parametrize("kind", ["application/pdf", "image/png", "application/json"])
-def test_a_page_of_another_kind_is_no_page(work: Work, tmp_path: Path, kind: str) -> None:
-    other = Said(200, ATLAS.encode(), {"Content-Type": kind})
-    with (
-        answering(lambda path: other if path == "/iran" else site(path)) as server,
-        pytest.raises(UpstreamUnavailable, match=f"the reply is {kind}, not HTML"),
-    ):
+def test_rules_for_robots_that_lead_to_this_network_are_not_followed(work: Work, tmp_path: Path) -> None:
+    with answering(lambda path: moved(PRIVATE[0])) as server, pytest.raises(UsageError, match="not on the public"):
         fetch(work, server, tmp_path, "/iran")
 
 
@@ -341,7 +338,7 @@ def test_nothing_is_fetched_unless_somebody_says_who_asks(work: Work, tmp_path: 
 def test_what_is_no_page_is_refused(work: Work, tmp_path: Path) -> None:
     (tmp_path / "no.json").write_text('{"error": {"code": "missingtitle"}}', encoding="utf-8")
     with pytest.raises(UsageError, match="the Action API knows no such page"):
-        read_pages(work, listed(tmp_path, "source: wikipedia, country: IN, file: no.json"), PageOptions())
+        do(read, work, listed(tmp_path, "source: wikipedia, country: IN, file: no.json"))
     (tmp_path / "no.pdf").write_text("%PDF", encoding="utf-8")
     with pytest.raises(UsageError, match="a saved page of an unknown kind"):
-        read_pages(work, listed(tmp_path, "source: wikipedia, country: IN, file: no.pdf"), PageOptions())
+        do(read, work, listed(tmp_path, "source: wikipedia, country: IN, file: no.pdf"))

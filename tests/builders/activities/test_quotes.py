@@ -5,8 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from culturekit.builders.activities.extracting import Quote, check_quotes, find_quote
-from culturekit.llm.replies import ParseFailure
+from culturekit.builders.activities.extracting import find_quote
 
 SOURCE = "Feijoada  is a\nstew of beans\u00a0with beef, cafe\u0301 and 김치.\nIt\u200b is\u202e Brazilian."
 
@@ -29,7 +28,7 @@ def words(text: str) -> str:
 def test_a_quote_is_found_where_it_stands(quote: str, cited: str) -> None:
     place = find_quote(SOURCE, quote)
     assert place is not None
-    assert SOURCE[place.start : place.end] == cited
+    assert SOURCE[slice(*place)] == cited
 
 
 @pytest.mark.parametrize(
@@ -40,14 +39,6 @@ def test_what_does_not_stand_there_word_for_word_is_not_found(quote: str) -> Non
     assert find_quote(SOURCE, quote) is None
 
 
-def test_quotes_fail_with_a_code_and_the_number_of_the_quote() -> None:
-    assert check_quotes("beans and rice", ["beans", "rice"]) == (Quote(0, 5), Quote(10, 14))
-    missing = check_quotes("beans and rice", ["beans", "meat"], raw="{}")
-    assert missing == ParseFailure("quote-not-found", "quote 2", "{}")
-    assert check_quotes("beans", ["!"]) == ParseFailure("empty-quote", "quote 1", "")
-    assert check_quotes("beans", []) == ()
-
-
 FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 LETTERS = st.sampled_from("abé\u0301\u0308 \n\u00a0가\u1100\u1161\u11a8क\u094d\u0937日Z\u200b\u200d\ufe0f\u09c7\u09be")
 
@@ -56,7 +47,7 @@ LETTERS = st.sampled_from("abé\u0301\u0308 \n\u00a0가\u1100\u1161\u11a8क\u09
 def test_found_means_equal_once_composed(source: str, quote: str) -> None:
     place = find_quote(source, quote)
     if place is not None:
-        assert visible(source[place.start : place.end]) == visible(quote)
+        assert visible(source[slice(*place)]) == visible(quote)
 
 
 def visible(text: str) -> str:

@@ -1,7 +1,6 @@
 """Captions grow from seeds: every proposal says what became of it, and nothing stands twice."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from culturekit.builders.captions.expanding import (
     SAME,
     TOO_MANY,
     Earlier,
-    ExpandOptions,
     culture_file,
-    expand_captions,
+    expand,
     load_culture,
 )
 from culturekit.core.errors import ConfigError, UsageError
@@ -28,6 +26,7 @@ from culturekit.index.models.letters_encoder import LettersEncoder
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from tests.builders.judging.test_image_judge import Scripted
+from tests.builders.put import beside, put
 
 CHINESE = culture_file("chinese")
 SEEDS = [seed.caption for seed in load_culture(CHINESE).seeds]
@@ -35,7 +34,7 @@ CATEGORY = "stereotyping"
 
 
 def expanded(work: Work, client: Any, **options: Any) -> tuple[Outcome, pl.DataFrame, pl.DataFrame]:
-    outcome = expand_captions(work, CHINESE, client, ExpandOptions("scripted", **options))
+    outcome = put(expand, work, client, CHINESE, **options)
     captions = read_table(work.out / "captions.parquet", CAPTIONS)
     return outcome, captions, read_table(work.out / "caption_proposals.parquet", CAPTION_PROPOSALS)
 
@@ -131,13 +130,12 @@ def test_what_is_kept_is_unlike_all_that_came_before(work: Work) -> None:
         assert cosines[place[own], place[nearest]] == pytest.approx(similarity, abs=2e-5)
 
 
-def test_the_same_seed_gives_the_same_captions_and_another_others(work: Work, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_captions_and_another_others(work: Work) -> None:
     found = []
     for name, seed in (("one", 1), ("two", 1), ("three", 2)):
-        out = tmp_path / name
-        out.mkdir()
-        there = Work({}, out, work.scratch, work.engine, work.progress)
-        found.append(expanded(there, CLIENTS.make("simulated"), captions=60, seed=seed)[1]["text"].to_list())
+        found.append(
+            expanded(beside(work, name), CLIENTS.make("simulated"), captions=60, seed=seed)[1]["text"].to_list()
+        )
     assert found[0] == found[1] != found[2]
 
 
@@ -192,8 +190,6 @@ def test_seeds_that_say_the_same_to_the_encoder_are_refused(work: Work) -> None:
     with pytest.raises(UsageError, match="a seed is like an earlier caption") as raised:
         expanded(work, saying(numbered(1)), captions=6, encoder="letters", similarity=-1)
     assert SEEDS[0] in str(raised.value)
-    with pytest.raises(UsageError, match="more than were wanted"):
-        expand_captions(work, CHINESE, saying(numbered(1)), replace(ExpandOptions("scripted"), captions=4))
 
 
 def test_a_culture_that_is_nowhere_names_those_that_are_shipped() -> None:

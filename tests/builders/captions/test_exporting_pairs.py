@@ -10,14 +10,7 @@ from typing import Any
 
 import pytest
 
-from culturekit.builders.captions.pairs import (
-    PairFiles,
-    PairOptions,
-    SelectOptions,
-    SelectReads,
-    export_pairs_stage,
-    select_stage,
-)
+from culturekit.builders.captions.pairs import SelectOptions, export, select
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.run import StageRun
@@ -28,23 +21,24 @@ from tests.builders.captions.pair_worlds import Terms, done, images_of, rights_o
 
 ITEMS = ["../../etc/passwd", "b\u2028", "c <b>", "d", "e"]
 BEST = ["c <b>", "b\u2028", "../../etc/passwd"]
+Given = tuple[Path, Path, Path, Path | None]
 BOTH: Any = ("imagefolder", "webdataset")
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> PairFiles:
+def given(tmp_path: Path) -> Given:
     terms: Terms = {item: (0.1, 0.1, score) for item, score in zip(ITEMS, (0.5, 0.6, 0.7, 0.2, 0.1), strict=True)}
-    stage = select_stage(SelectReads(values_of(tmp_path, terms)), SelectOptions(keep=3))
+    stage = select.stage(values_of(tmp_path, terms), options=SelectOptions(keep=3))
     selected = done(stage, tmp_path / "selected").folder / "selected.parquet"
-    return PairFiles(selected, texts_of(tmp_path, ITEMS), images_of(tmp_path, ITEMS), rights_of(tmp_path, ITEMS))
+    return (selected, texts_of(tmp_path, ITEMS), images_of(tmp_path, ITEMS), rights_of(tmp_path, ITEMS))
 
 
-def exported(given: PairFiles, out: Path, **options: Any) -> StageRun:
-    return done(export_pairs_stage(given, PairOptions(**options)), out)
+def exported(given: Given, out: Path, **options: Any) -> StageRun:
+    return done(export.stage(*given, **options), out)
 
 
 def test_pairs_stand_best_first_with_captions_licences_and_the_bytes_of_their_pictures(
-    given: PairFiles, tmp_path: Path
+    given: Given, tmp_path: Path
 ) -> None:
     run = exported(given, tmp_path / "pairs", forms=BOTH, per_shard=2)
     table = read_table(run.folder / "exported.parquet", EXPORTED)
@@ -71,19 +65,19 @@ def test_pairs_stand_best_first_with_captions_licences_and_the_bytes_of_their_pi
     }  # fmt: skip
 
 
-def test_the_same_pairs_are_the_same_bytes(given: PairFiles, tmp_path: Path) -> None:
+def test_the_same_pairs_are_the_same_bytes(given: Given, tmp_path: Path) -> None:
     first = exported(given, tmp_path / "one", forms=BOTH)
     assert exported(given, tmp_path / "two", forms=BOTH).manifest.sha256 == first.manifest.sha256
 
 
 @pytest.mark.parametrize("rights", ["none", "empty"])
 def test_a_pair_without_a_licence_is_refused_left_out_or_taken_in_and_counted(
-    given: PairFiles, tmp_path: Path, rights: str
+    given: Given, tmp_path: Path, rights: str
 ) -> None:
     folder = tmp_path / "rights"
     folder.mkdir()
     path = None if rights == "none" else rights_of(folder, ITEMS[1:2], licence=" ")
-    some = PairFiles(given.selected, given.captions, given.images, path)
+    some = (*given[:3], path)
     with pytest.raises(UsageError, match="3 of 3 without, such as 'c <b>'"):
         exported(some, tmp_path / "refused")
     with pytest.raises(UsageError, match="3 of 3 without"):
@@ -93,19 +87,19 @@ def test_a_pair_without_a_licence_is_refused_left_out_or_taken_in_and_counted(
     assert verify_run(run.folder).exit_code == 0
     folder = tmp_path / "one"
     folder.mkdir()
-    some = PairFiles(given.selected, given.captions, given.images, rights_of(folder, ITEMS[1:2]))
+    some = (*given[:3], rights_of(folder, ITEMS[1:2]))
     run = exported(some, tmp_path / "left out", unlicensed="leave-out")
     assert (run.manifest.counts["pairs"], run.manifest.drops) == (1, {"pairs without a licence": 2})
     assert verify_run(run.folder).exit_code == 0
 
 
-def test_a_picture_that_is_not_the_one_of_its_table_is_refused(given: PairFiles, tmp_path: Path) -> None:
+def test_a_picture_that_is_not_the_one_of_its_table_is_refused(given: Given, tmp_path: Path) -> None:
     shutil.copy(tmp_path / "picture-3.png", tmp_path / "picture-2.png")
     with pytest.raises(IntegrityError, match="not the one of its table"):
         exported(given, tmp_path / "pairs")
 
 
-def test_tables_of_other_pairs_are_refused(given: PairFiles, tmp_path: Path) -> None:
+def test_tables_of_other_pairs_are_refused(given: Given, tmp_path: Path) -> None:
     (tmp_path / "captions.jsonl").write_text('{"id": "b", "text": "one"}\n')
     with pytest.raises(UsageError, match="have no caption"):
         exported(given, tmp_path / "pairs")
@@ -118,7 +112,7 @@ def test_tables_of_other_pairs_are_refused(given: PairFiles, tmp_path: Path) -> 
 
 
 @pytest.mark.external
-def test_datasets_reads_the_folder(given: PairFiles, tmp_path: Path) -> None:
+def test_datasets_reads_the_folder(given: Given, tmp_path: Path) -> None:
     """Needs `python -m pip install datasets pillow`."""
     datasets: Any = pytest.importorskip("datasets")
     run = exported(given, tmp_path / "pairs")
@@ -133,7 +127,7 @@ def test_datasets_reads_the_folder(given: PairFiles, tmp_path: Path) -> None:
 
 @pytest.mark.external
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
-def test_webdataset_reads_the_shards(given: PairFiles, tmp_path: Path) -> None:
+def test_webdataset_reads_the_shards(given: Given, tmp_path: Path) -> None:
     """Needs `python -m pip install webdataset`, and torch."""
     pytest.importorskip("webdataset")
     read: Any = importlib.import_module("webdataset").WebDataset

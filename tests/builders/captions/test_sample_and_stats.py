@@ -7,20 +7,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.captions.caption_files import (
-    OTHER,
-    CaptionsRead,
-    CaptionsToCount,
-    SampleOptions,
-    count_captions,
-    read_captions,
-    sample_captions,
-)
+from culturekit.builders.captions.caption_files import OTHER, read_captions, sample, stats
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CAPTION_STATS, CAPTIONS, DROPS, OBJECTS, PROMPTS
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import USUAL
+from tests.builders.put import do
 from tests.builders.spaces import rows_of
 
 
@@ -38,7 +31,7 @@ def captions_table(folder: Path, **categories: int) -> Path:
 def test_a_sample_gives_each_category_one_and_then_its_share(work: Work, tmp_path: Path) -> None:
     # Exactly 6.9, 2.1, .8 and .2 of ten; one each leaves six places: a lacks most until it has six, then b lacks 1.1.
     path = captions_table(tmp_path / "c", a=69, b=21, c=8, d=2)
-    outcome = sample_captions(work, CaptionsRead(path), SampleOptions(10))
+    outcome = do(sample, work, path, size=10)
     drawn = read_table(work.out / "captions.parquet", CAPTIONS)
     assert Counter(drawn["category"]) == {"a": 6, "b": 2, "c": 1, "d": 1}
     drawn_of = outcome.notes["categories"]
@@ -53,7 +46,7 @@ def test_a_sample_is_its_seed_s(work: Work, tmp_path: Path) -> None:
     path = captions_table(tmp_path / "c", a=30, b=30)
     found = []
     for seed in (3, 3, 4):
-        sample_captions(work, CaptionsRead(path), SampleOptions(20, seed=seed))
+        do(sample, work, path, size=20, seed=seed)
         found.append(read_table(work.out / "captions.parquet", CAPTIONS)["id"].to_list())
     assert found[0] == found[1] != found[2]
     assert found[0] == sorted(found[0])
@@ -61,7 +54,7 @@ def test_a_sample_is_its_seed_s(work: Work, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["txt", "json", "csv", "jsonl", "parquet"])
 def test_a_sample_of_any_file_asks_for_pictures_of_its_captions(form: str, work: Work, tmp_path: Path) -> None:
-    sample_captions(work, CaptionsRead(files(tmp_path)[form]), SampleOptions(1, seed=5))
+    do(sample, work, files(tmp_path)[form], size=1, seed=5)
     (row,) = read_table(work.out / "prompts.parquet", PROMPTS).rows(named=True)
     assert row["text"] in {"A man rides a wave.", "Two  dogs - asleep"}
     assert (row["concept"], row["country"], row["benchmark"]) == (OTHER, None, "c3")
@@ -69,11 +62,11 @@ def test_a_sample_of_any_file_asks_for_pictures_of_its_captions(form: str, work:
 
 def test_a_sample_of_more_than_there_are_is_refused(work: Work, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="fewer captions"):
-        sample_captions(work, CaptionsRead(captions_table(tmp_path / "c", a=3)), SampleOptions(4))
+        do(sample, work, captions_table(tmp_path / "c", a=3), size=4)
 
 
 def counts(work: Work, path: Path, objects: Path | None = None) -> tuple[Outcome, pl.DataFrame]:
-    outcome = count_captions(work, CaptionsToCount(path, objects))
+    outcome = do(stats, work, path, objects)
     return outcome, read_table(work.out / "caption_stats.parquet", CAPTION_STATS)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.builders.captions.pairs import SelectOptions, SelectReads, Strategy, select_pairs, select_stage
+from culturekit.builders.captions.pairs import SelectOptions, Strategy, select, select_pairs
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import SELECTED, VALUES
 from culturekit.core.tables import read_table
@@ -53,7 +53,7 @@ def test_a_pair_that_lacks_a_term_is_ranked_by_the_others_or_left_out(tmp_path: 
 
 def test_every_pair_has_a_row_with_its_missing_terms_and_its_reason(tmp_path: Path) -> None:
     run = done(
-        select_stage(SelectReads(values_of(tmp_path, SOME)), SelectOptions(keep=2, strategies=("c3", "random"))),
+        select.stage(values_of(tmp_path, SOME), options=SelectOptions(keep=2, strategies=("c3", "random"))),
         tmp_path / "selected",
     )
     assert dict(run.manifest.drops) == {
@@ -68,7 +68,7 @@ def test_every_pair_has_a_row_with_its_missing_terms_and_its_reason(tmp_path: Pa
 
 
 def test_fewer_pairs_than_asked_for_are_a_finding(tmp_path: Path) -> None:
-    stage = select_stage(SelectReads(values_of(tmp_path, SOME)), SelectOptions(keep=6, strategies=("c3", "random")))
+    stage = select.stage(values_of(tmp_path, SOME), options=SelectOptions(keep=6, strategies=("c3", "random")))
     run = done(stage, tmp_path / "selected")
     assert run.manifest.notes["findings"] == ["there are fewer pairs than asked for: c3 keeps 5 of 6"]
     assert run.manifest.counts["c3 kept without a term"] == 2
@@ -88,7 +88,7 @@ def test_values_of_two_scorings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="one scoring"):
         select_pairs(pl.concat([values, other]), SelectOptions(keep=1))
     with pytest.raises(UsageError, match="strategies"):
-        select_stage(SelectReads(tmp_path), SelectOptions(keep=1, strategies=("best",)))  # type: ignore[arg-type]
+        select.stage(tmp_path, options=SelectOptions(keep=1, strategies=("best",)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("strategy", ALL[1:])

@@ -6,25 +6,18 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.captions.caption_files import (
-    CaptionsToCount,
-    ObjectsOptions,
-    ObjectsReads,
-    TranslateReads,
-    count_captions,
-    list_objects,
-    translate_captions,
-)
-from culturekit.builders.judging.scene_judge import ExtractReads
+from culturekit.builders.captions.caption_files import objects, stats, translate
+from culturekit.builders.judging.scene_judge import extract
 from culturekit.core.errors import UsageError
 from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.schemas import CAPTION_STATS, DROPS, JUDGMENTS, OBJECTS, TRANSLATIONS
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.generation.simulated.scenes.scenes_backend import draw_scene, scene_of, spoken
+from culturekit.index.embedding import embed_table
 from culturekit.llm.clients.clients import CLIENTS
-from tests.builders.judging.asked import judge_scenes
 from tests.builders.judging.test_image_judge import Scripted, table
+from tests.builders.put import do, put
 from tests.builders.spaces import rows_of
 from tests.generation.simulated.scenes.scene_worlds import knowledge
 
@@ -43,22 +36,41 @@ def captions_file(folder: Path, texts: dict[str, str]) -> Path:
     return path
 
 
-def translated(work: Work, given: TranslateReads, client: Any = None) -> tuple[Outcome, dict[str, str], dict[str, str]]:
-    outcome = translate_captions(work, given, "en", client)
+def translated(
+    work: Work, client: Any, captions: Path, table: Path | None = None
+) -> tuple[Outcome, dict[str, str], dict[str, str]]:
+    outcome = put(translate, work, client, captions, table)
     found = read_table(work.out / "translations.parquet", TRANSLATIONS)
     drops = read_table(work.out / "drops.parquet", DROPS)
     return outcome, dict(found.select("id", "text").iter_rows()), dict(drops.select("key", "reason").iter_rows())
 
 
 def test_a_faithful_model_translates_every_caption_and_a_careless_one_errs(work: Work, tmp_path: Path) -> None:
-    given = TranslateReads(captions_file(tmp_path, {key: spoken(text) for key, text in ENGLISH.items()}))
-    outcome, found, drops = translated(work, given, CLIENTS.make("simulated"))
+    given = captions_file(tmp_path, {key: spoken(text) for key, text in ENGLISH.items()})
+    outcome, found, drops = translated(work, CLIENTS.make("simulated"), given)
     assert (found, drops) == (ENGLISH, {})
     assert outcome.counts == {"captions": 3, "translations": 3}
-    assert translated(work, given, CLIENTS.make("simulated?omits=1"))[1]["a"] == "Students in with"
-    other = translated(work, given, CLIENTS.make("simulated?invents=1"))[1]["a"]
+    assert translated(work, CLIENTS.make("simulated?omits=1"), given)[1]["a"] == "Students in with"
+    other = translated(work, CLIENTS.make("simulated?invents=1"), given)[1]["a"]
     assert other.startswith("Students in ")
     assert "red envelopes" not in other
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_blocks_of_captions_are_translated_as_the_whole_is(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bool
+) -> None:
+    texts = {f"{number:02}": spoken(text) for number, text in enumerate([*ENGLISH.values()] * 4)} | {"05": " "}
+    captions, table = tmp_path / "captions.parquet", tmp_path / "given.parquet" if given else None
+    pl.DataFrame({"id": sorted(texts), "text": [texts[key] for key in sorted(texts)]}).write_parquet(captions)
+    pl.DataFrame({"id": ["03", "08", "11"], "text": ["one", "", "two"]}).write_parquet(tmp_path / "given.parquet")
+    client = None if given else CLIENTS.make("simulated")
+    whole = translated(work, client, captions, table)
+    monkeypatch.setattr(embed_table, "ROWS_PER_BLOCK", 5)
+    blocks = translated(work, client, captions, table)
+    assert blocks[1:] == whole[1:]
+    assert (blocks[0].counts, blocks[0].notes.get("findings")) == (whole[0].counts, whole[0].notes.get("findings"))
+    assert len(whole[1]) == (2 if given else 11)
 
 
 def test_translations_that_are_none_say_why(work: Work, tmp_path: Path) -> None:
@@ -66,7 +78,7 @@ def test_translations_that_are_none_say_why(work: Work, tmp_path: Path) -> None:
     said = tmp_path / "said.jsonl"
     rows = {"id": ["a", "b", "c"], "text": ["A red gate", "", "grünes  DACH!"]}
     pl.DataFrame(rows).write_ndjson(said)
-    outcome, found, drops = translated(work, TranslateReads(captions_file(tmp_path, source), table=said))
+    outcome, found, drops = translated(work, None, captions_file(tmp_path, source), said)
     assert found == {"a": "A red gate"}
     assert drops == {
         "b": "empty translation", "c": "translation is the caption itself", "d": "empty text", "e": "no translation",
@@ -81,7 +93,7 @@ def test_a_model_that_does_not_translate_leaves_captions_without(work: Work, tmp
         caption = request.data["caption"]
         return {"id": "another"} if caption == ENGLISH["c"] else {"id": request.data["id"], "translation": caption}
 
-    outcome, found, drops = translated(work, TranslateReads(captions_file(tmp_path, ENGLISH)), Scripted(answer))
+    outcome, found, drops = translated(work, Scripted(answer), captions_file(tmp_path, ENGLISH))
     assert found == {}
     assert drops == dict.fromkeys("ab", "translation is the caption itself") | {"c": "invalid"}
     assert outcome.counts[QUARANTINED] == 1
@@ -91,13 +103,13 @@ def test_translations_of_other_captions_are_refused(work: Work, tmp_path: Path) 
     (tmp_path / "more").mkdir()
     said = captions_file(tmp_path / "more", {**ENGLISH, "z": "Who knows"})
     with pytest.raises(UsageError, match="not there"):
-        translated(work, TranslateReads(captions_file(tmp_path, ENGLISH), table=said))
+        translated(work, None, captions_file(tmp_path, ENGLISH), said)
     with pytest.raises(UsageError, match="nobody translates"):
-        translated(work, TranslateReads(captions_file(tmp_path, ENGLISH)))
+        translated(work, None, captions_file(tmp_path, ENGLISH))
 
 
-def listed(work: Work, given: ObjectsReads, client: Any = None, **options: Any) -> tuple[list[Any], dict[str, str]]:
-    list_objects(work, given, ObjectsOptions(**options), client)
+def listed(work: Work, client: Any = None, **given: Any) -> tuple[list[Any], dict[str, str]]:
+    put(objects, work, client, **given)
     found = read_table(work.out / "objects.parquet", OBJECTS).select("id", "text", "probability").rows()
     return found, dict(read_table(work.out / "drops.parquet", DROPS).select("key", "reason").iter_rows())
 
@@ -106,7 +118,7 @@ def test_objects_of_a_table_count_above_the_threshold_once_each(work: Work, tmp_
     rows = [("x", "drum", 0.9), ("x", " Drum ", 0.8), ("x", "gong", 0.5), ("y", "", None), ("z", "gate", None)]
     path = tmp_path / "said.parquet"
     pl.DataFrame(rows, schema=["item", "text", "probability"], orient="row").write_parquet(path)
-    found, drops = listed(work, ObjectsReads(table=path))
+    found, drops = listed(work, table=path)
     assert found == [("x#1", "drum", 0.9), ("z#1", "gate", None)]
     assert drops == {"x/gong": "probability not above the threshold", "y": "no object"}
 
@@ -115,10 +127,10 @@ def test_a_vision_model_lists_objects_and_what_it_omits_is_dialled(work: Work, t
     images = table(tmp_path / "images", {f"image-{seed}": scene_png(seed) for seed in range(3)})
     counts = []
     for spec in ("simulated", "simulated?omits=0.6"):
-        judge_scenes(work, ExtractReads(images, ("objects",)), CLIENTS.make(spec))
+        put(extract, work, CLIENTS.make(spec), images, dimensions=("objects",))
         judgments = work.out / "judgments.parquet"
         assert set(read_table(judgments, JUDGMENTS)["dimension"]) == {"objects"}
-        found, _ = listed(work, ObjectsReads(judgments=judgments))
+        found, _ = listed(work, judgments=judgments)
         counts.append(len(found))
         assert {own.partition("#")[0] for own, _, _ in found} <= {f"image-{seed}" for seed in range(3)}
     assert counts[0] > counts[1] > 0
@@ -126,34 +138,31 @@ def test_a_vision_model_lists_objects_and_what_it_omits_is_dialled(work: Work, t
 
 def test_objects_that_captions_name_are_counted_and_captions_without_any_count_too(work: Work, tmp_path: Path) -> None:
     captions = captions_file(tmp_path, ENGLISH)
-    found, drops = listed(work, ObjectsReads(captions=captions), CLIENTS.make("simulated"), lister="simulated")
+    found, drops = listed(work, CLIENTS.make("simulated"), captions=captions)
     assert [(own, text) for own, text, _ in found] == [
         ("a#1", "red envelopes"), ("a#2", "qipao dress"), ("b#1", "tiered cake"),
     ]  # fmt: skip
     assert drops == {"c": "no object"}
-    count_captions(work, CaptionsToCount(captions, work.out / "objects.parquet"))
+    do(stats, work, captions, work.out / "objects.parquet")
     assert read_table(work.out / "caption_stats.parquet", CAPTION_STATS).select("counted", "objects").row(0) == (3, 1.0)
 
 
 def test_objects_are_of_one_source(work: Work, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="one source"):
-        ObjectsReads()
-    with pytest.raises(UsageError, match="one source"):
-        ObjectsReads(table=tmp_path, captions=tmp_path)
-    with pytest.raises(UsageError, match="one source"):
-        ObjectsReads(images=tmp_path)
+    for wrong in ({}, {"table": tmp_path, "captions": tmp_path}, {"images": tmp_path}):
+        with pytest.raises(UsageError, match="one source"):
+            listed(work, **wrong)
     with pytest.raises(UsageError, match="nobody looks"):
-        listed(work, ObjectsReads(captions=captions_file(tmp_path, ENGLISH)))
+        listed(work, captions=captions_file(tmp_path, ENGLISH))
     (tmp_path / "a.csv").write_text("image,text\nx,y\n", encoding="utf-8")
     with pytest.raises(UsageError, match="lacks a column"):
-        listed(work, ObjectsReads(table=tmp_path / "a.csv"))
+        listed(work, table=tmp_path / "a.csv")
 
 
 def test_judgments_of_two_judges_are_refused(work: Work, tmp_path: Path) -> None:
     said = {"image_id": "i", "task": "extract", "item": "drum", "dimension": "objects", "raw": "", "outcome": "ok"}
     both = rows_of(JUDGMENTS, said | {"judge": "m"}, said | {"judge": "n"})
     with pytest.raises(UsageError, match="one judge"):
-        listed(work, ObjectsReads(judgments=write_table(tmp_path, JUDGMENTS, both)))
+        listed(work, judgments=write_table(tmp_path, JUDGMENTS, both))
     nothing = write_table(tmp_path, JUDGMENTS, both.clear())
     with pytest.raises(UsageError, match=r"no image was looked at.*drops\.parquet has the reason of each"):
-        listed(work, ObjectsReads(judgments=nothing))
+        listed(work, judgments=nothing)

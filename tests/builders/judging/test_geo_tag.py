@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.judging.geo_tag import GeoTag, TagReads, tag_images
+from culturekit.builders.judging.geo_tag import GeoTag, tag
 from culturekit.core.errors import NothingScored
 from culturekit.core.schemas import CSPACE, JUDGMENTS, MATCHES
 from culturekit.core.tables import read_table, write_table
@@ -13,6 +13,7 @@ from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.reply_schema import TARGETS, Target, check_shape, schema_of
 from tests.builders.judging.test_image_judge import Scripted, png, table
+from tests.builders.put import put
 from tests.builders.spaces import artifact, cspace
 
 Said = tuple[str, str | None, int]
@@ -39,7 +40,7 @@ def tagged(
     work: Work, tmp_path: Path, client: Scripted, space: Path | None, **changes: object
 ) -> tuple[Outcome, pl.DataFrame]:
     path = table(tmp_path / "images", {"Brazil_feijoada_1": png()}, **changes)
-    outcome = tag_images(work, TagReads(path, space), client)
+    outcome = put(tag, work, client, path, space)
     return outcome, read_table(work.out / "matches.parquet", MATCHES)
 
 
@@ -78,7 +79,7 @@ def test_the_country_is_the_prompts_else_the_replys_else_the_artifacts_first(
 ) -> None:
     path = table(tmp_path / "images", {"a": png()})
     pl.read_parquet(path).with_columns(country=pl.lit(prompt, pl.String)).write_parquet(path)
-    tag_images(work, TagReads(path, space), Scripted(saying("yes", ("feijoada", said, 70))))
+    put(tag, work, Scripted(saying("yes", ("feijoada", said, 70))), path, space)
     assert pl.read_parquet(work.out / "matches.parquet")["country"].to_list() == [country]
 
 
@@ -141,9 +142,9 @@ def test_the_reply_can_be_asked_for_from_everyone(target: Target) -> None:
 def test_a_command_that_can_ask_about_no_image_is_refused(work: Work, tmp_path: Path) -> None:
     client = Scripted(saying("no"))
     with pytest.raises(NothingScored, match=r"images: nothing is asked about any image; found no rows"):
-        tag_images(work, TagReads(table(tmp_path / "images", {})), client)
+        put(tag, work, client, table(tmp_path / "images", {}))
     unread = table(tmp_path / "unread", {"b": b"words", "c": None, "d": None})
     with pytest.raises(NothingScored, match="found 2 × no picture file, 1 picture format not read"):
-        tag_images(work, TagReads(unread), client)
-    outcome = tag_images(replace(work, in_run=True), TagReads(unread), client)
+        put(tag, work, client, unread)
+    outcome = put(tag, replace(work, in_run=True), client, unread)
     assert outcome.counts["judgments"] == 0, "a run goes on: other models have images"

@@ -12,14 +12,22 @@ import pytest
 from PIL import Image as Pictures
 
 from culturekit.builders.asked_rows import wording
-from culturekit.builders.judging.image_judge import ImageQuestion, JudgeOptions, image_request, load_questions
+from culturekit.builders.judging.image_judge import (
+    ImageQuestion,
+    JudgeOptions,
+    JudgeReads,
+    image_request,
+    judge_own,
+    judge_stage,
+    load_questions,
+)
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import DROPS, IMAGES, JUDGMENTS
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Image, Reply, Request
-from tests.builders.judging.asked import judge_images
+from tests.builders.put import put
 from tests.builders.spaces import rows_of
 
 YES_NO = ImageQuestion("inclusion", "region", "Is the country right?", answers=("yes", "no"))
@@ -82,7 +90,7 @@ def right(request: Request) -> Mapping[str, object]:
 
 
 def judged(work: Work, path: Path, client: Scripted, *questions: ImageQuestion) -> tuple[Outcome, pl.DataFrame]:
-    outcome = judge_images(work, path, questions, client)
+    outcome = put(judge_own, work, client, path, questions=questions)
     return outcome, read_table(work.out / "judgments.parquet", JUDGMENTS)
 
 
@@ -180,7 +188,7 @@ def test_an_image_that_was_never_made_is_dropped_with_its_status(work: Work, tmp
 )  # fmt: skip
 def test_questions_that_make_no_sense_are_refused_before_anything_is_asked(questions: list[ImageQuestion]) -> None:
     with pytest.raises(UsageError):
-        JudgeOptions(questions, "scripted")
+        judge_stage(JudgeReads(Path("images.parquet")), JudgeOptions(questions, "rules"))
 
 
 def test_a_form_of_people_is_asked_of_a_judge_step_by_step() -> None:

@@ -10,21 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.builders.asked_rows import wording
-from culturekit.builders.judging.question_graph import (
-    AnswerReads,
-    QuestionGraph,
-    ask_for_graphs,
-    depth_of,
-    graph_request,
-)
+from culturekit.builders.judging.question_graph import QuestionGraph, answer, build, depth_of, graph_request
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import DROPS, JUDGMENTS, PROMPTS, QUESTION_GRAPHS, QUESTIONS
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.replies import ParseFailure, read_reply
-from tests.builders.judging.asked import answer_questions
 from tests.builders.judging.test_image_judge import Scripted, png, table
+from tests.builders.put import put
 from tests.builders.spaces import rows_of
 
 
@@ -45,7 +39,7 @@ def replying(*facts: Mapping[str, object]) -> Callable[[Request], Mapping[str, o
 
 
 def asked(work: Work, path: Path, client: Scripted, **options: Any) -> tuple[Outcome, pl.DataFrame, pl.DataFrame]:
-    outcome = ask_for_graphs(work, path, client, **options)
+    outcome = put(build, work, client, path, **options)
     tables = [read_table(work.out / f"{table.name}.parquet", table) for table in (QUESTIONS, QUESTION_GRAPHS)]
     return outcome, tables[0], tables[1]
 
@@ -144,14 +138,14 @@ def test_a_graph_is_taken_exactly_if_it_has_no_circle(parents: list[frozenset[in
     request = graph_request("A bowl", instructions="x")
     facts = [fact(number, *sorted(above)) for number, above in enumerate(parents, start=1)]
     text = msgspec.json.encode({"id": request.data["id"], "questions": facts}).decode()
-    answer = read_reply(request, text)
+    read = read_reply(request, text)
     reached = {number: set(above) for number, above in enumerate(parents, start=1)}
     for _ in parents:
         reached = {number: above.union(*(reached[one] for one in above)) for number, above in reached.items()}
     circular = any(number in above for number, above in reached.items())
-    assert isinstance(answer, ParseFailure) == circular
-    if isinstance(answer, QuestionGraph):
-        own = {asked.number: asked.parents for asked in answer.questions}
+    assert isinstance(read, ParseFailure) == circular
+    if isinstance(read, QuestionGraph):
+        own = {asked.number: asked.parents for asked in read.questions}
         assert depth_of(own) == 1 + max(level(number, own) for number in own)
 
 
@@ -174,7 +168,7 @@ def says_yes_to_bowls(request: Request) -> Mapping[str, object]:
 
 
 def answered(work: Work, images: Path, asked: Path, client: Scripted, **options: Any) -> tuple[Outcome, pl.DataFrame]:
-    outcome = answer_questions(work, AnswerReads(images, asked), client, **options)
+    outcome = put(answer, work, client, images, asked, **options)
     return outcome, read_table(work.out / "judgments.parquet", JUDGMENTS)
 
 

@@ -9,15 +9,15 @@ import msgspec
 import polars as pl
 import pytest
 
-from culturekit.builders.judging.scene_judge import DescribeOptions, ExtractReads, RateReads, StereotypeReads
+from culturekit.builders.judging.scene_judge import extract, likert, stereotypes_shown
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import JUDGMENTS, PROMPTS, STEREOTYPES
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.llm.client import Reply, Request
 from culturekit.metrics.ahead.matching import DIMENSIONS
-from tests.builders.judging.asked import judge_scenes
 from tests.builders.judging.test_image_judge import Scripted, png, table
+from tests.builders.put import put
 from tests.builders.spaces import rows_of
 
 PROMPT = {"prompt_id": "p1", "text": "A photorealistic photo of eating at home in Iran.", "benchmark": "cultivate",
@@ -53,7 +53,7 @@ def test_phrases_between_commas_become_rows_of_their_dimension(
     work: Work, tmp_path: Path, said: str, phrases: list[str]
 ) -> None:
     client = described("objects", said)
-    judge_scenes(work, ExtractReads(table(tmp_path / "images", {"a": png()})), client)
+    put(extract, work, client, table(tmp_path / "images", {"a": png()}))
     found = rows(work).filter(dimension="objects")
     assert found["item"].to_list() == sorted(phrases)
     assert rows(work).filter(pl.col("dimension") != "objects")["item"].to_list() == [""] * 4
@@ -63,7 +63,7 @@ def test_phrases_between_commas_become_rows_of_their_dimension(
 
 def test_a_page_of_prose_is_a_row_without_phrases_and_with_its_reason(work: Work, tmp_path: Path) -> None:
     prose = "The picture shows a family that sits on the floor around a cloth, and they all seem to be happy"
-    outcome = judge_scenes(work, ExtractReads(table(tmp_path / "images", {"a": png()})), described("spatial", prose))
+    outcome = put(extract, work, described("spatial", prose), table(tmp_path / "images", {"a": png()}))
     wrong = rows(work).filter(outcome="invalid")
     assert wrong.select("item", "dimension", "choice").rows() == [("", "spatial", "wrong-value")]
     assert prose in wrong["raw"][0]
@@ -101,7 +101,7 @@ def test_whatever_is_complete_of_a_reply_is_read(
     def replies(request: Request) -> Mapping[str, object] | Reply:
         return Reply(said, stop=stop) if request.data["dimension"] == "objects" else {"descriptors": "none"}
 
-    outcome = judge_scenes(work, ExtractReads(table(tmp_path / "images", {"a": png()})), Scripted(replies))
+    outcome = put(extract, work, Scripted(replies), table(tmp_path / "images", {"a": png()}))
     found = rows(work).filter(dimension="objects")
     if phrases is None:
         assert found.select("item").rows() == [("",)]
@@ -117,8 +117,8 @@ def test_activity_and_country_go_along_where_the_prompts_are_given(work: Work, t
     client = described("objects", "samovar")
     words = tmp_path / "words.txt"
     words.write_text("Name what you see.", encoding="utf-8")
-    reads = ExtractReads(table(tmp_path / "images", {"a": png()}), prompts=prompts(tmp_path))
-    judge_scenes(work, reads, client, DescribeOptions("scripted-1", wording=words, reply_tokens=64))
+    images = table(tmp_path / "images", {"a": png()})
+    put(extract, work, client, images, prompts(tmp_path), wording=words, reply_tokens=64)
     assert {(request.data["activity"], request.data["country"]) for request in client.seen} == {
         (PROMPT["text"], "Iran")
     }
@@ -129,15 +129,15 @@ def test_each_scale_is_a_row_with_its_number(work: Work, tmp_path: Path) -> None
     numbers = {"alignment": 4, "hallucination": 1, "exaggeration": 2}
     client = Scripted(lambda request: {"answer": f"score is {numbers[str(request.data['criterion'])]}"})
     images = table(tmp_path / "images", {"a": png()})
-    judge_scenes(work, RateReads(images, prompts(tmp_path)), client)
+    put(likert, work, client, images, prompts(tmp_path))
     assert dict(rows(work).select("item", "value").iter_rows()) == numbers
     assert {(request.data["prompt"], request.data["country"]) for request in client.seen} == {(PROMPT["text"], "Iran")}
 
 
 @pytest.mark.parametrize("said", ["4", "score is 6", "Score is 4", "score is 4.", "score is 4 of 5", "score is 4\n"])
 def test_a_rating_in_other_words_is_none(work: Work, tmp_path: Path, said: str) -> None:
-    reads = RateReads(table(tmp_path / "images", {"a": png()}), prompts(tmp_path))
-    judge_scenes(work, reads, Scripted(lambda _: {"answer": said}))
+    client = Scripted(lambda _: {"answer": said})
+    put(likert, work, client, table(tmp_path / "images", {"a": png()}), prompts(tmp_path))
     assert rows(work).select("value", "outcome").unique().rows() == [(None, "invalid")]
     assert all(rows(work)["choice"])
     assert rows(work)["raw"].to_list() == [msgspec.json.encode({"answer": said}).decode()] * 3
@@ -151,7 +151,7 @@ def sure(request: Request) -> Mapping[str, object] | Reply:
 def test_each_stereotype_of_the_country_is_a_row_with_the_probability_of_yes(work: Work, tmp_path: Path) -> None:
     stereotypes = write_table(tmp_path, STEREOTYPES, rows_of(STEREOTYPES, *STEREOTYPED))
     images = table(tmp_path / "images", {"a": png()})
-    judge_scenes(work, StereotypeReads(images, prompts(tmp_path), stereotypes), Scripted(sure))
+    put(stereotypes_shown, work, Scripted(sure), images, prompts(tmp_path), stereotypes)
     found = dict(rows(work).select("item", "value").iter_rows())
     assert set(found) == {"camel", "carpet"}
     assert found["carpet"] > 0.9
@@ -159,30 +159,24 @@ def test_each_stereotype_of_the_country_is_a_row_with_the_probability_of_yes(wor
 
 
 def test_a_country_without_stereotypes_is_told_from_one_that_is_not_known(work: Work, tmp_path: Path) -> None:
-    reads = StereotypeReads(
-        table(tmp_path / "images", {"a": png()}),
-        prompts(tmp_path),
-        write_table(tmp_path, STEREOTYPES, rows_of(STEREOTYPES, STEREOTYPED[2])),
-    )
-    assert judge_scenes(replace(work, in_run=True), reads, Scripted(sure)).drops == {
-        "no stereotype of its country is listed": 1
-    }
-    strange = replace(reads, images=table(tmp_path / "others", {"a": png()}, prompt_id="other"))
-    assert judge_scenes(replace(work, in_run=True), strange, Scripted(sure)).drops == {
-        "the country of its prompt is not known": 1
-    }
+    others = prompts(tmp_path), write_table(tmp_path, STEREOTYPES, rows_of(STEREOTYPES, STEREOTYPED[2]))
+    known, strange = (table(tmp_path / prompt, {"a": png()}, prompt_id=prompt) for prompt in ("p1", "other"))
+    for images, why in ((known, "no stereotype of its country is listed"),
+                        (strange, "the country of its prompt is not known")):  # fmt: skip
+        outcome = put(stereotypes_shown, replace(work, in_run=True), Scripted(sure), images, *others)
+        assert outcome.drops == {why: 1}
 
 
 def test_an_empty_table_of_stereotypes_is_refused_before_anything_is_asked(work: Work, tmp_path: Path) -> None:
     nothing = write_table(tmp_path, STEREOTYPES, rows_of(STEREOTYPES))
     client = Scripted(sure)
-    reads = StereotypeReads(table(tmp_path / "images", {"a": png()}), prompts(tmp_path), nothing)
+    images = table(tmp_path / "images", {"a": png()})
     with pytest.raises(UsageError, match=r"stereotypes\.parquet: there is no stereotype to ask about; expected rows"):
-        judge_scenes(work, reads, client)
+        put(stereotypes_shown, work, client, images, prompts(tmp_path), nothing)
     assert client.seen == []
 
 
 def test_an_image_of_no_known_country_is_dropped_with_the_reason(work: Work, tmp_path: Path) -> None:
     images = table(tmp_path / "images", {"a": png()}, prompt_id="other")
-    outcome = judge_scenes(replace(work, in_run=True), RateReads(images, prompts(tmp_path)), Scripted(sure))
+    outcome = put(likert, replace(work, in_run=True), Scripted(sure), images, prompts(tmp_path))
     assert outcome.drops == {"the country of its prompt is not known": 1}

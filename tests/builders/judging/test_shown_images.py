@@ -1,28 +1,34 @@
 """How many images are done: counted when the last answer about each is there, not when its question is drawn."""
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.builders.shown_images import EVERY_IMAGE, ImageSample, ImagesSettled, drawn, sample_note
+from culturekit.builders.judging.image_judge import judge_own
+from culturekit.builders.shown_images import EVERY_IMAGE, ImageSample, drawn, sample_note
 from culturekit.core.errors import UsageError
 from culturekit.core.work import Work
+from culturekit.llm.client import Request
+from tests.builders.judging.test_image_judge import LIKERT, YES_NO, Scripted, png, right, table
+from tests.builders.put import put
 from tests.conftest import HeardProgress
 
 
-def test_an_image_is_done_when_its_last_answer_is_there(work: Work) -> None:
-    heard, settled = work.progress, ImagesSettled(work)
+def test_an_image_is_done_when_its_last_answer_is_there(work: Work, tmp_path: Path) -> None:
+    heard, done = work.progress, []
     assert isinstance(heard, HeardProgress)
-    rows = pl.DataFrame({"status": ["ok", "refused", "ok", "ok"]}).to_dicts()
-    for row, questions in zip(rows, (2, 0, 0, 1), strict=True):
-        settled.asked(row, questions)
-    assert heard.done == 1, "the third has a picture that could not be read; the second never had one"
-    counts = []
-    for _ in range(3):
-        settled.answered()
-        counts.append(heard.done)
-    assert counts == [1, 2, 3]
+
+    def answers(request: Request) -> Mapping[str, object]:
+        done.append(heard.done)
+        return right(request)
+
+    images = table(tmp_path / "images", {"a": png(), "b": b"no picture", "c": png()})
+    put(judge_own, work, Scripted(answers), images, questions=[YES_NO, LIKERT])
+    assert (done, heard.done) == ([0, 0, 2, 2], 3), "b is done when it cannot be read, which is before c is asked about"
 
 
 # Images drawn by whole repeats.

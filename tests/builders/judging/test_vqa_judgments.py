@@ -8,22 +8,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.judging.image_judge import (
-    WeighOptions,
-    WeighReads,
-    judge_name,
-    probability_of_yes,
-    vqa_request,
-)
+from culturekit.builders.judging.image_judge import judge_name, probability_of_yes, vqa_request, vqascore
 from culturekit.core.schemas import JUDGMENTS
 from culturekit.core.tables import read_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.rows import WeighedToken, listed_tokens, listing
-from tests.builders.judging.asked import weigh_images
 from tests.builders.judging.test_image_judge import Scripted, png, table
 from tests.builders.judging.test_question_graph import prompts
+from tests.builders.put import put
 from tests.llm.server import Answer, Fault, Question, Rule, Script, running_server
 
 
@@ -32,8 +26,7 @@ def tokens(**shares: float) -> tuple[tuple[str, float], ...]:
 
 
 def weighed(work: Work, images: Path, client: Any, **options: Any) -> tuple[Outcome, pl.DataFrame]:
-    given = WeighReads(images, options.pop("prompts", None))
-    outcome = weigh_images(work, given, client, WeighOptions("scripted", **options))
+    outcome = put(vqascore, work, client, images, **options)
     return outcome, read_table(work.out / "judgments.parquet", JUDGMENTS)
 
 

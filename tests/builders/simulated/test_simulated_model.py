@@ -129,7 +129,7 @@ def rating(criterion: str, spec: str = "simulated", country: str = "Iran", **dia
     prompt = "A photorealistic photo of mask dance in Iran."
     asked: dict[str, Any] = {"criterion": criterion, "prompt": prompt, "country": country}
     answers = [said(spec, "image.likert", image=image, **asked) for _, image in scenes(6, **dials)]
-    return sum(msgspec.convert(answer, Rating).number for answer in answers) / len(answers)
+    return sum(float(msgspec.convert(answer, Rating).answer[-1]) for answer in answers) / len(answers)
 
 
 def test_ratings_follow_what_is_shown() -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from culturekit.builders.captions.caption_files import ObjectsOptions, ObjectsReads, list_objects
+from culturekit.builders.captions.caption_files import objects
 from culturekit.core.errors import UsageError
 from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.schemas import DROPS, OBJECTS
@@ -16,6 +16,7 @@ from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.index.models.transformers_encoder import DETECTORS
 from tests.builders.judging.test_image_judge import table
+from tests.builders.put import do
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -89,8 +90,8 @@ def test_objects_above_the_threshold_are_written_and_a_picture_that_is_none_says
     (tmp_path / "labels.txt").write_text("drum\n\nred envelope\ntea\ndrum\n", encoding="utf-8")
     known = {one: detector(folder).probabilities(noise(seed), LABELS) for one, seed in (("a", 1), ("b", 2))}
     threshold = float(np.sort(np.concatenate(list(known.values())))[2]) + 1e-6
-    given = ObjectsReads(images=images, labels=tmp_path / "labels.txt")
-    list_objects(work, given, ObjectsOptions(detector=f"owl:{folder}?device=cpu", threshold=threshold))
+    given = {"images": images, "labels": tmp_path / "labels.txt", "detector": f"owl:{folder}?device=cpu"}
+    do(objects, work, **given, threshold=threshold)
     found = read_table(work.out / "objects.parquet", OBJECTS)
     expected = [(one, label) for one in "ab" for label, p in zip(LABELS, known[one], strict=True) if p > threshold]
     assert found.select("item", "text").rows() == expected

@@ -13,11 +13,15 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.core.errors import MissingDependency, UsageError
+from culturekit.core.work import Work
+from culturekit.index.embedding.embed_table import EmbedSource, embed_table
+from culturekit.index.embedding.embedding_encoders import load_vectors
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, TooLong
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from tests.faults.test_kill_and_resume import pictures_of_one_colour
 from tests.index.models.tiny_transformers import MAKERS, SIDE, make_clip, make_siglip, packages
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -103,6 +107,34 @@ def test_tokens_of_clip_lie_where_its_pictures_do_and_the_last_is_the_text(folde
         encoder(folders / "siglip").encode_tokens(texts)
 
 
+def test_patches_of_clip_lie_where_its_texts_do_and_each_is_an_item_of_its_picture(
+    folders: Path, tmp_path: Path, work: Work
+) -> None:
+    torch, transformers, _ = packages()
+    made = encoder(folders / "clip", "batch=4&give=patches")
+    model = transformers.AutoModel.from_pretrained(folders / "clip").eval()
+    seen = made.inputs([made.prepare(picture) for picture in PICTURES])
+    with torch.inference_mode():
+        states = model.vision_model(**seen).last_hidden_state
+        projected = model.visual_projection(model.vision_model.post_layernorm(states))
+        expected = torch.nn.functional.normalize(projected, dim=-1).numpy()
+    vectors = made.encode_images(PICTURES).reshape(len(PICTURES), made.patches, -1)
+    assert np.abs(vectors - expected[:, 1:]).max() < 1e-5
+    whole = encoder(folders / "clip")
+    assert np.abs(whole.encode_images(PICTURES) - expected[:, 0]).max() < 1e-5, "the first is the picture itself"
+
+    spec = f"transformers:{folders / 'clip'}?device=cpu"
+    images = EmbedSource(images=pictures_of_one_colour(tmp_path / "images", 3))
+    done = embed_table(work, images, f"{spec}&give=patches")
+    stored, ids = load_vectors(work.out)
+    assert ids == [f"{image:06d}#{patch}" for image in range(3) for patch in range(1, made.patches + 1)]
+    assert stored.shape == (3 * made.patches, whole.identity.dim)
+    told = done.notes["identity"]
+    assert told == whole.identity.as_options(), "texts of the same model can be compared with them"
+    with pytest.raises(UsageError, match="no vectors of patches"):
+        encoder(folders / "siglip", "give=patches")
+
+
 @pytest.mark.parametrize("size", [(50, 40), (SIDE, SIDE), (300, 31), (64, 200)])
 def test_dinov3_prepares_pictures_within_a_level_of_transformers(folders: Path, size: tuple[int, int]) -> None:
     _, transformers, _ = packages()
@@ -114,11 +146,11 @@ def test_dinov3_prepares_pictures_within_a_level_of_transformers(folders: Path, 
     assert np.abs(ours - theirs).mean() < 0.4
 
 
-@pytest.mark.parametrize("family", ["dinov2", "dinov2_with_registers", "dinov3_convnext", "dinov3_vit"])
+@pytest.mark.parametrize("family", ["clip", "dinov2", "dinov2_with_registers", "dinov3_convnext", "dinov3_vit"])
 def test_features_as_they_are_have_a_name_of_their_own(folders: Path, family: str) -> None:
     torch, transformers, _ = packages()
     unit, whole = encoder(folders / family), encoder(folders / family, "batch=4&give=features")
-    assert whole.identity.name == f"DINOv{family[5]} features"
+    assert whole.identity.name == ("CLIP features" if family == "clip" else f"DINOv{family[5]} features")
     assert whole.identity.weights == unit.identity.weights
     vectors = whole.encode_images(PICTURES)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -127,9 +159,10 @@ def test_features_as_they_are_have_a_name_of_their_own(folders: Path, family: st
     model = transformers.AutoModel.from_pretrained(folders / family).eval()
     with torch.inference_mode():
         numbers = whole.inputs([whole.prepare(PICTURES[0])])
-        assert vectors[0] == pytest.approx(model(**numbers).pooler_output[0].numpy(), abs=1e-5)
-    with pytest.raises(UsageError, match="vectors of length one only; expected DINOv2 or DINOv3"):
-        encoder(folders / "clip", "give=features")
+        told = model.get_image_features(**numbers) if family == "clip" else model(**numbers)
+        assert vectors[0] == pytest.approx(getattr(told, "pooler_output", told)[0].numpy(), abs=1e-5)
+    with pytest.raises(UsageError, match="vectors of length one only; expected CLIP, DINOv2 or DINOv3"):
+        encoder(folders / "siglip", "give=features")
 
 
 @pytest.mark.parametrize("family", READING)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from culturekit.llm.batch_runner import Clock
-from culturekit.llm.batches import BatchLimits, BatchResult, BatchRow, Job, JobState
+from culturekit.llm.batches import BatchLimits, BatchResult, Job, JobState
 from culturekit.llm.client import Failure, Outgoing, Request
 from tests.llm.fake_client import FakeClient, answer_for
 
@@ -109,8 +109,8 @@ class FakeBatches:
     def compose(self, request: Request) -> Outgoing:
         return self.client.compose(request)
 
-    def line(self, row: BatchRow) -> bytes:
-        return b'{"name":"' + row.name.encode() + b'","body":' + row.outgoing.body + b"}\n"
+    def line(self, name: str, outgoing: Outgoing) -> bytes:
+        return b'{"name":"' + name.encode() + b'","body":' + outgoing.body + b"}\n"
 
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         self.tick()

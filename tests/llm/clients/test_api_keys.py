@@ -31,41 +31,23 @@ def test_a_variable_that_is_named_and_empty_is_said(monkeypatch: pytest.MonkeyPa
         key(OFFICIAL, "${MINE}")
 
 
-@pytest.mark.parametrize("value", [f"{CANARY} two", f"{CANARY}\nx", f"{CANARY}é"])
-def test_what_cannot_be_a_key_is_refused_and_not_repeated(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", value)
-    with pytest.raises(UsageError, match="OPENAI_API_KEY") as caught:
-        key(OFFICIAL)
-    assert CANARY not in str(caught.value)
-
-
-def test_a_key_that_stands_in_ordinary_words_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    for value in ("~", "EMPTY", "zq-4711"):
+def test_what_cannot_be_a_key_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = ("~", "EMPTY", "zq-4711")  # what stands in ordinary words
+    for value in (f"{CANARY} two", f"{CANARY}\nx", f"{CANARY}é", *short):
         monkeypatch.setenv("OPENAI_API_KEY", value)
-        with pytest.raises(UsageError, match=r"^OPENAI_API_KEY.* 8 letters or more") as caught:
+        why = " 8 letters or more" if value in short else ""
+        with pytest.raises(UsageError, match=rf"^OPENAI_API_KEY.*{why}") as caught:
             key("http://127.0.0.1:8000/v1")
-        assert value not in str(caught.value)
+        assert value not in str(caught.value) and CANARY not in str(caught.value)
     monkeypatch.setenv("OPENAI_API_KEY", "zq-47112")
     assert key("http://127.0.0.1:8000/v1") == "zq-47112"
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "ftp://h/v1",
-        "http://",
-        "h/v1",
-        "http://u:p@h/v1",
-        "http://u@h",
-        "http://h/v1?a=b",
-        "http://h/#x",
-        "http://h:x/",
-        "http://h/a b",
-    ],
-)
-def test_a_base_url_that_cannot_be_one_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="base_url"):
-        check_base_url(url)
+def test_a_base_url_that_cannot_be_one_is_refused() -> None:
+    hosts = ["ftp://h/v1", "http://", "h/v1", "http://u:p@h/v1", "http://u@h", "http://h:x/", "http://h/a b"]
+    for url in [*hosts, "http://h/v1?a=b", "http://h/#x"]:
+        with pytest.raises(ValueError, match="base_url"):
+            check_base_url(url)
 
 
 def test_base_urls_are_told_apart() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, vqa_request
+from culturekit.builders.judging.image_judge import vqa_request, vqascore
 from culturekit.core.digests import digest_bytes
 from culturekit.core.schemas import JUDGMENTS
 from culturekit.core.tables import read_table
@@ -15,9 +15,9 @@ from culturekit.core.work import Work
 from culturekit.llm.client import Image
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.local_client import LocalModel, distinct
-from tests.builders.judging.asked import weigh_images
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_graph import prompts
+from tests.builders.put import put
 from tests.llm.questions import send
 from tests.llm.tiny_vlm import tiny_vlm
 
@@ -77,7 +77,7 @@ def test_a_text_is_as_probable_as_all_of_its_tokens(folder: Path) -> None:
 def test_a_local_model_weighs_images_the_same_way_each_time(folder: Path, work: Work, tmp_path: Path) -> None:
     images = table(tmp_path / "images", {"a": png("red", (32, 32)), "b": png("blue", (32, 32)), "c": b"broken"})
     own = prompts(tmp_path / "p", {"p1": "A red square"})
-    weigh_images(work, WeighReads(images, own), CLIENTS.make(f"local:{folder}"), WeighOptions("local"))
+    put(vqascore, work, CLIENTS.make(f"local:{folder}"), images, own)
     first = read_table(work.out / "judgments.parquet", JUDGMENTS)
     assert first["outcome"].to_list() == ["ok", "ok"]
     assert first["value"].is_between(0, 1, closed="none").all()

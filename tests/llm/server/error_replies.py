@@ -10,61 +10,24 @@ from typing import Any
 from tests.llm.server.script import STATUS_FAULTS, Fault
 from tests.llm.server.wire import Departing, json_departing
 
-_OPENAI: dict[str, tuple[str, str | None, str]] = {
-    "busy": ("requests", "rate_limit_exceeded", "Rate limit reached for requests. Please try again later."),
-    "insufficient-quota": (
-        "insufficient_quota",
-        "insufficient_quota",
-        "You exceeded your current quota, please check your plan and billing details.",
-    ),
-    "server-error": ("server_error", None, "The server had an error while processing your request."),
-    "bad-gateway": ("server_error", None, "Bad gateway."),
-    "unavailable": ("server_error", "server_overloaded", "The engine is currently overloaded, please try again later."),
-    "gateway-timeout": ("server_error", None, "Gateway timeout."),
-    "unauthorized": ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
-    "key-invalid": ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
-    "forbidden": ("invalid_request_error", "unsupported_country_region_territory", "You are not allowed to do this."),
-    "not-found": ("invalid_request_error", "model_not_found", "The model does not exist or you do not have access."),
-    "bad-request": ("invalid_request_error", None, "The request is not valid."),
-    "context-length": (
-        "invalid_request_error",
-        "context_length_exceeded",
-        "This model's maximum context length is exceeded by your messages.",
-    ),
-    "content-policy": (
-        "invalid_request_error",
-        "content_policy_violation",
-        "Your request was rejected as a result of our safety system.",
-    ),
-    "moderation": (
-        "image_generation_user_error",
-        "moderation_blocked",
-        "Your request was rejected by the safety system. safety_violations=[violence].",
-    ),
-    "conflict": ("invalid_request_error", None, "Another request holds this resource."),
-    "too-large": ("invalid_request_error", "request_too_large", "The request is too large."),
-}
-
-_GOOGLE: dict[str, tuple[str, str]] = {
-    "busy": ("RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota)."),
-    "insufficient-quota": (
-        "RESOURCE_EXHAUSTED",
-        "You exceeded your current quota, please check your plan and billing details.",
-    ),
-    "server-error": ("INTERNAL", "An internal error has occurred. Please retry."),
-    "bad-gateway": ("INTERNAL", "Bad gateway."),
-    "unavailable": ("UNAVAILABLE", "The model is overloaded. Please try again later."),
-    "gateway-timeout": ("DEADLINE_EXCEEDED", "Deadline expired before operation could complete."),
-    "unauthorized": ("UNAUTHENTICATED", "Request had invalid authentication credentials."),
-    "key-invalid": ("INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
-    "forbidden": ("PERMISSION_DENIED", "Permission denied: the consumer may not use this service."),
-    "not-found": ("NOT_FOUND", "The model is not found for API version v1beta."),
-    "bad-request": ("INVALID_ARGUMENT", "Request contains an invalid argument."),
-    "context-length": ("INVALID_ARGUMENT", "The input token count exceeds the maximum number of tokens allowed."),
-    "content-policy": ("INVALID_ARGUMENT", "The request was rejected by the safety policy."),
-    "moderation": ("INVALID_ARGUMENT", "The prompt could not be submitted: it violates the safety policy."),
-    "conflict": ("ABORTED", "Another request holds this resource."),
-    "too-large": ("INVALID_ARGUMENT", "Request payload size exceeds the limit."),
+# OpenAI's type and code, and Google's status, of each fault with a status.
+_NAMES: dict[str, tuple[str, str | None, str]] = {
+    "busy": ("requests", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"),
+    "insufficient-quota": ("insufficient_quota", "insufficient_quota", "RESOURCE_EXHAUSTED"),
+    "server-error": ("server_error", None, "INTERNAL"),
+    "bad-gateway": ("server_error", None, "INTERNAL"),
+    "unavailable": ("server_error", "server_overloaded", "UNAVAILABLE"),
+    "gateway-timeout": ("server_error", None, "DEADLINE_EXCEEDED"),
+    "unauthorized": ("invalid_request_error", "invalid_api_key", "UNAUTHENTICATED"),
+    "key-invalid": ("invalid_request_error", "invalid_api_key", "INVALID_ARGUMENT"),
+    "forbidden": ("invalid_request_error", "unsupported_country_region_territory", "PERMISSION_DENIED"),
+    "not-found": ("invalid_request_error", "model_not_found", "NOT_FOUND"),
+    "bad-request": ("invalid_request_error", None, "INVALID_ARGUMENT"),
+    "context-length": ("invalid_request_error", "context_length_exceeded", "INVALID_ARGUMENT"),
+    "content-policy": ("invalid_request_error", "content_policy_violation", "INVALID_ARGUMENT"),
+    "moderation": ("image_generation_user_error", "moderation_blocked", "INVALID_ARGUMENT"),
+    "conflict": ("invalid_request_error", None, "ABORTED"),
+    "too-large": ("invalid_request_error", "request_too_large", "INVALID_ARGUMENT"),
 }
 
 
@@ -87,15 +50,14 @@ class Refused(Exception):
 
 def error_body(provider: str, refused: Refused, details: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     """Write an error as the provider would."""
+    kind, code, status = _NAMES[refused.kind]
+    message = refused.message or f"{STATUS_FAULTS[refused.kind][1].capitalize()}."
     if provider == "google":
         if refused.kind == "key-invalid":
             info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
             details = [{**info, "domain": "googleapis.com"}]
-        status, message = _GOOGLE[refused.kind]
-        error: dict[str, Any] = {"code": refused.status, "message": refused.message or message, "status": status}
+        error: dict[str, Any] = {"code": refused.status, "message": message, "status": status}
         return {"error": {**error, "details": details} if details else error}
-    kind, code, message = _OPENAI[refused.kind]
-    message = refused.message or message
     return {"error": {"message": message, "type": kind, "param": refused.param, "code": refused.code or code}}
 
 

@@ -84,7 +84,6 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"source": np.ones((2, 7))}, "target, source and objects must share one space.*source 7"),
     ({"objects": np.ones((2, 5))}, "target, source and objects must share one space.*objects 5"),
     ({"image": np.ones(8)}, "image and image_target must share one space.*image 8, image_target 5"),
-    ({"image": np.ones((2, 5))}, "image must be a single vector; found .2 vectors"),
     ({"target": np.zeros((1, 8))}, r"target\[0\] must be finite and not all zero"),
     ({"target": np.full((1, 8), np.nan)}, r"target\[0\] must be finite and not all zero"),
     ({"objects": np.ones((1, 2, 8))}, r"objects must be of shape \(n, dim\) or \(dim,\)"),

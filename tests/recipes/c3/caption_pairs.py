@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.builders.captions.caption_files import TranslateOptions, TranslateReads, translate_stage
+from culturekit.builders.captions.caption_files import translate
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.core.schemas import PROMPTS, SELECTED
 from culturekit.generation.runner import ImagePlan
@@ -33,8 +33,10 @@ def pair_world(root: Path) -> Path:
     web = built(generate_stage(asked, ImagePlan(), backend=DIALS, model="web", seed=3), root / "collection")
     images = web / "images.parquet"
     texts = built(alt_texts_stage(images, names=0.7, wrong=0.3, seed=3), root / "alt-texts") / "captions.parquet"
-    how = TranslateOptions("simulated:translator?omits=0.3&invents=0.2")
-    told = built(translate_stage(TranslateReads(texts), how), root / "translated") / "translations.parquet"
+    told = (
+        built(translate.stage(texts, translator="simulated:translator?omits=0.3&invents=0.2"), root / "translated")
+        / "translations.parquet"
+    )
     truth = built(pair_truth_stage(images, told), root / "pair-truth") / "values.parquet"
     ids = sorted(pl.read_parquet(told)["id"])
     selected = stored(root / "selected", SELECTED, [

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.captions import pairs
-from culturekit.builders.captions.pairs import SelectOptions, SelectReads, Strategy, select_stage
+from culturekit.builders.captions.pairs import SelectOptions, Strategy, select
 from culturekit.core.engines import engine_for
 from culturekit.core.errors import IntegrityError
 from culturekit.core.run import run_stage
@@ -96,7 +96,7 @@ def test_a_run_that_is_cut_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     again = run_stage(stage, tmp_path / "again", engine=whole).folder
     assert rest.done == whole.done - 5
     assert (scores / "values.parquet").read_bytes() == (again / "values.parquet").read_bytes()
-    chosen = select_stage(SelectReads(scores / "values.parquet"), SelectOptions(keep=9, strategies=ALL, listed="kept"))
+    chosen = select.stage(scores / "values.parquet", options=SelectOptions(keep=9, strategies=ALL, listed="kept"))
     with pytest.raises(KeyboardInterrupt):
         run_stage(chosen, tmp_path / "selected", engine=CutEngine(2))
     rest = CutEngine(-1)
@@ -110,9 +110,9 @@ def test_what_is_kept_of_many_is_what_is_kept_of_all(
 ) -> None:
     monkeypatch.setattr(pairs, "PAIRS_PER_SHARD", 7)
     run_stage(c3.stage(**stored(tmp_path, drawn(), ordered=True)), tmp_path / "scores", engine=HereEngine())
-    values = SelectReads(tmp_path / "scores/values.parquet")
+    values = tmp_path / "scores/values.parquet"
     runs = {
-        listed: run_stage(select_stage(values, SelectOptions(30, ALL, missing, listed, 3)), tmp_path / listed,
+        listed: run_stage(select.stage(values, options=SelectOptions(30, ALL, missing, listed, 3)), tmp_path / listed,
                           engine=HereEngine())
         for listed in ("all", "kept")
     }  # fmt: skip
@@ -131,7 +131,7 @@ def test_terms_that_are_not_of_the_same_items_are_refused(tmp_path: Path) -> Non
     for wrong in (table.filter(~(image & (pl.col("item") == "a0"))), renamed):
         wrong.write_parquet(tmp_path / "values.parquet")
         with pytest.raises(IntegrityError, match="each metric of the same items"):
-            run_stage(select_stage(SelectReads(tmp_path / "values.parquet"), options), tmp_path / "selected",
+            run_stage(select.stage(tmp_path / "values.parquet", options=options), tmp_path / "selected",
                       engine=HereEngine())  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """The recipe `c3`, offline, small: from seeds to the report, and once more without doing anything."""
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -12,10 +13,7 @@ from culturekit.core.errors import UsageError
 from culturekit.core.run import run_stage
 from culturekit.recipes.run_recipe import report_of
 from culturekit.recipes.several_runs import several_runs_stage, site_stage
-from tests.recipes.shipped_recipes import (
-    check_reused,
-    shared_small,
-)
+from tests.recipes.shipped_recipes import check_reused, shared_small
 from tests.report.test_site import Links, schema
 
 pytestmark = pytest.mark.slow
@@ -33,10 +31,24 @@ def test_every_stage_is_built_and_then_reused(finished: Path, tmp_path: Path) ->
 def test_the_report_has_a_section_for_every_table_of_the_paper(finished: Path) -> None:
     page = (finished / "report/report.html").read_text(encoding="utf-8")
     for anchor in ("models", "captions", "difficulty", "strategies", "pearson", "criteria", "histogram",
-                   "asked", "expansion", "exports"):  # fmt: skip
+                   "spread", "asked", "expansion", "exports"):  # fmt: skip
         assert f'id="{anchor}"' in page
     assert "CC0-1.0" in page
     assert report_of(finished).kind == "caption-report"
+
+
+def test_images_of_other_captions_stand_beside_those_of_the_culture(finished: Path) -> None:
+    """Figures 3 and 4 of the paper: how people rate images of COCO's captions, and some of these."""
+    page = (finished / "report/report.html").read_text(encoding="utf-8")
+    above: dict[str, float] = {}
+    for what in ("images", "coco"):
+        about = pl.read_parquet(finished / f"rated-{what}/rated_items.parquet").select("item_id", "model")
+        rated = pl.read_parquet(finished / f"rated-{what}/annotations.parquet").join(about, on="item_id")
+        ratings = rated.filter(model="plain")["value"].drop_nulls()
+        above[what] = ratings.filter(ratings >= 3).len() / ratings.len()
+        assert f"{above[what]:.1%}" in page
+    assert above["coco"] > above["images"], "fewer things are easier to draw"
+    assert {"plain, coco", "plain, this benchmark"} <= set(re.findall(r"<bdi>([^<]+)</bdi>", page))
 
 
 def test_the_judge_ranks_the_showy_model_first_and_people_put_that_right(finished: Path) -> None:
@@ -69,11 +81,8 @@ def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(
             assert sample["output"]["raw"] == [sample["sample_id"]]
             values.setdefault(sample["evaluation_result_id"], []).append(sample["evaluation"]["score"])
         scores = {one["evaluation_result_id"]: one["score_details"]["score"] for one in record["evaluation_results"]}
-        assert {name.partition("-")[0].partition("/")[0] for name in values} == {
-            "aligned",
-            "faithfulness",
-            "difficulty",
-        }
+        kinds = {name.partition("-")[0].partition("/")[0] for name in values}
+        assert kinds == {"aligned", "faithfulness", "difficulty", "beside"}
         assert {name: sum(found) / len(found) for name, found in values.items()} == pytest.approx(
             {name: scores[name] for name in values}
         )

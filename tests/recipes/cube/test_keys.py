@@ -151,10 +151,7 @@ def test_the_name_of_a_key_stays_unexpanded_to_the_end(tmp_path: Path, monkeypat
     assert load_recipe(path).judge == "rules?api_key=${MY_KEY}"
 
 
-@pytest.mark.parametrize(
-    "judge",
-    ["rules?base_url=${HOME}", "${HOME}", "rules:${HOME}", "rules?api_key=${A}&b=${B}"],
-)
+@pytest.mark.parametrize("judge", ["rules?base_url=${HOME}", "${HOME}", "rules:${HOME}", "rules?api_key=${A}&b=${B}"])
 def test_anything_else_from_the_environment_is_a_problem_with_its_line(judge: str, tmp_path: Path) -> None:
     message = said(f"judge: {judge}\n", tmp_path)
     assert f"recipe.yaml:{LINES + 1}: judge: " in message

@@ -6,10 +6,7 @@ import polars as pl
 import pytest
 
 from culturekit.recipes.run_recipe import report_of
-from tests.recipes.shipped_recipes import (
-    check_reused,
-    shared_small,
-)
+from tests.recipes.shipped_recipes import check_reused, shared_small
 
 pytestmark = pytest.mark.slow
 

@@ -39,9 +39,7 @@ def test_the_report_has_a_section_for_every_table(finished: Path) -> None:
     assert report_of(finished).kind == "inclusion-report"
 
 
-def test_the_encoder_and_outsiders_rank_the_cliche_first_and_people_at_home_do_not(
-    finished: Path,
-) -> None:
+def test_the_encoder_and_outsiders_rank_the_cliche_first_and_people_at_home_do_not(finished: Path) -> None:
     folder = finished
     assert first_of(folder, "judged-regions", "region_recognised", labels="judged") == "postcard"
     assert first_of(folder, "judged-regions", "region_recognised", labels="corrected", pool="in-region") == "local"
@@ -50,9 +48,7 @@ def test_the_encoder_and_outsiders_rank_the_cliche_first_and_people_at_home_do_n
     assert first_of(folder, "truth", "region_recognised") == "local"
 
 
-def test_each_score_tells_a_realistic_model_without_a_region_from_a_regional_one_that_is_crude(
-    finished: Path,
-) -> None:
+def test_each_score_tells_a_realistic_model_without_a_region_from_a_regional_one_that_is_crude(finished: Path) -> None:
     folder = finished
 
     def value(table: str, metric: str, model: str) -> float:

@@ -1,6 +1,7 @@
 """Scores of Task 1, Task 2 and the survey, against the functions they rest on."""
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -100,22 +101,26 @@ def test_task1_stands_by_source_region_and_location() -> None:
     real = np.random.default_rng(3).normal(size=(40, 3))
     answer = score_task1(table, extractors, RealFeatures("clip", real, 2), bins=5, options=TaskOptions(least=0))
     scores = conforming(answer)
-    cells = ("source", "region", "annotator_loc")
-    for metric, expected in (
-        ("appeal_with_similarity", appeal_and_similarity(table)),
-        ("appeal_in_manifold", appeal_in_manifold(table, real, extractors["clip"], k=2)),
+    inside = partial(appeal_in_manifold, table, real, extractors["clip"], k=2)
+    for metric, column, cell, expected in (
+        ("appeal_with_similarity", "region", "group", appeal_and_similarity(table)),
+        ("appeal_in_manifold", "region", "group", inside()),
+        ("appeal_in_manifold", "object", "concept", inside(by=("source", "object", "annotator_loc"))),
     ):
-        found = {(r["model"], r["group"], r["pool"]): (r["value"], r["n"]) for r in unpacked(scores, metric)}
-        known = {tuple(r[c] for c in cells): (r["share"], r["n"]) for r in expected.iter_rows(named=True)}
+        found = {(r["model"], r[cell], r["pool"]): (r["value"], r["n"]) for r in unpacked(scores, metric) if r[cell]}
+        known = {(r["source"], r[column], r["annotator_loc"]): (r["share"], r["n"])
+                 for r in expected.iter_rows(named=True)}  # fmt: skip
         assert found == known
     assert unpacked(scores, "appeal_in_manifold")[0]["k"] == 2
-    rates = closer_rates(table, extractors, bins=5)
-    found_rates = {
-        (r["extractor"], r["pool"], r["bin"]): (r["value"], r["n"]) for r in unpacked(scores, "closer_choice_rate")
-    }
-    assert found_rates == {
-        (r["extractor"], r["annotator_loc"], r["bin"]): (r["rate"], r["n"]) for r in rates.iter_rows(named=True)
-    }
+    for by in (("annotator_loc",), ("annotator_loc", "region")):
+        found_rates = {
+            (r["extractor"], r["pool"], r["group"], r["bin"]): (r["value"], r["n"])
+            for r in unpacked(scores, "closer_choice_rate") if (r["group"] is None) == ("region" not in by)
+        }  # fmt: skip
+        assert found_rates == {
+            (r["extractor"], r["annotator_loc"], r.get("region"), r["bin"]): (r["rate"], r["n"])
+            for r in closer_rates(table, extractors, bins=5, by=by).iter_rows(named=True)
+        }  # fmt: skip
     agreement = triplet_agreement(table, by=("source", "region"))
     found_all = {
         (r["model"], r["group"], r["criterion"]): r["value"]

@@ -1,5 +1,6 @@
 """Prompts of dialects, nouns and groups: the paper's numbers, what falls at which filter, sheets, users' lists."""
 
+import csv
 import gzip
 import sys
 import tracemalloc
@@ -20,9 +21,9 @@ from culturekit.recipes.linguistic.dialects import (
     Rules,
     corpus_digest,
     dialects_stage,
+    draft_stage,
     phrases_met,
 )
-from culturekit.recipes.linguistic.lists import shipped_lists
 from culturekit.recipes.linguistic.prompts import neutral_stage, specific_stage
 
 NOUNS = (
@@ -72,12 +73,55 @@ def test_nine_groups_have_42_prompts_as_many_as_the_tables_of_the_paper_say(tmp_
     assert all("America" in text for text in census["text"])
 
 
-def test_both_dialects_of_a_sentence_share_thing_and_template(tmp_path: Path) -> None:
-    table = prompts(built(dialects_stage(), tmp_path / "p"))
-    pairs = table.group_by("artifact_id", "template_id").agg(pl.col("group").sort())
-    assert pairs["group"].to_list() == [["AAE", "SAE"]] * pairs.height
-    assert {"a man driving his whip", "a man standing in front of his crib"} <= set(table["text"])
-    assert table.height == 2 * sum(len(pair.frames) for pair in shipped_lists().pairs)
+@pytest.mark.parametrize(("dialect", "printed"), [("AAE", ["car / whip", "home / crib"]),
+                                                  ("Singlish", ["professor / professor lah"])])  # fmt: skip
+def test_printed_pairs_are_kept_and_ours_wait_for_a_review(tmp_path: Path, dialect: str, printed: list[str]) -> None:
+    folder = built(dialects_stage(options=DialectOptions(other=dialect)), tmp_path / "p")
+    pairs = pl.read_parquet(folder / "dialect_pairs.parquet")
+    kept = pairs.filter(outcome="kept")
+    assert kept.select(pl.concat_str("standard", "other", separator=" / ")).to_series().to_list() == printed
+    assert set(kept["proposer"]) == {"from the paper"}
+    ours = pairs.filter(pl.col("outcome") != "kept")
+    assert ours.height >= 6
+    assert set(ours.select("proposer", "outcome").iter_rows()) == {("proposed, unreviewed", "unreviewed")}
+    assert all(row["detail"].startswith(("Cheung", "Wiktionary", "OED")) for row in pairs.iter_rows(named=True))
+    table = prompts(folder)
+    twins = table.group_by("artifact_id", "template_id").agg(pl.col("group").sort())
+    assert twins["group"].to_list() == [sorted(["SAE", dialect])] * twins.height
+    more = dialects_stage(options=DialectOptions(other=dialect, unreviewed=True))
+    assert prompts(built(more, tmp_path / "q")).height == 2 * pairs["frames"].list.len().sum()
+
+
+def test_a_dialect_is_drafted_then_reviewed_on_a_sheet(tmp_path: Path) -> None:
+    (tmp_path / "sg.txt").write_text("my kopi at the kopitiam, this handphone\n")
+    draft = draft_stage(other_corpus=tmp_path / "sg.txt", dialect="Singlish", proposer="simulated?omits=0", count=10)
+    folder = built(draft, tmp_path / "draft")
+    assert not (folder / "prompts.parquet").exists(), "nobody has said yes yet"
+    with (folder / "review.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["other"] for row in rows if row["outcome"] == "unreviewed"} == {"kopi", "kopitiam", "handphone"}
+    assert [row["outcome"] for row in rows] == ["unreviewed"] * 3 + ["not in the corpus"] * (len(rows) - 3)
+    sheet = tmp_path / "sheet.csv"
+
+    def reviewed(**decisions: tuple[str, str]) -> Stage:
+        with sheet.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            for row in rows:
+                decision, new_name = decisions.get(row["other"], ("", ""))
+                writer.writerow({**row, "decision": decision, "new_name": new_name, "source": "a speaker"})
+        return dialects_stage(review=sheet, options=DialectOptions(other="Singlish"))
+
+    answered = reviewed(kopi=("accept", ""), kopitiam=("reject", ""), handphone=("edit", "hp"))
+    table = prompts(built(answered, tmp_path / "prompts"))
+    assert {"a man drinking his kopi", "a man drinking his coffee", "a woman holding her hp"} <= set(table["text"])
+    assert set(table["group"]) == {"SAE", "Singlish"}
+    pairs = pl.read_parquet(tmp_path / "prompts/dialect_pairs.parquet")
+    assert set(pairs.select("proposer", "outcome", "detail").iter_rows()) == {("reviewed", "kept", "a speaker")}
+    with pytest.raises(UsageError, match="people accepted no pair"):
+        built(reviewed(), tmp_path / "nothing")
+    with pytest.raises(ConfigError, match="an edit needs the new name"):
+        built(reviewed(kopi=("edit", "")), tmp_path / "nothing")
 
 
 YAML = """
@@ -252,6 +296,16 @@ def test_multi_value_that_cannot_download_says_so(multi_value: Path, first: str)
 def test_without_multi_value_its_absence_is_said() -> None:
     with pytest.raises(UsageError, match="Multi-VALUE is not installed"):
         GRAMMARS.make("multi-value")
+
+
+def test_multi_value_itself_may_leave_a_sentence_alone_and_turns_none_around() -> None:
+    pytest.importorskip("multivalue", reason="needs pip install value-nlp")
+    try:
+        checker = GRAMMARS.make("multi-value")
+        assert checker.problem("a man driving his whip", "a man driving his car", "AAE") == ""
+    except UsageError as error:  # it downloads what it reads with
+        pytest.skip(str(error))
+    assert "its rules make" in checker.problem("whip his driving man a", "a man driving his car", "AAE")
 
 
 def test_prompts_are_about_what_people_accept(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def linguistic(*stated: str) -> Linguistic:
         (("scorer=nobody",), "scorer"),
         (("prompts.dialects=nowhere.parquet",), "nowhere.parquet"),
         (("prompts.neutral=README.md",), "prompts.neutral: .*expected the table prompts"),
-        (("prompts.nouns=500",), "nouns: 30 are shipped; found 500"),
+        (("prompts.nouns=500",), "nouns: 30 are listed; found 500"),
         (("prompts.pairs.standard=AAE",), "two dialects; found AAE twice"),
     ],
 )
@@ -72,11 +72,14 @@ def test_the_grid_of_the_paper(tmp_path: Path) -> None:
 def test_another_dialect_is_named_once(tmp_path: Path) -> None:
     """What the prompts are called is what the scores compare."""
     of_both = "prompts.pairs={standard: British, other: Singlish%s}"
-    with pytest.raises(UsageError, match=r"no pairs of these dialects are shipped.*found British and Singlish"):
+    with pytest.raises(UsageError, match=r"no pairs of British and Singlish.*SAE and AAE or Singlish"):
         stages_of(linguistic(of_both % "", "prompts.kinds=[dialects]"), tmp_path)
     lists = tmp_path / "pairs.yaml"
     lists.write_text(shipped("recipes/linguistic/linguistic_lists.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     recipe = linguistic(of_both % f", lists: {lists}", "prompts.kinds=[dialects]")
+    every = linguistic(of_both.replace("British", "SAE") % "", f"prompts.lists={lists}")
+    given = {stage.name: stage.inputs for stage in stages_of(every, tmp_path)}
+    assert {given[f"prompts-{kind}"]["lists"] for kind in ("dialects", "neutral", "specific")} == {lists}
     stages = {stage.name: stage for stage in stages_of(recipe, tmp_path)}
     for name in ("prompts-dialects", "dialects", "true-dialects"):
         assert (stages[name].options["standard"], stages[name].options["other"]) == ("British", "Singlish")

@@ -1,14 +1,35 @@
-"""`culturekit cspace import`: somebody else's list of artifacts as a cultural space."""
+"""`culturekit cspace release` and `import`: cultural spaces of kept candidates, and of lists of somebody else."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from culturekit.builders.space.space_stages import foreign_space_stage
+from culturekit.builders.space.cspace import ReleaseOptions, read_formats
+from culturekit.builders.space.space_stages import foreign_space_stage, release_stage
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
 from culturekit.core.errors import UsageError
+
+
+def release(
+    kept: Annotated[
+        list[Path], typer.Option(help="Table that `cspace filter` or `cspace complete` wrote. Repeatable.")
+    ],
+    out: Out,
+    options: ReleaseOptions,
+    also: Also = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the cultural space, whole and by concept.
+
+    A row per artifact that was kept and country, with checksums.
+    """
+    more = {None: (), "both": ("csv", "jsonl")}.get(also, (also,))
+    options = replace(options, formats=read_formats(",".join((*options.formats, *more))))
+    run_one(release_stage(kept, options), out, wait=wait, as_json=as_json)
 
 
 def pairs_in(columns: str) -> dict[str, str]:

@@ -1,0 +1,70 @@
+"""The recipe `c3` at a tenth of the paper's size, its models behind a server on loopback; and texts by the million.
+
+The recipe grows 989 captions; three models draw 50 of them; 50 translated pairs are rated, 300 are kept of 1,008. Texts
+are captions of twelve words, which the encoder `letters` turns into vectors; memory is what a process of its own holds.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import polars as pl
+from c3_filtering import Held, OneCore
+from recording import record
+
+from culturekit.core.run import run_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
+from tests.faults.world_model import knows
+from tests.llm.server import Script, running_server
+from tests.recipes.test_recipes_online import TENTH, made
+
+TEXTS = (600_000, 1_200_000)
+
+
+def main() -> None:
+    """Measure each in a process of its own."""
+    table = [["what", "size", "seconds of a core", "requests", "MB held"]]
+    for what in ("recipe", *map(str, TEXTS)):
+        done = subprocess.run([sys.executable, __file__, what], check=True, capture_output=True)
+        table.append([*done.stdout.decode().strip().rpartition("\n")[2].split("; ")])
+    record("c3_scale", title="C3 at scale, on one core", command="python benchmarks/c3_scale.py", table=table)
+
+
+def tenth(root: Path) -> str:
+    """Run the recipe."""
+    os.environ |= {"OPENAI_API_KEY": "sk-of-nobody", "GEMINI_API_KEY": "key-of-nobody"}
+    with running_server(Script(), model=knows) as server:
+        held, started = Held(), time.process_time()
+        made("c3", root / "run", server, *TENTH)
+        seconds, requests = time.process_time() - started, server.stats()["requests"]
+    captions = pl.read_parquet(root / "run/captions/captions.parquet").height
+    return f"a tenth of the paper; {captions:,} captions; {seconds:.0f}; {requests:,}; {held.most / 1e6:.0f}"
+
+
+def texts(root: Path, count: int) -> str:
+    """Turn texts into vectors."""
+    script = (
+        "import polars as pl, sys; n = int(sys.argv[1]); at = pl.int_range(n, eager=True); "
+        "words = [(at * k % 9973).cast(pl.String) for k in (3, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43)]; "
+        "table = pl.DataFrame({'id': at.cast(pl.String).str.zfill(9), **{str(k): w for k, w in enumerate(words)}}); "
+        "table.select('id', text=pl.concat_str(pl.all(), separator=' ')).write_parquet(sys.argv[2])"
+    )
+    subprocess.run([sys.executable, "-c", script, str(count), str(root / "texts.parquet")], check=True)
+    held, started = Held(), time.process_time()
+    stage = embed_stage(EmbedSource(texts=(root / "texts.parquet",)), encoder="letters")
+    run_stage(stage, root / "vectors", engine=OneCore())
+    return f"texts to vectors; {count:,}; {time.process_time() - started:.0f}; 0; {held.most / 1e6:.0f}"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        with tempfile.TemporaryDirectory() as folder:
+            here = Path(folder)
+            sys.stdout.write(tenth(here) if sys.argv[1] == "recipe" else texts(here, int(sys.argv[1])))
+    else:
+        main()

@@ -1,0 +1,116 @@
+"""Stages of this room, each declared by one function: what it reads before `*`, its options after it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias
+
+from culturekit.core.declared import check_options, check_stated, declared, is_group
+from culturekit.core.inputs import roles_among
+from culturekit.core.stage import Stage
+from culturekit.core.stage_command import AskingCommand, StageCommand
+from culturekit.core.work import Outcome, Work
+
+P = ParamSpec("P")
+Given: TypeAlias = dict[str, Any]
+Decides: TypeAlias = Callable[[Given], Mapping[str, object]]
+Reads: TypeAlias = Callable[[Given], Mapping[str, Path]]
+
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+
+
+class Built(StageCommand, Generic[P]):
+    """The command of a stage that one function declares."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        stage: Callable[P, Stage]
+
+
+class Asks(AskingCommand, Generic[P]):
+    """The command of a stage that asks a model, and that one function declares."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        stage: Callable[P, Stage]
+
+
+def builds(
+    kind: str,
+    folder: str,
+    *,
+    example: str,
+    version: int = 1,
+    seeds: Mapping[str, str] = NO_OPTIONS,
+    packages: tuple[str, ...] = ("polars",),
+    decides: Decides | None = None,
+    reads: Reads = lambda _: {},
+    workers: bool = False,
+) -> Callable[[Callable[Concatenate[Work, P], Outcome]], Built[P]]:
+    """Declare a stage by the function that does it; its docstring is the help of the command.
+
+    Args:
+        kind: what the stage is.
+        folder: its name outside a run.
+        example: what follows the command in an example that works.
+        version: of what it writes.
+        seeds: options that are seeds, by what the manifest calls them.
+        packages: whose versions decide what is written.
+        decides: what the manifest says of options, of everything given; by default each as it is, without seeds.
+        reads: inputs besides those that are typed.
+        workers: whether the work is divided among processes, which may be those of a cluster.
+    """
+
+    def declare(function: Callable[Concatenate[Work, P], Outcome]) -> Built[P]:
+        def made(given: Given, inputs: dict[str, Path]) -> Stage:
+            said = settings(function, given) if decides is None else decides(given)
+            options = {name: value for name, value in said.items() if name not in seeds.values()}
+            among = given.get("options")
+            drawn: dict[str, Any] = {role: getattr(among, name, given.get(name)) for role, name in seeds.items()}
+
+            def run(work: Work) -> Outcome:
+                return function(work, **given)  # type: ignore[call-arg]
+
+            return Stage(folder, kind, version, run, {**inputs, **reads(given)}, options, drawn, packages=packages)
+
+        return Built(declaring(function, made), example, workers, workers)
+
+    return declare
+
+
+def declaring(function: Callable[..., Any], made: Callable[[Given, dict[str, Path]], Stage]) -> Callable[..., Stage]:
+    """Give what makes a stage of all that a function takes after its first parameter, once it keeps its rules."""
+    shown = Signature(list(signature(function).parameters.values())[1:], return_annotation=Stage)
+
+    @wraps(function)
+    def stage(*inputs: Any, **options: Any) -> Stage:  # noqa: ANN401 - each has its own type
+        bound = shown.bind(*inputs, **options)
+        bound.apply_defaults()
+        given = bound.arguments
+        for each in fields:
+            if is_group(each):
+                check_options(given[each.name])
+            elif given[each.name] is not None:
+                check_stated([(each, given[each.name])])
+        return made(given, roles_among({name: given[name] for name in shown.parameters if not _is_option(shown, name)}))
+
+    stage.__signature__ = shown  # type: ignore[attr-defined]
+    stage.__annotations__ = {name: kind for name, kind in function.__annotations__.items() if name in shown.parameters}
+    fields = list(declared(stage))
+    return stage
+
+
+def settings(function: Callable[..., Any], given: Given) -> Given:
+    """Give the options among what was given as a manifest keeps them."""
+    said = {each.name for each in declared(function) if each.help or is_group(each)}
+    options = {name: value for name, value in given.items() if _is_option(signature(function), name) and name in said}
+    return {name: asdict(one) if is_dataclass(one) else one for name, one in options.items()}  # type: ignore[arg-type]
+
+
+def _is_option(taken: Signature, name: str) -> bool:
+    return taken.parameters[name].kind is Parameter.KEYWORD_ONLY
