@@ -110,9 +110,9 @@ def gaps(
     *,
     options: GapOptions,
 ) -> Scored:
-    """Score the gaps between groups, stratified by country, or between languages of prompts.
+    """Score gaps between groups, or languages of prompts.
 
-    On every score of every model.
+    On every score of every model; groups are stratified by country.
     """
     spoken = pl.concat([read_table(path, PROMPTS) for path in prompts.places], how="diagonal") if prompts else None
     return score_gaps(values.table(), options=options, prompts=spoken)

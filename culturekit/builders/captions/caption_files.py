@@ -27,9 +27,17 @@ from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.schemas import CAPTION_STATS, CAPTIONS, DROPS, JUDGMENTS, OBJECTS, PROMPTS, TRANSLATIONS
 from culturekit.core.spec_state import spec_state
 from culturekit.core.stage_command import Seed, Typed
-from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.tables import read_part, read_table, save_part, write_drops, write_frames, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.index.embedding.embed_table import USUAL, TextColumns, chosen, opened, texts_of
+from culturekit.index.embedding.embed_table import (
+    USUAL,
+    TextColumns,
+    chosen,
+    opened,
+    text_blocks,
+    texts_by_id,
+    texts_of,
+)
 from culturekit.index.models.transformers_encoder import DETECTORS, OwlDetector
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
@@ -429,28 +437,46 @@ def translate(
 
     What is no translation says why.
     """
-    known, left_out = read_captions(captions, columns)
-    rows = list(known.iter_rows(named=True))
     if asked.nobody:
-        said = _given_translations(captions, table, columns, {row["id"] for row in rows})
+        _refuse_strangers(captions, table, columns)
+    blocks = iter([texts_of((captions,), columns)]) if asked.planning else text_blocks((captions,), columns)
+    translated_by, parts = "given" if asked.nobody else asked.client.model, list[Path]()
+    left_out, rows, translated = list[Dropped](), 0, 0
+    for texts, empty in blocks:
+        left_out += empty
+        found, said = [], _said_of(asked, texts, table, columns, language)
+        for key, caption in texts.items():
+            text = " ".join(strip_hidden(said.get(key) or "").split())
+            problem = "" if text else EMPTY if key in said else MISSING
+            if text and folded(text) == folded(caption):
+                problem = SAME
+            if not problem:
+                found.append((key, text, caption, language, translated_by))
+            elif problem != MISSING or asked.nobody:
+                left_out.append((key, problem, caption))
+        parts.append(asked.work.scratch / f"translated-{len(parts):06d}.arrow")
+        columns_of = ("id", "text", "source", "language", "translator")
+        save_part(pl.DataFrame(found, dict.fromkeys(columns_of, pl.String), orient="row"), parts[-1])
+        rows, translated = rows + len(texts), translated + len(found)
+    if len(parts) == 1:
+        write_table(asked.work.out, TRANSLATIONS, read_part(parts[0]))
     else:
-        came = asked.put(rows, partial(_translation_request, language=language), unit="captions")
-        said = {row["id"]: value.translation for row, value in came}
-    translated_by, found = "given" if asked.nobody else asked.client.model, []
-    for row in rows:
-        text = " ".join(strip_hidden(said.get(row["id"]) or "").split())
-        problem = "" if text else EMPTY if row["id"] in said else MISSING
-        if text and folded(text) == folded(row["text"]):
-            problem = SAME
-        if not problem:
-            about = {"id": row["id"], "text": text, "source": row["text"]}
-            found.append({**about, "language": language, "translator": translated_by})
-        elif problem != MISSING or asked.nobody:
-            left_out.append((row["id"], problem, row["text"]))
-    write_table(asked.work.out, TRANSLATIONS, pl.DataFrame(found, schema=TRANSLATIONS.schema))
-    lacking = f"{len(rows) - len(found):,} of {len(rows):,} captions have no translation"
-    findings = {"findings": [lacking]} if len(found) < len(rows) else {}
-    return asked.finish({"captions": len(rows), "translations": len(found)}, left_out, **findings)
+        write_frames(asked.work.out, TRANSLATIONS, map(read_part, parts))
+    lacking = f"{rows - translated:,} of {rows:,} captions have no translation"
+    findings = {"findings": [lacking]} if translated < rows else {}
+    return asked.finish({"captions": rows, "translations": translated}, left_out, **findings)
+
+
+def _said_of(
+    asked: Asked, texts: Mapping[str, str], table: Path | None, columns: TextColumns, language: str
+) -> Mapping[str, str]:
+    """Give translations of some captions: those of a table, or what a model answers."""
+    if asked.nobody:
+        found = texts_of((table,) if table else (), columns, required=False, only=pl.Series(list(texts)))
+        return {**found.texts, **{key: "" for key, _, _ in found.left_out}}
+    rows = [{"id": key, "text": text} for key, text in texts.items()]
+    came = asked.put(rows, partial(_translation_request, language=language), unit="captions")
+    return {row["id"]: value.translation for row, value in came}
 
 
 def _translation_request(row: Mapping[str, Any], language: str) -> Request:
@@ -461,16 +487,14 @@ def _translation_request(row: Mapping[str, Any], language: str) -> Request:
     return Request(TRANSLATE, words, data, Translation, allowed={"id": (asked,)}, max_tokens=1024)
 
 
-def _given_translations(captions: Path, table: Path | None, columns: TextColumns, known: set[str]) -> dict[str, str]:
-    """Read the translations of a table; one of a caption that is not there is refused."""
+def _refuse_strangers(captions: Path, table: Path | None, columns: TextColumns) -> None:
+    """Refuse a table with translations of captions that are not there."""
     if table is None:
         raise UsageError("nobody translates", expected="--llm SPEC, or --table TABLE with translations")
-    found = texts_of((table,), columns)
-    texts = {**found.texts, **{key: "" for key, _, _ in found.left_out}}
-    strange = sorted(set(texts) - known)
-    if strange:
+    there = texts_by_id(captions, columns).filter(pl.col("text").str.strip_chars() != "")
+    strange = texts_by_id(table, columns).join(there, on="id", how="anti").select(pl.col("id").unique().sort())
+    if (found := strange.collect(engine="streaming")["id"]).len():
         raise UsageError(
-            f"{len(strange)} translations are of captions that are not there", where=str(table),
-            found=", ".join(strange[:5]), expected=f"ids of {captions}",
+            f"{len(found)} translations are of captions that are not there", where=str(table),
+            found=", ".join(found.head(5)), expected=f"ids of {captions}",
         )  # fmt: skip
-    return texts

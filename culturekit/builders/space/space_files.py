@@ -186,9 +186,14 @@ def read_list(path: Path, concept: str = "", columns: Mapping[str, str] | None =
                 elsewhere.add(f"{found['country_name']}: {stated}, in the table of countries {found['continent']}")
             artifacts.setdefault(key, found)
     left += [Left(None, "continent set aside", words) for words in sorted(elsewhere)]
-    said = {one.text.casefold(): one for row in rows for one in countries_in(row.text("country"))}
-    left += [Left(None, READ_AS, words) for one in said.values() if (words := read_as(one))]
+    left += [Left(None, READ_AS, words) for words in said_of(row.text("country") for row in rows)]
     return Listed(pl.DataFrame(list(artifacts.values()), schema=CSPACE.schema).sort(CSPACE.key), left, rows)
+
+
+def said_of(cells: Iterable[str]) -> list[str]:
+    """Say which names of countries were read as one of several, each once."""
+    named = {one.text.casefold(): one for cell in dict.fromkeys(cells) if cell for one in countries_in(cell)}
+    return [words for one in named.values() if (words := read_as(one))]
 
 
 def artifacts_in(row: Row, concept: str) -> Iterator[dict[str, Any] | Left]:
@@ -330,6 +335,7 @@ def read_typed_prompts(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
         problems.append(Problem("there is no prompt: expected a row for each, under prompt,concept", str(path), 1))
     if problems:
         raise ConfigError(problems)
+    drops += [dropped(words, None, READ_AS, words) for words in said_of(row.cells.get("country", "") for row in rows)]
     return pl.DataFrame(list(found.values()), schema=PROMPTS.schema), pl.DataFrame(drops, schema=DROPS.schema)
 
 
@@ -342,7 +348,7 @@ def prompt_of(row: SheetRow) -> dict[str, Any] | str:
     places = countries_in(stated) if stated else []
     if len(places) > 1 or any(one.problem for one in places):
         problem = places[0].problem if len(places) == 1 else "several countries"
-        return f"{problem} {stated!r}: expected the name, code or item of one"
+        return f"{problem} {stated!r}: expected the name, code or item of one{near_to(stated)}"
     concept, country = CONCEPTS.get(concept, concept), places[0].iso if places else None
     language = row.cells.get("language") or "en"
     return {
@@ -443,6 +449,8 @@ def import_prompts(work: Work, path: Path, space_path: Path, kinds: Iterable[str
         UsageError: no prompt is of the kinds that images were made for.
     """
     prompts, drops = read_prompts(path)
+    if is_typed(path):
+        warn_of(drops, path)
     wanted = sorted(kinds)
     if prompts.filter(pl.col("kind").is_in(wanted)).is_empty():
         raise UsageError(

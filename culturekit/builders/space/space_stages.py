@@ -88,7 +88,7 @@ def taken_prompts_stage(path: Path, space: Path, kinds: Sequence[PromptKind]) ->
     return Stage(
         "prompts",
         "take-prompts",
-        1,
+        2 if is_typed(path) else 1,
         lambda work: import_prompts(work, path, space, kinds),
         {"published": path, "cspace": space, **(named_by() if is_typed(path) else country_files())},
         {"kinds": list(kinds)},

@@ -124,14 +124,20 @@ def text_blocks(paths: Sequence[Path], columns: TextColumns, *, required: bool =
         yield texts_of(paths, columns, required=required)
 
 
+def texts_by_id(path: Path, columns: TextColumns) -> pl.LazyFrame:
+    """Give id and text of every row, of Parquet without reading it."""
+    there = path.suffix.lower() == ".parquet" and path.is_file()
+    scan = pl.scan_parquet(path) if there else opened(path).lazy()
+    key, text = chosen(path, scan.collect_schema().names(), columns)
+    return scan.select(pl.col(key).cast(pl.String).alias("id"), pl.col(text).cast(pl.String).alias("text"))
+
+
 def _in_order(path: Path, columns: TextColumns) -> pl.LazyFrame | None:
     """Open a Parquet of more texts than a block, of which each has an id that comes after the one before; else None."""
     if path.suffix.lower() != ".parquet" or not path.is_file():
         return None
     with decoding(path, "the texts cannot be read", expected="a whole Parquet file"):
-        scan = pl.scan_parquet(path)
-        key, text = chosen(path, scan.collect_schema().names(), columns)
-        scan = scan.select(pl.col(key).cast(pl.String).alias("id"), pl.col(text).cast(pl.String).alias("text"))
+        scan = texts_by_id(path, columns)
         last, count = None, int(scan.select(pl.len()).collect().item())
         for start in range(0, count if count > ROWS_PER_BLOCK else 0, ROWS_PER_BLOCK):
             ids = scan.select("id").slice(start, ROWS_PER_BLOCK).collect()["id"]

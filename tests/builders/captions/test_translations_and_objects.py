@@ -14,6 +14,7 @@ from culturekit.core.schemas import CAPTION_STATS, DROPS, JUDGMENTS, OBJECTS, TR
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.generation.simulated.scenes.scenes_backend import draw_scene, scene_of, spoken
+from culturekit.index.embedding import embed_table
 from culturekit.llm.clients.clients import CLIENTS
 from tests.builders.judging.test_image_judge import Scripted, table
 from tests.builders.put import do, put
@@ -53,6 +54,23 @@ def test_a_faithful_model_translates_every_caption_and_a_careless_one_errs(work:
     other = translated(work, CLIENTS.make("simulated?invents=1"), given)[1]["a"]
     assert other.startswith("Students in ")
     assert "red envelopes" not in other
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_blocks_of_captions_are_translated_as_the_whole_is(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bool
+) -> None:
+    texts = {f"{number:02}": spoken(text) for number, text in enumerate([*ENGLISH.values()] * 4)} | {"05": " "}
+    captions, table = tmp_path / "captions.parquet", tmp_path / "given.parquet" if given else None
+    pl.DataFrame({"id": sorted(texts), "text": [texts[key] for key in sorted(texts)]}).write_parquet(captions)
+    pl.DataFrame({"id": ["03", "08", "11"], "text": ["one", "", "two"]}).write_parquet(tmp_path / "given.parquet")
+    client = None if given else CLIENTS.make("simulated")
+    whole = translated(work, client, captions, table)
+    monkeypatch.setattr(embed_table, "ROWS_PER_BLOCK", 5)
+    blocks = translated(work, client, captions, table)
+    assert blocks[1:] == whole[1:]
+    assert (blocks[0].counts, blocks[0].notes.get("findings")) == (whole[0].counts, whole[0].notes.get("findings"))
+    assert len(whole[1]) == (2 if given else 11)
 
 
 def test_translations_that_are_none_say_why(work: Work, tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ def test_sentences_with_their_concepts_are_prompts(tmp_path: Path) -> None:
     ]
     assert dict(drops.select("reason", "key").rows()) == {"column not read": "note", "duplicate": "line 4"}
     write_table(tmp_path, PROMPTS, prompts)
+    _, drops = read_prompts(written(tmp_path, "prompt,concept,country\nA plate,cuisine,Korea\nA bowl,cuisine,Korea\n"))
+    assert drops["key"].to_list() == ["Korea is read as South Korea (KR): write North Korea or KP for the other"]
 
 
 @pytest.mark.parametrize(

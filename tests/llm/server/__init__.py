@@ -24,23 +24,8 @@ Under `/google/v1beta`: generateContent, files with resumable uploads, batches (
 `PUT /script` starts another script.
 
 How a script is written. A `Script` has rules; the first rule whose `When` fits a request decides, and the request
-goes wrong as its `Fault` says. `script.FAULT_KINDS` lists every kind with what it does. In JSON, fields that keep
-their defaults are left out:
-
-    {"rules": [
-       {"then": {"kind": "unavailable"}, "when": {"since": 5, "until": 65}},
-       {"then": {"kind": "busy", "hint": "retry-info", "wait": 2}, "when": {"share": 0.1, "attempts": [1, 1]}},
-       {"then": {"kind": "stall", "delay": null}, "when": {"rows": ["Q42"]}, "times": 1},
-       {"then": {"kind": "says", "text": "{\\"id\\": \\"{id}\\"}"}, "when": {"row_matches": "^Q7"}},
-       {"then": {"kind": "server-error"}, "when": {"modes": ["batch"], "share": 0.05}}],
-     "quota": {"requests": 500, "tokens": 200000, "kind": "window"},
-     "jobs": [{"unsaid": true}, {"ends": "expired", "share": 0.4, "shuffled": true}],
-     "thinking": 40, "latency": 0.2, "prices": {"input": 0.15, "output": 0.6}}
-
-The first rule is an outage of a minute; the second turns a tenth of the rows away once; the third never answers one
-row the first time. `jobs` are the plans of the batch jobs in the order of their making: the first is made, but its id
-never told; the second ends with two fifths of its lines. A job goes on by being looked at, `polls` times, so that no
-test waits.
+goes wrong as its `Fault` says; `script.FAULT_KINDS` lists every kind with what it does. `jobs` are the plans of the
+batch jobs in the order of their making. A job goes on by being looked at, `polls` times, so that no test waits.
 
 Which row a request is about. The first JSON object with an `id` in the user's messages; objects inside the strings of
 another do not count, so no label can pass for another row.

@@ -2,42 +2,15 @@
 
 import base64
 import hashlib
-import re
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.exchange import Exchange, json_body
-from tests.llm.server.google_requests import fitting
 from tests.llm.server.jobs import StoredFile
-from tests.llm.server.shapes import Complaint, fields, text
 from tests.llm.server.wire import Departing, json_departing
 
-_NAME = re.compile(r"files/[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
-
-
-def _size(value: Any, path: tuple[str | int, ...]) -> None:
-    """Take a whole number, or one written as a text, as the service does with long ones."""
-    if not (isinstance(value, int) or (isinstance(value, str) and value.isdigit())):
-        raise Complaint("type", path, "TYPE_INT64", value)
-
-
-_START = fields(
-    {
-        "file": fields(
-            {
-                "name": text(),
-                "displayName": text(512),
-                "display_name": text(512),
-                "mimeType": text(),
-                "mime_type": text(),
-                "sizeBytes": _size,
-                "size_bytes": _size,
-            }
-        )
-    }
-)
 _ENDS_AFTER = timedelta(hours=48)
 
 
@@ -50,13 +23,8 @@ def start_upload(exchange: Exchange) -> Departing:
     if not size.isdigit():
         raise Refused("bad-request", "X-Goog-Upload-Header-Content-Length must say how many bytes come.")
     body = json_body(exchange)
-    fitting(_START, body)
     told = body.get("file") or {}
     name = told.get("name") or storage.new_name("files/")
-    if not _NAME.fullmatch(name):
-        raise Refused("bad-request", "File names have up to 40 lower case letters, digits and dashes.")
-    if name in storage.files:
-        raise Refused("conflict", f"A file named {name} exists already.")
     upload = storage.new_name("upload-")
     media = headers.get("x-goog-upload-header-content-type") or "application/octet-stream"
     display = told.get("displayName") or told.get("display_name") or ""

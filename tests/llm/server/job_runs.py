@@ -28,8 +28,7 @@ def register(service: Service, job: Job) -> None:
 def look_at(service: Service, job: Job, encode: Encode) -> Job:
     """Look at a job, which may end by that: jobs go on by being looked at, so that tests need not wait."""
     if job.state == "running" and job.due(service.now()):
-        ends = "failed" if job.problems else job.plan.ends
-        _end(service, job, encode, ends, 0.0 if ends == "failed" else job.plan.share)
+        _end(service, job, encode, job.plan.ends, 0.0 if job.plan.ends == "failed" else job.plan.share)
     return job
 
 

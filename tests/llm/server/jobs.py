@@ -39,7 +39,7 @@ class LineResult:
 
 @dataclass(slots=True)
 class Job:
-    """One job. `problems` are why it fails as a whole, by line."""
+    """One job."""
 
     name: str
     provider: Literal["openai", "google"]
@@ -50,7 +50,6 @@ class Job:
     source: str
     tag: Any
     lines: list[Line]
-    problems: list[tuple[int, str, str]] = field(default_factory=list)
     state: JobState = "running"
     looks: int = 0
     ended: float = 0.0

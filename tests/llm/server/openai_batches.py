@@ -23,48 +23,18 @@ _LINE = fields(
     {"custom_id": text(512, least=1), "method": one_of("POST"), "url": text(), "body": anything},
     required=("custom_id", "method", "url", "body"),
 )
-Problem = tuple[int, str, str]  # line number, code, message
 
 
-def read_lines(content: bytes, endpoint: str) -> tuple[list[Line], list[Problem]]:
-    """Read an input file; problems fail the whole job, as a body the model cannot take fails its line only."""
-    lines, problems = [], []
-    seen: set[str] = set()
-    models: set[str] = set()
-    for number, written in enumerate(content.splitlines(), 1):
-        if not written.strip():
-            continue
-        try:
-            line = orjson.loads(written)
-            fitting(_LINE, line)
-        except ValueError:
-            problems.append((number, "invalid_json_line", "This line is not parseable as valid JSON."))
-            continue
-        except Refused as refused:
-            problems.append((number, "invalid_request", refused.message))
-            continue
-        problem = _line_problem(line, endpoint, seen, models)
-        if problem:
-            problems.append((number, *problem))
-        else:
-            lines.append(_line(line, endpoint))
-    if not lines and not problems:
-        problems.append((1, "empty_file", "The input file is empty."))
-    if len(lines) > _MOST_LINES:
-        problems.append((_MOST_LINES + 1, "too_many_lines", f"There are more than {_MOST_LINES} requests."))
-    return lines, problems
-
-
-def _line_problem(line: dict[str, Any], endpoint: str, seen: set[str], models: set[str]) -> tuple[str, str] | None:
-    if line["custom_id"] in seen:
-        return "duplicate_custom_id", f"The custom_id {line['custom_id']!r} for this request is a duplicate."
-    seen.add(line["custom_id"])
-    if line["url"] != endpoint:
-        return "mismatched_endpoint", f"The URL {line['url']!r} is not the endpoint of the batch, {endpoint!r}."
-    models.add(str(line["body"].get("model")) if isinstance(line["body"], dict) else "")
-    if len(models) > 1:
-        return "mismatched_model", "All requests of a batch must be for the same model."
-    return None
+def read_lines(content: bytes, endpoint: str) -> list[Line]:
+    """Read an input file; one that is wrong is refused as a whole, a body the model cannot take fails its line only."""
+    lines = [orjson.loads(written) for written in content.splitlines()]
+    for line in lines:
+        fitting(_LINE, line)
+    names = {line["custom_id"] for line in lines}
+    alike = {(line["url"], line["body"].get("model")) for line in lines}
+    if len(names) < len(lines) or len(alike) != 1 or next(iter(alike))[0] != endpoint or len(lines) > _MOST_LINES:
+        raise Refused("bad-request", "The lines of a batch have names of their own, one endpoint and one model.")
+    return [_line(line, endpoint) for line in lines]
 
 
 def _line(line: dict[str, Any], endpoint: str) -> Line:
@@ -125,7 +95,7 @@ def create_batch(exchange: Exchange) -> Departing:
         raise Refused("bad-request", f"No such File object: {body['input_file_id']}", param="input_file_id")
     if stored.purpose != "batch":
         raise Refused("bad-request", "The input file must have the purpose 'batch'.", param="input_file_id")
-    lines, problems = read_lines(stored.content, body["endpoint"])
+    lines = read_lines(stored.content, body["endpoint"])
     job = Job(
         name=service.storage.new_name("batch_"),
         provider="openai",
@@ -135,8 +105,7 @@ def create_batch(exchange: Exchange) -> Departing:
         endpoint=body["endpoint"],
         source=stored.name,
         tag=body.get("metadata"),
-        lines=[] if problems else lines,
-        problems=problems,
+        lines=lines,
     )
     register(service, job)
     departing = json_departing(_told(service, job))
@@ -222,8 +191,8 @@ def _told(service: Service, job: Job) -> dict[str, Any]:
 
 
 def _errors(job: Job) -> dict[str, Any]:
-    problems = job.problems or [(0, job.plan.reason, "The batch failed for a reason inside the service.")]
-    data = [{"code": code, "line": line or None, "message": message, "param": None} for line, code, message in problems]
+    message = "The batch failed for a reason inside the service."
+    data = [{"code": job.plan.reason, "line": None, "message": message, "param": None}]
     return {"object": "list", "data": data}
 
 

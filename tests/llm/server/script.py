@@ -24,7 +24,7 @@ STATUS_FAULTS: dict[str, tuple[int, str]] = {
     "key-invalid": (400, "the key is not known, as Google says it"),
     "forbidden": (403, "the key may not do this"),
     "not-found": (404, "there is no such model"),
-    "bad-request": (400, "the request is not valid; `text` says why"),
+    "bad-request": (400, "the request is not valid: an invalid argument, which `text` names"),
     "context-length": (400, "the request is longer than the model's context"),
     "content-policy": (400, "the request was rejected by the safety system"),
     "moderation": (400, "the prompt was blocked before an image was made, as gpt-image says it"),
