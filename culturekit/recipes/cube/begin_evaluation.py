@@ -39,8 +39,6 @@ from culturekit.recipes.cube.keys import load_recipe
 
 # The models whose images lie in a folder: a folder each, or told apart by the names of the files.
 
-SAMPLE = 1_000
-
 REFERENCE_PATTERNS = tuple(
     field + rest
     for field in ("{artifact_id}", "{artifact}")
