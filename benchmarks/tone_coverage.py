@@ -27,7 +27,7 @@ RUNS, DRAWN, IMAGES, SEEN = 250, 1296, 432, 150
 
 SEED, TONES = 20261124, 10
 
-PEOPLE = ((1, 0.0), (1, 0.03), (1, 0.05), (1, 0.1), (3, 0.03), (3, 0.1), (5, 0.03), (5, 0.1))
+PEOPLE = ((1, 0.0), (1, 0.03), (1, 0.05), (1, 0.1), (3, 0.03), (3, 0.1))
 """How many people look at a picture, and how often each takes the next tone."""
 
 Values = NDArray[np.float64]
@@ -100,7 +100,7 @@ def main() -> None:
 
 def table() -> Iterator[list[str]]:
     """Run each model and rule, with people who are right and with people who miss some."""
-    recipe = yaml.safe_load(shipped("recipes/linguistic.yaml").read_text(encoding="utf-8"))
+    recipe = yaml.safe_load(shipped("recipe_files/linguistic.yaml").read_text(encoding="utf-8"))
     for model in recipe["models"]:
         there = bank(model["backend"])[0].sum(axis=0) > 0
         for rule in DETECTORS:

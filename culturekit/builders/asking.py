@@ -220,8 +220,10 @@ def looks(
     kind: str,
     folder: str,
     *,
+    words: str,
     example: str,
-    decides: Decides,
+    task: str = "",
+    decides: Decides = lambda _: {},
     version: int = 1,
     packages: tuple[str, ...] = ("msgspec", "pillow", "polars"),
     images: Callable[[Given], pl.DataFrame] = lambda given: prompted_images(given["images"], given.get("per_prompt")),
@@ -237,8 +239,10 @@ def looks(
     Args:
         kind: what the stage is.
         folder: its name outside a run.
+        words: the shipped instructions, for which the function may take a file as `wording`.
         example: what follows the command in an example that works.
-        decides: what the manifest says of options, of everything given.
+        task: as the manifest names it.
+        decides: what the manifest says of options besides, of everything given.
         version: of what it writes.
         packages: whose versions decide what is written.
         images: lists what is asked about, of everything given.
@@ -267,8 +271,10 @@ def looks(
             def answer(work: Work) -> Outcome:
                 return judged(work, images(given), asked(work.scratch), client, llm=llm)
 
-            read = {**inputs, **reads(given)}
-            stage = Stage(folder, kind, version, answer, read, decides(given), packages=packages)
+            limit = {name: given[name] for name in ("per_prompt",) if name in given}
+            options = {"wording": wording_digest(words, given.get("wording")), **limit, **decides(given)}
+            options |= {"task": task} if task else {}
+            stage = Stage(folder, kind, version, answer, {**inputs, **reads(given)}, options, packages=packages)
             stage = asking_stage(stage, given[spec], client, unit="images", plan=plan, go_on=llm.go_on)
             return stage if usual is None else priced_ahead(stage, client, lambda: usual(given), llm=llm)
 

@@ -1,5 +1,6 @@
 """Stages that are done where a test says, the models asked by them being those of the test."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -8,6 +9,13 @@ from culturekit.builders import asking
 from culturekit.core.stage_command import StageCommand
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Client, FreeClient
+
+
+def beside(work: Work, name: str) -> Work:
+    """Work in another folder."""
+    out = work.out.parent / name
+    out.mkdir()
+    return replace(work, out=out)
 
 
 def do(declared: StageCommand, work: Work, *inputs: Any, **options: Any) -> Outcome:

@@ -11,9 +11,8 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import wording, wording_digest
+from culturekit.builders.asked_rows import wording
 from culturekit.builders.asking import AskPlan, Judge, looks
-from culturekit.builders.built import Given
 from culturekit.builders.completing.completion_lookup import KnownArtifact, KnownArtifacts, Reconciling
 from culturekit.builders.country_names import NAMES, country_code, folded
 from culturekit.builders.shown_images import (
@@ -165,13 +164,10 @@ def _rows_of(path: Path) -> pl.DataFrame:
     return images.select(*columns, *(name for name in ("concept", "country") if name in images.columns))
 
 
-def _decides(given: Given) -> dict[str, object]:
-    sample = {"sample": asdict(given["sample"])} if given["sample"].images else {}
-    return {"task": TASK, "wording": wording_digest("geo_tag"), **sample}
-
-
 @looks(
-    "tag", "tag", version=2, decides=_decides, images=lambda given: drawn(_rows_of(given["images"]), given["sample"]),
+    "tag", "tag", words="geo_tag", task=TASK, version=2,
+    decides=lambda given: {"sample": asdict(given["sample"])} if given["sample"].images else {},
+    images=lambda given: drawn(_rows_of(given["images"]), given["sample"]),
     packages=("babel", "msgspec", "pillow", "polars", "pycountry"), plans=TagPlan, again="Tag",
     reads=lambda _: {"country-names": shipped(NAMES), "world": shipped(WORLD), **country_files()},
     example=f"--images images/images.parquet --llm {quoted('vision')} --cspace cspace/cspace.parquet --out tags "

@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import wording, wording_digest
+from culturekit.builders.asked_rows import wording
 from culturekit.builders.asking import Judge, looks, usual_picture
 from culturekit.builders.built import Given, builds
 from culturekit.builders.captions.caption_files import USUAL_CAPTION
@@ -125,37 +125,23 @@ def image_request(
 ) -> Request:
     """Put a question about an image; the image goes with it."""
     data: Mapping[str, object] = {
-        "id": image_id,
-        "item": question.item,
-        "dimension": question.dimension,
-        "question": question.question,
+        "id": image_id, "item": question.item, "dimension": question.dimension, "question": question.question,
         "answers": list(question.answers or question.between or ()),
         **({"prompt": prompt} if question.described else {}),
-    }
+    }  # fmt: skip
     return Request(
-        f"image.{question.task}",
-        instructions,
-        data,
-        choice_reply(question.answers) if question.between is None else number_reply(*question.between),
-        allowed={"id": (image_id,)},
-        images=(image,),
-        max_tokens=REPLY_TOKENS,
-    )
+        f"image.{question.task}", instructions, data, _reply_to(question.answers, question.between),
+        allowed={"id": (image_id,)}, images=(image,), max_tokens=REPLY_TOKENS,
+    )  # fmt: skip
 
 
 @cache
-def choice_reply(answers: tuple[str, ...]) -> Answers:
-    """Describe a reply that is one of some answers."""
-    fields: list[tuple[str, Any]] = [("id", str), ("choice", Literal[answers])]
-    return msgspec.defstruct("ChoiceReply", fields, frozen=True, forbid_unknown_fields=True)
-
-
-@cache
-def number_reply(low: float, high: float) -> Answers:
-    """Describe a reply that is a number between two."""
-    value = Annotated[float, msgspec.Meta(ge=low, le=high)]
-    fields: list[tuple[str, Any]] = [("id", str), ("value", value)]
-    return msgspec.defstruct("NumberReply", fields, frozen=True, forbid_unknown_fields=True)
+def _reply_to(answers: tuple[str, ...], between: tuple[float, float] | None) -> Answers:
+    """Describe a reply that is one of some answers, or a number between two."""
+    value = Literal[answers] if between is None else Annotated[float, msgspec.Meta(ge=between[0], le=between[1])]
+    fields: list[tuple[str, Any]] = [("id", str), ("choice" if between is None else "value", value)]
+    name = "ChoiceReply" if between is None else "NumberReply"
+    return msgspec.defstruct(name, fields, frozen=True, forbid_unknown_fields=True)
 
 
 def number_and_choice(answer: msgspec.Struct | None) -> tuple[float | None, str | None]:
@@ -217,11 +203,11 @@ def _asked_of_judge(given: Given) -> dict[str, object]:
     check_questions(given["questions"])
     asked = [asdict(question) for question in given["questions"]]
     questions = [{name: part for name, part in one.items() if name != "described" or part} for one in asked]
-    return {"wording": wording_digest("image_judge"), "questions": questions}
+    return {"questions": questions}
 
 
 @looks(
-    "judge", "judgments", version=2, decides=_asked_of_judge,
+    "judge", "judgments", words="image_judge", version=2, decides=_asked_of_judge,
     example=f"--images images/images.parquet --questions questions.yaml --llm {quoted('vision')} --out judged "
     "--budget 20",
 )  # fmt: skip
@@ -288,10 +274,8 @@ def judge_name(model: str, of: Share) -> str:
 
 
 @looks(
-    "vqascore", "vqascore", packages=("msgspec", "numpy", "pillow", "polars"),
-    decides=lambda given: {
-        "task": REQUEST, "wording": vqa_digest(), "of": given["of"], "per_prompt": given["per_prompt"]
-    },
+    "vqascore", "vqascore", words="vqascore", task=REQUEST, packages=("msgspec", "numpy", "pillow", "polars"),
+    decides=lambda given: {"wording": vqa_digest(), "of": given["of"]},
     usual=lambda _: [vqa_request(usual_picture(), USUAL_CAPTION, instructions=wording("vqascore"))],
     example=f"--images images/images.parquet --prompts prompts/prompts.parquet --llm {quoted('weighing')} --out "
     "vqascore --budget 20",

@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import unanswered, wording, wording_digest
+from culturekit.builders.asked_rows import unanswered, wording
 from culturekit.builders.asking import Asked, Judge, asks, looks
 from culturekit.builders.shown_images import (
     ID_LETTERS,
@@ -58,10 +58,7 @@ class YesOrNo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @looks(
-    "answers", "answers", version=2,
-    decides=lambda given: {
-        "task": REQUEST, "wording": wording_digest("question_answer"), "per_prompt": given["per_prompt"]
-    },
+    "answers", "answers", words="question_answer", task=REQUEST, version=2,
     example=f"--images images/images.parquet --questions questions/questions.parquet --llm {quoted('vision')} --out "
     "answers --budget 20",
 )  # fmt: skip

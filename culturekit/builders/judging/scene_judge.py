@@ -6,7 +6,6 @@ Every question leaves a row, whatever came of it, with the reply as it came; wit
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -14,7 +13,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import GivenWording, wording_digest
+from culturekit.builders.asked_rows import GivenWording
 from culturekit.builders.asked_rows import wording as instructions
 from culturekit.builders.asking import Judge, looks, usual_picture
 from culturekit.builders.built import Given
@@ -245,24 +244,17 @@ def _usual_stereotypes(given: Given) -> list[Request]:
 NO_IMAGES = ShownImages(Path(), "judge")
 
 
-def _decides(words: str, given: Given) -> dict[str, object]:
-    return {"wording": wording_digest(words, given["wording"]), "per_prompt": given["per_prompt"]}
-
-
 def _extraction_decides(given: Given) -> dict[str, object]:
     strange = sorted(set(given["dimensions"]) - set(DIMENSIONS))
     if strange or not given["dimensions"]:
         raise UsageError("this is no dimension", expected=", ".join(DIMENSIONS), found=", ".join(strange) or "none")
     more = {} if given["dimensions"] == DIMENSIONS else {"dimensions": list(given["dimensions"])}
-    return {**_decides("descriptor_extract", given), "reply_tokens": given["reply_tokens"], **more}
-
-
-def _stereotypes_decide(given: Given) -> dict[str, object]:
-    return _decides("vqascore", given) | ({"wording": vqa_digest()} if given["wording"] is None else {})
+    return {"reply_tokens": given["reply_tokens"], **more}
 
 
 @looks(
-    "judge-extract", "extracted", version=2, decides=_extraction_decides, usual=_usual_descriptions,
+    "judge-extract", "extracted", words="descriptor_extract", version=2, decides=_extraction_decides,
+    usual=_usual_descriptions,
     example=f"--images images/images.parquet --llm {quoted('vision')} --out extracted --budget 20",
 )  # fmt: skip
 def extract(
@@ -296,7 +288,7 @@ def extract(
 
 
 @looks(
-    "judge-likert", "likert", decides=partial(_decides, "likert"), usual=_usual_ratings,
+    "judge-likert", "likert", words="likert", usual=_usual_ratings,
     example=f"--images images/images.parquet --prompts prompts/prompts.parquet --llm {quoted('vision')} --out likert "
     "--budget 20",
 )  # fmt: skip
@@ -319,7 +311,8 @@ def likert(
 
 
 @looks(
-    "judge-stereotypes", "stereotyped", decides=_stereotypes_decide, usual=_usual_stereotypes,
+    "judge-stereotypes", "stereotyped", words="vqascore", usual=_usual_stereotypes,
+    decides=lambda given: {} if given["wording"] else {"wording": vqa_digest()},
     example="--images images/images.parquet --prompts prompts/prompts.parquet --stereotypes "
     f"stereotypes/stereotypes.parquet --llm {quoted('weighing')} --out stereotyped --budget 20",
 )  # fmt: skip

@@ -17,7 +17,7 @@ from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import countries, country
 from culturekit.llm.client import Request
 from tests.builders.judging.test_image_judge import Scripted
-from tests.builders.put import do, put
+from tests.builders.put import beside, do, put
 from tests.builders.spaces import rows_of
 
 TEXT = "In Punjab, bhangra is danced at harvest.\nPeople say “namaste” with folded hands; kabaddi is played."
@@ -168,8 +168,7 @@ def test_the_whole_grid_is_576_prompts(work: Work, tmp_path: Path) -> None:
     outcome, activities, drops = merged(work, tmp_path / "in", mentions)
     assert "findings" not in outcome.notes
     assert Counter(drops["reason"]) == {"more than 6": 16 * 5}
-    inside = Work({}, tmp_path / "prompts", work.scratch, work.engine, work.progress)
-    inside.out.mkdir()
+    inside = beside(work, "prompts")
     assert do(merging.prompts, inside, work.out / "activities.parquet").counts == {"prompts": 576, "countries": 16}
     prompts = read_table(inside.out / "prompts.parquet", PROMPTS)
     assert Counter(prompts["country"]) == dict.fromkeys(CULTIVATE, 36)

@@ -15,7 +15,7 @@ from culturekit.core.work import Work
 from culturekit.llm.client import Request
 from tests.builders.activities.test_pages import listed
 from tests.builders.judging.test_image_judge import Scripted
-from tests.builders.put import do, put
+from tests.builders.put import beside, do, put
 
 pytest.importorskip("selectolax")
 
@@ -41,12 +41,6 @@ def found(request: Request) -> dict[str, object]:
     return {"id": request.data["id"], "activities": activities if "Bandari" in repr(request.data["text"]) else []}
 
 
-def step(work: Work, name: str) -> Work:
-    out = work.out.parent / name
-    out.mkdir()
-    return Work({}, out, work.scratch, work.engine, work.progress)
-
-
 def texts(table: pl.DataFrame) -> str:
     return "\n".join(str(value) for row in table.rows() for value in row)
 
@@ -54,7 +48,9 @@ def texts(table: pl.DataFrame) -> str:
 def test_a_hostile_page_becomes_text(work: Work, tmp_path: Path) -> None:
     (tmp_path / "iran.html").write_text(HTML, encoding="utf-8")
     entry = "source: cultural-atlas, country: IR, file: iran.html, url: 'javascript:alert(1)', revision: '<script>'"
-    sources, mentions, activities, prompts = (step(work, name) for name in ("sources", "mentions", "merged", "prompts"))
+    sources, mentions, activities, prompts = (
+        beside(work, name) for name in ("sources", "mentions", "merged", "prompts")
+    )
     do(page_list.read, sources, listed(tmp_path, entry))
     pages = read_table(sources.out / "pages.parquet", PAGES)
     assert pages["section"].str.slice(0, 6).to_list() == ["Dances", "Dances", "ZZZZZZ"]

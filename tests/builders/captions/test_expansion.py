@@ -26,7 +26,7 @@ from culturekit.index.models.letters_encoder import LettersEncoder
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from tests.builders.judging.test_image_judge import Scripted
-from tests.builders.put import put
+from tests.builders.put import beside, put
 
 CHINESE = culture_file("chinese")
 SEEDS = [seed.caption for seed in load_culture(CHINESE).seeds]
@@ -130,13 +130,12 @@ def test_what_is_kept_is_unlike_all_that_came_before(work: Work) -> None:
         assert cosines[place[own], place[nearest]] == pytest.approx(similarity, abs=2e-5)
 
 
-def test_the_same_seed_gives_the_same_captions_and_another_others(work: Work, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_captions_and_another_others(work: Work) -> None:
     found = []
     for name, seed in (("one", 1), ("two", 1), ("three", 2)):
-        out = tmp_path / name
-        out.mkdir()
-        there = Work({}, out, work.scratch, work.engine, work.progress)
-        found.append(expanded(there, CLIENTS.make("simulated"), captions=60, seed=seed)[1]["text"].to_list())
+        found.append(
+            expanded(beside(work, name), CLIENTS.make("simulated"), captions=60, seed=seed)[1]["text"].to_list()
+        )
     assert found[0] == found[1] != found[2]
 
 

@@ -223,21 +223,20 @@ def endless(data: Mapping[str, Any]) -> list[dict[str, object]]:
     return [artifact_said(f"dish {data['round']} of {place} in {data['country']}") for place in range(8)]
 
 
-def test_endless_novelty_ends_at_the_limit_of_rounds(work: Work, tmp_path: Path) -> None:
-    proposer = Proposer(endless)
-    outcome, rows = run(work, world(tmp_path / "in", [dish(1, "feijoada")]), proposer, rounds=3, per_round=5)
-    assert len(rows) == 1 + 2 * 3 * 5
-    assert outcome.notes["ended"] == {"limit of rounds": 2}
-    assert len(proposer.of("cspace.propose")) == 6
-    assert outcome.drops == {"over the limit of a round": 2 * 3 * 3}
-
-
-def test_endless_novelty_ends_at_the_limit_of_a_cell(work: Work, tmp_path: Path) -> None:
-    outcome, rows = run(
-        work, world(tmp_path / "in", [dish(1, "feijoada")]), Proposer(endless), rounds=9, per_round=8, per_cell=11
-    )
-    assert len(rows) == 1 + 2 * 11
-    assert outcome.notes["ended"] == {"limit of artifacts": 2}
+@pytest.mark.parametrize(
+    ("limits", "added", "ended", "over"),
+    [
+        ({"rounds": 3, "per_round": 5}, 3 * 5, "limit of rounds", {"over the limit of a round": 2 * 3 * 3}),
+        ({"rounds": 9, "per_round": 8, "per_cell": 11}, 11, "limit of artifacts", {"over the limit of a cell": 2 * 5}),
+    ],
+)
+def test_endless_novelty_ends_at_a_limit(
+    work: Work, tmp_path: Path, limits: dict[str, Any], added: int, ended: str, over: dict[str, int]
+) -> None:
+    outcome, rows = run(work, world(tmp_path / "in", [dish(1, "feijoada")]), Proposer(endless), **limits)
+    assert len(rows) == 1 + 2 * added
+    assert outcome.notes["ended"] == {ended: 2}
+    assert outcome.drops == over
 
 
 def test_a_round_that_only_repeats_is_dry(work: Work, tmp_path: Path) -> None:

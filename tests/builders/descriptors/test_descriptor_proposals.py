@@ -18,7 +18,7 @@ from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.rules_client import RulesClient
 from tests.builders.judging.test_image_judge import Scripted
-from tests.builders.put import put
+from tests.builders.put import beside, put
 
 PROSE = "The people sit on the floor around a cloth, and the oldest guest is served first by the hosts. " * 20
 
@@ -49,12 +49,6 @@ def named(model: str, answer: Callable[[Request], object]) -> Scripted:
     client = Scripted(answer)  # type: ignore[arg-type]
     client.model = model
     return client
-
-
-def in_folder(work: Work, name: str) -> Work:
-    out = work.out.parent / name
-    out.mkdir()
-    return Work({}, out, work.scratch, work.engine, work.progress)
 
 
 def proposed(work: Work, prompts: Path, client: FreeClient, *, at_most: int = 10) -> tuple[Outcome, pl.DataFrame]:
@@ -143,7 +137,7 @@ def refined(
 ) -> tuple[Outcome, pl.DataFrame, pl.DataFrame]:
     tables = []
     for name, tokens in said:
-        inside = in_folder(work, f"proposals-{name}")
+        inside = beside(work, f"proposals-{name}")
         proposed(inside, prompts, named(name, saying(objects=tokens)))
         tables.append(inside.out / "proposed_descriptors.parquet")
     outcome = put(refine, work, refiner, prompts, Numbered(tables), at_most=at_most)
@@ -225,7 +219,7 @@ def test_rules_take_the_union_as_it_is(work: Work, prompts: Path) -> None:
 
 def test_proposals_of_other_prompts_are_refused(work: Work, prompts: Path, tmp_path: Path) -> None:
     other = prompts_table(tmp_path / "others", ("IN", "games", "kabaddi"))
-    inside = in_folder(work, "proposals")
+    inside = beside(work, "proposals")
     proposed(inside, other, named("gpt", saying(objects=[token("mat")])))
     with pytest.raises(UsageError, match="1 prompts of the proposals are not among the prompts"):
         put(refine, work, RulesClient(), prompts, Numbered([inside.out / "proposed_descriptors.parquet"]))
@@ -245,7 +239,7 @@ def test_stereotypes_are_named_once_per_country(work: Work, tmp_path: Path) -> N
     assert table.rows() == [("FR", "Eiffel Tower"), ("FR", "beret"), ("IR", "Persian rug")]
     silent = named("small", lambda request: {"id": request.data["id"], "stereotypes": [PROSE]})
     with pytest.raises(UsageError, match=r"small names no stereotype of any country.*questions ended 2 ok"):
-        put(stereotypes, in_folder(work, "silent"), silent, prompts, at_most=2)
+        put(stereotypes, beside(work, "silent"), silent, prompts, at_most=2)
 
 
 def test_prompts_without_a_country_cannot_be_asked_about(work: Work, tmp_path: Path) -> None:
