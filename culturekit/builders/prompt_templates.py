@@ -287,6 +287,15 @@ def labels_in(items: Path, artifacts: pl.Series, language: str) -> Mapping[str, 
     return {qid: label for qid, (_, label) in found.items()}
 
 
+def artifact_text(row: Mapping[str, Any], wording: Wording) -> str | None:
+    """Write what names an artifact; None without a template or a country's form."""
+    found = wording.artifact.find(row["concept"], row["subconcept"])
+    form = None if found is None else wording.place(row["country"], found[1])[0]
+    if found is None or form is None:
+        return None
+    return worded(found[1], name=wording.name_of(row)[0], country=form, concept=row["concept"])
+
+
 def artifact_prompt(row: Mapping[str, Any], wording: Wording) -> dict[str, Any]:
     """Write the prompt that names an artifact; without a template or a country's form, the row of `drops`."""
     chosen = wording.artifact

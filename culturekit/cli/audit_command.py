@@ -11,6 +11,7 @@ import typer
 from culturekit.cli.options import AsJson
 from culturekit.cli.showing.results import show
 from culturekit.core.counting import counted
+from culturekit.core.errors import UsageError
 from culturekit.release.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ def audit(
         Path | None, typer.Option(help="Write a mended copy here, and beside it what was changed (.changes.csv).")
     ] = None,
     graph: Annotated[Path | None, typer.Option(help="Graph that knows items, their concepts and countries.")] = None,
+    roots: Annotated[
+        list[str] | None,
+        typer.Option(help="Root configs of concepts of your own, by which --graph tells them apart. Repeatable."),
+    ] = None,
     cspace: Annotated[Path | None, typer.Option(help="Cultural space that knows the same.")] = None,
     index: Annotated[Path | None, typer.Option(help="Index whose vectors show near-duplicates.")] = None,
     as_json: AsJson = False,
@@ -38,7 +43,9 @@ def audit(
     """
     from culturekit.release.audit_file import audit_file
 
-    found = audit_file(file, fix=fix, graph=graph, cspace=cspace, index=index)
+    if roots and graph is None:
+        raise UsageError("--roots has no effect alone", expected="--graph")
+    found = audit_file(file, fix=fix, graph=graph, cspace=cspace, index=index, roots=roots or ())
     show(found.as_data(), table_lines(found.findings), as_json=as_json)
     for line in () if as_json else closing_lines(found):
         typer.echo(line, err=True)

@@ -2,20 +2,22 @@
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from culturekit.core.stage import Left
-from culturekit.llm.client import Client, FreeClient, Identity, Outgoing, Rate, Request
+from culturekit.llm.client import Answers, Client, FreeClient, Identity, Outgoing, Rate, Request
 from culturekit.llm.journal import shared_length
 from culturekit.llm.journal_file import Mode, key_of
 from culturekit.llm.ledger import Spent
 from culturekit.llm.prices import worst_cost
 from culturekit.llm.replies import REPAIR_MARK
+from culturekit.llm.reply_schema import shape_of
 from culturekit.llm.usage import estimate, input_bound
 
 # Bytes at both ends: the instructions and the schema. Requests that share less are known by their keys only.
@@ -25,6 +27,7 @@ _Floats: TypeAlias = npt.NDArray[np.float64]
 
 _ROWS_PER_STRATUM = 20
 _MOST_STRATA = 10
+_LETTERS_A_TOKEN = 3  # of short JSON: quotes and brackets are tokens of their own
 _FEWEST_ROWS = 5  # below this many rows a stratum borrows the ratio of all
 
 
@@ -41,6 +44,9 @@ class CostPlan:
         usd: US dollars; None where the price is not known.
         margin: Half the width of the 95 % interval of `usd`, as far as the pilot tells; None of a single request.
         most: US dollars that surely suffice when nothing has to be asked twice.
+        likely: US dollars of replies as long as their schemas let expect; None with a pilot, which tells it better,
+            of models that think, and where a schema bounds no reply.
+        otherwise: What the best of these guesses is online where `mode` is batch, and the other way round.
     """
 
     requests: int
@@ -53,6 +59,8 @@ class CostPlan:
     margin: float | None
     most: float | None
     basis: Literal["sizes", "pilot"]
+    likely: float | None = None
+    otherwise: float | None = None
 
     @property
     def left(self) -> Left:
@@ -67,16 +75,43 @@ def plan_requests(
     if isinstance(client, FreeClient):
         return CostPlan(sum(1 for _ in requests), 0, 0, "online", 0, 0, 0.0, 0.0, 0.0, "sizes")
     mode: Mode = "batch" if batch else "online"
-    return plan_cost(_composed(client, requests), client.identity, client.rate, mode=mode, spent=spent)
+    expected: list[float] = [0.0]
+    composed = _composed(client, requests, expected)
+    plan = plan_cost(composed, client.identity, client.rate, mode=mode, spent=spent)
+    by_pilot = plan.basis == "pilot"
+    other: Mode = "online" if batch else "batch"
+    outputs = plan.output_tokens if by_pilot else min(expected[0], plan.output_tokens)
+    if not by_pilot and math.isinf(expected[0]):
+        return plan
+    likely, otherwise = (cost(client.rate, plan.input_tokens, outputs, way) for way in (mode, other))
+    return replace(plan, likely=None if by_pilot else likely, otherwise=otherwise)
 
 
-def _composed(client: Client, requests: Iterable[Request]) -> Iterator[Outgoing]:
-    """Compose requests, the same one in a row only once."""
+def _composed(client: Client, requests: Iterable[Request], expected: list[float]) -> Iterator[Outgoing]:
+    """Compose requests, the same one in a row only once, and add up the tokens that their schemas let expect."""
     last: tuple[Request, Outgoing] | None = None
     for request in requests:
         if last is None or last[0] is not request:
             last = request, client.compose(request)
+        thinks = last[1].max_tokens > request.max_tokens  # how much, no schema tells
+        expected[0] += math.inf if thinks else expected_tokens(request.schema_type)
         yield last[1]
+
+
+@cache
+def expected_tokens(reply: Answers) -> float:
+    """Guess how many tokens an answer of a shape takes; infinite where the shape bounds no text or list in it."""
+    return _expected_letters(shape_of(reply).root) / _LETTERS_A_TOKEN
+
+
+def _expected_letters(node: Mapping[str, Any]) -> float:
+    if "enum" in node:
+        return 2 + max(len(str(value)) for value in node["enum"])
+    if "properties" in node:
+        return 2 + sum(len(name) + 4 + _expected_letters(below) for name, below in node["properties"].items())
+    if node.get("type") == "string":
+        return 2 + float(node.get("maxLength", math.inf)) / 2
+    return {"boolean": 5, "integer": 4, "number": 6}.get(str(node.get("type")), math.inf)
 
 
 def plan_cost(
@@ -111,23 +146,24 @@ def plan_cost(
         for part, value in zip(parts, (guess, input_bound(outgoing, identity), outgoing.max_tokens), strict=True):
             part.append(value)
     estimates, bounds, outputs = (np.frombuffer(part) if part else np.zeros(0) for part in parts)
-    most = _cost(rate, bounds.sum(), outputs.sum(), mode)
+    most = cost(rate, bounds.sum(), outputs.sum(), mode)
     of_kind = [one for one in known.values() if one.key not in seen and words_only and kind.asks(one.body)]
     pilot = [*seen.values(), *((estimate(Outgoing(one.body), identity), one) for one in of_kind)]
     if not pilot:
         tokens = int(estimates.sum()), int(outputs.sum())
-        return CostPlan(count, bought, 0, mode, *tokens, _cost(rate, *tokens, mode), None, most, "sizes")
+        return CostPlan(count, bought, 0, mode, *tokens, cost(rate, *tokens, mode), None, most, "sizes")
     table = np.array([(guess, one.input_tokens, one.output_tokens) for guess, one in pilot], dtype=np.float64)
     repairs = [(one.input_tokens, one.output_tokens) for one in spent if kind.repairs(one.body)]
     repeated = np.array(repairs, dtype=np.float64).reshape(-1, 2).sum(axis=0) / np.maximum(table[:, 1:].sum(axis=0), 1)
     totals, errors = (part * (1 + repeated) for part in _estimate_total(estimates, table))
     (sent, came), (spread_in, spread_out) = totals.tolist(), (1.96 * errors).tolist()
-    usd = _cost(rate, sent, came, mode)
-    margin = None if math.isnan(spread_in + spread_out) else _cost(rate, spread_in, spread_out, mode)
+    usd = cost(rate, sent, came, mode)
+    margin = None if math.isnan(spread_in + spread_out) else cost(rate, spread_in, spread_out, mode)
     return CostPlan(count, bought, len(pilot), mode, round(sent), round(came), usd, margin, most, "pilot")
 
 
-def _cost(rate: Rate | None, inputs: float, outputs: float, mode: Mode) -> float | None:
+def cost(rate: Rate | None, inputs: float, outputs: float, mode: Mode) -> float | None:
+    """Compute what tokens cost, where the price is known."""
     if rate is None:
         return None
     return worst_cost(rate, input_tokens=round(inputs), output_tokens=round(outputs), mode=mode)
@@ -147,6 +183,12 @@ def cost_plan_lines(plan: CostPlan) -> Iterator[str]:
     spread = "" if plan.margin is None else f", give or take {amount(plan.margin)}"
     word = "at most about " if plan.basis == "sizes" else ""
     suffices = amount(plan.most, up=True)
+    if plan.likely is not None:
+        yield f"probably about {amount(plan.likely)} USD: replies seldom take more than their schema asks for"
+    if plan.otherwise is not None and plan.mode == "online":
+        yield f"about {amount(plan.otherwise)} USD with --batch, where the provider has batches"
+    elif plan.otherwise is not None:
+        yield f"about {amount(plan.otherwise)} USD online, without --batch"
     yield f"{word}{amount(plan.usd)} USD{spread}; a budget of {suffices} USD surely suffices, repairs apart"
 
 

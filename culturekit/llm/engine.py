@@ -165,8 +165,8 @@ class Asker:
         hint = "Run the same command again with a larger budget."
         if total is not None and done and spent > 0.0:
             rest = (total - done) * spent / done
-            more += f", and the rest about ${rest:.4f} at what rows cost so far"
-            hint = f"Run the same command again with a budget of ${spent + rest + needed:.4f} or more."
+            more += f", and the rest about ${rest:.4g} at what rows cost so far"
+            hint = f"Run the same command again with a budget of ${spent + rest + needed:.4g} or more."
         paid = f"${spent - unsure:.6f}"
         if unsure > 0.0:
             paid += f" and up to ${unsure:.6f} for replies that did not come or were not counted"

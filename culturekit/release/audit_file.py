@@ -28,6 +28,7 @@ from culturekit.core.spreadsheet_cells import frame_as_csv, read_csv_texts
 from culturekit.core.tables import read_table, save_parquet
 from culturekit.core.unchanged import once_per_state
 from culturekit.index.embedding.embedding_encoders import load_vectors
+from culturekit.kg.concepts import load_concept, shipped_concepts
 from culturekit.kg.countries import countries, use_countries_beside
 from culturekit.release import (
     check_characters,
@@ -381,11 +382,15 @@ def audit_file(
     graph: Path | None = None,
     cspace: Path | None = None,
     index: Path | None = None,
+    roots: Sequence[str] = (),
 ) -> Audit:
-    """Audit a file, and write a mended copy with its change log where one is asked for."""
+    """Audit a file, and write a mended copy with its change log where one is asked for.
+
+    `roots` name the root configs by which the graph tells concepts apart, besides those that are shipped.
+    """
     use_countries_beside(file, *(() if cspace is None else (cspace,)))
     sheet = read_sheet(file)
-    knowledge = knowledge_of(sheet, graph=graph, cspace=cspace, index=index)
+    knowledge = knowledge_of(sheet, graph=graph, cspace=cspace, index=index, roots=roots)
     findings = tuple(inspect(sheet, knowledge))
     mended = None
     if fix is not None:
@@ -395,11 +400,15 @@ def audit_file(
     return Audit(file, sheet.layout.name, len(sheet.rows), findings, mended, fix)
 
 
-def knowledge_of(sheet: Sheet, *, graph: Path | None, cspace: Path | None, index: Path | None) -> Knowledge:
+def knowledge_of(
+    sheet: Sheet, *, graph: Path | None, cspace: Path | None, index: Path | None, roots: Sequence[str] = ()
+) -> Knowledge:
     """Gather what is at hand besides the file."""
     sources = [] if cspace is None else [known_from_space(cspace)]
     if graph is not None:
-        sources.append(known_from_graph(graph, sheet))
+        own = [load_concept(name) for name in roots]
+        shipped = [load_concept(name) for name in shipped_concepts() if name not in {each.concept for each in own}]
+        sources.append(known_from_graph(graph, sheet, [*own, *shipped]))
     count, exact = clip_tokens()
     return Knowledge(sources, count, exact, {} if index is None else near_pairs(index))
 

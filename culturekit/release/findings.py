@@ -15,7 +15,7 @@ from culturekit.builders.prompt_templates import templates
 from culturekit.builders.space.space_files import read_space
 from culturekit.core.choices import TemplateSetName
 from culturekit.core.foreign_text import printable
-from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, Concept, load_concept, mask_of, shipped_concepts
+from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, Concept, mask_of
 from culturekit.kg.countries import Country, by_qid, countries
 from culturekit.kg.store import GraphTables
 from culturekit.release.sheet import Sheet, fold, item_of, squeeze, tidy
@@ -295,15 +295,15 @@ def frozen(sets: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
     return {key: frozenset(values) for key, values in sets.items()}
 
 
-def known_from_graph(folder: Path, sheet: Sheet) -> Source:
+def known_from_graph(folder: Path, sheet: Sheet, concepts_meant: Sequence[Concept]) -> Source:
     """Look up what a graph says of the items of a file, and of items that are called as its names are."""
     tables = GraphTables(folder)
     items = {int(item[1:]) for row in sheet.rows if (item := item_of(sheet, row)) and int(item[1:]) < NUMBERS}
     called = items_called(tables, names_in(sheet))
     numbers = items | {number for numbers in called.values() for number in numbers}
-    parents = parents_of(tables, numbers, levels=max(most_hops(concept) for concept in shipped()))
+    parents = parents_of(tables, numbers, levels=max(map(most_hops, concepts_meant)))
     concepts: dict[str, set[str]] = {}
-    for concept in shipped():
+    for concept in concepts_meant:
         for number in reached(concept, parents) & numbers:
             concepts.setdefault(f"Q{number}", set()).add(concept.concept)
     by_name = {
@@ -318,11 +318,6 @@ def known_from_graph(folder: Path, sheet: Sheet) -> Source:
         frozen({name: found for name, found in by_name.items() if found}),
         {f"Q{number}": label for number, label in labels.items()} if not sheet.has("name") else {},
     )
-
-
-def shipped() -> Iterator[Concept]:
-    """Load the shipped concepts."""
-    return map(load_concept, shipped_concepts())
 
 
 def most_hops(concept: Concept) -> int:

@@ -81,9 +81,7 @@ def test_everything_is_said_at_once_with_its_line(graph: Path, tmp_path: Path) -
         (7, "error", "unknown", "Q77"),
         (8, "error", "redirected", "Q12"),
         (9, "warning", "duplicate", "Q10"),
-        (10, "warning", "overlap", "Q13"),
         (11, "warning", "cycle", "Q14"),
-        (11, "warning", "overlap", "Q14"),
         (12, "warning", "undescribed", "Q15"),
         (13, "error", "form", ""),
         (14, "warning", "excluded-root", "Q842858"),
@@ -97,7 +95,7 @@ def test_everything_is_said_at_once_with_its_line(graph: Path, tmp_path: Path) -
     text = "\n".join(map(str, findings))
     for words in (
         "things.yaml:5: roots[1].qid: warning: Q11 is called 'food dish', not 'dish'",
-        "Q11 is below other roots already: Q10 (line 4, hop 1)",
+        "Q11 is below other roots already: Q10 (line 4, hop 1); Q13 is below other roots already: Q14 (line 11, hop 1)",
         "Q842858 (Nationalmuseum) is an instance, no class, and has no subclasses and no instances",
         "things.yaml:8: roots[4].qid: error: Q12 was merged into Q11: write Q11",
         "Q14 is below and above these roots: Q13 (line 10)",

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.popularity import PopularitySource
-from culturekit.builders.prompt_templates import Wording, artifact_prompt
+from culturekit.builders.prompt_templates import Wording, artifact_text
 from culturekit.builders.space.public_cube import key_of, public_rows, statements_of, write_public
 from culturekit.core.atomic import explained_outside, write_atomically
 from culturekit.core.choices import TRIPLE_SUFFIXES, Included, ReleaseFormat
@@ -94,8 +94,7 @@ def public_layout(space: pl.DataFrame, kept: pl.DataFrame) -> Iterator[dict[str,
     wording = Wording("released")
     for part in space.iter_slices(ROWS_AT_ONCE):
         rows = list(part.iter_rows(named=True))
-        prompts = (artifact_prompt(row, wording) for row in rows)
-        texts = {key_of(row): row["text"] for row in prompts if "text" in row}
+        texts = {key_of(row): text for row in rows if (text := artifact_text(row, wording)) is not None}
         known = kept.join(part, left_on=["concept", "qid"], right_on=["concept", "artifact_id"], how="semi")
         yield from public_rows(rows, texts, statements_of(known))
 

@@ -9,11 +9,11 @@
 | `prompt` | a prompt; of an art row also the subconcept, by the released template it fits |
 """
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -206,8 +206,8 @@ def write_public(path: Path, rows: Iterable[Mapping[str, str]]) -> int:
     count = 0
     with whole_file(path) as file:
         for row in rows:
-            text = json.dumps(row, ensure_ascii=False, indent=1).replace("\n", "\n ")
-            file.write(f"{',' if count else '['}\n {text}".encode())
+            cells = ",\n  ".join(f"{encode_basestring(name)}: {encode_basestring(cell)}" for name, cell in row.items())
+            file.write(f"{',' if count else '['}\n {{\n  {cells}\n }}".encode())
             count += 1
         file.write(b"\n]\n" if count else b"[]\n")
     return count
@@ -242,11 +242,10 @@ def public_id(row: Mapping[str, Any]) -> str:
 
 def statements_of(kept: pl.DataFrame) -> dict[str, dict[str, str]]:
     """Write the statements of kept candidates as cells; what no graph knows has none."""
-    columns = [name.lower() for name in STATEMENTS]
-    known = kept.filter(pl.col("qid").str.starts_with("Q")).select("qid", *columns)
-    return {
-        qid: {name: str(cell) for name, cell in zip(STATEMENTS, cells, strict=True)} for qid, *cells in known.rows()
-    }
+    quoted = pl.concat_str(pl.lit("'"), pl.element(), pl.lit("'"))  # as Python writes a list of items
+    cells = {name: pl.format("[{}]", pl.col(name.lower()).list.eval(quoted).list.join(", ")) for name in STATEMENTS}
+    known = kept.filter(pl.col("qid").str.starts_with("Q")).select("qid", **cells)
+    return {row.pop("qid"): row for row in known.iter_rows(named=True)}
 
 
 def statements_of_file(path: Path) -> dict[str, dict[str, str]]:

@@ -18,6 +18,7 @@ from culturekit.kg.countries import by_qid
 from culturekit.kg.inspection.graph_stats import aligned
 from culturekit.kg.store import Graph, GraphTables, counted_values, load_graph, titled
 from culturekit.kg.walk import Level, through, walk_levels
+from culturekit.llm.cost_plan import amount
 
 _OUT_OF_SCOPE = "out of scope"
 _LEAST_SHARE = 0.5  # a class is named while at least this share of the new artifacts comes through it
@@ -85,7 +86,7 @@ class FilterCost:
 
     def __str__(self) -> str:
         """Write the cost; money only where prices were given."""
-        price = "no price given, so none is said" if self.price is None else f"{self.price:,.2f} at the prices given"
+        price = "no price given, so none is said" if self.price is None else f"{amount(self.price)} at the prices given"
         tokens = f"about {self.input_tokens:,} tokens in, {self.output_tokens:,} out"
         return f"filtering by a language model: {self.requests:,} requests, {tokens}; {price} ({self.basis})"
 
