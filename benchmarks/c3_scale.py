@@ -1,7 +1,8 @@
-"""The recipe `c3` at a tenth of the paper's size, its models behind a server on loopback; and texts by the million.
+"""The recipe `c3` at a tenth of the paper's size, its models behind a server on loopback; and texts in blocks.
 
 The recipe grows 989 captions; three models draw 50 of them; 50 translated pairs are rated, 300 are kept of 1,008. Texts
-are captions of twelve words, which the encoder `letters` turns into vectors; memory is what a process of its own holds.
+are captions of thirteen words, which the encoder `letters` turns into vectors in blocks of 20,000, where a million is
+usual; memory is what a process of its own holds.
 """
 
 import os
@@ -18,12 +19,13 @@ from c3_filtering import Held, OneCore
 from recording import record
 
 from culturekit.core.run import run_stage
+from culturekit.index.embedding import embed_table
 from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from tests.faults.world_model import knows
 from tests.llm.server import Script, running_server
 from tests.recipes.test_recipes_online import TENTH, made
 
-TEXTS = (600_000, 1_200_000)
+TEXTS, BLOCK = (60_000, 120_000), 20_000
 
 
 def main() -> None:
@@ -55,6 +57,7 @@ def texts(root: Path, count: int) -> str:
         "table.select('id', text=pl.concat_str(pl.all(), separator=' ')).write_parquet(sys.argv[2])"
     )
     subprocess.run([sys.executable, "-c", script, str(count), str(root / "texts.parquet")], check=True)
+    embed_table.ROWS_PER_BLOCK = BLOCK
     held, started = Held(), time.process_time()
     stage = embed_stage(EmbedSource(texts=(root / "texts.parquet",)), encoder="letters")
     run_stage(stage, root / "vectors", engine=OneCore())

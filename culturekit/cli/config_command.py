@@ -42,8 +42,7 @@ def schema(
 
 @config_app.command(epilog="Example: culturekit config recipe cube > mine.yaml")
 def recipe(
-    name: Annotated[str, typer.Argument(help="A recipe that comes with culturekit.")] = "cube",
-    as_json: AsJson = False,
+    name: Annotated[str, typer.Argument(help="A recipe that comes with culturekit.")] = "cube", as_json: AsJson = False
 ) -> None:
     """Print a recipe that comes with culturekit, to begin yours."""
     from culturekit.config.load import find_recipe

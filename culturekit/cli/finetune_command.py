@@ -16,8 +16,7 @@ from culturekit.generation.stages.generate_stage import pilot_of
 
 def finetune(
     pairs: Annotated[
-        Path,
-        typer.Option(help="Folder that `select export` wrote, or one of images with metadata.jsonl."),
+        Path, typer.Option(help="Folder that `select export` wrote, or one of images with metadata.jsonl.")
     ],
     out: Out,
     options: TuningOptions,

@@ -82,8 +82,19 @@ def add_replace_option(app: typer.Typer) -> None:
 
 def replacing(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give the option to a command that has --out and --wait: such commands write stage folders."""
-    taken = inspect.signature(command).parameters.keys()
-    return with_replace(command) if {"out", "wait"} <= taken and NAME not in taken else command
+    taken = inspect.signature(command)
+    if not {"out", "wait"} <= taken.parameters.keys() or NAME in taken.parameters:
+        return command
+
+    @functools.wraps(command)
+    def with_option(**arguments: Any) -> None:  # noqa: ANN401 - whatever the command takes
+        REPLACE.set(arguments.pop(NAME))
+        command(**arguments)
+
+    option = inspect.Parameter(NAME, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Replace)
+    with_option.__signature__ = taken.replace(parameters=[*taken.parameters.values(), option])  # type: ignore[attr-defined]
+    with_option.__annotations__ = {**command.__annotations__, NAME: Replace}
+    return with_option
 
 
 def commands_of(app: typer.Typer) -> Iterator[typer.models.CommandInfo]:
@@ -92,18 +103,3 @@ def commands_of(app: typer.Typer) -> Iterator[typer.models.CommandInfo]:
     for group in app.registered_groups:
         if group.typer_instance is not None:
             yield from commands_of(group.typer_instance)
-
-
-def with_replace(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option to what a command takes."""
-
-    @functools.wraps(command)
-    def with_option(**arguments: Any) -> None:  # noqa: ANN401 - whatever the command takes
-        REPLACE.set(arguments.pop(NAME))
-        command(**arguments)
-
-    taken = inspect.signature(command)
-    option = inspect.Parameter(NAME, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Replace)
-    with_option.__signature__ = taken.replace(parameters=[*taken.parameters.values(), option])  # type: ignore[attr-defined]
-    with_option.__annotations__ = {**command.__annotations__, NAME: Replace}
-    return with_option

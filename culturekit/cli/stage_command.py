@@ -12,15 +12,7 @@ import typer
 from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Wait, Workers
 from culturekit.cli.stages import run_one, tell
-from culturekit.core.declared import (
-    SEVERAL,
-    Declared,
-    declared,
-    declared_as,
-    is_group,
-    options_among,
-    options_of,
-)
+from culturekit.core.declared import SEVERAL, Declared, declared, declared_as, is_group, options_among, options_of
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Input
 from culturekit.core.stage_command import AskingCommand, StageCommand

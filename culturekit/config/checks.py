@@ -105,10 +105,7 @@ def unique_names(models: Sequence[Named]) -> Sequence[Named]:
     return models
 
 
-PUBLISHED = {
-    ".parquet": "a .parquet table of culturekit",
-    ".json": "a .json file in the public CUBE layout",
-}
+PUBLISHED = {".parquet": "a .parquet table of culturekit", ".json": "a .json file in the public CUBE layout"}
 TYPED = {".csv": "a .csv file with the columns name, concept and country"}
 # What may be published, and what may be typed by hand, by the end of the file's name.
 TYPED_PROMPTS = {".csv": "a .csv file with the columns prompt and concept"}

@@ -5,13 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.config.checks import (
-    checked_spec,
-    existing_file,
-    existing_folder,
-    existing_project,
-    unique_names,
-)
+from culturekit.config.checks import checked_spec, existing_file, existing_folder, existing_project, unique_names
 from culturekit.config.kinds import AnyRecipe
 from culturekit.core.declared import rules_of
 from culturekit.core.defaults import CONFIDENCE, RATERS, RESAMPLES

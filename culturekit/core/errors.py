@@ -41,15 +41,7 @@ class CultureKitError(Exception):
 
     exit_code = 70
 
-    def __init__(
-        self,
-        problem: str,
-        *,
-        where: str = "",
-        expected: str = "",
-        found: str = "",
-        hint: str = "",
-    ) -> None:
+    def __init__(self, problem: str, *, where: str = "", expected: str = "", found: str = "", hint: str = "") -> None:
         """Keep the parts apart, so that a caller can show or test each."""
         super().__init__(problem)
         self.problem = problem

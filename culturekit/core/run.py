@@ -390,13 +390,7 @@ Result = TypeVar("Result")
 
 
 def run_part(
-    stage: Stage,
-    final: Path,
-    part: Callable[[Work], Result],
-    *,
-    engine: Engine,
-    progress: Progress,
-    wait: bool = False,
+    stage: Stage, final: Path, part: Callable[[Work], Result], *, engine: Engine, progress: Progress, wait: bool = False
 ) -> Result | None:
     """Do a part of a stage where its run will go on; None, and nothing is done, where the stage is finished."""
     inputs = input_records(stage.inputs, known=known_records(stage, final))

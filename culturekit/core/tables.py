@@ -228,10 +228,7 @@ def reading(path: Path, table: Table) -> Iterator[None]:
         raise
 
 
-MAGIC = {
-    b"PAR1": "a Parquet file without its end: it was cut",
-    b"\x1f\x8b": "a gzip file, not unpacked",
-}
+MAGIC = {b"PAR1": "a Parquet file without its end: it was cut", b"\x1f\x8b": "a gzip file, not unpacked"}
 
 
 def looks_like(path: Path) -> str:

@@ -285,23 +285,15 @@ def _evidence(
         for root, places in zip(search.roots, reached.below, strict=True)
     )
     listed = roots.group_by("row", maintain_order=True).agg("roots")
-    by_hop = pl.concat(
-        pl.DataFrame(
-            {"row": np.flatnonzero(reached.hops == hop).astype(np.uint32), "path": _qid_lists(graph.nodes[nodes])},
-            schema={"row": pl.UInt32, "path": _LIST},
-        )
-        for hop, nodes in enumerate(paths)
-    )
-    joined = rows.join(listed, on="row", how="left").join(by_hop, on="row", how="left")
+    by_hop = [pl.DataFrame(schema={"row": pl.UInt32, "path": _LIST})]
+    for hop, nodes in enumerate(paths):
+        if len(nodes):
+            flat = pl.select(qid_of(pl.lit(pl.Series(graph.nodes[nodes].reshape(-1))))).to_series()
+            lists = flat.reshape(nodes.shape).arr.to_list()
+            at_hop = np.flatnonzero(reached.hops == hop).astype(np.uint32)
+            by_hop.append(pl.DataFrame({"row": at_hop, "path": lists}))
+    joined = rows.join(listed, on="row", how="left").join(pl.concat(by_hop), on="row", how="left")
     return joined.sort("number").with_columns(concept=pl.lit(concept.concept)).drop("row")
-
-
-def _qid_lists(numbers: NDArray[np.uint32]) -> pl.Series:
-    """Write a table of QID numbers as a column of lists."""
-    if len(numbers) == 0:
-        return pl.Series([], dtype=_LIST)
-    flat = pl.select(qid_of(pl.lit(pl.Series(numbers.reshape(-1))))).to_series()
-    return flat.reshape(numbers.shape).arr.to_list()
 
 
 def candidate_rows(concept: Concept, found: pl.DataFrame, tables: GraphTables) -> pl.DataFrame:

@@ -242,13 +242,11 @@ class SharedPace(Pace):
             return None
 
 
-def _of_this_account() -> Path:
-    """Name the folder whose files all processes of this account see."""
-    folder = os.environ.get("XDG_CACHE_HOME", "").strip()
-    return (Path(folder) if folder else Path.home() / ".cache") / "culturekit" / "wikimedia"
-
-
-_OF_WIKIMEDIA = SharedPace(WIKIMEDIA_A_MINUTE / 60, _of_this_account)
+# The folder is one whose files all processes of this account see.
+_OF_WIKIMEDIA = SharedPace(
+    WIKIMEDIA_A_MINUTE / 60,
+    lambda: Path(os.environ.get("XDG_CACHE_HOME", "").strip() or Path.home() / ".cache") / "culturekit" / "wikimedia",
+)
 
 # One service.
 

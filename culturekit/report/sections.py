@@ -61,8 +61,7 @@ def cell(x: float, y: float, value: float | None) -> list[str]:
 
 DASH, NO_INTERVAL = "–", "no interval"
 
-MOST_COLUMNS = 9
-"""So many columns of scores fit beside the heads of rows."""
+MOST_COLUMNS = 9  # So many columns of scores fit beside the heads of rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +183,7 @@ class Section:
 
 Where: TypeAlias = Mapping[str, str | None]
 
-Sources: TypeAlias = list[tuple[str, Where, pl.DataFrame]]
-"""Who says something, where that stands, and the scores."""
+Sources: TypeAlias = list[tuple[str, Where, pl.DataFrame]]  # Who says something, where that stands, and the scores
 
 
 def with_params(scores: pl.DataFrame, *names: str, **places: str) -> pl.DataFrame:

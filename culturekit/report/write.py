@@ -15,16 +15,7 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.counting import counted
 from culturekit.core.digests import source_hash
 from culturekit.core.work import Outcome, Work
-from culturekit.report.charts import (
-    TINTS,
-    ModelLine,
-    diversity_chart,
-    in_order,
-    map_of,
-    model_lines,
-    tint,
-    world,
-)
+from culturekit.report.charts import TINTS, ModelLine, diversity_chart, in_order, map_of, model_lines, tint, world
 from culturekit.report.countries import CountryShares, Extremes, Share, extremes_in, shares_in
 from culturekit.report.differences import (
     Breakdown,

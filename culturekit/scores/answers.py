@@ -329,19 +329,12 @@ IN_WORDS = "answers in words to a question that others answered with numbers"
 
 @dataclass(frozen=True, slots=True)
 class PoolRatings:
-    """The answers of one pool to one criterion.
+    """The answers of one pool to one criterion."""
 
-    Attributes:
-        scheme: of the form that was filled in.
-        criterion: the question.
-        pool: the name of the pool.
-        answers: item, annotator, value, choice: sorted; either all have a value, or all have a choice only.
-    """
-
-    scheme: str
-    criterion: str
-    pool: str
-    answers: pl.DataFrame
+    scheme: str  # of the form that was filled in
+    criterion: str  # the question
+    pool: str  # the name of the pool
+    answers: pl.DataFrame  # item, annotator, value, choice: sorted; either all have a value, or all have a choice only
 
     @property
     def numeric(self) -> bool:

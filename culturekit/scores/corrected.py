@@ -43,10 +43,7 @@ from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weig
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.answers import Refusals
 from culturekit.scores.diversity import NO_CORRECTION, PAIRS_ORDER, Correction, QvsOptions
-from culturekit.scores.image_collections import (
-    checked,
-    quality_by_scorer,
-)
+from culturekit.scores.image_collections import checked, quality_by_scorer
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 # The answers of an audit as scores take them: places by their codes, and counted where they are about other images.
@@ -345,13 +342,7 @@ def marked(
 class Correcting:
     """The images of one model and concept: kernels of one level share what is imputed."""
 
-    def __init__(
-        self,
-        images: pl.DataFrame,
-        people: People,
-        options: QvsOptions,
-        correction: Correction,
-    ) -> None:
+    def __init__(self, images: pl.DataFrame, people: People, options: QvsOptions, correction: Correction) -> None:
         """Take the images, the answers, the drawn sample, and what a second instrument says."""
         self.images, (self.audits, self.sample, self.second) = images, people
         self.options, self.correction = options, correction

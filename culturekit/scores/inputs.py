@@ -1,4 +1,4 @@
-"""What a stage reads, as typed handles: files by their roles, and what the manifests beside them say."""
+"""Inputs of scores: files by role, read and checked, with what their manifests say."""
 
 import re
 from collections.abc import Mapping, Sequence

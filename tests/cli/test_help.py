@@ -27,6 +27,7 @@ CONTRACT = {
     "roots validate", "roots init", "cspace filter", "cspace complete",
     "cspace release", "cspace review export", "cspace review import",
     "prompts build", "prompts build geographic", "triplets", "prompts build dialects", "prompts build neutral",
+    "prompts dialects draft",
     "prompts build specific", "prompts wordnet", "index build", "index embed", "index map", "index diagnose",
     "cspace diff", "cspace import",
     "index shuffle", "score agreement", "score compare",

@@ -221,10 +221,7 @@ def test_a_scheduler_without_workers_is_waited_for_and_then_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("culturekit.core.dask_engine.SECONDS_BETWEEN_LOOKS", 0.2)
-    with (
-        local_cluster(0) as empty,
-        pytest.raises(UpstreamUnavailable, match="no worker for 1 seconds"),
-    ):
+    with local_cluster(0) as empty, pytest.raises(UpstreamUnavailable, match="no worker for 1 seconds"):
         DaskEngine(empty.scheduler_address, folder=tmp_path, options=Options(wait=1)).__enter__()
 
 

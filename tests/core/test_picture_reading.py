@@ -26,6 +26,7 @@ from tests.core.hostile_pictures import HOSTILE, hostile_picture
 from tests.core.odd_kinds import KINDS, saved
 from tests.core.odd_pictures import odd_picture
 from tests.core.png_writing import png_file
+from tests.effort import examples
 
 
 def noise(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -34,7 +35,7 @@ def noise(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_odd_picture_has_the_pixels_that_a_person_sees(kind: str) -> None:
-    for seed in range(3):
+    for seed in range(examples(20)):
         made = odd_picture(kind, seed)
         found = picture_from(made.content)
         assert isinstance(found, ReadPicture), found
@@ -46,7 +47,7 @@ def test_an_odd_picture_has_the_pixels_that_a_person_sees(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_file_is_refused_for_the_right_reason(kind: str) -> None:
-    for seed in range(4):
+    for seed in range(examples(20)):
         made = hostile_picture(kind, seed)
         found = picture_from(made.content)
         if isinstance(found, NoPicture):

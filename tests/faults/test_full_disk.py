@@ -36,12 +36,7 @@ def can_mount() -> bool:
 
 
 @pytest.mark.parametrize(
-    "size",
-    [
-        "300k",
-        "2m",
-        *(pytest.param(f"{size}k", marks=pytest.mark.slow) for size in range(500, 3_300, STEP)),
-    ],
+    "size", ["300k", "2m", *(pytest.param(f"{size}k", marks=pytest.mark.slow) for size in range(500, 3_300, STEP))]
 )
 def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(tmp_path: Path, size: str) -> None:
     if not can_mount():

@@ -80,11 +80,9 @@ class Naive:
         """Tell whether the concept's rules count a statement."""
         alike = [other for other in world if (other.number, other.name) == (said.number, said.name)]
         best = "preferred" if any(other.rank == "preferred" for other in alike) else "normal"
-        good = {
-            "all": True,
-            "not-deprecated": said.rank != "deprecated",
-            "truthy": said.rank == best,
-        }[self.concept.ranks]
+        good = {"all": True, "not-deprecated": said.rank != "deprecated", "truthy": said.rank == best}[
+            self.concept.ranks
+        ]
         return good and not (said.ended and self.concept.ended == "drop")
 
     def edges(self) -> set[tuple[int, int]]:

@@ -39,10 +39,7 @@ class Said:
 
 
 def make_graph(
-    folder: Path,
-    said: Iterable[Said],
-    items: Sequence[int] = (),
-    labels: Mapping[int, Mapping[str, str]] | None = None,
+    folder: Path, said: Iterable[Said], items: Sequence[int] = (), labels: Mapping[int, Mapping[str, str]] | None = None
 ) -> Path:
     """Ingest a world; every item that says something is described, and so are `items`."""
     documents: dict[int, dict[str, list[object]]] = {number: {} for number in items}

@@ -1,14 +1,17 @@
 """From values to differences of models: recomputed by hand, whatever the order of the rows."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import VALUES
+from culturekit.core.tables import write_table
 from culturekit.generation.comparability import Traits
 from culturekit.metrics import compare, holm
-from culturekit.scores.compare import ComparisonOptions, check_models, score_comparisons
+from culturekit.scores.compare import ComparisonOptions, check_models, compare_runs, score_comparisons
 from culturekit.scores.score_rows import Scored
 from tests.scores.value_tables import as_values, conforming, only_row, params_of, values
 
@@ -159,3 +162,15 @@ def test_what_breaks_its_rule_is_named() -> None:
     with pytest.raises(UsageError, match="a model that is compared; expected images of m1 or m2, found images of M1"):
         check_models({"M1": made}, params)
     check_models({"m1": made, "other": made}, params)
+
+
+def test_two_runs_are_compared_by_one_call(tmp_path: Path) -> None:
+    table = values(countries={"IN": 0.4, "NG": 0.4})
+    for run, model in (("first", "m1"), ("second", "m2")):
+        (tmp_path / run / "scores").mkdir(parents=True)
+        write_table(tmp_path / run / "scores", VALUES, table.filter(model=model))
+    found = compare_runs(tmp_path / "first", str(tmp_path / "second"))
+    assert set(found["model"]) == {"m1 (first) - m2 (second)"}
+    expected = scored(table, ComparisonOptions(target="these")).scores
+    assert sorted(found["value"]) == pytest.approx(sorted(expected["value"]))
+    assert compare_runs(tmp_path / "first", tmp_path / "first").is_empty()

@@ -12,12 +12,7 @@ import pytest
 from culturekit.people.stages import ExportFiles
 from culturekit.people.tasks import Quotas
 from culturekit.verify.verify_run import verify_run
-from tests.people.projects import (
-    answer_all,
-    export,
-    image_row,
-    write_images,
-)
+from tests.people.projects import answer_all, export, image_row, write_images
 from tests.people.test_audit_scheme import IMAGES, matches, space, truthful
 from tests.verify.forging import renew_inputs, reseal
 from tests.verify.tamperings import drop_row, edit_cell

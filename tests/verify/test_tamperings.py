@@ -12,16 +12,7 @@ from culturekit.core.digests import digest_file
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.recipes.shipped_recipes import SMALL, shared_small
 from tests.verify.forging import change_table, read_json, reseal, reseal_all, write_json
-from tests.verify.tamperings import (
-    Tamper,
-    drop_row,
-    edit_cell,
-    edit_output,
-    edit_text,
-    in_json,
-    in_recipe,
-    in_text,
-)
+from tests.verify.tamperings import Tamper, drop_row, edit_cell, edit_output, edit_text, in_json, in_recipe, in_text
 
 # One stage of each kind that the small runs have, by recipe
 STAGES = {

@@ -1,9 +1,7 @@
 """The names of artifacts: from the cultural space, with aliases from wherever they are listed."""
 
 import string
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -62,44 +60,37 @@ def artifact_names(
         Names by artifact_id, and how many aliases belong to no artifact of the cultural space.
     """
     space = read_table(cspace_path, CSPACE).sort("artifact_id", "country", "concept")
-    names = {artifact: [name] for artifact, name in space.unique("artifact_id", keep="first", maintain_order=True)
-             .select("artifact_id", "name").iter_rows()}  # fmt: skip
-    pairs: list[tuple[str, str]] = []
+    first = space.unique("artifact_id", keep="first", maintain_order=True)
+    names = {artifact: [name] for artifact, name in first.select("artifact_id", "name").iter_rows()}
+    pairs = [pl.DataFrame(schema=_ALIASES)]
     if "aliases" in space.columns:
-        pairs += [(artifact, alias) for artifact, also_called in space.select("artifact_id", "aliases").iter_rows()
-                 for alias in also_called or ()]  # fmt: skip
+        pairs.append(space.select("artifact_id", alias="aliases").explode("alias"))
     if aliases is not None:
-        pairs += _alias_rows(aliases)
-    strangers = sum(artifact not in names for artifact, _ in pairs)
+        pairs.append(_alias_rows(aliases))
+    known = pl.concat(pairs).drop_nulls()
+    strangers = sum(artifact not in names for artifact in known["artifact_id"])
     if candidates is not None:
-        listed = read_table(candidates, CANDIDATES).select("qid", "aliases").iter_rows()
-        pairs += [(qid, alias) for qid, also_called in listed for alias in also_called]
-    for artifact, more in _by_artifact(pairs).items():
+        listed = read_table(candidates, CANDIDATES).select(artifact_id="qid", alias="aliases").explode("alias")
+        known = known.vstack(listed.drop_nulls())
+    tidy = known.filter(pl.col("alias").str.strip_chars() != "").unique().sort("alias")
+    for artifact, more in tidy.group_by("artifact_id").agg("alias").iter_rows():
         if artifact in names:
             names[artifact] += more
     return names, strangers
 
 
-def _alias_rows(path: Path) -> list[tuple[str, str]]:
+_ALIASES = {"artifact_id": pl.String, "alias": pl.String}
+
+
+def _alias_rows(path: Path) -> pl.DataFrame:
     with decoding(path, "the aliases cannot be read", expected="Parquet or CSV"):
         table = read_csv_texts(path) if path.suffix.lower() == ".csv" else pl.read_parquet(path)
-    absent = {"artifact_id", "alias"} - set(table.columns)
-    if absent:
+    if set(_ALIASES) - set(table.columns):
         raise UsageError(
             "the table of aliases lacks a column", where=str(path), expected="artifact_id and alias",
             found=", ".join(table.columns),
         )  # fmt: skip
-    return [(str(artifact), str(alias)) for artifact, alias in
-            table.select("artifact_id", "alias").drop_nulls().iter_rows()]  # fmt: skip
-
-
-def _by_artifact(pairs: Iterable[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
-    """Gather aliases by artifact, in alphabetical order."""
-    gathered: dict[str, set[str]] = defaultdict(set)
-    for artifact, alias in pairs:
-        if alias.strip():
-            gathered[artifact].add(alias)
-    return {artifact: sorted(names) for artifact, names in gathered.items()}
+    return table.select(pl.col(list(_ALIASES)).cast(pl.String))
 
 
 def country_names(cspace_path: Path) -> dict[str, list[str]]:
@@ -122,32 +113,20 @@ _SHOWS_NOTHING = "reference that shows no artifact"
 _UNKNOWN = "reference of an unknown artifact"
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownReferences:
-    """References of known artifacts, rows of IMAGES with artifact_id; and image_id, reason and detail of the others."""
-
-    rows: pl.DataFrame
-    left_out: list[tuple[str, str, str | None]]
-
-
-def known_references(references_path: Path, prompts_path: Path | None, artifacts: pl.DataFrame) -> _KnownReferences:
-    """Part the reference pictures into those of known artifacts and the others."""
+def known_references(
+    references_path: Path, prompts_path: Path | None, artifacts: pl.DataFrame
+) -> tuple[pl.DataFrame, list[tuple[str, str, str | None]]]:
+    """Part the reference pictures into rows of known artifacts, and image_id, reason and detail of the others."""
     images = _with_artifacts(read_table(references_path, IMAGES), references_path, prompts_path)
-    known = set(artifacts["artifact_id"])
-    left_out: list[tuple[str, str, str | None]] = []
-    used: list[bool] = []
-    for image_id, status, reason, artifact in images.select("image_id", "status", "reason", "artifact_id").iter_rows():
-        used.append(status == "ok" and artifact in known)
-        if status != "ok":
-            left_out.append((image_id, _NO_PICTURE, reason or status))
-        elif artifact is None:
-            left_out.append((image_id, _SHOWS_NOTHING, None))
-        elif artifact not in known:
-            left_out.append((image_id, _UNKNOWN, artifact))
-    rows = images.filter(pl.Series(used, dtype=pl.Boolean)).sort("artifact_id", "image_id")
+    broken, shows = pl.col("status") != "ok", pl.col("artifact_id")
+    why = pl.when(broken).then(pl.lit(_NO_PICTURE)).when(shows.is_null()).then(pl.lit(_SHOWS_NOTHING))
+    why = why.when(~shows.is_in(artifacts["artifact_id"].to_list())).then(pl.lit(_UNKNOWN))
+    said = pl.when(pl.col("reason") != "").then("reason").otherwise("status")
+    judged = images.with_columns(why=why, detail=pl.when(broken).then(said).otherwise(shows))
+    rows = judged.filter(pl.col("why").is_null()).drop("why", "detail").sort("artifact_id", "image_id")
     if rows.is_empty():
         raise UsageError("no reference picture shows an artifact of the cultural space", where=str(references_path))
-    return _KnownReferences(rows, left_out)
+    return rows, judged.filter(pl.col("why").is_not_null()).select("image_id", "why", "detail").rows()
 
 
 def _with_artifacts(images: pl.DataFrame, references_path: Path, prompts_path: Path | None) -> pl.DataFrame:
@@ -223,21 +202,6 @@ _SAMPLES = 5
 _SHORTEST = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class _TextVectors:
-    """Artifacts by their names.
-
-    Attributes:
-        rows: artifact_id and source of each vector; the source is the first of an artifact's texts.
-        vectors: float32 (n, dim), unit norm.
-        notes: how many texts were encoded, and which of them the encoder reads only in part.
-    """
-
-    rows: pl.DataFrame
-    vectors: Vectors
-    notes: Mapping[str, Any]
-
-
 def text_vectors(
     work: Work,
     artifacts: pl.DataFrame,
@@ -246,7 +210,7 @@ def text_vectors(
     encoder: str,
     *,
     countries: Mapping[str, Sequence[str]],
-) -> _TextVectors:
+) -> tuple[pl.DataFrame, Vectors, dict[str, Any]]:
     """Give every artifact the vector of its names.
 
     Args:
@@ -256,6 +220,10 @@ def text_vectors(
         templates: how they are put into words.
         encoder: SPEC of an encoder of texts.
         countries: names of each artifact's countries, where texts are to name them; empty otherwise.
+
+    Returns:
+        artifact_id and source of each vector, the source being the first of an artifact's texts; the vectors, float32
+        (n, dim) of unit norm; and how many texts were encoded, and which of them the encoder reads only in part.
     """
     texts = [
         templates.texts(checked(artifact_id, names[artifact_id]), concepts, countries.get(artifact_id, ()))
@@ -271,7 +239,7 @@ def text_vectors(
         notes["samples_too_long"] = cut[:_SAMPLES]
         notes["context"] = long[0].most
     rows = artifacts.select("artifact_id", source=pl.Series([some[0] for some in texts], dtype=pl.String))
-    return _TextVectors(rows, vectors, notes)
+    return rows, vectors, notes
 
 
 def checked(artifact_id: str, names: Sequence[str]) -> list[str]:

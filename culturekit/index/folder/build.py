@@ -204,11 +204,11 @@ def _add_references(
 ) -> None:
     """Add the image channel: a vector for each reference picture of a known artifact."""
     assert files.references is not None, "channels_for made sure of them"
-    known = known_references(files.references, files.prompts, artifacts)
-    for image_id, reason, detail in known.left_out:
+    known, others = known_references(files.references, files.prompts, artifacts)
+    for image_id, reason, detail in others:
         found.drop(image_id, reason, detail, stage=REFERENCES_STAGE)
     root = files.references.parent
-    count = found.add_pictures(work, known.rows, root, options.encoder, stage=REFERENCES_STAGE)
+    count = found.add_pictures(work, known, root, options.encoder, stage=REFERENCES_STAGE)
     if not count:
         raise UsageError("no reference picture of a known artifact can be read", where=str(files.references))
     found.counts["references"] = count
@@ -219,9 +219,9 @@ def _add_texts(work: Work, files: IndexFiles, options: IndexOptions, artifacts: 
     names, strangers = artifact_names(files.cspace, aliases=files.aliases, candidates=files.candidates)
     templates = text_templates(files.templates)
     places = country_names(files.cspace) if options.countries_in_texts else {}
-    answer = text_vectors(work, artifacts, names, templates, options.encoder, countries=places)
-    found.add("text", answer.rows, answer.vectors)
-    found.notes |= {**answer.notes, "templates": templates.model_dump(mode="json")}
+    rows, vectors, notes = text_vectors(work, artifacts, names, templates, options.encoder, countries=places)
+    found.add("text", rows, vectors)
+    found.notes |= {**notes, "templates": templates.model_dump(mode="json")}
     found.counts["names"] = sum(len(some) for some in names.values())
     if strangers:
         found.notes["aliases_of_no_artifact"] = strangers
@@ -272,8 +272,7 @@ def append_index(work: Work, folder: Path, files: AppendFiles, encoder: str | No
         names, _ = artifact_names(files.cspace, aliases=files.aliases, candidates=files.candidates)
         places = country_names(files.cspace) if names_countries(index.folder) else {}
         templates = TextTemplates.model_validate(index.notes["templates"])
-        answer = text_vectors(work, new, names, templates, spec, countries=places)
-        found.add("text", answer.rows, answer.vectors)
+        found.add("text", *text_vectors(work, new, names, templates, spec, countries=places)[:2])
     if not found.rows:
         raise UsageError("nothing is new", where=str(folder), found=f"{found.known} references that it has already")
     take_over(index.folder, work.out)
@@ -339,12 +338,12 @@ def _append_pictures(
     if "image" not in index.notes["channels"]:
         raise UsageError("the index has no channel of pictures", where=str(index.folder), found="names only")
     alive = artifacts.filter(~pl.col("artifact_id").is_in(found.removed))
-    references = known_references(references_path, prompts_path, alive)
-    for image_id, reason, detail in references.left_out:
+    references, others = known_references(references_path, prompts_path, alive)
+    for image_id, reason, detail in others:
         found.drop(image_id, _REMOVED if detail in found.removed else reason, detail, stage=_STAGE)
     old = _indexed_rows(index).filter(pl.col("channel") == "image").select("artifact_id", image_id="source")
-    fresh = references.rows.join(old, on=["artifact_id", "image_id"], how="anti", maintain_order="left")
-    found.known = references.rows.height - fresh.height
+    fresh = references.join(old, on=["artifact_id", "image_id"], how="anti", maintain_order="left")
+    found.known = references.height - fresh.height
     if fresh.height:
         found.add_pictures(work, fresh, references_path.parent, encoder, stage=_STAGE)
 

@@ -354,11 +354,7 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def ingest_stage(
-    dump: Sequence[Path],
-    options: IngestOptions,
-    *,
-    sha256: Sequence[str] = (),
-    redirects: Path | None = None,
+    dump: Sequence[Path], options: IngestOptions, *, sha256: Sequence[str] = (), redirects: Path | None = None
 ) -> Stage:
     """Read a dump into a graph; `sha256` holds its files, in their order, to what was published.
 

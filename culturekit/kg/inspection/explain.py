@@ -146,12 +146,7 @@ def explain_lines(found: Explanation) -> Iterator[str]:
 
 
 def explain(
-    folder: Path,
-    qid: str,
-    concept: Concept,
-    *,
-    successors: Mapping[int, int] = MappingProxyType({}),
-    show: int = 20,
+    folder: Path, qid: str, concept: Concept, *, successors: Mapping[int, int] = MappingProxyType({}), show: int = 20
 ) -> Explanation:
     """Explain what Algorithm 1 makes of an item; at most `show` paths are written out, open ones first.
 

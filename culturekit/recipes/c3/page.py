@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from culturekit.core import roles
 from culturekit.core.schemas import (
@@ -327,12 +328,23 @@ def _spread(run: RunFolders) -> Section | None:
     for name, each in found.items():
         if each.is_empty():
             continue
-        counts, edges = np.histogram(each.to_numpy(), bins=BINS)
+        counts, edges = in_steps(each)
         shares = (Cell(f"{count / len(each):.1%}", point=(count / len(each), None, None)) for count in counts.tolist())
         columns = ("scored by", *(minus(f"{low:.2f}") for low in edges[:-1]))
         grids.append(drawn(Grid(f"Scores by {name}", columns, ((Cell(name), *shares),)), "bars", "from this value on"))
     lead = "Shares of the pairs that people rated, in steps of equal width; people: the mean over all criteria."
     return Section("spread", "How scores are spread", lead, tuple(grids))
+
+
+def in_steps(values: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Count values in steps of equal width, and say where these begin and end; values that are alike are in the first.
+
+    A histogram of numpy refuses values that differ by rounding alone.
+    """
+    known = values.to_numpy()
+    low, high = float(known.min()), float(known.max())
+    edges = np.linspace(low, high if high - low > 1e-6 else low + 1, BINS + 1)
+    return np.histogram(known, bins=edges)[0], edges
 
 
 def _p_value(row: Mapping[str, Any] | None) -> Cell:

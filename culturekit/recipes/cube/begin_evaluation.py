@@ -28,7 +28,7 @@ from culturekit.core.tables import read_table
 from culturekit.generation.backend import BACKENDS
 from culturekit.generation.folder.folder_backend import FOLDER
 from culturekit.generation.folder.folder_detection import KnownPrompts, Names, find_list, fitting
-from culturekit.generation.folder.folder_listing import Listing, list_folder, parse_pattern, parse_patterns
+from culturekit.generation.folder.folder_listing import list_folder, parse_pattern, parse_patterns
 from culturekit.generation.folder.folder_plan import FolderPlan
 from culturekit.generation.folder.folder_preview import Preview, preview_of
 from culturekit.generation.stages.generate_stage import image_folder
@@ -38,8 +38,6 @@ from culturekit.kg.countries import typed_countries
 from culturekit.recipes.cube.keys import load_recipe
 
 # The models whose images lie in a folder: a folder each, or told apart by the names of the files.
-
-SAMPLE = 1_000
 
 REFERENCE_PATTERNS = tuple(
     field + rest
@@ -146,7 +144,9 @@ def found_model(
     """Read the names of one model's images."""
     listing, naming, plan, known = image_folder(spec, prompts, model=name, cspace=cspace).plan(scratch)
     counts = images_per_prompt(plan)
-    stated = spec_with(spec, naming.patterns[0].text) if naming.guessed and len(naming.patterns) == 1 else spec
+    stated, parsed = spec, parse_spec(spec)
+    if naming.guessed and len(naming.patterns) == 1:  # state the pattern that was found
+        stated = readable(Spec(parsed.name, parsed.target, {**parsed.options, "pattern": naming.patterns[0].text}))
     return FoundModel(
         name,
         stated,
@@ -154,12 +154,6 @@ def found_model(
         counts,
         tuple(sorted({kinds[prompt] for prompt in counts})),
     )
-
-
-def spec_with(spec: str, pattern: str) -> str:
-    """State the pattern that was found."""
-    parsed = parse_spec(spec)
-    return readable(Spec(parsed.name, parsed.target, {**parsed.options, "pattern": pattern}))
 
 
 def images_per_prompt(plan: FolderPlan) -> dict[str, int]:
@@ -183,9 +177,10 @@ def references_in(folder: Path, cspace: Path) -> tuple[str, int, int]:
     called = {key: list(group["name"]) for (key,), group in space.group_by("artifact_id", maintain_order=True)}
     known = KnownPrompts(artifact_prompts(space), Names({}, called))
     listing = list_folder(folder)
-    best, fits = max(
-        ((pattern, fit(pattern, listing, known)) for pattern in REFERENCE_PATTERNS), key=lambda one: one[1]
-    )
+    names = [file.name for file in listing.pictures]  # of a sample spread over all, those that lead to an artifact
+    fitted = {each: len(fitting(parse_pattern(each), names, known)) for each in REFERENCE_PATTERNS}
+    best = max(fitted, key=lambda each: fitted[each])
+    fits = fitted[best]
     if not fits:
         shown = next((file.name for file in listing.pictures), "no picture")
         artifact, name = space.select("artifact_id", "name").row(0)
@@ -196,12 +191,6 @@ def references_in(folder: Path, cspace: Path) -> tuple[str, int, int]:
             found=shown,
         )
     return readable(Spec(FOLDER, str(folder), {"pattern": best})), fits, len(listing.pictures)
-
-
-def fit(pattern: str, listing: Listing, known: KnownPrompts) -> int:
-    """Count the pictures, of a sample spread over all, that a pattern leads to an artifact."""
-    names = [file.name for file in listing.pictures]
-    return len(fitting(parse_pattern(pattern), names, known))
 
 
 MOST_SLOTS = 8  # CUBE scores the diversity of eight images at a time

@@ -30,20 +30,13 @@ from culturekit.scores.spread import SpreadOptions, pairs, spread
 
 @dataclass(frozen=True, slots=True)
 class FaithfulnessLooks:
-    """What is asked about the images of a run, and how much of it there is.
-
-    Attributes:
-        wanted: who writes questions, answers them, and compares.
-        plan: what each model made.
-        prompts: counts the prompts of some kinds, as far as that can be known now.
-        asking: says how the stage of a role and a model asks for words.
-    """
+    """What is asked about the images of a run, and how much of it there is."""
 
     run: Run
-    wanted: Faithfulness
-    plan: ImagePlan
-    prompts: Prompts
-    asking: Callable[[Role, str], LlmOptions]
+    wanted: Faithfulness  # who writes questions, answers them, and compares
+    plan: ImagePlan  # what each model made
+    prompts: Prompts  # counts the prompts of some kinds, as far as that can be known now
+    asking: Callable[[Role, str], LlmOptions]  # says how the stage of a role and a model asks for words
 
     def asked_prompts(self) -> int | None:
         """Count the prompts whose images are looked at."""

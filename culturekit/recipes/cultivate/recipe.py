@@ -64,14 +64,7 @@ from culturekit.recipes.cultivate.baselines import (
     wire_baselines,
 )
 from culturekit.recipes.cultivate.breakdown import breakdown_stage, gaps_of_scores_stage, grouped_values_stage
-from culturekit.recipes.cultivate.marks import (
-    MARKED,
-    SCALE,
-    marks_stage,
-    others_stage,
-    raters_stage,
-    scene_items_stage,
-)
+from culturekit.recipes.cultivate.marks import MARKED, SCALE, marks_stage, others_stage, raters_stage, scene_items_stage
 from culturekit.recipes.cultivate.page import CULTIVATE_PAGE
 from culturekit.recipes.cultivate.preset import GROUND, deviating, filled_in, people_lines
 from culturekit.recipes.cultivate.scores import AheadOptions, PhraseVectors, ahead
@@ -482,11 +475,7 @@ def images_of(run: Run, model: str) -> Path:
 def _wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
     """Have the images of a model described, searched for stereotypes and rated; and write down the truth."""
     count = recipe.images_of(model)
-    images, prompts, stereotypes = (
-        images_of(run, model),
-        run.table(roles.PROMPTS),
-        run.table(folders.STEREOTYPES),
-    )
+    images, prompts, stereotypes = (images_of(run, model), run.table(roles.PROMPTS), run.table(folders.STEREOTYPES))
     words, room = recipe.wordings, recipe.extraction
     describing = extract.stage(
         images, prompts if room.prompted else None, judge=recipe.extractor, wording=words.file("extract"),
@@ -548,8 +537,7 @@ def _wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> Non
         run.add(exact, folders.AHEAD_TRUTH)
     matches = run.table(folders.AHEAD, file="descriptor_matches.parquet")
     run.add(
-        breakdown_stage(run.values_of(folders.AHEAD), matches, run.table(roles.PROMPTS), run.models),
-        folders.BREAKDOWN,
+        breakdown_stage(run.values_of(folders.AHEAD), matches, run.table(roles.PROMPTS), run.models), folders.BREAKDOWN
     )
     if recipe.has_groups:
         how = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)
@@ -607,8 +595,7 @@ def _wire_people(recipe: Cultivate, run: Run) -> None:
     if answers is None:
         return
     marks = run.add(
-        marks_stage(answers, items, descriptors, run.folder(folders.PHRASES), run.table(folders.AHEAD)),
-        folders.MARKS,
+        marks_stage(answers, items, descriptors, run.folder(folders.PHRASES), run.table(folders.AHEAD)), folders.MARKS
     )
     corrected(recipe, run, marks, sample)
     _follow(recipe, run, marks)
@@ -617,8 +604,7 @@ def _wire_people(recipe: Cultivate, run: Run) -> None:
 def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
     """Put scores and gaps right by what people marked."""
     values = run.add(
-        grouped_values_stage(run.values_of(folders.AHEAD), recipe.scheme, tuple(CORRECTED)),
-        folders.BY_GROUP,
+        grouped_values_stage(run.values_of(folders.AHEAD), recipe.scheme, tuple(CORRECTED)), folders.BY_GROUP
     )
     for metric, criterion in CORRECTED.items():
         low, high = SCALE if criterion == metric else (None, None)

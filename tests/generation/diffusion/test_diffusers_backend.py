@@ -1,5 +1,10 @@
+import importlib
 import json
+import os
 import shutil
+import subprocess
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,20 +14,27 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from culturekit.cli.app import app
+from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
 from culturekit.generation.backend import BACKENDS, Failure, ImageReply, ImageRequest, Picture
-from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny
+from culturekit.generation.diffusion.diffusers_calls import guidance_of, install_line_for
+from culturekit.generation.diffusion.diffusers_folder import Options
+from tests.generation.diffusion.tiny_pipelines import prompts_of, script, tiny
 
 torch: Any = pytest.importorskip("torch")
 diffusers: Any = pytest.importorskip("diffusers")
 pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file  # noqa: E402
 
+from culturekit.generation.diffusion.diffusers_backend import DiffusersLane  # noqa: E402
+
 pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 
+ROOT = Path(__file__).parents[3]
 SIDE = 16
 Folders = Callable[[str], Path]
 
@@ -51,8 +63,30 @@ def params(reply: ImageReply) -> Any:
     return reply.provider_params
 
 
-SANA = pytest.param("sana", marks=pytest.mark.slow)
-"""It draws 512 pixels, however few are asked for."""
+def drawn(folder: Path, options: str, text: str = "a dish", negative: str | None = None) -> Picture:
+    request = ImageRequest("p1", text, negative, 8, 0, 0, None, None, None, SIDE, SIDE)
+    (reply,) = answers(f"{folder}?{options}", [request])
+    assert isinstance(reply, Picture), reply
+    return reply
+
+
+def generated(spec: str, prompts: Path, out: Path, *more: str) -> int:
+    """Run the command; give its exit code."""
+    words = ["generate", "--backend", f"diffusers:{spec}", "--prompts", prompts, "--out", out, "--size", "16x16", *more]
+    return CliRunner().invoke(app, [*map(str, words)]).exit_code
+
+
+def adapter(folders: Folders, out: Path) -> Path:
+    """Save a LoRA adapter of the tiny SDXL with random numbers."""
+    peft: Any = pytest.importorskip("peft")
+    pipeline = diffusers.DiffusionPipeline.from_pretrained(folders("sdxl"), use_safetensors=True)
+    pipeline.unet.add_adapter(peft.LoraConfig(r=2, target_modules=["to_q", "to_v"], init_lora_weights=False))
+    layers = peft.get_peft_model_state_dict(pipeline.unet)
+    diffusers.StableDiffusionXLPipeline.save_lora_weights(out, unet_lora_layers=layers)
+    return out
+
+
+SANA = pytest.param("sana", marks=pytest.mark.slow)  # it draws 512 pixels, however few are asked for
 
 
 @pytest.mark.parametrize(
@@ -212,11 +246,7 @@ def test_a_size_that_a_pipeline_cannot_make_is_said(folders: Folders) -> None:
 
 
 def test_adapters_from_a_folder_change_the_picture_and_are_recorded(folders: Folders, tmp_path: Path) -> None:
-    peft: Any = pytest.importorskip("peft")
-    pipeline = diffusers.DiffusionPipeline.from_pretrained(folders("sdxl"), use_safetensors=True)
-    pipeline.unet.add_adapter(peft.LoraConfig(r=2, target_modules=["to_q", "to_v"], init_lora_weights=False))
-    layers = peft.get_peft_model_state_dict(pipeline.unet)
-    diffusers.StableDiffusionXLPipeline.save_lora_weights(tmp_path / "lora", unet_lora_layers=layers)
+    adapter(folders, tmp_path / "lora")
     spec = f"{folders('sdxl')}?steps=2"
     (plain,) = answers(spec, [asked(1)])
     (adapted,) = answers(f"{spec}&lora={tmp_path / 'lora'}", [asked(1)])
@@ -232,14 +262,9 @@ def test_adapters_from_a_folder_change_the_picture_and_are_recorded(folders: Fol
 
 @pytest.mark.slow
 def test_the_command_gives_the_same_bytes_with_any_number_of_workers(folders: Folders, tmp_path: Path) -> None:
-    from culturekit.cli.app import app
-
-    prompts = prompts_of(tmp_path, 9)
-    spec = f"diffusers:{folders('sdxl')}?steps=1&device=cpu&batch=2"
+    prompts, spec = prompts_of(tmp_path, 9), f"{folders('sdxl')}?steps=1&device=cpu&batch=2"
     for workers in (1, 3):
-        arguments = ["generate", "--backend", spec, "--prompts", prompts, "--out", tmp_path / f"out-{workers}"]
-        done = CliRunner().invoke(app, [*map(str, arguments), "--size", "16x16", "--workers", str(workers)])
-        assert done.exit_code == 0, done.output
+        assert generated(spec, prompts, tmp_path / f"out-{workers}", "--workers", str(workers)) == 0
     one, three = (pl.read_parquet(tmp_path / f"out-{workers}/images.parquet") for workers in (1, 3))
     assert one.equals(three)
     assert one["seed_honoured"].all()
@@ -253,3 +278,252 @@ def test_lanes_share_weights_and_nothing_that_keeps_state(folders: Folders) -> N
     for name in ("scheduler", "tokenizer", "tokenizer_2", "tokenizer_3"):
         assert len({id(getattr(base, name)) for base in bases}) == 3, name
     assert len({id(base.transformer) for base in bases}) == 1
+
+
+def with_safety_checker(folder: Path, *, strict: bool) -> Path:
+    """Save a tiny Stable Diffusion whose checker finds everything or nothing."""
+    from diffusers.pipelines.stable_diffusion import StableDiffusionSafetyChecker
+    from transformers import CLIPConfig, CLIPImageProcessor
+
+    made: Any = script()
+    torch.manual_seed(0)
+    eyes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+            "image_size": 32, "patch_size": 8}  # fmt: skip
+    checker = StableDiffusionSafetyChecker(CLIPConfig(vision_config=eyes, projection_dim=8))
+    for name in ("concept_embeds_weights", "special_care_embeds_weights"):
+        getattr(checker, name).data.fill_(-2.0 if strict else 2.0)
+    tokenizer = made.clip_tokenizer()
+    unet = diffusers.UNet2DConditionModel(
+        block_out_channels=(8, 16), layers_per_block=1, sample_size=32, in_channels=4, out_channels=4,
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"), up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+        cross_attention_dim=made.WIDTH, attention_head_dim=2, norm_num_groups=8,
+    )  # fmt: skip
+    pipeline = diffusers.StableDiffusionPipeline(
+        unet=unet, vae=made.decoder(4), scheduler=diffusers.EulerDiscreteScheduler(), tokenizer=tokenizer,
+        text_encoder=made.clip_encoder(tokenizer, projected=False), safety_checker=checker,
+        feature_extractor=CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),
+    )  # fmt: skip
+    pipeline.save_pretrained(folder, safe_serialization=True)
+    return folder
+
+
+def test_pictures_that_a_safety_checker_blacked_out_are_refused(tmp_path: Path) -> None:
+    requests = [asked(number) for number in range(3)]
+    black = answers(f"{with_safety_checker(tmp_path / 'strict', strict=True)}?steps=1&batch=2", requests)
+    assert [type(reply) for reply in black] == [Failure] * 3
+    assert all(isinstance(reply, Failure) and reply.status == "refused" for reply in black)
+    assert "safety checker" in str(black[0])
+    shown = drawn(with_safety_checker(tmp_path / "mild", strict=False), "steps=1")
+    assert shown.safety == "passed"
+    assert shown.pixels.any()
+
+
+def test_each_device_of_a_list_has_weights_of_its_own_and_the_bytes_stay(folders: Folders, tmp_path: Path) -> None:
+    prompts, sdxl = prompts_of(tmp_path, 7), folders("sdxl")
+    tables = []
+    for devices in ("cpu", "cpu,cpu"):
+        spec, out = f"{sdxl}?steps=1&batch=2&device={devices}", tmp_path / devices.replace(",", "-")
+        assert generated(spec, prompts, out) == 0
+        tables.append(pl.read_parquet(out / "images.parquet"))
+    assert tables[0].equals(tables[1])
+    backend: Any = BACKENDS.make(f"diffusers:{sdxl}?steps=1&device=cpu,cpu")
+    with backend.lanes(5) as lanes:
+        assert len({id(lane.call.loaded.base.unet) for lane in lanes}) == len(lanes) == 2
+    backend.release()
+    assert backend.laid == []
+    with pytest.raises(UsageError, match="a list of devices names each"):
+        BACKENDS.make(f"diffusers:{sdxl}?device=auto,cpu")
+
+
+def test_only_the_part_that_takes_the_noise_away_is_compiled(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, *given, **named: compiled.append(type(self).__name__))
+    plain, told = (drawn(folders("sdxl"), f"steps=1{more}") for more in ("", "&compile=true"))
+    assert compiled == ["UNet2DConditionModel"]
+    assert np.array_equal(plain.pixels, told.pixels)
+
+
+def test_a_pipeline_without_negative_prompts_is_known_and_sent_none() -> None:
+    class Consistent:
+        def __call__(self, prompt: str, guidance_scale: float = 8.5) -> None: ...
+
+    guidance = guidance_of(Consistent(), Options())
+    assert guidance.no_negative == "Consistent has no negative prompts"
+    assert guidance.negative(asked(1, negative="fog"), Options()) is None
+    assert guidance.negative(asked(1), Options(negative="fog")) is None
+
+
+# Pipelines in which guidance, negative prompts and tokenizers are not what they are in SDXL.
+
+
+@pytest.mark.parametrize("kind", ["flux2", "flux2-klein-base", "hunyuan", "hunyuan-distilled", "sana", "z-image"])
+def test_guidance_is_heeded_and_recorded(folders: Folders, kind: str) -> None:
+    little, much = (drawn(folders(kind), f"steps=2&guidance={strength}") for strength in (1.5, 9))
+    assert (little.provider_params["guidance"], much.provider_params["guidance"]) == (1.5, 9.0)
+    assert not np.array_equal(little.pixels, much.pixels)
+
+
+@pytest.mark.parametrize("kind", ["flux2-klein", "qwen"])
+def test_guidance_that_a_pipeline_leaves_out_is_refused(folders: Folders, kind: str) -> None:
+    with pytest.raises(UsageError, match="not trained to be told guidance_scale"):
+        drawn(folders(kind), "steps=1&guidance=3")
+    assert drawn(folders(kind), "steps=1").provider_params["guidance"] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [("hunyuan", "guidance=3"), ("z-image", "guidance=0.5"), ("sana", "guidance=3")]
+)
+def test_a_negative_prompt_is_sent_where_it_has_an_effect(folders: Folders, kind: str, options: str) -> None:
+    without, sent = (drawn(folders(kind), f"steps=2&{options}", negative=text) for text in (None, "fog"))
+    assert sent.provider_params["negative_prompt"] == "fog"
+    assert not np.array_equal(without.pixels, sent.pixels)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        ("flux2", "guidance=4", "Flux2Pipeline has no negative prompts"),
+        ("hunyuan-distilled", "guidance=3", "only with a guider at work"),
+        ("hunyuan", "guidance=1", "only with a guider at work"),
+        ("z-image", "guidance=0", "only with guidance above 0"),
+    ],
+)
+def test_a_negative_prompt_without_effect_is_said(folders: Folders, kind: str, options: str, words: str) -> None:
+    without, told = (drawn(folders(kind), f"steps=1&{options}", negative=text) for text in (None, "fog"))
+    assert words in str(told.provider_params["findings"])
+    assert np.array_equal(without.pixels, told.pixels)
+
+
+def test_what_a_conversation_adds_counts_against_the_tokens_that_are_read(folders: Folders) -> None:
+    words = len("user\n\nassistant\n") + 3  # around the 20 letters, with the signs between turns
+    whole, cut = (
+        drawn(folders("z-image"), f"steps=1&tokens={20 + words - less}", "x" * 20).provider_params for less in (0, 1)
+    )
+    assert "prompt_cut" not in whole
+    assert cut["prompt_cut"] == {"tokenizer": [20 + words, 19 + words]}
+    long = drawn(folders("flux2"), "steps=1", "y" * 400).provider_params
+    system = str(diffusers.Flux2Pipeline(**dict.fromkeys(PARTS)).system_message)
+    assert long["prompt_cut"]["tokenizer"][0] > 400 + len(system)  # type: ignore[index]
+
+
+PARTS = ("scheduler", "vae", "text_encoder", "tokenizer", "transformer")
+
+
+def test_lanes_have_guiders_of_their_own(folders: Folders) -> None:
+    backend: Any = BACKENDS.make(f"diffusers:{folders('hunyuan')}?steps=1&device=cpu&guidance=5")
+    with backend.lanes(3) as lanes:
+        guiders = [lane.call.loaded.base.guider for lane in lanes]
+        assert len({id(guider) for guider in guiders}) == 3
+        assert {guider.guidance_scale for guider in guiders} == {5.0}
+
+
+@pytest.mark.parametrize(
+    "kind", ["flux2", "flux2-klein", "hunyuan", "hunyuan-distilled", "qwen", "sana", "sd3", "sdxl", "z-image"]
+)
+def test_a_run_that_stopped_goes_on_with_the_same_pictures(
+    folders: Folders, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts, generate, calls = prompts_of(tmp_path, 3), DiffusersLane.generate, list[int]()
+
+    def run(out: str, stops_at: int) -> int:
+        def counted(lane: DiffusersLane, requests: list[ImageRequest]) -> list[ImageReply]:
+            calls.append(len(requests))
+            if len(calls) == stops_at:
+                raise KeyboardInterrupt
+            return generate(lane, requests)
+
+        calls.clear()
+        monkeypatch.setattr(DiffusersLane, "generate", counted)
+        return generated(f"{folders(kind)}?steps=1&device=cpu", prompts, tmp_path / out, "--workers", "1")
+
+    assert run("whole", stops_at=0) == 0
+    assert run("cut", stops_at=2) != 0
+    assert run("cut", stops_at=0) == 0
+    assert len(calls) == 2, "the first picture was kept"
+    whole, cut = (pl.read_parquet(tmp_path / out / "images.parquet") for out in ("whole", "cut"))
+    assert whole.equals(cut)
+    assert whole["status"].to_list() == ["ok"] * 3
+
+
+NO_TORCHVISION = """
+import importlib.metadata, importlib.util, sys
+find, version = importlib.util.find_spec, importlib.metadata.version
+importlib.util.find_spec = lambda name, package=None: None if name == "torchvision" else find(name, package)
+def installed(name):
+    if name == "torchvision":
+        raise importlib.metadata.PackageNotFoundError(name)
+    return version(name)
+importlib.metadata.version = installed
+from culturekit.core.errors import MissingDependency
+from culturekit.generation.backend import BACKENDS
+try:
+    with BACKENDS.make(f"diffusers:{sys.argv[1]}?steps=1&device=cpu").lanes(1):
+        print("loaded")
+except MissingDependency as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_pipeline_that_needs_torchvision_says_so_where_there_is_none(folders: Folders) -> None:
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", NO_TORCHVISION, folders(kind)], capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        ).stdout
+        for kind in ("flux2", "sdxl")
+    ]  # fmt: skip
+    assert "PixtralProcessor requires the Torchvision library" in told[0]
+    assert "culturekit[embed,generate]" in told[0]
+    assert told[1] == "loaded\n"
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert any(text.startswith("torchvision") for text in extras["embed"]), "what the hint names brings it"
+
+
+def test_a_package_that_no_extra_brings_is_named_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = ImportError("T5Tokenizer requires the SentencePiece library but it was not found in your environment.")
+    assert install_line_for(needed).endswith(" sentencepiece")
+    assert install_line_for(ImportError(name="ftfy")).endswith(" ftfy")
+    assert "'culturekit[embed,generate]'" in install_line_for(ImportError("requires the PyTorch library"))
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    assert "--force-reinstall" in install_line_for(ImportError("It requires the Torchvision library"))
+
+
+def hub_of(home: Path, name: str, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Lay a repository into a cache of the hub, which is switched off."""
+    hub: Any = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(home))
+    monkeypatch.setattr(
+        importlib.import_module("huggingface_hub._snapshot_download").constants, "HF_HUB_CACHE", str(home)
+    )
+    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
+    commit, place = "c" * 40, home / f"models--{name.replace('/', '--')}"
+    (place / "refs").mkdir(parents=True)
+    (place / "refs/main").write_text(commit)
+    for file, content in files.items():
+        path = place / "snapshots" / commit / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return commit
+
+
+def test_adapters_come_from_the_hub_by_their_id(
+    folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = (adapter(folders, tmp_path / "lora") / "pytorch_lora_weights.safetensors").read_bytes()
+    home = tmp_path / "hub"
+    commit = hub_of(
+        home, "owner/usual", {"pytorch_lora_weights.safetensors": content, "more.safetensors": b""}, monkeypatch
+    )
+    hub_of(home, "owner/many", {"a.safetensors": content, "steps/b.safetensors": content}, monkeypatch)
+    local = drawn(folders("sdxl"), f"steps=1&lora={tmp_path / 'lora'}")
+    for target in ("owner/usual", f"owner/usual&lora_revision={commit}", "owner/many/steps/b.safetensors"):
+        hers = drawn(folders("sdxl"), f"steps=1&lora={target}")
+        assert np.array_equal(hers.pixels, local.pixels), target
+        notes: Any = hers.provider_params["lora"]
+        assert [note["sha256"] for note in notes] == [digest_bytes(content)]
+    assert not np.array_equal(drawn(folders("sdxl"), "steps=1").pixels, local.pixels)
+    with pytest.raises(UsageError, match="no safetensors in the local cache"):
+        drawn(folders("sdxl"), "steps=1&lora=owner/none")
+    with pytest.raises(UsageError, match="only a hub id has revisions"):
+        drawn(folders("sdxl"), f"steps=1&lora={tmp_path / 'lora'}&lora_revision=main")

@@ -1,6 +1,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -62,26 +63,26 @@ def test_the_distribution_is_popularity_to_the_temperature(temperature: float) -
     assert departure(found, {row: weight ** (temperature + 0.2) for row, weight in POPULARITY.items()}) > 8
 
 
-def test_without_any_popularity_all_rows_weigh_the_same() -> None:
-    found = drawn(replace(EVEN, temperature=3), asked(0, concept="landmarks"))
-    assert departure(found, {("Q8", "FR"): 1, ("Q9", "US"): 1}) < 4
+NAMED = asked(0, artifact_id="Q1")
+FAVOURED = {row: 0.4 / 6 + 0.6 / 2 * (row[1] == "JP") for row in POPULARITY}
+MISTAKEN = {("Q1", "FR"): 0.7} | {row: 0.3 / 4 for row in POPULARITY if row[0] != "Q1"}
 
 
-def test_a_country_in_the_request_limits_the_rows() -> None:
-    found = drawn(replace(EVEN, temperature=1), asked(0, country="TR"))
-    assert departure(found, {("Q5", "TR"): 1, ("Q1", "TR"): 8}) < 4
-
-
-def test_favour_limits_that_share_of_the_choices_to_the_country() -> None:
-    found = drawn(replace(EVEN, favour="JP", favour_strength=0.6), asked(0))
-    other, japanese = 0.4 / 6, 0.4 / 6 + 0.6 / 2
-    expected = dict.fromkeys(POPULARITY, other) | {("Q3", "JP"): japanese, ("Q4", "JP"): japanese}
-    assert departure(found, expected) < 4
-
-
-def test_favour_does_not_overrule_the_country_that_is_asked_for() -> None:
-    found = drawn(replace(EVEN, favour="JP", favour_strength=1), asked(0, country="TR"))
-    assert {country for _, country in found} == {"TR"}
+@pytest.mark.parametrize(
+    ("bias", "request_", "weights"),
+    [
+        ({"temperature": 3}, asked(0, concept="landmarks"), {("Q8", "FR"): 1, ("Q9", "US"): 1}),
+        ({"temperature": 1}, asked(0, country="TR"), {("Q5", "TR"): 1, ("Q1", "TR"): 8}),
+        ({"favour": "JP", "favour_strength": 0.6}, asked(0), FAVOURED),
+        ({"favour": "JP", "favour_strength": 1}, asked(0, country="TR"), {("Q5", "TR"): 1, ("Q1", "TR"): 1}),
+        ({"error": 0.3}, NAMED, MISTAKEN),
+    ],
+    ids=["no popularity", "a country", "a favourite", "a country that is asked for goes first", "an error"],
+)
+def test_rows_are_drawn_by_what_is_asked_and_the_bias(
+    bias: Mapping[str, Any], request_: ImageRequest, weights: Mapping[tuple[str, str], float]
+) -> None:
+    assert departure(drawn(replace(EVEN, **bias), request_), weights) < 4
 
 
 def test_collapse_returns_to_the_same_few_rows() -> None:
@@ -116,12 +117,6 @@ def test_a_named_artifact_is_drawn_in_the_country_of_the_request_if_it_has_a_row
     assert set(drawn(EVEN, asked(0, artifact_id="Q1", country="TR"))) == {("Q1", "TR")}
     assert set(drawn(EVEN, asked(0, artifact_id="Q1", country="US"))) == {("Q1", "FR")}
     assert set(drawn(EVEN, asked(0, artifact_id="Q1", concept=None))) == {("Q1", "FR")}
-
-
-def test_an_error_draws_another_artifact_of_the_concept_evenly() -> None:
-    found = drawn(replace(EVEN, error=0.3), asked(0, artifact_id="Q1"))
-    wrong = {row: 0.3 / 4 for row in POPULARITY if row[0] != "Q1"}
-    assert departure(found, {("Q1", "FR"): 0.7, **wrong}) < 4
 
 
 def test_the_only_artifact_of_a_concept_cannot_be_mistaken() -> None:

@@ -52,39 +52,38 @@ TEMPLATES = TextTemplates(
 
 def test_an_artifact_is_the_middle_of_its_names_in_all_wordings(work: Work) -> None:
     names = {"Q1": ["moqueca", "fish stew"], "Q2": ["acarajé"]}
-    answer = text_vectors(work, artifacts("Q1", "Q2"), names, TEMPLATES, "counting", countries={})
+    rows, vectors, notes = text_vectors(work, artifacts("Q1", "Q2"), names, TEMPLATES, "counting", countries={})
     texts = [
         "moqueca", "a photo of moqueca", "a plate of moqueca",
         "fish stew", "a photo of fish stew", "a plate of fish stew",
     ]  # fmt: skip
     total = np.sum([drawn(text.encode()) for text in texts], axis=0, dtype=np.float64)
-    np.testing.assert_allclose(answer.vectors[0], total / np.linalg.norm(total), atol=1e-6)
-    assert answer.rows.rows() == [("Q1", "moqueca"), ("Q2", "acarajé")]
-    assert answer.notes == {"texts": 9, "texts_too_long": 0}
+    np.testing.assert_allclose(vectors[0], total / np.linalg.norm(total), atol=1e-6)
+    assert rows.rows() == [("Q1", "moqueca"), ("Q2", "acarajé")]
+    assert notes == {"texts": 9, "texts_too_long": 0}
 
 
 def test_each_text_is_encoded_once_whoever_it_names(work: Work, tmp_path: Path) -> None:
     log = tmp_path / "log"
     names = {"Q1": ["feijoada"], "Q2": ["feijoada"]}
-    answer = text_vectors(work, artifacts("Q1", "Q2"), names, TEMPLATES, f"counting?log={log}", countries={})
+    _, vectors, _ = text_vectors(work, artifacts("Q1", "Q2"), names, TEMPLATES, f"counting?log={log}", countries={})
     assert sorted(logged(log)) == ["a photo of feijoada", "a plate of feijoada", "feijoada"]
-    np.testing.assert_array_equal(answer.vectors[0], answer.vectors[1])
+    np.testing.assert_array_equal(vectors[0], vectors[1])
 
 
 def test_countries_are_named_where_that_is_asked_for(work: Work) -> None:
     names = {"Q1": ["pão"]}
-    with_country = text_vectors(
-        work, artifacts("Q1"), names, TEMPLATES, "counting", countries={"Q1": ["Brazil", "Portugal"]}
-    )
-    assert with_country.notes["texts"] == 5
+    countries = {"Q1": ["Brazil", "Portugal"]}
+    *_, notes = text_vectors(work, artifacts("Q1"), names, TEMPLATES, "counting", countries=countries)
+    assert notes["texts"] == 5
 
 
 def test_texts_that_are_too_long_are_counted_with_samples(work: Work) -> None:
     names = {"Q1": ["the very long name of a dish"]}
-    answer = text_vectors(work, artifacts("Q1"), names, TEMPLATES, "counting", countries={})
-    assert answer.notes["texts_too_long"] == 3
-    assert answer.notes["context"] == 6
-    assert answer.notes["samples_too_long"][0] == "the very long name of a dish"
+    *_, notes = text_vectors(work, artifacts("Q1"), names, TEMPLATES, "counting", countries={})
+    assert notes["texts_too_long"] == 3
+    assert notes["context"] == 6
+    assert notes["samples_too_long"][0] == "the very long name of a dish"
 
 
 @pytest.mark.parametrize("names", [[], [""], ["  ", "alias"]])

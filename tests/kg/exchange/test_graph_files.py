@@ -373,11 +373,7 @@ def node_link(*keys: str, label: str = "three") -> bytes:
 
 @pytest.mark.parametrize(
     ("keys", "values"),
-    [
-        (("P31-99999",), [5]),
-        (("P31-65535", "P31-65535"), [5, 6]),
-        (("P31-2", "P31-1", "x"), [7, 6, 5]),
-    ],
+    [(("P31-99999",), [5]), (("P31-65535", "P31-65535"), [5, 6]), (("P31-2", "P31-1", "x"), [7, 6, 5])],
 )
 def test_statements_stand_in_the_order_of_their_keys(tmp_path: Path, keys: tuple[str, ...], values: list[int]) -> None:
     (tmp_path / "file").write_bytes(node_link(*keys))

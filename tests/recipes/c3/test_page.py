@@ -45,3 +45,11 @@ def test_strategies_are_best_where_no_interval_reaches_theirs(
     assert best.startswith("By people's ratings, C³ keeps the pairs that fit best (3.")
     assert best.endswith(f", {said}.")
     assert true == "The truth puts C³ first too."
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.3, 0.3 + 1e-16, 0.3], [0.0, 0.25, 1.0]])
+def test_scores_in_steps_are_all_counted_also_where_they_are_alike(values: list[float]) -> None:
+    counts, edges = page.in_steps(pl.Series(values))
+    assert counts.sum() == len(values)
+    assert len(counts) == len(edges) - 1
+    assert edges[0] == min(values)

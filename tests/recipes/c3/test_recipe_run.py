@@ -82,7 +82,7 @@ def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(
             values.setdefault(sample["evaluation_result_id"], []).append(sample["evaluation"]["score"])
         scores = {one["evaluation_result_id"]: one["score_details"]["score"] for one in record["evaluation_results"]}
         kinds = {name.partition("-")[0].partition("/")[0] for name in values}
-        assert kinds == {"aligned", "faithfulness", "difficulty", "beside"}
+        assert kinds == {"aligned", "faithfulness", "difficulty"}
         assert {name: sum(found) / len(found) for name, found in values.items()} == pytest.approx(
             {name: scores[name] for name in values}
         )
