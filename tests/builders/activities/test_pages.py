@@ -266,10 +266,6 @@ def test_robots_are_asked_of_where_a_page_has_moved_too(work: Work, tmp_path: Pa
 PRIVATE = ("http://169.254.169.254/latest", "http://127.0.0.1:9/", "http://[::1]:9/", "http://10.1.1.1")
 HOSTILE = [
     *((moved(to), "not on the public internet, and is not asked") for to in PRIVATE),
-    *(
-        (Said(200, ATLAS.encode(), {"Content-Type": kind}), f"the reply is {kind}, not HTML")
-        for kind in ("application/pdf", "image/png", "application/json")
-    ),
     (
         Said(200, b"<p>x</p>" * 800_000, {"Content-Type": "text/html"}, length=300_000_000),
         "the reply is too large; expected 5,000,000 bytes",
@@ -285,6 +281,17 @@ def test_a_hostile_reply_is_no_page_and_is_asked_for_once(work: Work, tmp_path: 
             fetch(work, server, tmp_path, "/iran")
         assert server.paths() == ["/robots.txt", "/iran"]
     assert not (work.out / "pages.parquet").exists()
+
+
+@pytest.mark.usefixtures("waits")
+@pytest.mark.parametrize("kind", ["application/pdf", "image/png", "application/json"])
+def test_a_reply_of_another_kind_is_no_page(work: Work, tmp_path: Path, kind: str) -> None:
+    other = Said(200, ATLAS.encode(), {"Content-Type": kind})
+    with (
+        answering(lambda path: other if path == "/iran" else site(path)) as server,
+        pytest.raises(UpstreamUnavailable, match=f"the reply is {kind}, not HTML"),
+    ):
+        fetch(work, server, tmp_path, "/iran")
 
 
 @pytest.mark.usefixtures("waits")
