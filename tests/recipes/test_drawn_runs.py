@@ -70,7 +70,7 @@ ORDERS = {
         Said("has the smallest gap between dialects", "smaller than", {
             "people": ("dialects", {"of": "correct", "pool": "anywhere"}),
             "clipscore": ("dialects", {"of": "clipscore", "pool": None}),
-            "the truth": ("true-dialects", {"of": "correct", "pool": "truth"}),
+            "the truth": ("true-dialects", {"of": "correct", **TRUE}),
         }, {"metric": "dialect_gap"}, lowest=True),
     ],
 }  # fmt: skip
@@ -176,8 +176,8 @@ def test_no_sentence_about_diversity_is_denied_by_its_tables(shared_folder: Path
     for number in range(RUNS):
         (root := tmp_path / str(number)).mkdir()
         run = dealt_anew(finished, root, rng)
-        models = in_order(model_lines(run, run.scores()))
-        found = verdict_in(run, models, run.scores())
+        models = in_order(model_lines(run, run.headline_scores()))
+        found = verdict_in(run, models, run.headline_scores())
         text = " ".join((found.headline, *found.sentences))
         known = {one.model: one for one in models}
         apart = frozenset(pair for pair in apart_in(run) if {*pair} <= {*known})
