@@ -348,6 +348,11 @@ class _TransformersEncoder(_TransformersImageEncoder):
                 "small letters only: unless this one was not, write ?lowercase=true."
             )
 
+    @property
+    def logit_scale(self) -> float:
+        """What the model multiplies a cosine of its vectors by for a score of its own."""
+        return float(self.loaded.network.logit_scale.exp().item())
+
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Encode texts; what is longer than the context is cut, and `too_long` says which those are."""
         vectors = self.tokens.encode(texts, self.batches, self.forward_texts, dim=self.identity.dim)

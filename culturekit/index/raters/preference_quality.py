@@ -162,9 +162,9 @@ def _version_of(weights: Path, given: str, spec: Spec) -> str:
 def make_pick(spec: Spec) -> QualityScorer:
     """Make the scorer of a folder of transformers: PickScore is CLIP's own score, scale included."""
     encoder = ENCODERS.make(replace(spec, name="transformers"))
-    logits = getattr(encoder, "logits", None)
-    if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder) or logits is None:
+    scale = getattr(encoder, "logit_scale", None)
+    if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder) or scale is None:
         raise UsageError(
             "PickScore needs a CLIP", where=str(spec), expected="pickscore:FOLDER with a CLIP of transformers"
         )
-    return _CosineQuality("pickscore", cast("_PairEncoder", encoder), logits.scale, floor=False, caveat=_PREFERENCES)
+    return _CosineQuality("pickscore", cast("_PairEncoder", encoder), scale, floor=False, caveat=_PREFERENCES)
