@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
-from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias
 
-from culturekit.core.declared import check_options, check_stated, declared, is_group
+from culturekit.core.declared import declared, is_group, stage_of_function
 from culturekit.core.inputs import roles_among
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import AskingCommand, StageCommand
@@ -85,24 +84,12 @@ def builds(
 
 def declaring(function: Callable[..., Any], made: Callable[[Given, dict[str, Path]], Stage]) -> Callable[..., Stage]:
     """Give what makes a stage of all that a function takes after its first parameter, once it keeps its rules."""
-    shown = Signature(list(signature(function).parameters.values())[1:], return_annotation=Stage)
-
-    @wraps(function)
-    def stage(*inputs: Any, **options: Any) -> Stage:  # noqa: ANN401 - each has its own type
-        bound = shown.bind(*inputs, **options)
-        bound.apply_defaults()
-        given = bound.arguments
-        for each in fields:
-            if is_group(each):
-                check_options(given[each.name])
-            elif given[each.name] is not None:
-                check_stated([(each, given[each.name])])
-        return made(given, roles_among({name: given[name] for name in shown.parameters if not _is_option(shown, name)}))
-
-    stage.__signature__ = shown  # type: ignore[attr-defined]
-    stage.__annotations__ = {name: kind for name, kind in function.__annotations__.items() if name in shown.parameters}
-    fields = list(declared(stage))
-    return stage
+    taken = signature(function)
+    first, *typed = taken.parameters
+    read = [name for name in typed if not _is_option(taken, name)]
+    return stage_of_function(
+        function, lambda given: made(given, roles_among({name: given[name] for name in read})), without=first
+    )
 
 
 def settings(function: Callable[..., Any], given: Given) -> Given:

@@ -3,7 +3,8 @@
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
-from inspect import Parameter, signature
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -11,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from culturekit.core.errors import argument_error, check_choice
 from culturekit.core.inputs import Files
+from culturekit.core.stage import Stage
 from culturekit.core.stage_command import PLAIN, StageCommand, Typed
 
 SEVERAL = (tuple, Sequence)  # Kinds of a field that is typed any number of times
@@ -140,6 +142,32 @@ def options_of(group: Declared) -> Iterator[Declared]:
 def is_group(each: Declared) -> bool:
     """Tell whether a field holds options of its own."""
     return isinstance(each.kind, type) and is_dataclass(each.kind) and any(True for _ in options_in(each.kind))
+
+
+def stage_of_function(
+    function: Callable[..., Any], made: Callable[[dict[str, Any]], Stage], *, without: str
+) -> Callable[..., Stage]:
+    """Make what takes all parameters of a function but one, holds them to their rules, and gives their stage."""
+    taken = [one for one in signature(function).parameters.values() if one.name != without]
+    shown = Signature(taken, return_annotation=Stage)
+
+    @wraps(function)
+    def stage(*inputs: Any, **options: Any) -> Stage:  # noqa: ANN401 - each has its own type
+        bound = shown.bind(*inputs, **options)
+        bound.apply_defaults()
+        given = bound.arguments
+        for each in rules:
+            if is_group(each):
+                check_options(given[each.name])
+            elif given[each.name] is not None:
+                check_stated([(each, given[each.name])])
+        return made(given)
+
+    stage.__signature__ = shown  # type: ignore[attr-defined]
+    # no comprehension variable is called like a name that `stage` closes over: Python 3.12 would clear that
+    stage.__annotations__ = {one: hint for one, hint in function.__annotations__.items() if one != without}
+    rules = list(declared(stage))
+    return stage
 
 
 def check_options(options: object) -> None:

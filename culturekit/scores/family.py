@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
-from functools import partial, wraps
+from functools import partial
 from importlib import import_module
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from pathlib import Path
 from pkgutil import iter_modules
 from types import MappingProxyType
@@ -25,7 +25,7 @@ from typing import (
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import Declared, check_options, check_stated, declared, is_group
+from culturekit.core.declared import stage_of_function
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import roles_among
 from culturekit.core.schemas import SCORES, VALUES
@@ -113,31 +113,21 @@ def scores(
     """
 
     def declare(function: Callable[..., Scored | Outcome]) -> Scores[Any]:
-        taken = [one for one in signature(function).parameters.values() if one.name != "work"]
-        shown = Signature(taken, return_annotation=Stage)
+        parameters = signature(function).parameters.values()
+        reads = [one.name for one in parameters if one.kind is Parameter.POSITIONAL_OR_KEYWORD and one.name != "work"]
 
-        @wraps(function)
-        def stage(*inputs: Any, **options: Any) -> Stage:  # noqa: ANN401 - each has its own type
-            bound = shown.bind(*inputs, **options)
-            bound.apply_defaults()
-            given = bound.arguments
-            for each in fields:
-                _check(each, given[each.name])
+        def made(given: dict[str, Any]) -> Stage:
             given |= (settle(**given) if settle else None) or {}
-            read = {one.name: given[one.name] for one in taken if one.kind is Parameter.POSITIONAL_OR_KEYWORD}
-            settings = _flat({key: value for key, value in given.items() if key not in read})
+            settings = _flat({key: value for key, value in given.items() if key not in reads})
             drawn = {role: settings.pop(option) for role, option in seeds.items()}
             if settings.get("distinct") is False:
                 del settings["distinct"]  # scores that nobody says it of are known without it
             run = _run_of(function, given)
-            inputs_of = roles_among(read)
-            made = Stage(folder, kind or f"score-{name}", version, run, inputs_of, settings, drawn, packages=packages)
-            return amend(made, given) if amend else made
+            inputs = roles_among({one: given[one] for one in reads})
+            stage = Stage(folder, kind or f"score-{name}", version, run, inputs, settings, drawn, packages=packages)
+            return amend(stage, given) if amend else stage
 
-        stage.__signature__ = shown  # type: ignore[attr-defined]
-        # no comprehension variable is called like a name that `stage` closes over: Python 3.12 would clear that
-        stage.__annotations__ = {one: hint for one, hint in function.__annotations__.items() if one != "work"}
-        fields = list(declared(stage))
+        stage = stage_of_function(function, made, without="work")
         if function.__module__.startswith("culturekit."):  # those of other packages are held to what they declare
             register(*metrics)
         return Scores(stage, example, workers, engine, metrics=metrics)
@@ -155,14 +145,6 @@ def _run_of(function: Callable[..., Any], given: Mapping[str, Any]) -> Callable[
         return outcome
 
     return run
-
-
-def _check(each: Declared, value: object) -> None:
-    """Refuse a value that breaks a rule of its parameter, or of a field where it holds options."""
-    if is_group(each):
-        check_options(value)
-    elif value is not None:
-        check_stated([(each, value)])
 
 
 def _flat(options: Mapping[str, Any]) -> dict[str, Any]:
