@@ -127,22 +127,30 @@ def audit_plan(
 
 
 def with_second(run: RunFolders, answers: pl.DataFrame, kernel: str, size: int, seed: int) -> dict[str, float]:
-    """Say what part of the width of a first audit is left with each other instrument as second, over all models."""
+    """Say what part of the width of a first audit is left with each other instrument as second, over all models.
+
+    Nothing is said where one instrument alone, or the two, cannot be corrected: then there are no widths to compare.
+    """
+    names = run.variants(roles.MATCHES_BY, run.models[0])
 
     def width(images: pl.DataFrame, second: pl.DataFrame | None) -> float:
         rng = np.random.default_rng(seed)
         found = vendi_corrected(images, answers, weights=kernel, size=size, second=second, rng=rng)
         return found.high - found.low
 
-    mapped = {model: run.matches(model) for model in run.models}
-    parts = {model: images.partition_by("concept") for model, images in mapped.items()}
-    alone = sum(width(part, None) for images in parts.values() for part in images)
-    found = {}
-    for name in run.variants(roles.MATCHES_BY, run.models[0]) if alone else ():
+    def widths(others: Mapping[str, pl.DataFrame]) -> float | None:
+        try:
+            return sum(width(part, others.get(model)) for model, images in parts.items() for part in images)
+        except UsageError:
+            return None
+
+    parts = {model: run.matches(model).partition_by("concept") for model in run.models} if names else {}
+    alone, found = widths({}), {}
+    for name in names if alone else ():
         others = {model: read_table(path, MATCHES) for model, path in run.by_model(roles.MATCHES_BY, name).items()}
-        if set(others) == set(parts):
-            both = (width(part, others[model]) for model, images in parts.items() for part in images)
-            found[name] = sum(both) / alone
+        both = widths(others) if set(others) == set(parts) else None
+        if both is not None and alone:
+            found[name] = both / alone
     return found
 
 

@@ -7,8 +7,12 @@ import polars as pl
 import pytest
 
 from culturekit.core.digests import digest_file
+from culturekit.core.errors import UsageError
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import read_table
+from culturekit.recipes import planning
+from culturekit.report.report_stage import folders_of
+from culturekit.report.run_folders import RunFolders
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 from tests.verify.forging import read_json, write_json
@@ -125,3 +129,15 @@ def test_a_first_audit_says_what_a_second_instrument_saves(run: Path, tmp_path: 
     assert second["copy"] == pytest.approx(1.0, abs=0.03)
     words = culturekit("audit", "plan", root, "--width", "0.3", "--audits", file).stdout
     assert f"With two as second instrument (audit.second) its intervals are {second['two']:.2f}" in words
+
+
+def test_a_plan_stands_where_one_instrument_alone_is_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of many prompts with one audited image each is corrected by two instruments only."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise UsageError("one audited image a prompt does not tell how alike the images of a prompt are")
+
+    monkeypatch.setattr(planning, "vendi_corrected", refused)
+    folders = folders_of(run)
+    monkeypatch.setattr(RunFolders, "variants", lambda *_: ["two"])
+    assert planning.with_second(folders, answers_about(run, 2), "country", 8, 0) == {}
