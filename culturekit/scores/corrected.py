@@ -182,15 +182,18 @@ def score_corrected(
     reasons = Refusals()
     models = nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True)
     people = said, sample, second
+    waiting = dict[str, int]()
     if planned_looks(sample) is not None:
-        rows += Looking(models, people, scorers, options, correction, reasons).rows()
+        looking = Looking(models, people, scorers, options, correction, reasons)
+        rows += looking.rows()
+        waiting = looking.waiting()
     else:
         for images in models:
             rows += model_rows(images, people, scorers, options, correction, reasons)
     if not rows and correction.required:
         raise reasons.refusal("no model could be corrected", partial(counted, many=KERNELS))
     products = sum({"qvs": 1, "vs": -len(scorers)}.get(row["metric"], 0) for row in rows)
-    left_out = {**reasons.left_out(NOT_CORRECTED), UNRATED: -products, **answers_about_others(said, nearest)}
+    left_out = {**reasons.left_out(NOT_CORRECTED), UNRATED: -products, **waiting, **answers_about_others(said, nearest)}
     return scored(rows, left_out=left_out)
 
 
@@ -260,6 +263,14 @@ class Looking:
         assert sample is not None
         later = sample.filter(pl.col("look") > look).select("image_id")
         return said.join(later, on="image_id", how="anti"), sample.filter(pl.col("look") <= look), second
+
+    def waiting(self) -> dict[str, int]:
+        """Count the answers that wait until their look is whole."""
+        said, sample, _ = self.people
+        assert sample is not None
+        whole = pl.col("model").replace_strict(self.whole, return_dtype=pl.Int64)
+        later = said.join(sample.filter(pl.col("look") > whole), on="image_id", how="semi").height
+        return {"answers of looks that are not whole": later} if later else {}
 
     def rows(self) -> Iterator[Row]:
         """Make the rows of every model at its last look, and of the pairs."""

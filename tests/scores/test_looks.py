@@ -88,6 +88,18 @@ def test_without_a_whole_look_nothing_is_corrected_and_the_reason_is_said() -> N
         score_corrected(matches, few, None, options=OPTIONS, sample=sample)
 
 
+def test_answers_that_wait_for_their_look_are_counted() -> None:
+    matches, sample, truth = study()
+    said = answered(sample, truth, dict.fromkeys(SHARES, 1))
+    early = truth.join(sample.filter(look=2).head(3).select("image_id"), on="image_id", how="semi")
+    found = score_corrected(matches, pl.concat([said, early]), None, options=OPTIONS, sample=sample)
+    assert found.left_out["answers of looks that are not whole"] == 3
+    assert {row["audited"] for row in rows(found.scores, "vs")} == {50}
+    whole = score_corrected(matches, said, None, options=OPTIONS, sample=sample)
+    assert whole.scores.equals(found.scores)
+    assert "answers of looks that are not whole" not in whole.left_out
+
+
 def test_a_sample_without_looks_is_scored_as_ever() -> None:
     matches, sample, truth = study()
     audits, plain = answered(sample, truth, dict.fromkeys(SHARES, 3)), sample.drop("look", "goal")
