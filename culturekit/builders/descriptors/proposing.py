@@ -178,6 +178,7 @@ class ProposedDescriptors(msgspec.Struct, frozen=True):
     descriptors: Annotated[list[ProposedDescriptor], msgspec.Meta(max_length=MOST_READ)]
 
 
+AtMost: TypeAlias = Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")]
 PromptsOfActivities: TypeAlias = Annotated[
     Path, Field(description="Prompts table; those in English that name a country are asked about.")
 ]
@@ -197,7 +198,7 @@ def propose(
         Field(description="Who proposes, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
         Typed("llm"),
     ],
-    at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10,
+    at_most: AtMost = 10,
     wording: GivenWording = None,
     grid: tuple[str, ...] = (),
     per_category: int = PER_CATEGORY,

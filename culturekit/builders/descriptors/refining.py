@@ -19,6 +19,7 @@ from culturekit.builders.asking import Asked, asks
 from culturekit.builders.descriptors.proposing import (
     PROPOSED,
     ActivityDimension,
+    AtMost,
     PromptsOfActivities,
     activities_of,
     dimensions_of,
@@ -199,7 +200,7 @@ def refine(
         ),
         Typed("llm"),
     ],
-    at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10,
+    at_most: AtMost = 10,
     wording: GivenWording = None,
     grid: tuple[str, ...] = (),
     per_category: int = PER_CATEGORY,

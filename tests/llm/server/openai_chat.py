@@ -5,7 +5,7 @@ import binascii
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -48,6 +48,19 @@ _FINISH |= {"prohibited": "content_filter", "prompt-blocked": "content_filter"}
 _DEFAULT_LIMIT = 16_384
 
 
+def _said(
+    body: Mapping[str, Any], instructions: Sequence[str], user: Sequence[str], schema: Any
+) -> dict[str, Any]:  # fmt: skip
+    """Give what both ways to ask say alike."""
+    text = "\n".join(user)
+    data, row = data_of(text)
+    return {
+        "provider": "openai", "model": body["model"], "instructions": "\n".join(instructions), "user": text,
+        "data": data, "row": row, "schema": schema, "json_wanted": schema is not None,
+        "digest": hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+    }  # fmt: skip
+
+
 def chat_question(body: Mapping[str, Any], mode: Any = "online") -> Question:
     """Read what is asked; the body was checked before."""
     instructions: list[str] = []
@@ -60,22 +73,12 @@ def chat_question(body: Mapping[str, Any], mode: Any = "online") -> Question:
     schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema")
     if schema is not None:
         tokens += count_text(orjson.dumps(schema).decode())
-    text = "\n".join(user)
-    data, row = data_of(text)
     return Question(
-        provider="openai",
         operation="chat",
-        model=body["model"],
-        instructions="\n".join(instructions),
-        user=text,
-        data=data,
-        row=row,
-        schema=schema,
-        json_wanted=schema is not None,
+        **_said(body, instructions, user, schema),
         max_tokens=body.get("max_completion_tokens") or body.get("max_tokens") or _DEFAULT_LIMIT,
         seed=body.get("seed") or 0,
         input_tokens=tokens,
-        digest=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         mode=mode,
         options={"top_logprobs": body.get("top_logprobs") or 0 if body.get("logprobs") else None},
     )
@@ -167,22 +170,12 @@ def responses_question(body: Mapping[str, Any], mode: Any = "online") -> Questio
     wanted = (body.get("text") or {}).get("format") or {}
     schema = wanted.get("schema")
     tokens += count_text(orjson.dumps(schema).decode()) if schema is not None else 0
-    text = "\n".join(user)
-    data, row = data_of(text)
     return Question(
-        provider="openai",
         operation="responses",
-        model=body["model"],
-        instructions="\n".join(instructions),
-        user=text,
-        data=data,
-        row=row,
-        schema=schema,
-        json_wanted=schema is not None,
+        **_said(body, instructions, user, schema),
         max_tokens=body.get("max_output_tokens") or _DEFAULT_LIMIT,
         seed=0,
         input_tokens=tokens,
-        digest=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         mode=mode,
     )
 
