@@ -11,10 +11,10 @@ import pytest
 from culturekit.core.schemas import MATCHES, PROMPTS
 from culturekit.core.tables import write_table
 from tests.command_line import culturekit
+from tests.conftest import SMALL
 from tests.outside_packages import EXAMPLES, forget, install
 from tests.verify.forging import change_table, read_json, reseal
 
-SMALL = Path(__file__).parent / "fixtures/small.yaml"
 METRICS = {"cure": ["cure_gain", "cure_told"], "evenness": ["evenness_entropy"]}
 
 

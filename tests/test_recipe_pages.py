@@ -41,15 +41,11 @@ PAGES = {
 
 # Keys that a page may name, and some that it does
 KEYS = {
-    "c3": (
-        "captions|judge|objects|encoders|pairs|people|finetune",
-        {"captions.proposer", "judge", "encoders", "pairs.images", "people.image_answers", "finetune"},
-    ),
-    "inclusion": (
-        "places|photographs|extractors|people|published|thresholds",
-        {"places", "photographs.least", "extractors", "people.task1_answers", "published"},
-    ),
-}
+    "c3": ("captions|judge|objects|encoders|pairs|people|finetune", {"captions.proposer", "judge", "encoders",
+        "pairs.images", "people.image_answers", "finetune"}),
+    "inclusion": ("places|photographs|extractors|people|published|thresholds", {"places", "photographs.least",
+        "extractors", "people.task1_answers", "published"}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", list(KEYS))

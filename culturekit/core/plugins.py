@@ -207,8 +207,7 @@ class Plugin:
         return {"version": stated} if stated else {"code": digest_of_code(module)}
 
 
-OF_RECIPE: list[Plugin] = []
-"""What the recipe that counts brings itself: `culturekit.core.recipe_plugins` lists it here."""
+OF_RECIPE: list[Plugin] = []  # What the recipe that counts brings itself, as core.recipe_plugins finds it
 
 
 def installed() -> list[Plugin]:
@@ -291,20 +290,15 @@ def files_of(module: str) -> Iterator[tuple[str, Path]]:
             yield origin.name, origin
             return
         named = {path.relative_to(origin.parent): path for path in origin.parent.rglob("*.py") if path.is_file()}
-        shown = {within.as_posix(): path for within, path in named.items() if not is_hidden(within)}
-        yield from sorted(shown.items())
+        for within, path in sorted(named.items(), key=lambda one: one[0].as_posix()):
+            if not any(part.startswith((".", "__pycache__")) for part in within.parts):  # what tools keep there
+                yield within.as_posix(), path
         return
-
-
-def is_hidden(path: Path) -> bool:
-    """Tell whether a path leads through a folder that tools keep for themselves."""
-    return any(part.startswith((".", "__pycache__")) for part in path.parts)
 
 
 # What a plugin promises, held where it enters: it has what its kind has, and answers as its kind answers.
 
-STATE = 16
-"""Letters that tell the states of a plugin apart."""
+STATE = 16  # Letters that tell the states of a plugin apart
 
 
 class Broken(Exception):
@@ -364,7 +358,8 @@ class Contract:
             )  # fmt: skip
         met = [shape for shape in self.shapes if not lacking[shape]]
         guard: dict[str, Any] = {}
-        for name in sorted({*public_names(thing), *(name for shape in met for name in members(shape))}):
+        public = {name for name in dir(thing) if not name.startswith("_")}
+        for name in sorted(public.union(*map(members, met))):
             shape = next((shape for shape in met if name in members(shape)), None)
             promised = None if shape is None else inspect.getattr_static(shape, name)
             if shape is not None and promised is not None and not isinstance(promised, property):
@@ -405,11 +400,6 @@ def members(shape: type) -> list[str]:
     """List what a protocol asks for, as it stands there, what it inherits first."""
     bases = [base for base in reversed(shape.__mro__) if getattr(base, "_is_protocol", False)]
     return [name for base in bases for name in vars(base) if not name.startswith("_")]
-
-
-def public_names(thing: object) -> list[str]:
-    """List what a thing has that is meant for others."""
-    return [name for name in dir(thing) if not name.startswith("_")]
 
 
 def has(thing: object, name: str) -> bool:

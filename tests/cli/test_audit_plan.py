@@ -73,13 +73,10 @@ def test_a_first_audit_takes_the_place_of_an_assumption(run: Path, tmp_path: Pat
     assert "Marked: one rater. Corrected scores rest on one rater" in done.stdout  # it said: people err as there
 
 
-@pytest.mark.parametrize(
-    ("one_of", "source"),
-    [
-        (2, "first audit: that of this run"),
-        (5, "of generated images it may be less; answers of this run tell nothing: too few images were audited"),
-    ],
-)
+@pytest.mark.parametrize(("one_of", "source"), [
+    (2, "first audit: that of this run"),
+    (5, "of generated images it may be less; answers of this run tell nothing: too few images were audited"),
+])  # fmt: skip
 def test_answers_that_corrected_a_run_are_its_first_audit(run: Path, tmp_path: Path, one_of: int, source: str) -> None:
     root = Path(shutil.copytree(run, tmp_path / "run"))
     answers_about(root, one_of).write_parquet(root / "audits.parquet")

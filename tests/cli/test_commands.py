@@ -76,24 +76,21 @@ def test_quality_is_scored_where_it_is_given(small_run: Path, tmp_path: Path) ->
     assert set(pl.read_parquet(tmp_path / "scores/scores.parquet")["metric"]) == {"quality", "vs", "qvs"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["kg", "ingest", "nope.json.gz", "--out", "g"], 2, "nope.json.gz: there is no such file"),
-        (["kg", "ingest", SAMPLE], 2, "--out"),
-        (["kg", "extract", "--graph", "g", "--roots", "art", "--out", "c"], 2, "g: there is no such file"),
-        (["kg", "extract", "--graph", "g", "--roots", "nope.yaml", "--out", "c"], 2, "there is no such YAML file"),
-        (["run", "nope.yaml"], 2, "there is no such recipe"),
-        (["run", SMALL, "--until", "nowhere"], 2, "there is no stage 'nowhere'"),
-        (["run", SMALL, "--set", "sead=1"], 2, "did you mean 'seed'?"),
-        (["prompts", "build", "nothing", "--cspace", "c", "--out", "p"], 2, "'cube', 'underspecified'"),
-        (["metrics", "show", "fame"], 2, "there is no such metric"),
-        (["trace", "nowhere#1"], 2, "there are no scores"),
-        (["report", ".", "--out", "r"], 2, "not the folder of a run"),
-        (["generate", "--backend", "dalle", "--prompts", "p", "--out", "i"], 2, "there is no backend 'dalle'"),
-        (["nonsense"], 2, "nonsense"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "message"), [
+    (["kg", "ingest", "nope.json.gz", "--out", "g"], 2, "nope.json.gz: there is no such file"),
+    (["kg", "ingest", SAMPLE], 2, "--out"),
+    (["kg", "extract", "--graph", "g", "--roots", "art", "--out", "c"], 2, "g: there is no such file"),
+    (["kg", "extract", "--graph", "g", "--roots", "nope.yaml", "--out", "c"], 2, "there is no such YAML file"),
+    (["run", "nope.yaml"], 2, "there is no such recipe"),
+    (["run", SMALL, "--until", "nowhere"], 2, "there is no stage 'nowhere'"),
+    (["run", SMALL, "--set", "sead=1"], 2, "did you mean 'seed'?"),
+    (["prompts", "build", "nothing", "--cspace", "c", "--out", "p"], 2, "'cube', 'underspecified'"),
+    (["metrics", "show", "fame"], 2, "there is no such metric"),
+    (["trace", "nowhere#1"], 2, "there are no scores"),
+    (["report", ".", "--out", "r"], 2, "not the folder of a run"),
+    (["generate", "--backend", "dalle", "--prompts", "p", "--out", "i"], 2, "there is no backend 'dalle'"),
+    (["nonsense"], 2, "nonsense"),
+])  # fmt: skip
 def test_a_users_mistake_is_said_in_words_and_ends_with_2(
     tmp_path: Path, arguments: list[str | Path], code: int, message: str
 ) -> None:
