@@ -113,7 +113,7 @@ def test_what_is_held_is_still_what_it_was(site: Path, monkeypatch: pytest.Monke
 
 ENCODES = "        return self.encode_prepared([self.prepare(picture) for picture in pictures])"
 PAINTS = "        return [Picture(self.painted(request), seed_honoured=True) for request in requests]"
-ANSWERS = """        return Reply(json.dumps({"id": request.data["id"], "verdict": "keep"}))"""
+KEEPS = """        return Reply(json.dumps({"id": request.data["id"], "verdict": "keep"}))"""
 SCORES = "        return np.array(pictures, np.float64)"
 UNPICKLABLE = "        class Gone(Exception):\n            pass\n        raise Gone('out of paint')"
 
@@ -151,8 +151,8 @@ BROKEN = [
     ("echo", "def ask(", "def say(", "is no FreeClient; expected model, caveat, ask, found Echo without ask"),
     ("echo", "Reply(json.dumps({", "(json.dumps({",
      """answers ask with something else; expected a Reply, found str '{"id": "Q1", "verdict": "keep"}'"""),
-    ("echo", ANSWERS, "        raise RuntimeError('no voice')", "failed at ask: RuntimeError: no voice"),
-    ("echo", ANSWERS, "        raise SystemExit('enough')", "failed at ask: SystemExit: enough"),
+    ("echo", KEEPS, "        raise RuntimeError('no voice')", "failed at ask: RuntimeError: no voice"),
+    ("echo", KEEPS, "        raise SystemExit('enough')", "failed at ask: SystemExit: enough"),
     ("echo", '"echo-1"', "None", "has something else as model; expected str, found NoneType None"),
     ("light", SCORES, "        return list(pictures)",
      "answers score with something else; expected float64 (2,), found list"),
@@ -249,8 +249,7 @@ def test_what_cannot_be_imported_is_listed_with_the_reason(
     text: str, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_package(site, "echo", {"judge.echo": "echo:make"}, text, monkeypatch)
-    answer = culturekit("plugins")
-    assert answer.returncode == 1
+    answer = culturekit("plugins", ends=1)
     assert "FAILS  judge  echo  echo  1.0  echo:make" in answer.stdout
     assert LISTED[text] in answer.stdout
 
@@ -308,8 +307,7 @@ def test_its_options_are_checked_before_anything_runs(
 ) -> None:
     write(site, "greys", monkeypatch)
     words = ("index", "embed", "--images", images(small_run), "--out", tmp_path / "vectors", "--encoder")
-    answer = culturekit(*words, "greys?flor=2")
-    assert answer.returncode == 2
+    answer = culturekit(*words, "greys?flor=2", ends=2)
     assert "greys has no option flor; expected floor. Did you mean 'floor'?" in " ".join(answer.stderr.split())
     assert not (tmp_path / "vectors").exists()
 
@@ -395,9 +393,8 @@ def test_what_fails_in_a_worker_is_named_and_costs_no_apology(
     write(site, "flags", monkeypatch, PAINTS, f"        raise {error}")
     answer = culturekit(
         "generate", "--prompts", small_run / "prompts/prompts.parquet", "--backend", "flags",
-        "--out", tmp_path / "images", in_workers=True,
+        "--out", tmp_path / "images", in_workers=True, ends=2,
     )  # fmt: skip
-    assert answer.returncode == 2
     said = " ".join(answer.stderr.split())
     assert "the backend flags of the package flags 1.0 failed at generate" in said
     assert "cuda exploded" in said
@@ -425,8 +422,7 @@ def test_an_error_that_nothing_held_is_still_the_packages(
 ) -> None:
     write_package(site, "theirs", {"recipe.theirs": "theirs:THEIRS"}, THEIRS, monkeypatch)
     (tmp_path / "recipe.yaml").write_text("recipe: theirs\n", encoding="utf-8")
-    answer = culturekit("plan", tmp_path / "recipe.yaml")
-    assert answer.returncode == 2
+    answer = culturekit("plan", tmp_path / "recipe.yaml", ends=2)
     assert "the recipe theirs of the package theirs 1.0 failed: ValueError: nothing is wired" in answer.stderr
     assert "mistake in culturekit" not in answer.stderr
 

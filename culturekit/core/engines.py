@@ -281,11 +281,7 @@ class _WorkerProcess:
         theirs.close()
 
     def answer(self) -> Returned[Any] | Raised:
-        """Take the answer to the item it was given.
-
-        Raises:
-            _WorkerDied: the process is gone.
-        """
+        """Take the answer to the item it was given."""
         try:
             reply: Returned[Any] | Raised = self.connection.recv()
         except (EOFError, OSError) as error:

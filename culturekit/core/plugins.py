@@ -124,11 +124,7 @@ class Plugin:
         return f"the package {self.package} {self.version}".rstrip() if self.package else "an unknown package"
 
     def load(self) -> Any:  # noqa: ANN401 - whatever the package brings
-        """Import what it names.
-
-        Raises:
-            UsageError: its package fails while it is imported, or lacks what it needs.
-        """
+        """Import what it names."""
         module, _, name = self.place.partition(":")
         how = "cannot be imported"
         with self.blamed(how):
@@ -250,11 +246,7 @@ def guard_exit() -> None:
 
 
 def plugins_of(kind: str) -> dict[str, Plugin]:
-    """Give the plugins of a kind by their names.
-
-    Raises:
-        UsageError: two packages bring one name.
-    """
+    """Give the plugins of a kind by their names."""
     named: dict[str, Plugin] = {}
     for one in installed():
         if one.kind != kind or not one.name:
@@ -311,11 +303,7 @@ class Broken(Exception):
 
 
 def hold(true: bool, expected: str, found: str) -> None:
-    """Make sure of what an answer has to be.
-
-    Raises:
-        Broken: it is not so.
-    """
+    """Make sure of what an answer has to be."""
     if not true:
         raise Broken(expected, found)
 
@@ -343,11 +331,7 @@ class Contract:
     says: Callable[[Any], Mapping[str, object]] = lambda _: {}
 
     def held(self, thing: object, plugin: Plugin) -> Any:  # noqa: ANN401 - fits the shapes
-        """Give a thing in such a form that each answer is held against the contract when it comes.
-
-        Raises:
-            PluginFailure: it lacks what things of its kind have.
-        """
+        """Give a thing in such a form that each answer is held against the contract when it comes."""
         with plugin.blamed():
             lacking = {shape: [name for name in members(shape) if not has(thing, name)] for shape in self.shapes}
         nearest = min(self.shapes, key=lambda shape: (len(lacking[shape]), -len(members(shape))))
@@ -460,11 +444,7 @@ def broken_by(plugin: Plugin, name: str) -> Iterator[None]:
 
 
 def check_call(thing: object, name: str, shape: type, plugin: Plugin) -> None:
-    """Make sure that a method can be called as its protocol says.
-
-    Raises:
-        PluginFailure: it takes other arguments.
-    """
+    """Make sure that a method can be called as its protocol says."""
     promised = list(inspect.signature(getattr(shape, name)).parameters.values())[1:]
     with plugin.blamed(f"failed at {name}"):
         method = getattr(thing, name)

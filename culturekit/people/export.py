@@ -448,7 +448,7 @@ def meanings(project: Project, task: Task) -> dict[str, dict[str, dict[str, str]
 
 
 def check_address(address: str, *, name: str) -> None:
-    """Refuse what is no address of a page on the web."""
+    """Refuse a text that is not the address of a web page."""
     parts = urlsplit(address)
     if parts.scheme not in {"http", "https"} or not parts.netloc or any(c.isspace() or c in "<>\"'" for c in address):
         raise UsageError(f"{name} is no web address", expected="https://HOST/PATH", found=repr(address))

@@ -160,11 +160,7 @@ class _RecipeRecord(msgspec.Struct):
 
 
 def open_tree(root: Path, ledger: Ledger) -> RunTree:
-    """Read the manifests of a run, or of one stage folder.
-
-    Raises:
-        UsageError: there is no finished stage.
-    """
+    """Read the manifests of a run, or of one stage folder."""
     if not root.is_dir():
         raise UsageError("there is no such folder", where=str(root), expected="the folder of a run")
     alone = (root / MANIFEST).is_file()

@@ -20,8 +20,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def scored(matches: Path, out: Path) -> Path:
-    answer = culturekit("score", "evenness", "--matches", matches, "--level", "continent", "--out", out, "--json")
-    assert answer.returncode == 0, answer.stderr
+    culturekit("score", "evenness", "--matches", matches, "--level", "continent", "--out", out, "--json", ends=0)
     return out
 
 
@@ -50,8 +49,7 @@ def test_without_a_version_its_code_is_named(small_run: Path, tmp_path: Path, pa
 def test_where_its_package_is_gone_it_is_not_verifiable(small_run: Path, tmp_path: Path, package: Path) -> None:
     folder = scored(next(small_run.glob("matches-*/matches.parquet")), tmp_path / "scores")
     (package.parent / "evenness-1.0.dist-info/entry_points.txt").write_text("")
-    answer = culturekit("verify", folder)
-    assert answer.returncode == 1
+    answer = culturekit("verify", folder, ends=1)
     assert "scores: not verifiable here: neither a recipe nor its options say how it was made" in answer.stdout
     assert set(verified(folder)[1]) == {"not verifiable"}
 
@@ -68,8 +66,7 @@ WRONG = {
 def test_a_package_that_is_wrong_breaks_only_what_names_it(package: Path, text: str) -> None:
     (package / "family.py").write_text(text)
     for words in (("metrics", "list"), ("metrics", "show", "vs"), ("score", "--help")):
-        answer = culturekit(*words)
-        assert answer.returncode == 0, answer.stderr
+        answer = culturekit(*words, ends=0)
         assert "evenness is left out" in answer.stderr
         assert WRONG[text] in " ".join(answer.stderr.split())
     assert "audit-sample" in answer.stdout
@@ -105,9 +102,7 @@ def test_a_kind_of_recipe_that_is_wrong_is_said_to_be(package: Path, tmp_path: P
     points.write_text(f"[culturekit.plugins]\nkind of recipe.theirs = {place}\n")
     (tmp_path / "recipe.yaml").write_text("recipe: theirs\n")
     words = ["--workdir", str(tmp_path / "run")] if command == "run" else []
-    answer = culturekit(command, tmp_path / "recipe.yaml", *words)
-    assert answer.returncode == 2
-    assert place in answer.stderr
+    assert place in culturekit(command, tmp_path / "recipe.yaml", *words, ends=2).stderr
 
 
 @pytest.fixture
@@ -137,6 +132,4 @@ def recipe(tmp_path: Path) -> Path:
 def test_what_a_recipe_cannot_name_is_said_when_it_is_read(recipe: Path, stated: str, problem: str) -> None:
     text = recipe.read_text(encoding="utf-8")
     recipe.write_text(text.replace("evenness: {level: continent}", stated), encoding="utf-8")
-    answer = culturekit("plan", recipe)
-    assert answer.returncode == 2
-    assert problem in " ".join(answer.stderr.split())
+    assert problem in " ".join(culturekit("plan", recipe, ends=2).stderr.split())
