@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample
-from culturekit.metrics.corrected import corrected_diversity
+from culturekit.metrics.corrected.imputed_prompts import ImputedPrompts
 from culturekit.metrics.corrected.looks import Goal, look_limits
 from culturekit.scores.corrected import looked_at, score_corrected
 from culturekit.scores.diversity import Correction, QvsOptions
@@ -84,9 +84,13 @@ def test_pairs_far_apart_are_settled_and_their_models_asked_no_more(goal: Goal) 
 
 
 def test_each_look_of_a_model_is_imputed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    imputed = []
-    real = corrected_diversity.parted
-    monkeypatch.setattr(corrected_diversity, "parted", lambda *a, **k: imputed.append(1) or real(*a, **k))
+    imputed, begin = list[int](), ImputedPrompts.__init__
+
+    def counted(*given: Any) -> None:
+        imputed.append(1)
+        begin(*given)
+
+    monkeypatch.setattr(ImputedPrompts, "__init__", counted)
     matches, sample, truth = study()
     audits = answered(sample, truth, {"narrow": 1, "some": 3, "wide": 2})
     score_corrected(matches, audits, None, options=replace(OPTIONS, kernels=OPTIONS.kernels[:1]), sample=sample)
