@@ -8,15 +8,52 @@ from culturekit.kg.store import DumpPosition
 from culturekit.report.charts import ModelLine, Rank, Seen, in_order
 from culturekit.report.countries import ArtifactShares, CountryShares, Extremes, Share
 from culturekit.report.differences import Breakdown, DifferenceLine, GapLine, KernelTable
+from culturekit.report.faithfulness import (
+    Apart,
+    Faithfulness,
+    Instrument,
+    Judge,
+    JudgedLine,
+    JudgedScores,
+    LookedAt,
+    QuestionLine,
+)
 from culturekit.report.headline import verdict_on
-from culturekit.report.provenance import Making, MakingLine, Paid, Party, StageLine
+from culturekit.report.people import (
+    AgreementLine,
+    DivergenceLine,
+    MetricLine,
+    People,
+    RatingCell,
+    RatingGrid,
+    ThinnedLine,
+)
+from culturekit.report.provenance import Making, MakingLine, MissingLine, Paid, Party, StageLine
+from culturekit.report.realism import (
+    Cell,
+    RealismColumn,
+    RealismTable,
+    RealismTables,
+    Variety,
+    VarietyColumn,
+    WithinCountries,
+)
 from culturekit.report.run_folders import Figure
 from culturekit.report.shots import Mosaic, MosaicModel, Near, PromptImages, PromptLine, Shot, Tile
-from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLine, Trust
+from culturekit.report.trust import AgreementLine as RouteAgreement
+from culturekit.report.trust import (
+    BoundLine,
+    CountryLine,
+    HubLine,
+    Parting,
+    RankLine,
+    RouteTable,
+    StabilityLine,
+    Trust,
+    TwoRoutes,
+)
 from culturekit.report.write import ReportData
 from culturekit.trail.evidence import ArtifactEvidence, PathNode, Said
-from tests.report.faithful_pages import faithfulness
-from tests.report.realism_pages import hostile_realism
 
 HOSTILE = (
     "<script>document.title='pwned'</script>",
@@ -30,7 +67,7 @@ HOSTILE = (
 )
 
 
-FILES = ("thumbnail", "thumbnails", "reference", "similarity")
+FILES = ("thumbnail", "thumbnails", "reference", "similarity", "counts", "checks")
 
 NOTHING = Share(0.0, 0.0, 0.01, 0)
 
@@ -207,18 +244,113 @@ def mosaic(model: str) -> MosaicModel:
     return MosaicModel(model, 1200, 0, 0, 1200, 322, (found, replace(found, reference=None, country=None)))
 
 
+def near(value: float, row: int) -> Figure:
+    return Figure(value, value - 0.05, value + 0.05, 80, row)
+
+
+COUNTS = {
+    "common": 96, "named_a": 96, "named_b": 80, "abstained_a": 0, "abstained_b": 7, "none_shown_a": 0,
+    "none_shown_b": 5, "no_answer_a": 0, "no_answer_b": 4, "images_a": 400, "images_b": 96,
+}  # fmt: skip
+
+
+def routes(text: str = "atlas", *, stable: bool = False) -> TwoRoutes:
+    """What two routes say of one model; every text is the same one."""
+    pair = (near(0.711, 1), near(0.422, 2))
+    return TwoRoutes(
+        judge=text,
+        sample=96,
+        tables=(
+            RouteTable(text, "Diversity VS/8", ("country", "uniform"), ((text, (pair, (None, None))),)),
+            RouteTable(None, "Diversity VS/8", ("country", "uniform"), ((text, (pair, pair)),)),
+        ),
+        agreement=(RouteAgreement(text, text, (pair, (near(0.6, 3), None), (None, None)), COUNTS),),
+        partings=(Parting(text, text, text, 9, 0.11),),
+        ranking=(RankLine("vs", text, "country", 4, 1.0 if stable else 0.33, stable=stable),),
+        left_out={text: 304},
+        caveats=(text,),
+    )
+
+
+LACKING = MissingLine("atlas", 400, {"refused": 3, "missing": 2}, 2, 3, 1, 6, 4, 35, 11)
+
+
+def cell(mean: float, mark: str = "") -> RatingCell:
+    return RatingCell(mean, 0.5, 0.25, {}, 7, 3, 21, mark)
+
+
+def people(text: str) -> People:
+    return People(
+        caveat=text,
+        pools_by=text,
+        encoder=text,
+        answers=120,
+        items=40,
+        grids=(RatingGrid(text, text, (text, "JP"), ((text, text, (cell(1.5, "below 2"), None)),)),),
+        agreement=(AgreementLine(text, text, 3, 40, 12, (0.5, 0.2, 0.8), None, 0.75),),
+        divergence=(DivergenceLine(text, text, text, -0.5, -0.9, -0.1, 0.01, 12),),
+        pairs=1,
+        thinned=(ThinnedLine(text, {text: 3}, {text: 4}),),
+        aside={text: 2},
+        checks={"checks": {"answered": 4, "failed": 1}, "repeats": {"answered": 6, "failed": 2}},
+        metrics=(MetricLine(text, text, text, 0.4, 0.1, 0.6, 0.3, None, 40, 12),),
+    )
+
+
+def faithfulness(*models: str) -> Faithfulness:
+    """Two judges of some models, the last of which has no score by one of them."""
+    some: dict[str, Figure | None] = {model: Figure(0.5, 0.4, 0.6, 12, row) for row, model in enumerate(models)}
+    looked = {model: LookedAt(48, 3, 2, 1, 4) for model in models}
+    lacking: dict[str, Figure | None] = {**some, models[-1]: None}
+    concepts = {"art": some, "cuisine": lacking}
+    dsg = Instrument("dsg", "seer-1", "DSG", "these", "share", lacking, looked, concepts)
+    clip = Instrument("quality", "clipscore:vit", "CLIPScore", "population", "share", some, looked, {"art": some})
+    line = QuestionLine("Is it round?", "attribute", "art", "A round bowl", "p1", {models[0]: (0.75, 12)})
+    judge = Judge("answers", "seer-1", "openai at http://127.0.0.1:1/v1, wording 1a2b3c4d", "not known", "It errs.", "")
+    apart = Apart("DSG", "seer-1", models[0], models[-1], Figure(0.1, -0.1, 0.3, 12, 1), 0.2, 2, 1)
+    missing = ("No scorer compared image and text.",)
+    alone, right = Figure(0.7, 0.68, 0.72, 400, 3), Figure(0.41, 0.35, 0.47, 400, 2)
+    marked = (JudgedLine(models[0], "art", "DSG", "seer-1", alone, right, 120, 0.8, "in-region", "one rater"),)
+    judged = JudgedScores(marked, "belongs yes", {"people marked too few items": 3})
+    return Faithfulness((dsg, clip), (judge,), (line,), (line,), 2, missing, (apart,), judged)
+
+
+def realism(text: str) -> dict[str, Any]:
+    """What is said of realism and variety, one text everywhere."""
+    cell, shaded = Cell(text, text, 3, 1, text), Figure(0.5, None, None, 1, 1)
+    column = VarietyColumn(text, text, text, {text: cell}, {text: 1})
+    return {
+        "realism": RealismTables(
+            text,
+            text,
+            (RealismColumn(text, text, text),),
+            (RealismTable(text, 3, 3, ((text, (cell, None)),)),),
+            (text,),
+            {text: 1},
+        ),
+        "variety": Variety((text,), (column,), (text,), {text: 1}, (text,)),
+        "within": WithinCountries((text,), {text: cell}, {text: 1}, ((text, {text: (cell, shaded)}),), (text,)),
+    }  # fmt: skip
+
+
+def full_page() -> ReportData:
+    """The page with every section that a run can have."""
+    making = Making(("a",), ("folder",), (("b",),), (MakingLine("c", ("d",), apart=True),))
+    return replace(
+        page(), faithfulness=faithfulness("mirage", "atlas"), making=making, people=people("plain"), routes=routes(),
+        missing=(replace(LACKING, not_made={"atlas": 5}),), **realism("plain"),
+    )  # fmt: skip
+
+
 def hostile_page(text: str) -> ReportData:
     """The same page with a hostile text in place of every text of its data, keys too, whatever the field."""
-    data = with_text(page(), text)
+    data = with_text(full_page(), text)
     assert isinstance(data, ReportData)
-    faithful, realism = with_text(faithfulness("mirage", "atlas"), text), hostile_realism(text)
-    making = Making((text,), (text,), ((text,),), (MakingLine(text, (text,), apart=True),))
-    verdict = replace(data.verdict, named=(text,), headline=text)
-    return replace(data, verdict=verdict, faithfulness=faithful, making=making, **realism)
+    return replace(data, verdict=replace(data.verdict, named=(text,), headline=text))
 
 
 def with_text(value: Any, text: str) -> Any:
-    """Put a text in the place of every text, however deep; names of files are made by us and stay."""
+    """Put a text in the place of every text, however deep; names of files and of counts are made by us and stay."""
     if isinstance(value, str):
         return text
     if isinstance(value, Mapping):
