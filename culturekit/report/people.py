@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -73,7 +74,7 @@ PAIRS_SHOWN = 20
 ALL_CONCEPTS = "all concepts"
 
 
-Cell: TypeAlias = Mapping[str, Any]  # a row of the ratings, or, without a `mean`, the `shares` of the choices
+Cell: TypeAlias = SimpleNamespace  # a row of the ratings; or, where there is no `mean`, the `shares` of choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +198,7 @@ def grid(criterion: str, who: str, cells: Cells) -> RatingGrid:
 
 def mean_cells(part: pl.DataFrame) -> Cells:
     """Read means."""
-    return {place_of(row): row for row in part.iter_rows(named=True)}
+    return {place_of(row): SimpleNamespace(**row) for row in part.iter_rows(named=True)}
 
 
 def share_cells(part: pl.DataFrame) -> Cells:
@@ -207,12 +208,12 @@ def share_cells(part: pl.DataFrame) -> Cells:
         found.setdefault(place_of(row), []).append(row)
     none = {row["choice"]: 0.0 for row in ordered(part.unique("choice").to_dicts())}
     return {
-        place: {
-            "mean": None,
-            "shares": none | {row["choice"]: row["rate"] for row in rows},
-            "items": rows[0]["items"],
-            "answers": sum(row["answers"] for row in rows),
-        }
+        place: SimpleNamespace(
+            mean=None,
+            shares=none | {row["choice"]: row["rate"] for row in rows},
+            items=rows[0]["items"],
+            answers=sum(row["answers"] for row in rows),
+        )
         for place, rows in found.items()
     }
 
