@@ -75,6 +75,9 @@ SECOND = {
 }
 """Second instruments: how often right, how far the same images are hard for both, how often an error is copied."""
 
+PEERS, FEW_PROMPTS = ("labels alone", "predict then debias", "AIPW"), 3
+"""What others would do, where prompts have enough audited images for a batch of their labels."""
+
 PEOPLE = {
     "who is right": (1, 1.0, 0, 0.0),
     "one, right in .95, gold": (1, 0.95, 10, 0.0),
@@ -164,6 +167,40 @@ def instruments(name: str, *, run: int, seed: int) -> Iterator[tuple[Key, Ask]]:
 
         for kind in ("one instrument", *SECOND):
             yield (name, kind, seed, run, model), partial(ask, kind)
+        for kind in PEERS if world.prompts <= FEW_PROMPTS else ():
+            drawn = audit_sample(matches, n=150, rng=np.random.default_rng([*seeds, 150]))["image_id"]
+            yield (name, kind, seed, run, model), partial(by_hand, kind, world, images, drawn.cast(pl.Int64).to_numpy())
+
+
+def by_hand(kind: str, world: World, images: Images, audited: NDArray[np.int64]) -> Sequence[float]:
+    """Correct as others would, with an interval of the jackknife over audited images.
+
+    Labels alone: the diversity of the audited images. Predict then debias: that of all mapped images, and what audited
+    labels add to it on the same images. AIPW: shares imputed from P(true | mapped), moved by what they miss of the
+    audited images of a prompt.
+    """
+    shown, mapped = np.minimum(images.shown // ARTIFACTS, NONE), images.mapped // ARTIFACTS
+    one, prompt = np.eye(NONE + 1, dtype=np.int64), np.eye(world.prompts, dtype=np.int64)[images.prompt]
+    diversity = expected_diversity(size=world.size, continent=0.0, country=1.0, q=1.0, parents=[0] * (NONE + 1))
+    everything = prompt.T @ one[mapped]
+
+    def value(some: NDArray[np.int64]) -> float:
+        labels, seen = (prompt[some].T @ one[each[some]] for each in (shown, mapped))
+        if kind == "AIPW":
+            table = one[mapped[some]].T @ one[shown[some]] + 2 * one[shown[some]].mean(axis=0)
+            chances = table / table.sum(axis=1, keepdims=True)
+            missed = (labels - seen @ chances) / labels.sum(axis=1, keepdims=True)
+            shares = np.maximum(everything @ chances / everything.sum(axis=1, keepdims=True) + missed, 0.0)
+            return float(diversity(shares / shares.sum(axis=1, keepdims=True)).mean())
+        alone = float(diversity.of_images(labels).mean())
+        if kind == "labels alone":
+            return alone
+        return alone + float(diversity.of_images(everything).mean() - diversity.of_images(seen).mean())
+
+    without = np.array([value(np.delete(audited, place)) for place in range(len(audited))])
+    error = np.sqrt((len(audited) - 1) * without.var())
+    found = value(audited)
+    return truth_of(images, "country", world.size), found, found - 1.96 * error, found + 1.96 * error
 
 
 def batches(name: str, *, run: int, seed: int) -> Iterator[tuple[Key, Ask]]:
