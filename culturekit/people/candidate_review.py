@@ -24,6 +24,7 @@ from culturekit.core.inputs import roles
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import ANNOTATION_KEY, REMOVED
 from culturekit.core.stage import Stage
+from culturekit.core.table import Table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import country_files
 from culturekit.people.export import PROJECT_FILE, ExportOptions, export_project
@@ -52,12 +53,13 @@ def review_export_stage(
 
     inputs = {"kept": kept, "scheme": shipped("people/cspace_review.yaml"), **beside, **country_files()}
     settings = {**asdict(options), **({} if list(verdicts) == ["review"] else {"verdicts": list(verdicts)})}
+    del settings["label_studio"]
     return Stage("review-export", "review-export", 2, run, inputs, settings, packages=("polars",))
 
 
-def removed_beside(kept: Path) -> Path | None:
-    """Find the table of what the judge removed beside that of what it kept."""
-    path = kept.parent / f"{REMOVED.name}.parquet"
+def table_beside(kept: Path, table: Table = REMOVED) -> Path | None:
+    """Find another table of the judge beside that of what it kept."""
+    path = kept.parent / f"{table.name}.parquet"
     return path if path.is_file() else None
 
 

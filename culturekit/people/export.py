@@ -271,6 +271,7 @@ class ExportOptions:
     pictures_at: Annotated[str, Field(description="How Label Studio addresses the pictures.")] = (
         "/data/local-files/?d=pictures/"
     )
+    label_studio: bool = True
     form_at: Annotated[str, Field(description="Web address of the form; writes links for Prolific.")] = ""
     completion: Annotated[str, Field(description="Web address that ends a Prolific study."), Typed(needs="form-at")] = (
         ""
@@ -395,6 +396,8 @@ def write_hand_out(out: Path, project: Project, parts: Sequence[Part], options: 
     """Write what annotators and the annotation tool get."""
     page = form_page(project, parts, completion=options.completion)
     write_atomically(out / "form.html", page.encode())
+    if not options.label_studio:
+        return
     studio = out / "label-studio"
     studio.mkdir(exist_ok=True)
     write_atomically(studio / "template.xml", template(project.scheme).encode())

@@ -563,9 +563,9 @@ def reasons(taken: ImportedAnswers) -> str:
 QUESTION = "decision"
 
 
-def review_scheme() -> Scheme:
+def review_scheme(form: str = "people/cspace_review.yaml") -> Scheme:
     """Load the form that asks about candidates."""
-    return load_model(shipped("people/cspace_review.yaml"), Scheme)
+    return load_model(shipped(form), Scheme)
 
 
 def candidate_items(rows: Sequence[Mapping[str, Any]], scheme: Scheme) -> list[Item]:

@@ -302,6 +302,7 @@ def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, sho
         )
 
     settings = {**asdict(options), "shortlist": shortlist}
+    del settings["label_studio"]  # chosen for reviews alone
     if files.gold is None:
         del settings["gold"]  # forms without gold items are known without it
     if not options.trial:

@@ -69,6 +69,19 @@ def words_of(row: Mapping[str, Any]) -> dict[str, VerdictWord]:
     return words
 
 
+def country_rows(rows: pl.DataFrame, *more: str) -> pl.DataFrame:
+    """Give a row for each candidate and country with a verdict: concept, qid, country by code, verdict, and `more`."""
+    codes = {qid: known.iso for qid, known in by_qid().items()}
+    columns = (("country_qids", pl.col("verdict")), *((name, pl.lit(word)) for name, word in BESIDE))
+    parts = [
+        rows.select("concept", "qid", *more, verdict=word, country=name).explode("country")
+        for name, word in columns
+        if name in rows.columns
+    ]
+    placed = pl.concat(parts).drop_nulls("country").with_columns(pl.col("country").replace(codes))
+    return placed.unique(["concept", "qid", "country"], keep="first", maintain_order=True)
+
+
 def parted(
     stated: Sequence[str], words: Mapping[str, VerdictWord]
 ) -> tuple[VerdictWord, list[str], list[str], list[str]]:

@@ -46,10 +46,10 @@ def export(
 
     As review.csv, for Label Studio, and as one offline form.
     """
-    from culturekit.people.candidate_review import removed_beside, review_export_stage
+    from culturekit.people.candidate_review import review_export_stage, table_beside
 
     verdicts = [verdict_word(text) for text in verdict or ["review"]]
-    refused = (removed or removed_beside(kept)) if "remove" in verdicts else removed
+    refused = (removed or table_beside(kept)) if "remove" in verdicts else removed
     stage = review_export_stage(kept, reviewers=reviewers, verdicts=verdicts, removed=refused)
     with review_file(out, sheet):
         run_one(stage, out, wait=wait, as_json=as_json)
@@ -91,9 +91,9 @@ def import_command(
 
     Nothing is taken in while a row is wrong.
     """
-    from culturekit.people.candidate_review import ReviewFiles, removed_beside, review_stage
+    from culturekit.people.candidate_review import ReviewFiles, review_stage, table_beside
 
-    stage = review_stage(kept, ReviewFiles(tuple(answers), project, by, on), removed=removed or removed_beside(kept))
+    stage = review_stage(kept, ReviewFiles(tuple(answers), project, by, on), removed=removed or table_beside(kept))
     run_one(stage, out, also=also, wait=wait, as_json=as_json)
 
 

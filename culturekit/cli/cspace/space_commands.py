@@ -19,6 +19,9 @@ def release(
     ],
     out: Out,
     options: ReleaseOptions,
+    checked: Annotated[
+        Path | None, typer.Option(help="space_check.parquet that `cspace check score` wrote, for card and Croissant.")
+    ] = None,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -29,7 +32,7 @@ def release(
     """
     more = {None: (), "both": ("csv", "jsonl")}.get(also, (also,))
     options = replace(options, formats=read_formats(",".join((*options.formats, *more))))
-    run_one(release_stage(kept, options), out, wait=wait, as_json=as_json)
+    run_one(release_stage(kept, options, checked), out, wait=wait, as_json=as_json)
 
 
 def pairs_in(columns: str) -> dict[str, str]:

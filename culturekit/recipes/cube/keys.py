@@ -21,6 +21,7 @@ from culturekit.config.checks import (
     dump_path,
     existing_prompts,
     existing_space,
+    existing_table,
     hand_path,
     knows_truth,
     unique_names,
@@ -32,6 +33,7 @@ from culturekit.core.choices import Included, ReleaseFormat
 from culturekit.core.declared import rules_of
 from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.registry import parse_spec
+from culturekit.core.schemas import SPACE_CHECK
 from culturekit.core.yaml_source import closest, each_once, not_empty
 from culturekit.generation.folder.folder_backend import FOLDER
 from culturekit.generation.runner import ImagePlan
@@ -70,7 +72,7 @@ EVALUATING = (
 
 MAKING = (
     "dump", "concepts", "ingest", "countries", "judge", "llm", "completion", "review", "include", "popularity",
-    "release", "card",
+    "release", "checked", "card",
 )  # fmt: skip
 """The keys that say how a cultural space is made."""
 
@@ -181,6 +183,10 @@ class Recipe(AnyRecipe):
     card: Annotated[
         Annotated[str, AfterValidator(existing_hand)] | None,
         Field(description="The hand-written half of a data card: a folder, or `cspace` for the shipped one."),
+    ] = None
+    checked: Annotated[
+        Annotated[str, AfterValidator(existing_table(SPACE_CHECK))] | None,
+        Field(description="What people found of a sample of the kept: space_check.parquet of `cspace check score`."),
     ] = None
     prompts: Annotated[RecipePrompts, AfterValidator(checked_prompts)] = RecipePrompts(kinds=("cube", "underspecified"))
     references: References | None = None

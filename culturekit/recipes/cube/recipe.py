@@ -484,7 +484,8 @@ def built_space(recipe: Recipe, run: Run) -> Path:
         removed = run.table(roles.FILTER, file="removed.parquet")
         kept = run.add(review_stage(kept, files, removed=removed), roles.REVIEW)
     options = ReleaseOptions(concepts, recipe.popularity, recipe.release, recipe.include)
-    run.add(release_stage([kept], options), roles.CSPACE)
+    checked = None if recipe.checked is None else Path(recipe.checked)
+    run.add(release_stage([kept], options, checked), roles.CSPACE)
     if recipe.card is not None:
         run.add(card_stage(run.folder(roles.CSPACE), hand_path(recipe.card)), roles.CARD)
     return kept
