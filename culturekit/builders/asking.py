@@ -395,6 +395,7 @@ def judged_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
         "concepts": {
             concept.concept: {
                 **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
+                **({"description": concept.description} if concept.description else {}),
                 "roots": [{"qid": root.qid, "label": root.label} for root in concept.roots],
             }
             for concept in concepts

@@ -36,6 +36,11 @@ captions = group(
     },
     help="Captions of a culture: expanded, sampled, translated.",
 )
+space_check = group(
+    "cspace check",
+    {"sample": "people.space_check:sample", "score": "people.space_check:score"},
+    help="How often keeps and removes are wrong, by people.",
+)
 cspace = group(
     "cspace",
     {
@@ -47,7 +52,9 @@ cspace = group(
         "complete": "builders.completing.completion:COMPLETE",
         "import": CommandAt(f"{CLI}.space_commands:import_space", "dishes.csv --concept cuisine --out space"),
         "diff": CommandAt(f"{CLI}.space_commands:diff", "runs/2025 runs/2026 --out changes"),
+        "settle": "builders.filtering.second_judge:settle",
         "review": CommandAt(f"{CLI}.space_commands:review_app"),
+        "check": CommandAt(f"{CLI}.groups:space_check"),
     },
     help="The cultural space: artifacts judged, completed, released.",
 )

@@ -28,6 +28,9 @@ def release(
     ],
     out: Out,
     options: ReleaseOptions,
+    checked: Annotated[
+        Path | None, typer.Option(help="space_check.parquet that `cspace check score` wrote, for card and Croissant.")
+    ] = None,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -38,7 +41,7 @@ def release(
     """
     more = {None: (), "both": ("csv", "jsonl")}.get(also, (also,))
     options = replace(options, formats=read_formats(",".join((*options.formats, *more))))
-    run_one(release_stage(kept, options), out, wait=wait, as_json=as_json)
+    run_one(release_stage(kept, options, checked), out, wait=wait, as_json=as_json)
 
 
 def pairs_in(columns: str) -> dict[str, str]:
@@ -129,20 +132,42 @@ def export(
         typer.Option(help="What a person looks at: what waits (review), was kept, was removed. Repeatable. [review]"),
     ] = None,
     removed: Removed = None,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="By class, root and reason: one answer decides about a whole group.")
+    ] = False,
+    first: Annotated[
+        str | None,
+        typer.Option(help="What comes first: size (of groups), popularity, or confidence, the judge's lowest."),
+    ] = None,
+    verdicts: Annotated[
+        Path | None, typer.Option(help="What the judge said. [verdicts.parquet beside --kept, where it is there]")
+    ] = None,
+    graph: Annotated[Path | None, typer.Option(help="Graph that names the classes of groups.")] = None,
+    label_studio: Annotated[bool, typer.Option("--label-studio", help="Tasks of Label Studio, too.")] = False,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
     """Write what waits for a person.
 
-    As review.csv, for Label Studio, and as one offline form.
+    As a form for `annotate serve`, or to hand out, and one by one as review.csv.
     """
-    from culturekit.people.candidate_review import removed_beside, review_export_stage
+    from culturekit.builders.filtering.candidate_review import table_beside
+    from culturekit.core.schemas import VERDICTS
+    from culturekit.people.candidate_review import First, Handing, review_export_stage
 
-    verdicts: list[Any] = [word.lower() for word in verdict or ["review"]]
-    for word in verdicts:
-        check_choice("--verdict", word, get_args(VerdictWord))
-    refused = (removed or removed_beside(kept)) if "remove" in verdicts else removed
-    stage = review_export_stage(kept, reviewers=reviewers, verdicts=verdicts, removed=refused)
+    if groups and sheet is not None:
+        raise UsageError("a sheet has candidates one by one", expected="--sheet or --groups, not both")
+    if graph is not None and not groups:
+        raise UsageError("--graph has no effect alone", expected="--groups")
+    words: list[Any] = [text.lower() for text in verdict or ["review"]]
+    order: Any = first and first.lower()
+    for option, word, known in (*(("--verdict", word, VerdictWord) for word in words), ("--first", order, First)):
+        if word is not None:
+            check_choice(option, word, get_args(known))
+    refused = (removed or table_beside(kept)) if "remove" in words else removed
+    how = Handing(reviewers, groups, order, label_studio)
+    told = verdicts or table_beside(kept, VERDICTS)
+    stage = review_export_stage(kept, how, verdicts=words, removed=refused, told=told, graph=graph)
     with review_file(out, sheet):
         run_one(stage, out, wait=wait, as_json=as_json)
 
@@ -172,9 +197,10 @@ def import_command(
 
     Nothing is taken in while a row is wrong.
     """
-    from culturekit.people.candidate_review import ReviewFiles, removed_beside, review_stage
+    from culturekit.builders.filtering.candidate_review import table_beside
+    from culturekit.people.candidate_review import ReviewFiles, review_stage
 
-    stage = review_stage(kept, ReviewFiles(tuple(answers), project, by, on), removed=removed or removed_beside(kept))
+    stage = review_stage(kept, ReviewFiles(tuple(answers), project, by, on), removed=removed or table_beside(kept))
     run_one(stage, out, also=also, wait=wait, as_json=as_json)
 
 

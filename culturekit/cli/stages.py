@@ -57,6 +57,8 @@ def run_one(
         stage = replace(stage, exports=EXPORTS[also])
         run = run_stage(stage, out, engine=at_work, progress=progress, wait=wait, fresh=fresh, replace=REPLACE.get())
     print(json.dumps(as_data(run)) if as_json else line_about(run, width=0))
+    for sentence in () if as_json else run.manifest.notes.get("summary", ()):
+        print(sentence)
     for sentence in run.manifest.notes.get(NOT_COMPARABLE, ()):
         typer.echo(f"not comparable: {sentence}", err=True)
     if every := every_abstained(run):

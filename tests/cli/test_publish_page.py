@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from culturekit.core.digests import read_manifest
-from culturekit.core.schemas import CSPACE, DECISIONS, QUOTAS
+from culturekit.core.schemas import CSPACE, DECISIONS, QUOTAS, SPACE_SAMPLE
 from culturekit.core.tables import read_table
 from tests.command_line import culturekit
+from tests.people.test_space_check import fill_in as judge_tasks
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "publish-a-release.md").read_text(encoding="utf-8")
@@ -99,7 +100,13 @@ def test_every_other_command_of_the_pages_works_as_typed(newcomer: Path, monkeyp
     judged, by_hand = REST.split("Import the decisions:")
     follow(judged)
     fill_in(Path("sheet.csv"), "reject")
-    follow(by_hand)
+    drawn, scored = by_hand.split("What they answer")
+    follow(drawn)
+    sample = read_table(Path("to-check/space_sample.parquet"), SPACE_SAMPLE)
+    said = {" ".join(key): "accept" for key in sample.select("concept", "qid", "country").iter_rows()}
+    judge_tasks(Path("to-check"), said, ["Ada", "Bo"])
+    follow(scored)
+    assert "wrong keeps: 0.0 %" in Path("card/README.md").read_text(encoding="utf-8")
     public = [row for row in json.loads(Path("cspace/cube.json").read_bytes()) if row["country"] == "Brazil"]
     Path("cube_1k.json").write_text(json.dumps(public[:2]), encoding="utf-8")
     follow(DRAW)
