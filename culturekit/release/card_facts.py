@@ -41,7 +41,7 @@ _ITEMS = {"artifact_id", "prompt_id", "name", "text"}
 """A table that is split has one of these: its rows are things, not sums."""
 
 _RESERVED = {"all", _WHOLE}
-_MOST_SPLITS = 100
+_MOSTSPLITS = 100
 
 
 def write_splits(name: str, parquet: Path, folder: Path) -> list[Path]:
@@ -63,7 +63,7 @@ def _splits_of(name: str, lazy: pl.LazyFrame) -> Mapping[str, str | None]:
     if name in _NEVER_SPLIT or schema.get(_COLUMN) != pl.String() or not _ITEMS & set(schema):
         return {_WHOLE: None}
     concepts = lazy.select(pl.col(_COLUMN).unique()).collect()[_COLUMN].to_list()
-    if not concepts or None in concepts or len(concepts) > _MOST_SPLITS:
+    if not concepts or None in concepts or len(concepts) > _MOSTSPLITS:
         return {_WHOLE: None}
     return dict(_named(sorted(concepts)))
 
@@ -302,7 +302,7 @@ def agreement_in(folder: Path, tables: Sequence[CardTable]) -> Iterator[Mapping[
 # What lies in a release folder, and what of it goes into a card.
 
 SUMS = "SHA256SUMS"
-_SPLITS = "splits"
+SPLITS = "splits"
 """Where a release has its own tables by concept; a card has the same rows below `data/`."""
 
 _DESCRIBED = {".parquet", ".jsonl", ".csv", ".json", ".tsv", ".txt", ".md", ".yaml", ".nt", ".ttl", ".jsonld"}
@@ -341,7 +341,7 @@ def release_files(folder: Path) -> ReleaseFiles:
     tables, others, left_out = {}, [], []
     for relative in paths:
         path = Path(relative)
-        if relative in OWN or path.parts[0] == JOURNAL or path.match(f"{_SPLITS}/*.parquet"):
+        if relative in OWN or path.parts[0] == JOURNAL or path.match(f"{SPLITS}/*.parquet"):
             continue
         if path.suffix == ".parquet" and len(path.parts) == 1 and _TABLE_NAME.match(path.stem):
             tables[path.stem] = folder / path

@@ -38,10 +38,14 @@ WORD = re.compile(r"[^\W\d_]+")
 SCRIPTS = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}
 
 
+# Texts of these alone have no slip: each is seen, is one letter, and the long s is not among them.
+PLAIN = re.compile("[\x20-\x7e\u00c0-\u017e\u0180-\u024f]*")
+
+
 def find_unicode_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
-    """Look at every text that is more than ASCII, or has control characters."""
+    """Look at every text that is more than plain Latin."""
     for number, column, text in sheet.texts():
-        if not (text.isascii() and text.isprintable()):
+        if not PLAIN.fullmatch(text):
             yield from look(number, column, text)
 
 

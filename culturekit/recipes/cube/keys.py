@@ -18,7 +18,7 @@ from culturekit.config.checks import (
     SAMPLE,
     SHIPPED_HAND,
     checked_spec,
-    dump_path,
+    dump_files,
     existing_prompts,
     existing_space,
     hand_path,
@@ -77,7 +77,7 @@ MAKING = (
 
 def existing_dump(name: str) -> str:
     """Accept a dump that is there."""
-    if not dump_path(name).is_file():
+    if not all(path.is_file() for path in dump_files(name)):
         raise ValueError(f"there is no dump file {name!r}; expected a path, or {SAMPLE} for the bundled one")
     return name
 
@@ -153,7 +153,7 @@ class Recipe(AnyRecipe):
     dump: Annotated[
         tuple[Annotated[str, AfterValidator(existing_dump)], ...],
         AfterValidator(not_empty),
-        Field(description="Dump files, or `sample` for the bundled one."),
+        Field(description="Dump files, folders of them, or `sample` for the bundled one."),
     ] = ()
     ingest: IngestOptions = IngestOptions()
     concepts: Annotated[
