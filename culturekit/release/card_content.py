@@ -386,8 +386,8 @@ def check_content(
     folder: Path, hashes: Mapping[str, str], *, sources: Sequence[Path], tables: Sequence[CardTable]
 ) -> Iterator[CardFinding]:
     """Look through all data, and through every other text file of the card."""
-    known = _read_sources(sources)
-    keys = _keys_of_environment()
+    known = SourceTexts([text for path in sources for text in _texts_at(path)]) if sources else None
+    keys = sorted({v for name, v in os.environ.items() if is_key_name(name) and len(v) >= _SHORTEST_KEY})
     same: set[str] = set()
     for table in tables:
         found: list[CardFinding] = []
@@ -487,11 +487,6 @@ def _check_names(name: str, text: str) -> Iterator[CardFinding]:
             waiting += value
 
 
-def _keys_of_environment() -> list[str]:
-    """List the values of variables that hold keys, by their names."""
-    return sorted({v for name, v in os.environ.items() if is_key_name(name) and len(v) >= _SHORTEST_KEY})
-
-
 def _quoted(text: str) -> str:
     """Quote a text, or the beginning of it."""
     return repr(text) if len(text) <= _QUOTED else f"{text[:_QUOTED]!r}… ({len(text):,} characters)"
@@ -518,17 +513,12 @@ def is_passage(text: str) -> bool:
     unspaced = len(_UNSPACED_LETTER.findall(text))
     if unspaced >= (_UNSPACED if ended else _UNSPACED_WITHOUT_END):
         return unspaced / _pieces_of(text) >= 2 * _PIECE
-    words = [found for word in text.split() if (found := _letters_of(word))]
+    words = [letters for word in text.split() if (letters := "".join(filter(str.isalpha, word)))]
     if len(words) < (_WORDS if ended else _WITHOUT_END) or len(words) / _pieces_of(text) < _PIECE:
         return False
     cased = [word for word in words if word[0].lower() != word[0].upper()]
     small = sum(1 for word in cased if word[0].islower())
     return len(cased) < len(words) / 2 or small >= _SMALL * len(cased)
-
-
-def _letters_of(word: str) -> str:
-    """Take the letters of a word; what is not a word has none."""
-    return "".join(character for character in word if character.isalpha())
 
 
 def _pieces_of(text: str) -> int:
@@ -545,13 +535,6 @@ def _runs(tokens: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
     """Give every run of tokens."""
     for start in range(len(tokens) - length + 1):
         yield tuple(tokens[start : start + length])
-
-
-def _read_sources(paths: Sequence[Path]) -> SourceTexts | None:
-    """Read sources; None where there are none."""
-    if not paths:
-        return None
-    return SourceTexts([text for path in paths for text in _texts_at(path)])
 
 
 def _texts_at(path: Path) -> Iterator[str]:

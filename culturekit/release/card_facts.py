@@ -143,12 +143,6 @@ def scan(folder: Path, name: str) -> pl.LazyFrame:
     return pl.concat([pl.scan_parquet(path, glob=False) for path in paths]) if paths else pl.LazyFrame()
 
 
-def other_files(folder: Path, hashes: Hashes = NOT_KNOWN) -> tuple[FileFacts, ...]:
-    """Describe what the release holds besides: the same tables in other forms, and whatever else it came with."""
-    paths = sorted(path for path in (folder / FILES).rglob("*") if path.is_file())
-    return tuple(_file_facts(folder, path, hashes) for path in paths)
-
-
 def _file_facts(folder: Path, path: Path, hashes: Hashes, *, split: str = "") -> FileFacts:
     """Describe one file."""
     relative = path.relative_to(folder).as_posix()
@@ -577,10 +571,11 @@ def facts_of(folder: Path, hashes: Mapping[str, str] = NOT_KNOWN) -> Facts:
     """
     manifests = carried_manifests(folder)
     tables = tables_in(folder, hashes)
+    others = sorted(path for path in (folder / FILES).rglob("*") if path.is_file())
     return Facts(
         release=manifests[0].key,
         tables=tables,
-        others=other_files(folder, hashes),
+        others=tuple(_file_facts(folder, path, hashes) for path in others),
         counts={table.name: count_table(folder, table.name) for table in tables},
         stages=_stages_of(manifests),
         not_at_hand=tuple(not_at_hand(manifests)),
@@ -660,17 +655,11 @@ def _is_dump(manifest: Manifest, role: str) -> bool:
 def _dumps_of(manifests: Sequence[Manifest]) -> tuple[Dump, ...]:
     """Find the dumps behind a release, in the order in which they were read."""
     return tuple(
-        Dump(record.name, record.sha256, _date_of(record.name))
+        Dump(record.name, record.sha256, "-".join(found.groups()) if (found := _DATE.search(record.name)) else "")
         for manifest in manifests
         for role, record in sorted(manifest.inputs.items(), key=lambda item: (len(item[0]), item[0]))
         if _is_dump(manifest, role)
     )
-
-
-def _date_of(name: str) -> str:
-    """Read a date from the name of a dump; empty where it tells none."""
-    found = _DATE.search(name)
-    return "-".join(found.groups()) if found else ""
 
 
 def _drops_of(manifests: Sequence[Manifest]) -> tuple[Drop, ...]:

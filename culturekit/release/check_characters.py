@@ -61,7 +61,7 @@ def look(number: int, column: str, text: str) -> Iterator[Finding]:
         yield slip(HIDDEN, f"hidden in {quoted(text)}: {', '.join(kinds)}", HALF.sub("", seen))
     if unicodedata.normalize("NFC", text) != text:
         yield slip(NOT_NFC, f"accents stand apart in {quoted(text)}", unicodedata.normalize("NFC", text))
-    twin = latin_twin(text)
+    twin = WORD.sub(lambda match: twin_of(match[0]), text)
     if twin != text:
         yield slip(LOOK_ALIKE, f"look-alike letters in {quoted(text)}: {foreign(text, twin)}", twin)
     if words := mixed_words(twin):
@@ -75,11 +75,6 @@ def foreign(text: str, twin: str) -> str:
 
 
 UNICODE_SLIPS = Check(Turn.CELL, (HIDDEN, NOT_NFC, LOOK_ALIKE, MIXED), find_unicode_slips)
-
-
-def latin_twin(text: str) -> str:
-    """Write words that pose as Latin in Latin letters; a word of one script stays as it is."""
-    return WORD.sub(lambda match: twin_of(match[0]), text)
 
 
 @lru_cache(maxsize=65_536)

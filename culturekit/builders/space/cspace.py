@@ -159,7 +159,8 @@ def release(
     with explained_outside(f"the source of popularity {popularity.name}"):
         ratings = popularity.rate(space, work)
     space = space.with_columns(popularity=ratings.values).drop(list(RATED_BY)).sort(CSPACE.key, maintain_order=True)
-    drops = pl.concat([without_country(homeless), not_kept(held.join(homeless, on=["concept", "qid"], how="anti"))])
+    nowhere = dropped(homeless, pl.lit(NO_COUNTRY), pl.col("country_qids").list.join(" "))
+    drops = pl.concat([nowhere, not_kept(held.join(homeless, on=["concept", "qid"], how="anti"))])
     write_table(work.out, CSPACE, space)
     if added := own_countries(space["country"].unique()):
         write_atomically(work.out / CARRIED, countries_text(added).encode())
@@ -169,13 +170,9 @@ def release(
     notes = {**ratings.notes, **({"rows in several tables": twice} if twice else {})}
     findings = with_waiting(notes, held)
     if space.is_empty() and "findings" not in findings:
-        findings = {**findings, "findings": [f"nothing was released: {text_of_reasons(reasons)}"]}
+        why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
+        findings = {**findings, "findings": [f"nothing was released: {why}"]}
     return Outcome(counts, reasons, {**findings, **taken_in(space, pl.concat([kept, partly]) if include else kept)})
-
-
-def text_of_reasons(reasons: Mapping[str, int]) -> str:
-    """List reasons with how often each was the one."""
-    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
 
 
 ORDER = {"country_order": pl.UInt16()}
@@ -271,11 +268,6 @@ def artifact_rows(kept: pl.DataFrame, concept: Concept, source: str) -> pl.DataF
         languages=pl.lit(list(concept.languages), dtype=pl.List(pl.String)),
     )
     return whole.select(*CSPACE.schema, *ORDER, "verdict", *RATED_BY)
-
-
-def without_country(homeless: pl.DataFrame) -> pl.DataFrame:
-    """Say that artifacts have no row because their countries are unknown."""
-    return dropped(homeless, pl.lit(NO_COUNTRY), pl.col("country_qids").list.join(" "))
 
 
 def not_kept(held: pl.DataFrame) -> pl.DataFrame:

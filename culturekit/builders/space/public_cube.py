@@ -150,19 +150,12 @@ def space_row(artifact_id: str, qid: str | None, country: Country, *, source: st
 
 def subconcept_of(prompt: str, name: str, country: Country) -> str | None:
     """Find the art template that a prompt fits; white space may differ."""
-    for key, template in art_templates():
-        text = template.format(name=name, country=country.name, adjective=country.adjective)
-        if "".join(text.split()) == "".join(prompt.split()):
-            return key
-    return None
-
-
-def art_templates() -> Iterator[tuple[str, str]]:
-    """Give the released art templates by subconcept."""
     for key, template in templates().artifact["released"].templates.items():
-        concept, slash, subconcept = key.partition("/")
-        if concept == "art" and slash:
-            yield subconcept, template
+        concept, _, subconcept = key.partition("/")
+        text = template.format(name=name, country=country.name, adjective=country.adjective)
+        if concept == "art" and subconcept and "".join(text.split()) == "".join(prompt.split()):
+            return subconcept
+    return None
 
 
 def slug(name: str) -> str:
