@@ -67,6 +67,7 @@ def test_no_model_is_named_anywhere_but_in_the_key(names: list[str], seed: int, 
             for model in names:
                 assert model not in name
                 assert model.encode() not in content.lower(), name
+            assert not any(secret in content for secret in (b'"item_id"', b'"kind"', b"repeat_of")), name
         assert all(model in set(pl.read_parquet(root / "out/annotation_key.parquet")["model"]) for model in names)
 
 
@@ -89,6 +90,10 @@ def places_by_seed(tmp_path: Path, seed: int) -> tuple[list[tuple[str, ...]], li
         [key[content["tasks"][number]["task"]]["item_id"] for number in sheet["tasks"]] for sheet in content["sheets"]
     ]
     items = sorted((row for row in key.values() if row["kind"] == "item"), key=lambda row: str(row["item_id"]))
+    for row in items:
+        number = int(row["item_id"][1:])
+        shown = dict(zip(row["places"], row["pictures"], strict=True))
+        assert shown == {"reference": f"i{number}", "first": f"i{number + 1}", "second": f"i{number + 2}"}
     return [tuple(row["places"]) for row in items], orders
 
 

@@ -46,16 +46,6 @@ def all_bytes(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_nothing_handed_out_names_a_model_or_an_image(tmp_path: Path, files: ExportFiles) -> None:
-    export(tmp_path / "out", files, form_at="https://example.org/form.html")
-    handed = all_bytes(tmp_path / "out/hand-out")
-    assert handed
-    for name, content in handed.items():
-        for secret in (*MODELS, "images-", '"item_id"', '"kind"', "repeat_of"):
-            assert secret.encode() not in content, (name, secret)
-            assert secret not in name
-
-
 def test_pictures_lose_what_their_files_say(tmp_path: Path) -> None:
     images = write_images(tmp_path / "images", [image_row("x", "m", "p")])
     table = pl.read_parquet(images)
@@ -144,25 +134,6 @@ def test_a_picture_that_cannot_be_read_takes_its_item_with_it(tmp_path: Path) ->
     assert pl.read_parquet(tmp_path / "out/drops.parquet")["key"].to_list() == ["x1"]
     assert {row["item_id"] for row in key_of(tmp_path / "out").values()} == {"x0", "x2"}
     assert len(list((tmp_path / "out/hand-out/pictures").iterdir())) == 2
-
-
-def test_places_of_pictures_are_drawn_and_the_reference_stays(tmp_path: Path) -> None:
-    images = write_images(tmp_path / "images", [image_row(f"i{n}", "m", "p") for n in range(60)])
-    rows = [
-        {"item_id": f"t{n}", "reference_id": f"i{n}", "first_id": f"i{n + 1}", "second_id": f"i{n + 2}",
-         "object": "=stove", "region": "Africa", "model": "m"}
-        for n in range(58)
-    ]  # fmt: skip
-    pl.DataFrame(rows).write_csv(tmp_path / "items.csv")
-    export(tmp_path / "out", ExportFiles([images], items=tmp_path / "items.csv"), "inclusion_task1")
-    items = [row for row in key_of(tmp_path / "out").values() if row["kind"] == "item"]
-    assert {row["places"][0] for row in items} == {"reference"}
-    swapped = sum(row["places"][1] == "second" for row in items)
-    assert 15 < swapped < 43
-    for row in items:
-        number = int(row["item_id"][1:])
-        shown = dict(zip(row["places"], row["pictures"], strict=True))
-        assert shown == {"reference": f"i{number}", "first": f"i{number + 1}", "second": f"i{number + 2}"}
 
 
 def test_links_carry_what_prolific_fills_in(tmp_path: Path, files: ExportFiles) -> None:

@@ -13,7 +13,6 @@ from culturekit.builders.captions.expanding import (
     KEPT,
     SAME,
     TOO_MANY,
-    Earlier,
     culture_file,
     expand,
     load_culture,
@@ -26,7 +25,7 @@ from culturekit.index.models.letters_encoder import LettersEncoder
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from tests.builders.judging.test_image_judge import Scripted
-from tests.builders.put import beside, put
+from tests.builders.put import put
 
 CHINESE = culture_file("chinese")
 SEEDS = [seed.caption for seed in load_culture(CHINESE).seeds]
@@ -128,24 +127,6 @@ def test_what_is_kept_is_unlike_all_that_came_before(work: Work) -> None:
     for own, nearest, similarity in kept.iter_rows():
         assert cosines[place[own]].max() == pytest.approx(similarity, abs=2e-5)
         assert cosines[place[own], place[nearest]] == pytest.approx(similarity, abs=2e-5)
-
-
-def test_the_same_seed_gives_the_same_captions_and_another_others(work: Work) -> None:
-    found = []
-    for name, seed in (("one", 1), ("two", 1), ("three", 2)):
-        found.append(
-            expanded(beside(work, name), CLIENTS.make("simulated"), captions=60, seed=seed)[1]["text"].to_list()
-        )
-    assert found[0] == found[1] != found[2]
-
-
-def test_without_an_encoder_the_same_words_are_still_found() -> None:
-    earlier = Earlier(None, 0.9, 3)
-    fates = earlier.sort_out(
-        ["A red door.", "a red  DOOR", "a blue door", "a green door", "a white door", "a red door!"]
-    )
-    assert [fate.outcome for fate in fates] == [KEPT, SAME, KEPT, KEPT, TOO_MANY, SAME]
-    assert [fate.nearest for fate in fates] == [None, 0, None, None, None, 0]
 
 
 def broken(change: Callable[[dict[str, Any]], None], folder: Path) -> Path:

@@ -187,14 +187,6 @@ def test_a_batch_costs_half_and_is_bought_once(spec: SpecOf, tmp_path: Path) -> 
     assert rows["requested_at"].null_count() == 0
 
 
-def test_images_bought_alone_and_in_a_batch_are_the_same_question(tmp_path: Path) -> None:
-    with running_server() as server:
-        buy(openai(server), tmp_path)
-        buy(openai(server), tmp_path, llm=LlmOptions(batch=True), plan=ImagePlan(slots=2))
-        stats = server.stats()
-    assert (stats["online"]["replies"], stats["batch"]["replies"]) == (4, 4)
-
-
 def test_no_key_stands_in_anything_that_is_written(tmp_path: Path) -> None:
     with running_server(Script(rules=(Rule(Fault("bad-request", text=f"your key {KEY}"), times=1),))) as server:
         buy(openai(server), tmp_path)

@@ -1,16 +1,14 @@
-import io
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CSPACE
 from culturekit.core.tables import write_table
 from culturekit.generation.backend import BACKENDS, Failure, ImageRequest, Picture
-from tests.generation.simulated.simulated_models import asked, model, pictures, portraits, space, wide_space
+from tests.generation.simulated.simulated_models import asked, model, pictures, space, wide_space
 
 SPACE = wide_space(24)
 MIXED = [
@@ -37,10 +35,6 @@ def test_a_reply_is_the_same_in_whatever_batch(tmp_path: Path) -> None:
                 assert reply == replace(other, pixels=reply.pixels)
             else:
                 assert reply == other
-
-
-def test_no_requests_no_replies(tmp_path: Path) -> None:
-    assert model(tmp_path, SPACE).generate([]) == []
 
 
 def test_only_seed_artifact_and_country_matter(tmp_path: Path) -> None:
@@ -115,17 +109,6 @@ def test_what_the_cspace_lacks_is_a_failure_with_a_reason(
     assert isinstance(reply, Failure)
     assert reply.status == "failed"
     assert words in reply.reason
-
-
-def test_pictures_make_small_files(tmp_path: Path) -> None:
-    artifacts = SPACE["artifact_id"].to_list()
-    for options in ("", "noise=1"):
-        sizes = []
-        for picture in portraits(model(tmp_path, SPACE, options), artifacts, first_seed=0):
-            file = io.BytesIO()
-            Image.fromarray(picture.pixels).save(file, "PNG")
-            sizes.append(file.tell())
-        assert np.mean(sizes) < 6000
 
 
 def test_the_option_goes_before_the_table_of_the_run(tmp_path: Path) -> None:
