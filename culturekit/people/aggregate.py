@@ -34,7 +34,6 @@ from culturekit.scores.answers import COPIED, FLAGS, PoolsBy, copies_flagged, po
 from culturekit.scores.family import Confidence
 from culturekit.scores.meta import MetaOptions, score_meta
 from culturekit.scores.raters import raters_of, who_counted
-from culturekit.scores.score_rows import Scored
 
 # Mean ratings as a page to look at: models by concept down, countries across, low cells shaded.
 
@@ -172,8 +171,7 @@ def set_aside(
     if not quarantine and not checks:
         return SetAside(notes=told, raters=raters)
     asked = {kind: counted(checks, kind) for kind in ("check", "repeat")}
-    people = answers.select("annotator", "annotator_region").unique()
-    simulated = bool(people.height) and bool(people["annotator"].str.starts_with("simulated-").all())
+    simulated = bool(answers.height) and bool(answers["annotator"].str.starts_with("simulated-").all())
     notes: dict[str, object] = {"checks": asked["check"], "repeats": asked["repeat"], **told}
     if simulated:
         notes["caveat"] = "The ratings are by simulated people, who know what the simulated models drew."
@@ -190,9 +188,7 @@ def counted(checks: Sequence[pl.DataFrame], kind: str) -> dict[str, int]:
 
 PAGE = "ratings.html"
 
-BELOW = (2, 3)
-"""A cell with a mean below one of these is marked with the first of them."""
-
+BELOW = (2, 3)  # a cell with a mean below one of these is marked with the first of them
 PLACE = ("concept", "country")
 
 
@@ -252,30 +248,21 @@ def aggregate_answers(
     ratings, choices = (make(answers.join(common, on=ASKED, how="semi")) for make in (rating_table, choice_table))
     few = kept.join(common, on=ASKED, how="anti").height
     whole = kept.join(common, on=ASKED, how="semi", maintain_order="left")
-    said = agreement(whole, options)
-    correlated = None if values is None else correlations(whole, values, options)
+    how: dict[str, Any] = {name: getattr(options, name) for name in ("by", "confidence", "resamples", "seed")}
+    said = score_agreement(whole, options=AgreementOptions(**how))
+    correlated = None if values is None else score_meta(values, annotations=whole, options=MetaOptions(**how))
     drops |= {"of other pools": elsewhere, "answers about unknown items": strange, FEW: few}
     drops |= {**said.left_out, **aside.quarantine}
     drops = {reason: count for reason, count in sorted(drops.items()) if count}
-    write_table(work.out, RATING_TABLE, ratings)
-    write_table(work.out, CHOICE_TABLE, choices)
-    write_table(work.out, ANNOTATIONS, kept)
     scores = said.scores if correlated is None else pl.concat([said.scores, correlated.scores])
-    write_table(work.out, SCORES, scores)
-    write_table(work.out, VALUES, said.values)
-    write_table(work.out, RATERS, aside.raters)
+    tables = [(RATING_TABLE, ratings), (CHOICE_TABLE, choices), (ANNOTATIONS, kept), (SCORES, scores),
+              (VALUES, said.values), (RATERS, aside.raters)]  # fmt: skip
+    for table, frame in tables:
+        write_table(work.out, table, frame)
     schemes = ", ".join(sorted(annotations["scheme"].unique()))
     notes = [f"{reason}: {count:,}" for reason, count in drops.items()]
     write_atomically(work.out / PAGE, rating_page(ratings, choices, scheme=schemes, notes=notes).encode())
-    counts = {
-        RATING_TABLE.name: ratings.height,
-        CHOICE_TABLE.name: choices.height,
-        ANNOTATIONS.name: kept.height,
-        SCORES.name: scores.height,
-        VALUES.name: said.values.height,
-        RATERS.name: aside.raters.height,
-    }
-    return Outcome(counts, drops, aside.notes)
+    return Outcome({table.name: frame.height for table, frame in tables}, drops, aside.notes)
 
 
 ASKED = ("scheme", "criterion")
@@ -304,27 +291,6 @@ def of_pools(annotations: pl.DataFrame, options: AggregateOptions) -> tuple[pl.D
         raise UsageError("nobody is in a pool", found=", ".join(absent), expected=", ".join(sorted(found)))
     kept = annotations.filter(pool_of(options.by).is_in(options.only))
     return kept, annotations.height - kept.height
-
-
-def agreement(kept: pl.DataFrame, options: AggregateOptions) -> Scored:
-    """Score how far people agree, within each pool and between pools."""
-    return score_agreement(
-        kept,
-        options=AgreementOptions(
-            by=options.by, confidence=options.confidence, resamples=options.resamples, seed=options.seed
-        ),
-    )
-
-
-def correlations(kept: pl.DataFrame, values: pl.DataFrame, options: AggregateOptions) -> Scored:
-    """Hold metrics against the ratings of each pool."""
-    return score_meta(
-        values,
-        annotations=kept,
-        options=MetaOptions(
-            by=options.by, confidence=options.confidence, resamples=options.resamples, seed=options.seed
-        ),
-    )
 
 
 def values_of_quality(quality: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:

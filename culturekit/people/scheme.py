@@ -299,13 +299,10 @@ def fixed_options(criterion: Criterion, scheme: Scheme) -> list[tuple[str, str]]
     options = [(option.value, option.label or option.value) for option in criterion.options]
     if not of_pictures(criterion):
         return options
-    places = [place for place, name in enumerate(scheme.pictures, start=1) if can_be_chosen(name, criterion, scheme)]
+    # to choose one picture is to choose among those whose places are drawn
+    every = criterion.type == "pictures" or not scheme.drawn
+    places = [place for place, name in enumerate(scheme.pictures, start=1) if every or name in scheme.drawn]
     return [*((str(place), f"Picture {place}") for place in places), *options]
-
-
-def can_be_chosen(name: str, criterion: Criterion, scheme: Scheme) -> bool:
-    """Tell whether a picture can be chosen: one of those whose places are drawn, if one is to be chosen."""
-    return criterion.type == "pictures" or not scheme.drawn or name in scheme.drawn
 
 
 def scale_label(criterion: Criterion, value: str) -> str:

@@ -40,7 +40,9 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
     if not path.is_file():
         raise UsageError("there is no such list of images", where=str(path), expected="a file")
     if form == ".parquet":
-        yield from enumerate(_read_parquet(path), start=1)
+        with decoding(path, "a list of images is not readable Parquet"):
+            rows = pl.read_parquet(path)
+        yield from enumerate(rows.iter_rows(named=True), start=1)
         return
     if form not in {".csv", ".tsv", ".jsonl", ".ndjson", ".json"}:
         raise UsageError(
@@ -54,12 +56,6 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
         yield from enumerate(_json_rows(sheet_text(path), path), start=1)
     else:
         yield from _json_lines(sheet_text(path), path)
-
-
-def _read_parquet(path: Path) -> Iterator[Row]:
-    with decoding(path, "a list of images is not readable Parquet"):
-        rows = pl.read_parquet(path)
-    yield from rows.iter_rows(named=True)
 
 
 def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Row]]:

@@ -203,12 +203,12 @@ def _taken(row: Row, image_id: str, shard: _Shard) -> dict[str, Any]:
     if not _unchanged(path, file):
         raise _changed_meanwhile(shard.root, file.name)
     if isinstance(content, NoPicture):
-        return failed(content)
+        return {"status": "failed", "reason": str(content)}
     if digest_bytes(content) != file.sha256:
         raise _changed_meanwhile(shard.root, file.name)
     picture = picture_from(content)
     if isinstance(picture, NoPicture):
-        return failed(picture)
+        return {"status": "failed", "reason": str(picture)}
 
     def link(to: Path) -> bool:
         if shard.handling.files == "copy" or not linked(path, to):
@@ -229,11 +229,6 @@ def _unchanged(path: Path | int, file: PictureFile) -> bool:
     except OSError:
         return False
     return (state.st_size, state.st_mtime_ns) == (file.size, file.changed)
-
-
-def failed(why: NoPicture) -> dict[str, Any]:
-    """Say why there is no picture."""
-    return {"status": "failed", "reason": f"{why.reason}: {why.detail}" if why.detail else why.reason}
 
 
 def findings_of(plan: FolderPlan, listing: Listing, *, failed: int) -> Iterator[str]:

@@ -334,8 +334,7 @@ class _RowMaker:
         content = self.store.get(sha256)
         picture = picture_from(content)
         if isinstance(picture, NoPicture):
-            why = f"{picture.reason}: {picture.detail}" if picture.detail else picture.reason
-            return {"status": "failed", "reason": f"paid for, but not read: {why}"}
+            return {"status": "failed", "reason": f"paid for, but not read: {picture}"}
         stem = f"files/{folder_of_prompt(request.prompt_id)}/{request.repeat:04d}-{request.slot:02d}"
         link = partial(linked, self.store.path(sha256))
         cells = brought_in(content, picture, stem, self.out, self.format, link=link, stays=_STAYS)

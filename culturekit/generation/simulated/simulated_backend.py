@@ -1,12 +1,11 @@
 """A text-to-image model with known bias: what it draws, how often, and what each picture truly shows."""
 
 import hashlib
-import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -367,79 +366,3 @@ def make(spec: Spec, *, cspace: Path | None = None) -> ImageBackend:
         )
     space = read_table(path, CSPACE)
     return _SimulatedBackend(options, BiasedChoice(space, options), Attraction(rows_of(space), options))
-
-
-# Which knob of a simulated model gives which accuracy: an error of the mapping that is chosen, not met.
-#
-# The accuracy is the share of pictures that the embedded encoder maps to what they show, when every artifact is
-# drawn equally often at 64 pixels and the index holds four pictures of each, drawn with all knobs at 0. The curves
-# were fitted to four sets each of 100, 300, 1,000 and 3,000 artifacts; fresh sets are measured against them by
-# `python benchmarks/recognition.py --full`, and docs/simulated-models.md shows what comes of it.
-
-Dial: TypeAlias = Literal["confusability", "hub_skew", "drift"]  # the knobs that make pictures hard to map
-# log odds of a right match among 1,000 artifacts at confusability 0.5; their change with the logarithm of the number of
-# artifacts, with confusability, and with the square of its distance from 0.5
-ALIKE_AT_HALF, ALIKE_PER_SIZE, ALIKE_SLOPE, ALIKE_BEND = 2.511, -0.65, -30.21, 21.64
-
-# logarithm of the odds at which a pull turns a match, among 1,000 artifacts; its change with the logarithm of their
-# number. Without a third artifact that comes between it would be 0.
-_RESISTANCE: Mapping[Dial, tuple[float, float]] = {"hub_skew": (-0.187, -0.0337), "drift": (-0.212, -0.0332)}
-LEAST_ACCURACY, MOST_ACCURACY = 0.6, 0.97
-FEWEST, MOST = 100, 10_000
-
-
-def knob_for(dial: Dial, accuracy: float, *, artifacts: int, drawn: float = 1.0) -> float:
-    """Give the value of a knob at which a share `accuracy` of the pictures is mapped right.
-
-    Args:
-        dial: Which knob; the others stay at 0.
-        accuracy: From 0.6 to 0.97.
-        artifacts: How many artifacts the index holds, from 100 to 10,000.
-        drawn: What share of the pictures the knob can draw away at all, see `drawn_share`.
-    """
-    _check_range("accuracy", accuracy, LEAST_ACCURACY, MOST_ACCURACY)
-    _check_range("artifacts", artifacts, FEWEST, MOST)
-    if dial == "confusability":
-        missing = _alike_at_half(artifacts) - math.log(accuracy / (1 - accuracy))
-        root = math.sqrt(ALIKE_SLOPE**2 - 4 * ALIKE_BEND * missing)
-        return 0.5 + (-ALIKE_SLOPE - root) / (2 * ALIKE_BEND)
-    wrong = (1 - accuracy) / drawn if drawn > 1 - accuracy else 1.0
-    if wrong == 1:
-        raise UsageError(
-            f"{dial} cannot bring the accuracy down to {accuracy}",
-            expected=f"more than {max(0.0, 1 - drawn):.2f}, the share of pictures that it cannot draw away",
-        )
-    return wrong * _resistance(dial, artifacts) / (1 - wrong + wrong * _resistance(dial, artifacts))
-
-
-def drawn_share(dial: Dial, cspace: pl.DataFrame, *, hubs: int = 3, drift_to: tuple[str, ...] = ()) -> float:
-    """Give the share of a CSpace's rows that a knob can draw away: no hub is drawn to a hub, no one drifts at home."""
-    rows = list(rows_of(cspace))
-    attraction = Attraction(rows, Options(hubs=hubs, drift_to=",".join(drift_to)))
-    away: Mapping[Dial, Callable[[str, str], bool]] = {
-        "confusability": lambda artifact_id, concept: True,
-        "hub_skew": lambda artifact_id, concept: artifact_id not in attraction.hubs[concept],
-        "drift": lambda artifact_id, concept: artifact_id not in attraction.at_home,
-    }
-    return sum(away[dial](row.artifact_id, row.concept) for row in rows) / max(len(rows), 1)
-
-
-def _alike_at_half(artifacts: int) -> float:
-    """Give the log odds of a right match at confusability 0.5."""
-    return ALIKE_AT_HALF + ALIKE_PER_SIZE * math.log(artifacts / 1000)
-
-
-def _resistance(dial: Dial, artifacts: int) -> float:
-    """Give the odds at which a pull turns a match."""
-    level, per_size = _RESISTANCE[dial]
-    return math.exp(level + per_size * math.log(artifacts / 1000))
-
-
-def _check_range(name: str, value: float, least: float, most: float) -> None:
-    """Refuse what lies outside the range in which the curves were measured."""
-    if not least <= value <= most:
-        raise UsageError(
-            f"no curve reaches {name} {value:,}",
-            expected=f"{least:,} to {most:,}",
-            hint="Try values of the knob and map the pictures instead.",
-        )
