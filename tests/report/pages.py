@@ -2,32 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from types import SimpleNamespace as Row
 from typing import Any
 
 from culturekit.kg.store import DumpPosition
 from culturekit.report.charts import ModelLine, Rank, Seen, in_order
 from culturekit.report.countries import ArtifactShares, CountryShares, Extremes, Share
-from culturekit.report.differences import Breakdown, DifferenceLine, GapLine, KernelTable
-from culturekit.report.faithfulness import (
-    Apart,
-    Faithfulness,
-    Instrument,
-    Judge,
-    JudgedLine,
-    JudgedScores,
-    LookedAt,
-    QuestionLine,
-)
+from culturekit.report.differences import Breakdown, DifferenceLine, KernelTable
+from culturekit.report.faithfulness import Faithfulness, Instrument, Judge, JudgedScores, LookedAt
 from culturekit.report.headline import verdict_on
-from culturekit.report.people import (
-    AgreementLine,
-    DivergenceLine,
-    MetricLine,
-    People,
-    RatingCell,
-    RatingGrid,
-    ThinnedLine,
-)
+from culturekit.report.people import People, RatingGrid
 from culturekit.report.provenance import Making, MakingLine, MissingLine, Paid, Party, StageLine
 from culturekit.report.realism import (
     Cell,
@@ -40,18 +24,7 @@ from culturekit.report.realism import (
 )
 from culturekit.report.run_folders import Figure
 from culturekit.report.shots import Mosaic, MosaicModel, Near, PromptImages, PromptLine, Shot, Tile
-from culturekit.report.trust import AgreementLine as RouteAgreement
-from culturekit.report.trust import (
-    BoundLine,
-    CountryLine,
-    HubLine,
-    Parting,
-    RankLine,
-    RouteTable,
-    StabilityLine,
-    Trust,
-    TwoRoutes,
-)
+from culturekit.report.trust import AgreementLine, RouteTable, Trust, TwoRoutes
 from culturekit.report.write import ReportData
 from culturekit.trail.evidence import ArtifactEvidence, PathNode, Said
 
@@ -180,11 +153,24 @@ def page() -> ReportData:
         versions={"culturekit": "0", "polars": "2"},
         thumbnails={},
         trust=Trust(
-            countries=(CountryLine(None, 400, 0.97, 400, 0.97), CountryLine("IN", 60, 0.9, 62, 0.87)),
-            hubs=(HubLine("mirage", "Khakhra", "Q2878618", "IN", 0.31, 12),),
+            countries=(
+                Row(country=None, shown=400, recall=0.97, mapped=400, precision=0.97),
+                Row(country="IN", shown=60, recall=0.9, mapped=62, precision=0.87),
+            ),
+            hubs=(
+                Row(model="mirage", artifact="Khakhra", artifact_id="Q2878618", country="IN", share=0.31, nearest=12),
+            ),
             skew={"atlas": 0.4, "mirage": 3.2},
-            bounds=(BoundLine("atlas", "cuisine", figure(0.4, 7), figure(0.6, 8), 90, 1200),),
-            stability=(StabilityLine(("clip", "embedded"), "vs", None, "country", 0.33, stable=False),),
+            bounds=(
+                Row(
+                    model="atlas", concept="cuisine", worst=figure(0.4, 7), best=figure(0.6, 8), unknown=90, images=1200
+                ),
+            ),
+            stability=(
+                Row(
+                    between=("clip", "embedded"), metric="vs", concept=None, kernel="country", value=0.33, stable=False
+                ),
+            ),
         ),
         shares=CountryShares(
             names={"BR": "Brazil", "IN": "India", "SG": "Singapore"},
@@ -206,14 +192,8 @@ def page() -> ReportData:
             DifferenceLine("atlas", "mirage", None, "qvs", "mapped", figure(0.01, 4), 0.31, 3, 0),
         ),
         gaps=(
-            GapLine(
-                "atlas", "quality", None, "mapped", "Global North", "Global South", "cultivate", figure(0.12, 2), 0.01,
-                40, (("IT", "US"), ("IN",)), "these",
-            ),
-            GapLine(
-                "mirage", "quality", "cuisine", "mapped", "Global North", "Global South", "cultivate",
-                figure(-0.005, 3), 0.6, 40, (("IT", "US"), ("IN",)), "these",
-            ),
+            gap(model="atlas", concept=None, gap=figure(0.12, 2), p=0.01, beyond_chance=True),
+            gap(model="mirage", concept="cuisine", gap=figure(-0.005, 3), p=0.6, beyond_chance=False),
         ),
         breakdown=Breakdown(
             (None, "cuisine"),
@@ -235,6 +215,14 @@ def page() -> ReportData:
             Party("quality", "embedded", {}),
         ),
         paid=(Paid("filter", "judge-1", 0.0123),),
+    )  # fmt: skip
+
+
+def gap(**of: Any) -> Row:
+    """How much more the North scores than the South."""
+    return Row(
+        score="quality", labels="mapped", first="Global North", second="Global South", scheme="cultivate", prompts=40,
+        countries=(("IT", "US"), ("IN",)), target="these", **of,
     )  # fmt: skip
 
 
@@ -264,9 +252,9 @@ def routes(text: str = "atlas", *, stable: bool = False) -> TwoRoutes:
             RouteTable(text, "Diversity VS/8", ("country", "uniform"), ((text, (pair, (None, None))),)),
             RouteTable(None, "Diversity VS/8", ("country", "uniform"), ((text, (pair, pair)),)),
         ),
-        agreement=(RouteAgreement(text, text, (pair, (near(0.6, 3), None), (None, None)), COUNTS),),
-        partings=(Parting(text, text, text, 9, 0.11),),
-        ranking=(RankLine("vs", text, "country", 4, 1.0 if stable else 0.33, stable=stable),),
+        agreement=(AgreementLine(text, text, (pair, (near(0.6, 3), None), (None, None)), COUNTS),),
+        partings=(Row(model=text, mapped=text, tagged=text, images=9, share=0.11),),
+        ranking=(Row(metric="vs", concept=text, kernel="country", n=4, value=1.0 if stable else 0.33, stable=stable),),
         left_out={text: 304},
         caveats=(text,),
     )
@@ -275,25 +263,29 @@ def routes(text: str = "atlas", *, stable: bool = False) -> TwoRoutes:
 LACKING = MissingLine("atlas", 400, {"refused": 3, "missing": 2}, 2, 3, 1, 6, 4, 35, 11)
 
 
-def cell(mean: float, mark: str = "") -> RatingCell:
-    return RatingCell(mean, 0.5, 0.25, {}, 7, 3, 21, mark)
-
-
 def people(text: str) -> People:
+    rated = Row(mean=1.5, sd=0.5, within=0.25, items=7, annotators=3, answers=21, mark="below 2")
+    line = {"pool": text, "images": 40}
     return People(
         caveat=text,
         pools_by=text,
         encoder=text,
         answers=120,
         items=40,
-        grids=(RatingGrid(text, text, (text, "JP"), ((text, text, (cell(1.5, "below 2"), None)),)),),
-        agreement=(AgreementLine(text, text, 3, 40, 12, (0.5, 0.2, 0.8), None, 0.75),),
-        divergence=(DivergenceLine(text, text, text, -0.5, -0.9, -0.1, 0.01, 12),),
+        grids=(RatingGrid(text, text, (text, "JP"), ((text, text, (rated, None)),)),),
+        agreement=(
+            Row(criterion=text, people=3, answers=40, alpha=(0.5, 0.2, 0.8), kappa=None, pairwise=0.75, **line),
+        ),
+        divergence=(Row(asked=text, a=text, b=text, value=-0.5, ci_low=-0.9, ci_high=-0.1, p=0.01, n=12),),
         pairs=1,
-        thinned=(ThinnedLine(text, {text: 3}, {text: 4}),),
+        thinned=((text, {text: 3}, {text: 4}),),
         aside={text: 2},
         checks={"checks": {"answered": 4, "failed": 1}, "repeats": {"answered": 6, "failed": 2}},
-        metrics=(MetricLine(text, text, text, 0.4, 0.1, 0.6, 0.3, None, 40, 12),),
+        metrics=(
+            Row(
+                rating=text, metric=text, spearman=0.4, low=0.1, high=0.6, kendall=0.3, pearson=None, prompts=12, **line
+            ),
+        ),
     )
 
 
@@ -305,13 +297,21 @@ def faithfulness(*models: str) -> Faithfulness:
     concepts = {"art": some, "cuisine": lacking}
     dsg = Instrument("dsg", "seer-1", "DSG", "these", "share", lacking, looked, concepts)
     clip = Instrument("quality", "clipscore:vit", "CLIPScore", "population", "share", some, looked, {"art": some})
-    line = QuestionLine("Is it round?", "attribute", "art", "A round bowl", "p1", {models[0]: (0.75, 12)})
+    line = Row(
+        text="Is it round?", kind="attribute", concept="art", prompt="A round bowl", prompt_id="p1",
+        rates={models[0]: (0.75, 12)},
+    )  # fmt: skip
     judge = Judge("answers", "seer-1", "openai at http://127.0.0.1:1/v1, wording 1a2b3c4d", "not known", "It errs.", "")
-    apart = Apart("DSG", "seer-1", models[0], models[-1], Figure(0.1, -0.1, 0.3, 12, 1), 0.2, 2, 1)
+    by = {"title": "DSG", "judge": "seer-1"}
+    difference = Figure(0.1, -0.1, 0.3, 12, 1)
+    apart = Row(first=models[0], second=models[-1], difference=difference, p=0.2, common=2, left_out=1, **by)
     missing = ("No scorer compared image and text.",)
     alone, right = Figure(0.7, 0.68, 0.72, 400, 3), Figure(0.41, 0.35, 0.47, 400, 2)
-    marked = (JudgedLine(models[0], "art", "DSG", "seer-1", alone, right, 120, 0.8, "in-region", "one rater"),)
-    judged = JudgedScores(marked, "belongs yes", {"people marked too few items": 3})
+    marked = Row(
+        model=models[0], place="art", judged=alone, corrected=right, people=120, trust=0.8, pool="in-region",
+        marked="one rater", **by,
+    )  # fmt: skip
+    judged = JudgedScores((marked,), "belongs yes", {"people marked too few items": 3})
     return Faithfulness((dsg, clip), (judge,), (line,), (line,), 2, missing, (apart,), judged)
 
 
@@ -357,6 +357,8 @@ def with_text(value: Any, text: str) -> Any:
         return {with_text(key, text): with_text(each, text) for key, each in value.items()}
     if isinstance(value, tuple):
         return tuple(with_text(each, text) for each in value)
+    if isinstance(value, Row):
+        return Row(**{name: with_text(each, text) for name, each in vars(value).items()})
     if is_dataclass(value) and not isinstance(value, type):
         own = {each.name: getattr(value, each.name) for each in fields(value)}
         return replace(value, **{name: each if name in FILES else with_text(each, text) for name, each in own.items()})

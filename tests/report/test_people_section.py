@@ -2,15 +2,12 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace as Row
 
 import polars as pl
 
 from culturekit.core.schemas import CHOICE_TABLE, RATING_TABLE
-from culturekit.report.people import (
-    MetricLine,
-    correlation_chart,
-    grids,
-)
+from culturekit.report.people import correlation_chart, grids
 from culturekit.report.write import render
 from tests.report.pages import page, people
 
@@ -36,11 +33,14 @@ def test_a_run_without_people_has_no_such_section() -> None:
 
 
 def test_pools_are_series_and_a_metric_without_scatter_says_so() -> None:
-    lines = [
-        MetricLine("realism", "quality, s", "IN", 0.0, -0.5, 0.5, 0.0, 0.0, 30, 12),
-        MetricLine("realism", "quality, s", "JP", 1.0, None, None, 1.0, 1.0, 6, 6),
-        MetricLine("realism", "margin", "JP", None, None, None, None, None, 6, 6),
-    ]
+    lines = tuple(
+        Row(rating="realism", metric=metric, pool=pool, spearman=value, low=low, high=high)
+        for metric, pool, value, low, high in (
+            ("quality, s", "IN", 0.0, -0.5, 0.5),
+            ("quality, s", "JP", 1.0, None, None),
+            ("margin", "JP", None, None, None),
+        )
+    )  # fmt: skip
     chart = correlation_chart(lines, rating="realism", number=1)
     shown = re.findall(r">([^<]+)</text>", chart)
     assert [text for text in shown if text in {"IN", "JP", "quality, s", "margin", "0.000", "1.000", "no score"}] == [

@@ -31,8 +31,8 @@ enough to go on without it, and no statement about both; `settled` is only who s
 FEWEST_AT_LOOK = 50
 """Images of a model below which nobody may look: errors estimated from fewer are not known to hold."""
 
-_FUTILE = 0.05
-"""Chance of settling a pair by the last look, at the far end of its interval, below which it is given up."""
+_FUTILE = 0.1
+"""Chance of settling a pair at the last look, foretold by this one, below which it is given up."""
 
 _CELLS = 500
 """Intervals of the grid on which the chance of not having crossed is carried from look to look."""
@@ -191,13 +191,8 @@ def _look_at(
 
 
 def _power(away: float, error: float, time: float, last: float) -> float:
-    """Give the chance to cross the last limit, if the truth were the far end of a 95 % interval of the difference."""
-    if error == 0:
-        return 0.0
-    final = error * math.sqrt(time)
-    far = (abs(away) + 1.96 * error) / final
-    reached = abs(away) / error * math.sqrt(time)
-    return float(ndtr((reached + far * (1 - time) - last) / math.sqrt(1 - time)))
+    """Give the chance to cross the last limit, foretold from what is seen now alone (predictive power, flat prior)."""
+    return float(ndtr((abs(away) / error - last * math.sqrt(time)) / math.sqrt(1 - time))) if error > 0 else 0.0
 
 
 def open_models(pairs: Sequence[Pair], models: Sequence[str], goal: Goal) -> list[str]:

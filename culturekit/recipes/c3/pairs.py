@@ -20,7 +20,7 @@ from culturekit.core.work import Outcome, Work
 from culturekit.metrics.linguistic.human_tables import item_scores
 from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, bootstrap, pearson
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.report.sections import with_params
+from culturekit.report.run_folders import with_params
 from culturekit.scores.answers import careful_answers
 from culturekit.scores.family import write_scored
 from culturekit.scores.image_collections import Place, mean_rows
