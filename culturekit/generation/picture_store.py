@@ -268,14 +268,8 @@ def _saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, A
     content = encoded(picture.pixels, shard.format)
     placed(content, shard.out / relative)
     said = (
-        "seed_honoured",
-        "prompt_revised",
-        "rewriter",
-        "safety",
-        "truth_artifact_id",
-        "truth_country",
-        "truth_scene",
-    )
+        "seed_honoured", "prompt_revised", "rewriter", "safety", "truth_artifact_id", "truth_country", "truth_scene",
+    )  # fmt: skip
     return {name: getattr(picture, name) for name in said} | {
         "image_id": image_id_of(shard.maker.model, request, picture.pixels), "path": relative,
         "sha256": digest_bytes(content), "width": picture.pixels.shape[1], "height": picture.pixels.shape[0],

@@ -276,13 +276,10 @@ def open_desk(project: Path, journal: AnswerJournal) -> AnswerDesk:
     ordered = sorted(sheets, key=lambda sheet: int(sheet.rpartition("-")[2]))
     return AnswerDesk(
         page_of(scheme, content, served=True),
-        {path.name: path for path in (project / HAND_OUT / "pictures").iterdir()},
-        name,
-        scheme,
-        {row["task"][0]: row for row in key.partition_by("task")},
-        {sheet: sheets[sheet] for sheet in ordered},
+        {path.name: path for path in (project / HAND_OUT / "pictures").iterdir()}, name, scheme,
+        {row["task"][0]: row for row in key.partition_by("task")}, {sheet: sheets[sheet] for sheet in ordered},
         journal,
-    )
+    )  # fmt: skip
 
 
 # A form served to browsers of this machine alone, under an address that nobody guesses.

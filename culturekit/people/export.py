@@ -88,13 +88,9 @@ def page_of(scheme: Scheme, content: Mapping[str, object], *, served: bool = Fal
     # JSON in which nothing can end the element that holds it
     text = json.dumps({**content, "served": True} if served else content, ensure_ascii=True, separators=(",", ":"))
     page = page_template("form.html").render(
-        scheme=scheme,
-        style=Markup(style),
-        script=Markup(script),
-        policy=policy,
-        content=Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")),
-        served=served,
-    )
+        scheme=scheme, style=Markup(style), script=Markup(script), policy=policy,
+        content=Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")), served=served,
+    )  # fmt: skip
     return page + "\n"
 
 

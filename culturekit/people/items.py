@@ -76,12 +76,9 @@ def item_of_image(image: Mapping[str, Any], prompt: Mapping[str, Any], scheme: S
     known = {"prompt": text, "meaning": prompt.get("meaning") or prompt.get("artifact_id") or text, **place}
     about = {**place, "model": image["model"], "prompt_id": image["prompt_id"]}
     return Item(
-        image["image_id"],
-        {scheme.pictures[0]: image["image_id"]},
-        texts_of(known, scheme, image["image_id"]),
-        known.get(scheme.region) if scheme.region else None,
-        about,
-    )
+        image["image_id"], {scheme.pictures[0]: image["image_id"]}, texts_of(known, scheme, image["image_id"]),
+        known.get(scheme.region) if scheme.region else None, about,
+    )  # fmt: skip
 
 
 def items_of_rows(rows: pl.DataFrame, images: pl.DataFrame, scheme: Scheme, left_out: Counter[str]) -> list[Item]:

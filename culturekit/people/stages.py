@@ -323,14 +323,11 @@ def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, di
     if not exports:
         raise UsageError("there is nothing to import", expected="at least one JSON file of Label Studio or of the form")
     return Stage(
-        "ratings",
-        "annotate-import",
-        5,
+        "ratings", "annotate-import", 5,
         lambda work: import_answers(work, project, exports, pool=pool, distinct=distinct),
-        {"project": project, **roles("export", exports)},
-        {"pool": pool, **({"distinct": True} if distinct else {})},
+        {"project": project, **roles("export", exports)}, {"pool": pool, **({"distinct": True} if distinct else {})},
         packages=("polars",),
-    )
+    )  # fmt: skip
 
 
 def items_of(

@@ -148,7 +148,10 @@ def read_html(html: str, *, where: str) -> Page:
     found: list[tuple[str, list[str]]] = [(LEAD, [])]
     for node in [] if tree.body is None else tree.body.traverse(include_text=False):
         text = " ".join(node.text(separator=" ").split()) if node.tag in HEADINGS | BLOCKS else ""
-        if not text or _inside_block(node):
+        above = node.parent
+        while above is not None and above.tag not in BLOCKS:
+            above = above.parent
+        if not text or above is not None:  # without a text, or read with what it stands in
             continue
         if node.tag == "h1" and not title:
             title = text
@@ -158,16 +161,6 @@ def read_html(html: str, *, where: str) -> Page:
         else:
             found[-1][1].append(text)
     return _page_of(title, found, where=where)
-
-
-def _inside_block(node: Any) -> bool:  # noqa: ANN401 - a node of selectolax
-    """Return whether the text of a node was read with one that it stands in."""
-    above = node.parent
-    while above is not None:
-        if above.tag in BLOCKS:
-            return True
-        above = above.parent
-    return False
 
 
 def read_wikitext(title: str, wikitext: str, *, where: str) -> Page:
@@ -290,18 +283,15 @@ def _files_of(path: Path) -> dict[str, Path]:
     return {f"page-{number:03d}": file for number, file in enumerate(files, start=1)}
 
 
-def _files_listed(given: Given) -> dict[str, Path]:
-    return country_files() | (_files_of(given["pages"]) if given["pages"].is_file() else {})
-
-
 def _asks_wikipedia(given: Given) -> dict[str, object]:
     listed = read_list(given["pages"]) if given["pages"].is_file() else ()
     return {"wikipedia": given["wikipedia"]} if any(page.file is None for page in listed) else {}
 
 
 @builds(
-    "read-pages", "sources", version=2, packages=("mwparserfromhell", "polars", "selectolax"), reads=_files_listed,
-    decides=_asks_wikipedia, example="--pages pages.yaml --out sources",
+    "read-pages", "sources", version=2, packages=("mwparserfromhell", "polars", "selectolax"), decides=_asks_wikipedia,
+    reads=lambda given: country_files() | (_files_of(given["pages"]) if given["pages"].is_file() else {}),
+    example="--pages pages.yaml --out sources",
 )  # fmt: skip
 def read(
     work: Work,

@@ -108,13 +108,10 @@ def stats(
         raise UsageError("the objects are of no caption that is counted", where=str(objects))
     groups = pl.concat([found.with_columns(category=pl.lit("all")), found.drop_nulls("category")])
     table = groups.group_by("category").agg(
-        captions=pl.len().cast(pl.UInt32),
-        words=pl.col("words").mean(),
-        fewest=pl.col("words").min(),
-        most=pl.col("words").max(),
-        counted=pl.col("objects").count().cast(pl.UInt32),
+        captions=pl.len().cast(pl.UInt32), words=pl.col("words").mean(), fewest=pl.col("words").min(),
+        most=pl.col("words").max(), counted=pl.col("objects").count().cast(pl.UInt32),
         objects=pl.col("objects").mean(),
-    )
+    )  # fmt: skip
     write_table(work.out, CAPTION_STATS, table)
     counts = {"captions": found.height} | {name: int(found[name].sum()) for name in ("words", "objects")}
     drops = [(key, None, "captions.stats", reason, detail) for key, reason, detail in left_out]

@@ -119,16 +119,10 @@ def item_of(row: Mapping[str, Any], standing: Standing, reason: str = "") -> Kno
     """Read a row; its names are folded once."""
     called = (row["label"], row["title"], *row["aliases"])
     return KnownItem(
-        row["qid"],
-        row["concept"],
-        row["label"] or row["qid"],
-        row["description"],
-        frozenset(filter(None, (folded(name) for name in called if name))),
-        tuple(dict.fromkeys(row["country_qids"])),
-        tuple(dict.fromkeys([*row["p31"], *row["p279"]])),
-        standing,
-        reason,
-    )
+        row["qid"], row["concept"], row["label"] or row["qid"], row["description"],
+        frozenset(filter(None, (folded(name) for name in called if name))), tuple(dict.fromkeys(row["country_qids"])),
+        tuple(dict.fromkeys([*row["p31"], *row["p279"]])), standing, reason,
+    )  # fmt: skip
 
 
 # The artifacts of a cultural space by name: what somebody said, reconciled with what is known.

@@ -278,7 +278,12 @@ def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, 
     table = _pictures_first(images, [_image_id_of(row) for row in plan.rows if row.dealt])
     write_table(work.out, IMAGES, table)
     counts, drops, notes = _account(table, listing, naming, plan, same)
-    reasons = write_drops(work.out, _others(listing, plan))
+    of_others = [(name, model) for model, names in plan.other_models.items() for name in names]
+    no_rows: list[tuple[str | None, ...]] = [
+        (shown(other.name), None, "folder", other.reason, None) for other in listing.others
+    ]
+    no_rows += [(name, None, "folder", "of another model", model) for name, model in of_others]
+    reasons = write_drops(work.out, no_rows)
     moved = table.join(images.select("image_id", before="repeat"), on="image_id").filter(status="ok")
     if count := moved.filter(pl.col("repeat").ne_missing(pl.col("before"))).height:
         notes["moved_to_fill_batches"] = count
@@ -296,13 +301,6 @@ def _pictures_first(images: pl.DataFrame, dealt: Sequence[str]) -> pl.DataFrame:
     places = some.sort(*keys, *place, nulls_last=True).select(place)
     holders = some.sort(*keys, pl.col("status") != "ok", *place, nulls_last=True).with_columns(*places)
     return pl.concat([images.filter(~free), holders])
-
-
-def _others(listing: Listing, plan: FolderPlan) -> list[tuple[str | None, ...]]:
-    """List everything that is no row, and why."""
-    strange = [(shown(other.name), None, "folder", other.reason, None) for other in listing.others]
-    of_others = [(name, model) for model, names in plan.other_models.items() for name in names]
-    return [*strange, *((name, None, "folder", "of another model", model) for name, model in of_others)]
 
 
 def _account(

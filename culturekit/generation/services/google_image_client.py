@@ -41,11 +41,8 @@ _SCALES: Mapping[str, float] = {"512": 0.5, "1K": 1, "2K": 2, "4K": 4}
 STEP, SHAPE_SLACK, SCALE_SLACK = 16, 0.035, 0.06
 
 _THRESHOLDS = {
-    "low": "BLOCK_LOW_AND_ABOVE",
-    "medium": "BLOCK_MEDIUM_AND_ABOVE",
-    "high": "BLOCK_ONLY_HIGH",
-    "none": "BLOCK_NONE",
-}
+    "low": "BLOCK_LOW_AND_ABOVE", "medium": "BLOCK_MEDIUM_AND_ABOVE", "high": "BLOCK_ONLY_HIGH", "none": "BLOCK_NONE",
+}  # fmt: skip
 _CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
 # the model ended of its own accord, without an image; every other reason is a filter's
 _DECLINED = {"STOP", "NO_IMAGE"}
@@ -129,13 +126,9 @@ def _settings_of(model: str, options: GoogleImageOptions, size: str | None) -> _
             )
         ratio, large = shape_of_size(size)
     price = price_of_images(
-        options,
-        model,
-        provider="google",
-        quality="standard",
-        size=large or _DEFAULT_SIZE,
+        options, model, provider="google", quality="standard", size=large or _DEFAULT_SIZE,
         room=_ROOM_TO_THINK if habits_of(model, "google").thinks else 0,
-    )
+    )  # fmt: skip
     # a model of one size refuses to be told one, so that the usual size is sent only where the SPEC states it
     told = options.image_size or (large if large != _DEFAULT_SIZE else "")
     return _GeminiImages(ratio, told, options.safety or "", price, send_seed=options.send_seed)

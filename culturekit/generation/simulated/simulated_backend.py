@@ -129,7 +129,10 @@ class Attraction:
         """Find the hubs of each concept and the artifacts of the dominant countries."""
         self.options = options
         rows = list(rows)
-        self.countries = options.dominant or _largest(rows)
+        # Else those with the most artifacts; of equals, those that come first by their code.
+        counts = Counter(country for _, country in {(row.artifact_id, row.country) for row in rows})
+        largest = sorted(counts, key=lambda country: (-counts[country], country))
+        self.countries = options.dominant or tuple(largest[: min(_DOMINANT, len(counts) // 2)])
         missing = sorted(set(self.countries) - {row.country for row in rows})
         if missing:
             raise UsageError(
@@ -155,7 +158,11 @@ class Attraction:
                 found=f"drift_to={','.join(self.countries)}",
                 expected="countries of which some artifacts are not",
             )
-        self.hubs = {concept: _hubs_among(artifacts, options.hubs) for concept, artifacts in of_concept.items()}
+        # The hubs of a concept are the first by the SHA-256 of `hub ARTIFACT_ID`, never more than half.
+        self.hubs = {
+            concept: tuple(sorted(own, key=lambda one: _hashed(f"hub {one}"))[: min(options.hubs, len(own) // 2)])
+            for concept, own in of_concept.items()
+        }
         self.abroad = {concept: sorted(own.items()) for concept, own in dominant.items()}
 
     def pulls(self, row: Row, hub_number: float, drift_number: float) -> tuple[Pull, ...]:
@@ -197,21 +204,13 @@ def strength(knob: float, number: float) -> float:
     return yields / (yields + resists) if yields else 0.0
 
 
-def _hubs_among(artifacts: Iterable[str], count: int) -> tuple[str, ...]:
-    """Choose the hubs of a concept: the first by the SHA-256 of `hub ARTIFACT_ID`, never more than half."""
-    ordered = sorted(artifacts, key=lambda artifact_id: hashlib.sha256(f"hub {artifact_id}".encode()).digest())
-    return tuple(ordered[: min(count, len(ordered) // 2)])
-
-
-def _largest(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Name the countries with the most artifacts; of equals, those that come first by their code."""
-    counts = Counter(country for _, country in {(row.artifact_id, row.country) for row in rows})
-    return tuple(sorted(counts, key=lambda country: (-counts[country], country))[: min(_DOMINANT, len(counts) // 2)])
-
-
 def chosen(name: str, count: int) -> int:
     """Choose evenly among a number of things, for ever by a name."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % count
+    return int.from_bytes(_hashed(name)[:8], "big") % count
+
+
+def _hashed(name: str) -> bytes:
+    return hashlib.sha256(name.encode()).digest()
 
 
 # how many numbers decide a choice: whether the model slips into a habit, whether it favours, and which row
@@ -270,7 +269,10 @@ class BiasedChoice:
         if slip < self.bias.collapse:
             key = (concept, country)
             if key not in self.modes:
-                self.modes[key] = sorted(self.rows_of(concept, country), key=_shuffled)[: self.bias.modes]
+                shuffled = sorted(
+                    self.rows_of(concept, country), key=lambda row: _hashed(f"mode {row.artifact_id} {row.country}")
+                )
+                self.modes[key] = shuffled[: self.bias.modes]
             modes = self.modes[key]
             return modes[int(pick * len(modes))] if modes else None
         pool = self.pool_of(concept, country, favoured=favour < (self.bias.favour_strength or 0.0))
@@ -289,11 +291,6 @@ class BiasedChoice:
     def rows_of(self, concept: str, country: str | None) -> list[Row]:
         """Give the rows of a concept, of one country where it is named."""
         return [row for row in self.of_concept.get(concept, ()) if country in (None, row.country)]
-
-
-def _shuffled(row: Row) -> bytes:
-    """Give a key that orders rows by nothing that matters."""
-    return hashlib.sha256(f"mode {row.artifact_id} {row.country}".encode()).digest()
 
 
 # which numbers of a seed decide the drawing; the first is for culture-free pictures, the last for pulls

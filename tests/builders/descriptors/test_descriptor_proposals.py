@@ -180,13 +180,9 @@ def test_a_refiner_that_invents_adds_nothing(work: Work, prompts: Path) -> None:
     _, descriptors, trail = refined(work, prompts, choosing(kept), GPT)
     assert descriptors["token"].to_list() == ["bowl of rice"], "its own words name a candidate, and it counts once"
     assert dict(trail.select("token", "outcome").rows()) == {
-        "Samovar": "not chosen",
-        "bowl of rice": "kept",
-        "chopsticks": "merged",
-        "golden peacock throne": "invented",
-        "17": "invented",
-        "9": "invented",
-    }
+        "Samovar": "not chosen", "bowl of rice": "kept", "chopsticks": "merged", "golden peacock throne": "invented",
+        "17": "invented", "9": "invented",
+    }  # fmt: skip
 
 
 def test_a_refiner_keeps_no_more_than_it_may(work: Work, prompts: Path) -> None:
