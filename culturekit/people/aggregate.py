@@ -375,8 +375,7 @@ def by_cell(answers: pl.DataFrame, table: Callable[[pl.DataFrame], pl.DataFrame]
     return pl.concat(
         [
             table(cell.drop(*PLACE)).with_columns(
-                pl.lit(concept, pl.String).alias("concept"),
-                pl.lit(country, pl.String).alias("country"),
+                pl.lit(concept, pl.String).alias("concept"), pl.lit(country, pl.String).alias("country")
             )
             for part, over_all in ((own, False), (own.with_columns(concept=pl.lit(None, pl.String)), True))
             for cell in part.partition_by(PLACE, maintain_order=True)

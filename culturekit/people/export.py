@@ -235,10 +235,7 @@ class ExportOptions:
         ),
         Typed(needs="gold"),
     ] = 0
-    queues: Annotated[
-        bool,
-        Field(description="Each sheet has items of one concept and region."),
-    ] = False
+    queues: Annotated[bool, Field(description="Each sheet has items of one concept and region.")] = False
     pictures_at: Annotated[str, Field(description="How Label Studio addresses the pictures.")] = (
         "/data/local-files/?d=pictures/"
     )

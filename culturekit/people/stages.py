@@ -331,11 +331,7 @@ def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, di
 
 
 def items_of(
-    work: Work,
-    files: ExportFiles,
-    images: Sequence[tuple[Path, pl.DataFrame]],
-    scheme: Scheme,
-    left_out: Counter[str],
+    work: Work, files: ExportFiles, images: Sequence[tuple[Path, pl.DataFrame]], scheme: Scheme, left_out: Counter[str]
 ) -> list[Item]:
     """Make the items, from images or from rows that name them; a survey without pictures is one item."""
     if not scheme.pictures and not scheme.fields and files.items is None:
@@ -355,11 +351,7 @@ def items_of(
 
 
 def gold_of(
-    work: Work,
-    files: ExportFiles,
-    images: Sequence[tuple[Path, pl.DataFrame]],
-    scheme: Scheme,
-    left_out: Counter[str],
+    work: Work, files: ExportFiles, images: Sequence[tuple[Path, pl.DataFrame]], scheme: Scheme, left_out: Counter[str]
 ) -> tuple[pl.DataFrame | None, list[Item]]:
     """Make the gold items: of an audit pictures that are no image to judge, else rows as --items has, with answers."""
     if files.gold is not None and scheme.name != AUDIT:

@@ -265,8 +265,7 @@ def test_a_search_that_is_refused_keeps_what_was_answered(
 def test_a_cut_run_goes_on_where_it_was_without_any_cache_option(tmp_path: Path) -> None:
     rows = [{"qid": f"Q{n}", "label": f"n{n}", "title": f"Page {n}"} for n in range(1, 5)]
     table = rows_of(
-        KEPT,
-        *({**row, "concept": "art", "country_qids": ["Q155"], "verdict": "keep", "reason": "r"} for row in rows),
+        KEPT, *({**row, "concept": "art", "country_qids": ["Q155"], "verdict": "keep", "reason": "r"} for row in rows)
     )
     kept = write_table(tmp_path, KEPT, table)
     concept = Concept(concept="art", hops=1, roots=(Root(qid="Q1", label="x"),))

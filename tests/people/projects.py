@@ -129,11 +129,7 @@ def result_of(answers: Answers, to_name: str = "picture_1") -> list[dict[str, An
 
 
 def labelled(
-    tasks: Sequence[dict[str, Any]],
-    people: Sequence[int | str],
-    answer: Answering,
-    *,
-    seconds: float = 20.0,
+    tasks: Sequence[dict[str, Any]], people: Sequence[int | str], answer: Answering, *, seconds: float = 20.0
 ) -> list[dict[str, Any]]:
     """Let people answer tasks as Label Studio exports it; None is no answer."""
     exported = []

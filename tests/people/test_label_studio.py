@@ -14,14 +14,7 @@ from culturekit.people.aggregate import AggregateOptions
 from culturekit.people.stages import AggregateFiles, aggregate_stage
 from culturekit.recipes.run_recipe import run_recipe
 from tests.people.label_studio_server import ENVIRONMENT, Studio, running_studio
-from tests.people.projects import (
-    export,
-    import_files,
-    key_of,
-    pictured,
-    result_of,
-    run,
-)
+from tests.people.projects import export, import_files, key_of, pictured, result_of, run
 from tests.recipes.inclusion.small_world import small_recipe
 from tests.recipes.inclusion.test_served_forms import NOBODY, answer
 

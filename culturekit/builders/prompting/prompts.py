@@ -71,8 +71,7 @@ class PromptOptions:
     kinds: tuple[PromptKind, ...] = ("cube",)
     templates: Annotated[TemplateSetName, Field(description="Template set.")] = "released"
     per: Annotated[
-        int | None,
-        Field(ge=1, description="At most so many artifacts per country and concept, by popularity. [all]"),
+        int | None, Field(ge=1, description="At most so many artifacts per country and concept, by popularity. [all]")
     ] = None
     quota: Annotated[
         str | None,

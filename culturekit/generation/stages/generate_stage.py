@@ -47,12 +47,7 @@ from culturekit.generation.folder.folder_plan import FolderPlan, Layout, plan_fo
 from culturekit.generation.folder.folder_run import Handling, content_of, hashed, take_folder
 from culturekit.generation.picture_store import Maker
 from culturekit.generation.runner import ImagePlan, Pace, generate, pilot
-from culturekit.generation.services.image_client import (
-    IMAGE_SERVICES,
-    ImageClient,
-    check_image_price,
-    question_of,
-)
+from culturekit.generation.services.image_client import IMAGE_SERVICES, ImageClient, check_image_price, question_of
 from culturekit.generation.services.paid_runner import buy_images, planned_calls
 from culturekit.kg.countries import countries, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions

@@ -8,15 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.builders.captions.expanding import (
-    ALIKE,
-    KEPT,
-    SAME,
-    TOO_MANY,
-    culture_file,
-    expand,
-    load_culture,
-)
+from culturekit.builders.captions.expanding import ALIKE, KEPT, SAME, TOO_MANY, culture_file, expand, load_culture
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.schemas import CAPTION_PROPOSALS, CAPTIONS, DROPS
 from culturekit.core.tables import read_table

@@ -39,10 +39,7 @@ def token(text: str, style: str = "neutral", necessity: str = "optional") -> dic
 
 
 def saying(**dimensions: list[dict[str, str]]) -> Callable[[Request], Mapping[str, object]]:
-    return lambda request: {
-        "id": request.data["id"],
-        "descriptors": dimensions.get(str(request.data["dimension"]), []),
-    }
+    return lambda request: {"id": request.data["id"], "descriptors": dimensions.get(str(request.data["dimension"]), [])}
 
 
 def named(model: str, answer: Callable[[Request], object]) -> Scripted:
