@@ -246,7 +246,7 @@ NOT_GIVEN: list[tuple[dict[str, Said], str, list[str]]] = [
     *(({"/iran": moved(to)}, "not on the public internet, and is not asked", ["/iran"]) for to in PRIVATE),
     ({"/iran": of_kind("text/html", b"<p>x</p>" * 800_000, length=300_000_000)},
      "the reply is too large; expected 5,000,000 bytes", ["/iran"]),
-    *(({"/iran": of_kind(kind)}, f"the reply is {kind}, not HTML", ["/iran"])
+    *(({"/iran": of_kind(kind)}, f"the reply is {kind}, not HTML", ["/iran"] * 5)  # it may be an error that passes
       for kind in ("application/pdf", "image/png", "application/json")),
     ({"/iran": of_kind("text/html", LATIN.encode("cp1252"))}, "letters of this page cannot be read", ["/iran"]),
 ]  # fmt: skip
