@@ -21,7 +21,7 @@ from culturekit.core.registry import parse_spec
 from culturekit.core.stage import AskedPlan, Asking, Left, Stage, Tried
 from culturekit.core.tables import write_drops
 from culturekit.core.work import Outcome, Quiet, Work
-from culturekit.kg.concepts import Concept, Root
+from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
@@ -391,20 +391,28 @@ def cost_of(client: Client | FreeClient, requests: Iterable[Request], out: Path,
 
 def judged_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
     """Give what rules and judge read: languages, countries, and what the roots are called."""
-    return _told(concepts, lambda roots: [{"qid": root.qid, "label": root.label} for root in roots])
+    return {
+        "concepts": {
+            concept.concept: {
+                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
+                **({"description": concept.description} if concept.description else {}),
+                "roots": [{"qid": root.qid, "label": root.label} for root in concept.roots],
+            }
+            for concept in concepts
+        }
+    }
 
 
 def released_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
     """Give what a release reads: countries, languages, and the subconcepts that roots stand for, in their order."""
-    return _told(
-        concepts, lambda roots: [{"qid": root.qid, "subconcept": root.subconcept} for root in roots if root.subconcept]
-    )
-
-
-def _told(concepts: Sequence[Concept], roots: Callable[[Sequence[Root]], object]) -> Mapping[str, object]:
-    said = {"concept", "countries", "languages"}
     return {
         "concepts": {
-            one.concept: {**one.model_dump(mode="json", include=said), "roots": roots(one.roots)} for one in concepts
+            concept.concept: {
+                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
+                "roots": [
+                    {"qid": root.qid, "subconcept": root.subconcept} for root in concept.roots if root.subconcept
+                ],
+            }
+            for concept in concepts
         }
     }

@@ -52,6 +52,7 @@ cspace = group(
         "complete": "builders.completing.completion:COMPLETE",
         "import": CommandAt(f"{CLI}.cspace.space_commands:import_space", "dishes.csv --concept cuisine --out space"),
         "diff": CommandAt(f"{CLI}.cspace.diff_command:diff", "runs/2025 runs/2026 --out changes"),
+        "settle": "builders.filtering.second_judge:settle",
         "review": CommandAt(f"{CLI}.cspace.review_commands:review_app"),
         "check": CommandAt(f"{CLI}.groups:space_check"),
     },

@@ -107,7 +107,7 @@ def test_concurrency_and_batches_change_no_byte(table: Path, server: RunningServ
         done = ran(asking_command(filter_words(table), tmp_path / name, server, *more, concurrency=concurrency))
         assert done.returncode == 1, done.stderr
         found[name] = tables(tmp_path / name)
-    assert list(found["one"]) == ["drops.parquet", "kept.parquet", "removed.parquet"]
+    assert list(found["one"]) == ["drops.parquet", "kept.parquet", "removed.parquet", "verdicts.parquet"]
     assert found["one"] == found["many"] == found["batch"]
 
 

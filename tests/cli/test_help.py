@@ -26,7 +26,7 @@ CONTRACT = {
     "kg diff", "kg stats", "kg export", "kg import", "kg query", "kg entity",
     "roots validate", "roots init", "cspace filter", "cspace complete",
     "cspace release", "cspace review export", "cspace review import",
-    "cspace check sample", "cspace check score",
+    "cspace settle", "cspace check sample", "cspace check score",
     "prompts build", "prompts build geographic", "triplets", "prompts build dialects", "prompts build neutral",
     "prompts dialects draft",
     "prompts build specific", "prompts wordnet", "index build", "index embed", "index map", "index diagnose",

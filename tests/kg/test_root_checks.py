@@ -148,7 +148,11 @@ def test_the_command_says_it_in_its_exit_code(graph: Path, tmp_path: Path) -> No
     assert {"line", "key", "message", "severity", "kind", "qid"} <= set(rows[0])
     path.write_text("{concept: x, hops: 1, roots: [{qid: Q11, label: other}]}")
     done = culturekit("roots", "validate", path, "--graph", graph)
-    assert (done.returncode, done.stderr) == (0, "1 checked: 0 errors, 1 warning\n")
+    assert (done.returncode, done.stderr) == (0, "1 checked: 0 errors, 2 warnings\n")
+    assert "description: warning: a judge is told no more than the concept's name" in done.stdout
+    path.write_text("{concept: x, description: Round things., hops: 1, roots: [{qid: Q11, label: food dish}]}")
+    done = culturekit("roots", "validate", path, "--graph", graph)
+    assert (done.returncode, done.stderr) == (0, "1 checked: 0 errors, 0 warnings\n")
 
 
 def test_a_concept_is_drafted_with_the_labels_of_the_graph(graph: Path, tmp_path: Path) -> None:

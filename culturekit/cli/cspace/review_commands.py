@@ -3,17 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
 from culturekit.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from culturekit.core.choices import VerdictWord
-
 
 review_app = typer.Typer(no_args_is_help=True, help="Candidates that wait for a person: forms out, answers in.")
 
@@ -39,31 +35,48 @@ def export(
         typer.Option(help="What a person looks at: what waits (review), was kept, was removed. Repeatable. [review]"),
     ] = None,
     removed: Removed = None,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="By class, root and reason: one answer decides about a whole group.")
+    ] = False,
+    first: Annotated[
+        str | None,
+        typer.Option(help="What comes first: size (of groups), popularity, or confidence, the judge's lowest."),
+    ] = None,
+    verdicts: Annotated[
+        Path | None, typer.Option(help="What the judge said. [verdicts.parquet beside --kept, where it is there]")
+    ] = None,
+    graph: Annotated[Path | None, typer.Option(help="Graph that names the classes of groups.")] = None,
+    label_studio: Annotated[bool, typer.Option("--label-studio", help="Tasks of Label Studio, too.")] = False,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
     """Write what waits for a person.
 
-    As review.csv, for Label Studio, and as one offline form.
+    As a form for `annotate serve`, or to hand out, and one by one as review.csv.
     """
-    from culturekit.people.candidate_review import review_export_stage, table_beside
+    from culturekit.builders.filtering.candidate_review import table_beside
+    from culturekit.core.choices import VerdictWord
+    from culturekit.core.schemas import VERDICTS
+    from culturekit.people.candidate_review import First, Handing, review_export_stage
 
-    verdicts = [verdict_word(text) for text in verdict or ["review"]]
-    refused = (removed or table_beside(kept)) if "remove" in verdicts else removed
-    stage = review_export_stage(kept, reviewers=reviewers, verdicts=verdicts, removed=refused)
+    if groups and sheet is not None:
+        raise UsageError("a sheet has candidates one by one", expected="--sheet or --groups, not both")
+    if graph is not None and not groups:
+        raise UsageError("--graph has no effect alone", expected="--groups")
+    words = [word_among(VerdictWord, text) for text in verdict or ["review"]]
+    refused = (removed or table_beside(kept)) if "remove" in words else removed
+    how = Handing(reviewers, groups, None if first is None else word_among(First, first), label_studio)
+    told = verdicts or table_beside(kept, VERDICTS)
+    stage = review_export_stage(kept, how, verdicts=words, removed=refused, told=told, graph=graph)
     with review_file(out, sheet):
         run_one(stage, out, wait=wait, as_json=as_json)
 
 
-def verdict_word(text: str) -> "VerdictWord":
-    """Read which candidates are meant."""
-    from culturekit.core.choices import VerdictWord
-
-    known: tuple[VerdictWord, ...] = get_args(VerdictWord)
-    for word in known:
-        if word == text.lower():
-            return word
-    raise UsageError("not a verdict", expected=" or ".join(known), found=repr(text))
+def word_among(known: Any, text: str) -> Any:  # noqa: ANN401 - a Literal, and one of its words
+    """Read one of few words."""
+    if text.lower() in get_args(known):
+        return text.lower()
+    raise UsageError("not one of the words", expected=" or ".join(get_args(known)), found=repr(text))
 
 
 @review_app.command(
@@ -91,7 +104,8 @@ def import_command(
 
     Nothing is taken in while a row is wrong.
     """
-    from culturekit.people.candidate_review import ReviewFiles, review_stage, table_beside
+    from culturekit.builders.filtering.candidate_review import table_beside
+    from culturekit.people.candidate_review import ReviewFiles, review_stage
 
     stage = review_stage(kept, ReviewFiles(tuple(answers), project, by, on), removed=removed or table_beside(kept))
     run_one(stage, out, also=also, wait=wait, as_json=as_json)
