@@ -119,16 +119,14 @@ SEVERAL = {
 # What divides several countries of a cell, the surest first; what is a country as a whole is not divided.
 BETWEEN = (re.compile(r"[;|/\n]"), re.compile(","), re.compile(" and | & "))
 IN_BRACKETS = re.compile(r"([^()]+)\(([^()]+)\)")
+# Codes of ISO 3166-1 for places behind which lists write a country, as in `Hong Kong, China`: they mean the place.
 PART_OF = {
     "AU": "CC CX HM NF", "CN": "HK MO TW", "DK": "FO GL", "FI": "AX", "FR": "BL GF GP MF MQ NC PF PM RE TF WF YT",
     "GB": "AI BM FK GG GI GS IM IO JE KY MS PN SH TC VG", "NL": "AW BQ CW SX", "NO": "BV SJ", "NZ": "CK NU TK",
     "US": "AS GU MP PR UM VI",
 }  # fmt: skip
-"""Codes of ISO 3166-1 for places behind which lists write a country, as in `Hong Kong, China`: they mean the place."""
-
+# Countries that share their names with a region of another, as in `Georgia, USA`.
 NAMESAKES = {"BE": "LU", "GR": "MK", "IR": "AZ", "NG": "NE", "RO": "MD", "US": "GE WS"}
-"""Countries that share their names with a region of another, as in `Georgia, USA`."""
-
 APOSTROPHES = str.maketrans("", "", "'’‘`´ʼ")
 SMALL_WORDS = {"the", "and", "of"}
 ABBREVIATED = {

@@ -26,13 +26,10 @@ from culturekit.people.importing import read_project
 from culturekit.people.known_answers import TRIAL, passes
 from culturekit.people.scheme import Scheme
 
-LONGEST_NAME, LONGEST_FIELD = 120, 200
-"""Characters of a name, and of any other text that is kept beside answers."""
-
+LONGEST_NAME, LONGEST_FIELD = 120, 200  # characters of a name, and of any other text that is kept beside answers
 FAILED = "Too few of your answers to the trial were right, so there is nothing more to do. Thank you for trying."
 
-PACE_MINUTES = 10
-"""How far back answers count as the pace."""
+PACE_MINUTES = 10  # how far back answers count as the pace
 
 
 def kept_form(entry: Mapping[str, Any], sheet: str) -> dict[str, Any]:
@@ -292,8 +289,8 @@ def open_desk(project: Path, journal: AnswerJournal) -> AnswerDesk:
 LOOPBACK = "127.0.0.1"
 HERE = (LOOPBACK, "localhost")
 MOST_BYTES = 1_000_000
+# How browsers say that a request came from the form itself, or from who typed its address.
 FROM_HERE = (None, "same-origin", "none")
-"""How browsers say that a request came from the form itself, or from who typed its address."""
 
 
 class FormServer(ThreadingHTTPServer):

@@ -24,14 +24,11 @@ from culturekit.core.schemas import AUDIT_SAMPLE
 from culturekit.people.scheme import Scheme
 from culturekit.people.tasks import subject_of
 
+# What a person answers about a row of the key, by question; comments by their own names.
 Answering: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str | Sequence[str]]]
-"""What a person answers about a row of the key, by question; comments by their own names."""
-
 STRATUM = ("country", "concept")
 
-SIMULATED = "simulated"
-"""How the name of every simulated annotator begins."""
-
+SIMULATED = "simulated"  # how the name of every simulated annotator begins
 SCHEME = "cube"
 
 

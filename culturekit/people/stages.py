@@ -195,6 +195,7 @@ class FormTables(Protocol):
         """Write the tables."""
 
 
+# The forms, by the names of their schemes, whose answers become tables of their own.
 FORMS: Registry[FormTables] = Registry(
     "form with tables",
     [
@@ -203,7 +204,6 @@ FORMS: Registry[FormTables] = Registry(
     ],
     point="form",
 )
-"""The forms, by the names of their schemes, whose answers become tables of their own."""
 
 
 def write_form_tables(
@@ -234,9 +234,7 @@ def all_items(paths: Sequence[Path]) -> pl.DataFrame:
     return table
 
 
-ANSWERS_FILE = "answers.json"
-"""What simulated people answered, as an export of Label Studio."""
-
+ANSWERS_FILE = "answers.json"  # what simulated people answered, as an export of Label Studio
 CAVEAT = "The ratings are by simulated people, who know what the simulated models drew."
 
 

@@ -31,27 +31,22 @@ from culturekit.llm.untrusted import strip_hidden
 # Pages about countries as sections of text: HTML by selectolax, wikitext by mwparserfromhell; no script is run.
 
 LARGEST_PAGE = 5_000_000
+# Characters that a model is shown at once; a longer section becomes several, cut between paragraphs.
 LONGEST_SECTION = 6_000
-"""Characters that a model is shown at once; a longer section becomes several, cut between paragraphs."""
-
 NEVER_SHOWN = "script, style, noscript, template, iframe, object, svg, form, nav, header, footer, aside, [hidden]"
 UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 HEADINGS = {"h1", "h2", "h3", "h4"}
 BLOCKS = {"p", "li", "dt", "dd", "td", "th", "blockquote"}
 LEAD = "lead"
 HTML = (".html", ".htm")
+# What the Action API calls a page that is not there; any other reason may pass.
 MISSING = ("", "missingtitle", "nosuchrevid", "invalidtitle", "nosuchpageid")
-"""What the Action API calls a page that is not there; any other reason may pass."""
-
 ENDS = {"references", "external links", "see also", "further reading", "notes", "bibliography"}
 
 DECLARES = re.compile(rb"""<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
-DECLARED_WITHIN = 1_024
-"""Bytes at the beginning of a page of HTML in which it says what letters it is written in."""
-
+DECLARED_WITHIN = 1_024  # bytes at the beginning of a page of HTML in which it says what letters it is written in
+# Codecs that pages are read by: those for letters of languages, and none of those that Python has for other ends.
 CHARSETS = re.compile(r"utf-8|cp(874|125\d)|iso8859-\d+|tis-620|koi8-[rtu]|(shift_jis|euc_jp|euc_kr|big5|gb)\w*")
-"""Codecs that pages are read by: those for letters of languages, and none of those that Python has for other ends."""
-
 AS_BROWSERS_DO = {"ascii": "cp1252", "iso8859-1": "cp1252"}
 FILE_LINK = re.compile(r"^\s*(file|image|category)\s*:", re.IGNORECASE)
 
@@ -220,9 +215,7 @@ def _divided(lines: list[str]) -> Iterator[str]:
 
 AGENT = "culturekit"
 WITHOUT_RULES = {404: b"", 410: b""} | dict.fromkeys((401, 403), b"User-agent: *\nDisallow: /")
-LONGEST_DELAY = 60.0
-"""Seconds between two pages that a site may ask for."""
-
+LONGEST_DELAY = 60.0  # seconds between two pages that a site may ask for
 BY_HAND = "Save the page by hand and name it with file: in the list."
 WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
 
