@@ -51,13 +51,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One table of the page.
-
-    Attributes:
-        title: what is rated, and by whom.
-        countries: the columns.
-        rows: concept, model and a cell per column; None where nobody rated.
-    """
+    """One table of the page: its columns are countries, its rows a concept, a model and cells."""
 
     title: str
     countries: tuple[str, ...]
@@ -131,13 +125,7 @@ def behind(row: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """What is in no average.
-
-    Attributes:
-        quarantine: annotations that were not taken over, by reason; one with several is under the first.
-        notes: how checks and repeats went, and whose answers these are.
-        raters: conforms to RATERS: how each person did.
-    """
+    """What is in no average; an annotation in quarantine for several reasons counts under the first."""
 
     quarantine: Mapping[str, int] = field(default_factory=dict)
     notes: Mapping[str, object] = field(default_factory=dict)
@@ -150,14 +138,7 @@ NOTHING_ASIDE = SetAside()
 def set_aside(
     quarantine: Sequence[pl.DataFrame], checks: Sequence[pl.DataFrame], answers: pl.DataFrame, keep: Sequence[str] = ()
 ) -> SetAside:
-    """Count what importing set aside.
-
-    Args:
-        quarantine: each conforms to QUARANTINE.
-        checks: each conforms to ANNOTATION_CHECKS.
-        answers: conforms to ANNOTATIONS: says who answered.
-        keep: flags that do no harm.
-    """
+    """Count what importing set aside, and who answered; flags to `keep` do no harm."""
     reasons: Counter[str] = Counter()
     for table in quarantine:
         firsts = table.unique(["file", "task_number", "annotation_number"], keep="first", maintain_order=True)
@@ -222,16 +203,7 @@ def aggregate_answers(
     options: AggregateOptions,
     aside: SetAside = NOTHING_ASIDE,
 ) -> Outcome:
-    """Write the tables of what people said.
-
-    Args:
-        work: where to write.
-        annotations: conforms to ANNOTATIONS.
-        items: conforms to RATED_ITEMS.
-        values: conforms to VALUES: metrics of the same items, or None.
-        options: how to put answers together.
-        aside: what was set aside before, to be told beside the tables.
-    """
+    """Write the tables of what people said; `values` are metrics of the same items."""
     kept, drops = careful(annotations, options.keep)
     kept, elsewhere = of_pools(kept, options)
     if kept.is_empty():
@@ -313,13 +285,9 @@ def values_of_quality(quality: pl.DataFrame, items: pl.DataFrame) -> pl.DataFram
 
 
 def careful(annotations: pl.DataFrame, keep: Sequence[str]) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Leave out flagged answers; count the answers that have each flag, those with several under the first.
+    """Leave out flagged answers; count those that have each flag, those with several under the first.
 
-    A flag that does no harm is taken away: the answer counts from here on.
-
-    Args:
-        annotations: conforms to ANNOTATIONS.
-        keep: flags that do no harm.
+    A flag to `keep` does no harm and is taken away: the answer counts from here on.
     """
     rest, counts = annotations, {}
     for flag in (flag for flag in FLAGS if flag not in keep):

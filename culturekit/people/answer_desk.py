@@ -51,13 +51,8 @@ class AnswerDesk:
     """Hands out sheets and takes answers, from several people at once.
 
     Attributes:
-        page: the form, as it is served.
-        pictures: the files that it shows, by name.
-        project: what all tasks belong to.
-        scheme: how the answers are checked.
         key: what the tasks stand for, a table of one row each.
         sheets: the tasks of each sheet, in the order in which sheets are handed out.
-        journal: where answers are kept.
         holders: who was given each sheet.
         counts: how many people answered each task.
         aside: what else those who answer are told of the whole.

@@ -190,16 +190,10 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What one annotator answered to one task.
+    """What one annotator answered to one task: values and comments by question, a text as a list of one.
 
-    Attributes:
-        record: the task as it came.
-        number: of the annotation in it, from 1.
-        annotator: a name that is no address.
-        seconds: how long it took; None where nobody says.
-        answers: values by question; a text is a list of one.
-        comments: texts by question.
-        recruitment: where the annotator was found; empty where nobody says.
+    `number` is that of the annotation in the record, from 1; where nobody says, `seconds` is None and `recruitment`
+    empty.
     """
 
     record: TaskRecord
@@ -320,11 +314,9 @@ KeyRow = Mapping[str, Any]
 
 @dataclass(slots=True)
 class ImportedAnswers:
-    """What came in.
+    """What came in: answers to tasks of the project, each with the task's row of the key.
 
     Attributes:
-        good: answers to tasks of the project, with the task's row of the key.
-        quarantine: rows of the table of that name.
         skipped: tasks that an annotator passed over, in Label Studio.
         names: each annotator as first written, by what all spellings of the name have in common.
         homes: the region of each annotator, in the first answer that was taken over.

@@ -70,18 +70,11 @@ def wanted_lists(scheme: Scheme) -> set[str]:
 def space_offers(
     items: Sequence[Item], scheme: Scheme, space: pl.DataFrame, matches: pl.DataFrame | None, *, length: int, seed: int
 ) -> dict[str, Offers]:
-    """Offer each item artifacts of its concept, and all countries and continents.
+    """Offer each item artifacts of its concept, and all countries and continents, where the scheme asks for such lists.
 
     The artifacts are those that the picture was mapped to, filled up with others drawn from the concept, in a drawn
-    order. By chance the nearest one stands first or later, so that what raters make of the first can be seen.
-
-    Args:
-        items: what is judged.
-        scheme: asks for some of the lists.
-        space: conforms to CSPACE.
-        matches: conforms to MATCHES; without it a concept may have no more artifacts than are listed.
-        length: how many artifacts are listed.
-        seed: of the draws.
+    order. By chance the nearest one stands first or later, so that what raters make of the first can be seen. Without
+    matches a concept may have no more artifacts than are listed.
     """
     wanted = wanted_lists(scheme)
     places = space.select("country", "country_name", "continent").unique().sort("country_name", "country")
@@ -396,14 +389,10 @@ def inconsistent(checks: Sequence[Mapping[str, Any]], filters: Filters) -> set[s
 def import_answers(
     work: Work, project: Path, exports: Sequence[Path], *, pool: str | None, distinct: bool = False
 ) -> Outcome:
-    """Import the exports of a project.
+    """Import exports of Label Studio or of the form.
 
-    Args:
-        work: where to write.
-        project: the folder that the export of the tasks wrote.
-        exports: JSON files of Label Studio or of the form.
-        pool: the name of the pool that audits come from; the region of each annotator, without it.
-        distinct: people who answer alike are several.
+    Audits come from the pool that is named, else from the region of each annotator; `distinct` people who answer alike
+    are several.
     """
     tables, drops, notes = imported_tables(project, exports, pool=pool, distinct=distinct)
     for table, frame in tables:

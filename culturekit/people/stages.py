@@ -85,13 +85,7 @@ class AggregateReads:
 
 @dataclass(frozen=True, slots=True)
 class AggregateFiles(AggregateReads):
-    """All files that tables of ratings are made of.
-
-    Attributes:
-        more: further tables of answers; what they are about lies beside each.
-        quarantine: what importing set aside.
-        checks: answers to attention checks and to items asked again.
-    """
+    """Files that tables of ratings are made of; what `more` answers are about lies beside them."""
 
     more: Sequence[Path] = ()
     quarantine: Sequence[Path] = ()

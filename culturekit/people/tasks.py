@@ -87,8 +87,7 @@ def shares(items: Sequence[Item], quotas: Quotas, *, seed: int, ranked: bool = F
     """Give every item its annotators; `ranked` items stay in their order.
 
     Where items have no region, all slots are for annotators from anywhere, unless `everywhere` says else. Slots of
-    other regions go round these
-    from a drawn start, so that each region gets about as many.
+    other regions go round these from a drawn start, so that each region gets about as many.
 
     Raises:
         UsageError: there are no slots, or no other region to fill them.
@@ -173,13 +172,9 @@ class Task:
 
     Attributes:
         task: its blinded name.
-        kind: `item`, `check`, `repeat`, `gold` or `trial`.
-        item: what is judged, or shown beside a check.
         places: the names of the pictures, in the order in which they stand.
-        files: their blinded files.
-        data: what the annotation tool gets; pictures by file name.
+        data: what the annotation tool gets; pictures by their blinded files.
         content: the hash of that.
-        repeat_of: the task that asked first.
         expected: the answers that a check asks for, or those that are right of a gold item or of a trial.
     """
 

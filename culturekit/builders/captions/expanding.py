@@ -125,12 +125,9 @@ class Fate(NamedTuple):
 
 @dataclass
 class Earlier:
-    """Keeps captions, each of which says something new.
+    """Keeps so many captions at most, each of which says something new.
 
-    Attributes:
-        encode: makes unit vectors of texts; without it only the same words are found again.
-        similarity: the cosine from which two captions say the same.
-        most: how many are kept.
+    Those whose cosine reaches `similarity` say the same; without an encoder only the same words are found again.
     """
 
     encode: Encode | None

@@ -173,12 +173,9 @@ class KnownArtifacts:
     def find(
         self, name: str, *, country: str | None, concept: str | None = None
     ) -> tuple[KnownArtifact | None, Reconciling]:
-        """Find the one artifact that is meant.
+        """Find the one artifact that is meant; the concept tells apart what name and country do not.
 
-        Args:
-            name: as somebody said it.
-            country: its ISO code, if one was said and is known; an artifact of other countries is then another one.
-            concept: what was asked for, which tells apart what name and country do not.
+        Where a known country was said, an artifact of other countries is another one.
         """
         key = folded(name)
         ids = self.exact.get(key) or self.loose.get(without_accents(key)) or set()

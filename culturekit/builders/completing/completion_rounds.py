@@ -368,14 +368,8 @@ def reconcile(
     """Choose among the items whose names share the letters of a name.
 
     An equal name goes before one whose accents merely agree, so two items that only accents tell apart stay two. What
-    has to do with the concept goes before what is only called the same; the country decides last.
-
-    Args:
-        name: as it was proposed.
-        called: what is called so, in any spelling of the same letters.
-        concept: what was asked for.
-        classes: classes that mark an item as one of the concept, though it is no candidate.
-        countries: the items of the country that was asked for.
+    has to do with the concept, as those of its `classes` do, goes before what is only called the same; the country
+    decides last.
     """
     key = folded(name)
     # each item once: as a candidate of the concept where it is one

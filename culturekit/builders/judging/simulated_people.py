@@ -64,15 +64,8 @@ def answers_of(
 ) -> Mapping[str, str]:
     """Fill in the scheme `cube` as one person would, by question; asked `again`, only the scatter is new.
 
-    Args:
-        person: who answers; a lenient one is lenient with every picture.
-        home: the country that the person is at home in.
-        item: the picture; how well it came out is the same for everybody.
-        shown: what it shows.
-        asked: what it was meant to show.
-        how: how people answer.
-        seed: of everything that is drawn; an answer does not depend on which others are given.
-        again: whether the person has judged the picture before.
+    A lenient person is lenient with every picture, and how well a picture came out is the same for everybody; an answer
+    does not depend on which others are given.
     """
     draws = person_draws(person, item, "again" if again else "first", seed=seed)
     if is_careless(person, how, seed=seed):

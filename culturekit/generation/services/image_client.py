@@ -97,13 +97,10 @@ class ImageClient(RemoteClient, ABC):
     """A far service whose pictures are kept as they come; what is its own is filled in by those that make it.
 
     Attributes:
-        image_price: what an image costs.
-        per_call: how many images one call asks for at most.
         rewriter: whether prompts are rewritten where a reply does not tell: `on`, `off` or `unknown`.
         seeds: whether seeds are honoured: False where none is sent, None where one is and nobody knows.
         filters: whether the service is known to look at what it gives out.
         sent_options: what goes with every prompt.
-        negatives: whether negative prompts are sent.
         price_hint: how else the price of an image can be stated.
         decides: what decides the images besides the SPEC.
     """
