@@ -286,7 +286,7 @@ def looks(
 def priced_ahead(
     stage: Stage, client: Client | FreeClient, usual: Callable[[], Iterable[Request]], *, llm: LlmOptions
 ) -> Stage:
-    """Let a stage say what asking about one unit costs before there are any, by what is usually asked about one."""
+    """Let a stage estimate what a unit costs before there is any, from the usual requests about one."""
 
     def each() -> float:
         cost = cost_of(client, usual(), Path("nowhere"), batch=llm.batch)
