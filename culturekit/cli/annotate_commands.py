@@ -25,8 +25,8 @@ ELSEWHERE = {
         "cube --images a/images.parquet --images b/images.parquet --prompts prompts/prompts.parquet --out to-rate",
     ),
     "aggregate": CommandAt("culturekit.people.stages:AGGREGATE"),
-    "coding-sheet": CommandAt("culturekit.recipes.inclusion.people:CODING_SHEET"),
-    "coded": CommandAt("culturekit.recipes.inclusion.people:CODED"),
+    "coding-sheet": CommandAt("culturekit.recipes.inclusion.people:coding_sheet"),
+    "coded": CommandAt("culturekit.recipes.inclusion.people:coded"),
 }
 
 annotate_app = typer.Typer(
