@@ -71,8 +71,7 @@ class PromptOptions:
     kinds: tuple[PromptKind, ...] = ("cube",)
     templates: Annotated[TemplateSetName, Field(description="Template set.")] = "released"
     per: Annotated[
-        int | None,
-        Field(ge=1, description="At most so many artifacts per country and concept, by popularity. [all]"),
+        int | None, Field(ge=1, description="At most so many artifacts per country and concept, by popularity. [all]")
     ] = None
     quota: Annotated[
         str | None,
@@ -366,19 +365,14 @@ def build_prompts(
         counts |= {f"{IN_ENGLISH}, asked in {one}": count for (one, mark), count in marks.items() if mark == IN_ENGLISH}
     if prompts.is_empty():
         found = notes.get("findings", [])
-        notes["findings"] = [nothing_made(cspace_path, space, reasons), *(found if isinstance(found, list) else [])]
+        why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items())) or "none was drawn"
+        of = f" of {counted(space.height, 'artifacts')} in {cspace_path.name}: {why}"
+        nothing = "no prompt was built" + (f": {cspace_path.name} has no artifact" if space.is_empty() else of)
+        notes["findings"] = [nothing, *(found if isinstance(found, list) else [])]
     paired = ("pair_id", "marks") if options.languages != (ENGLISH,) else ()  # a single language needs no pairs
     write_table(work.out, PROMPTS, prompts.select(*PROMPTS.schema, *paired))
     write_drops(work.out, dropped_rows, once=True)
     return Outcome({"prompts": prompts.height, "drops": dropped_rows.height, **counts}, reasons, notes)
-
-
-def nothing_made(path: Path, space: pl.DataFrame, reasons: Mapping[str, int]) -> str:
-    """Say why no prompt was built."""
-    if space.is_empty():
-        return f"no prompt was built: {path.name} has no artifact"
-    why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
-    return f"no prompt was built of {counted(space.height, 'artifacts')} in {path.name}: {why or 'none was drawn'}"
 
 
 def wordings_of(

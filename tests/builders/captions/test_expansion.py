@@ -8,15 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.builders.captions.expanding import (
-    ALIKE,
-    KEPT,
-    SAME,
-    TOO_MANY,
-    culture_file,
-    expand,
-    load_culture,
-)
+from culturekit.builders.captions.expanding import ALIKE, KEPT, SAME, TOO_MANY, culture_file, expand, load_culture
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.schemas import CAPTION_PROPOSALS, CAPTIONS, DROPS
 from culturekit.core.tables import read_table
@@ -78,25 +70,16 @@ def test_three_rounds_that_add_nothing_end_it_and_are_told(work: Work) -> None:
 def test_every_proposal_says_why_it_is_not_kept(work: Work) -> None:
     (one,) = numbered(1)
     said = [
-        f"Example 1: {one}.",
-        one.upper(),
-        "Here are five captions:",
-        "Dance!",
-        "x" * 401,
-        "A sixth caption, unasked",
-    ]
+        f"Example 1: {one}.", one.upper(), "Here are five captions:", "Dance!", "x" * 401, "A sixth caption, unasked",
+    ]  # fmt: skip
     client = saying(said, ["Sure, I can help", *numbered(2)])
     outcome, _, proposals = expanded(work, client, captions=7, encoder="letters", similarity=0.8)
     assert proposals.filter(pl.col("round") < 3).select("text", "outcome", "nearest").rows() == [
-        (f"{one}.", KEPT, "chinese-00004"),
-        (one.upper(), SAME, "chinese-00006"),
-        ("Here are five captions:", "talk about captions", None),
-        ("Dance!", "too short", None),
-        ("x" * 401, "too long", None),
-        ("A sixth caption, unasked", "more than the 5 asked for", None),
-        ("Sure, I can help", "talk about captions", None),
-        (*numbered(2), ALIKE, "chinese-00006"),
-    ]
+        (f"{one}.", KEPT, "chinese-00004"), (one.upper(), SAME, "chinese-00006"),
+        ("Here are five captions:", "talk about captions", None), ("Dance!", "too short", None),
+        ("x" * 401, "too long", None), ("A sixth caption, unasked", "more than the 5 asked for", None),
+        ("Sure, I can help", "talk about captions", None), (*numbered(2), ALIKE, "chinese-00006"),
+    ]  # fmt: skip
     drop = read_table(work.out / "drops.parquet", DROPS).filter(key="2/1/2").row(0, named=True)
     assert drop["reason"] == ALIKE
     assert drop["detail"].startswith(f"{numbered(2)[0]} | chinese-00006 (0.8")

@@ -12,14 +12,9 @@ from tests.generation.simulated.simulated_models import asked, model, pictures, 
 
 SPACE = wide_space(24)
 MIXED = [
-    asked(1),
-    asked(2, artifact_id="Q7"),
-    asked(3, concept="music"),
-    asked(4, country="FR"),
-    asked(2**63 - 1),
-    asked(-5),
-    *map(asked, range(10, 30)),
-]
+    asked(1), asked(2, artifact_id="Q7"), asked(3, concept="music"), asked(4, country="FR"), asked(2**63 - 1),
+    asked(-5), *map(asked, range(10, 30)),
+]  # fmt: skip
 
 
 def test_a_reply_is_the_same_in_whatever_batch(tmp_path: Path) -> None:
@@ -122,16 +117,11 @@ def test_the_option_goes_before_the_table_of_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("noise=1.5", "noise"),
-        ("temperature=-1", "temperature"),
-        ("modes=0", "modes"),
-        ("collapse=much", "collapse"),
-        ("favour_strength=0.5", "favour_strength needs favour"),
-        ("favour=US", "favour needs favour_strength"),
-        ("favour=ZZ&favour_strength=1", "favoured country 'ZZ'"),
-        ("favor=US", "no option favor"),
+        ("noise=1.5", "noise"), ("temperature=-1", "temperature"), ("modes=0", "modes"), ("collapse=much", "collapse"),
+        ("favour_strength=0.5", "favour_strength needs favour"), ("favour=US", "favour needs favour_strength"),
+        ("favour=ZZ&favour_strength=1", "favoured country 'ZZ'"), ("favor=US", "no option favor"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_knob_is_said(tmp_path: Path, options: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         model(tmp_path, SPACE, options)
