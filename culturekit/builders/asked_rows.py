@@ -78,14 +78,7 @@ def unanswered(outcomes: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass
 class AskedRows(Generic[Row]):
-    """Asks about rows, counts how they end, and writes why some brought nothing.
-
-    Attributes:
-        stage: as rows of `drops` name it.
-        client: who is asked.
-        llm: how answers are bought.
-        key: names a row in `drops`.
-    """
+    """Asks about rows, counts how they end, and writes why some brought nothing, each under its key."""
 
     stage: str
     client: Client | FreeClient

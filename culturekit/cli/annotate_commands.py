@@ -156,6 +156,8 @@ def serve(
             if desk.looks and intervals:
                 raise UsageError("an audit that has looks tells no running intervals", hint="Leave --intervals out.")
             narrowing = Narrowing(folders_of(run), desk, engine, tell) if intervals or desk.looks else None
+            if narrowing is not None and desk.looks and desk.whole_look:
+                narrowing.look_now()  # nobody is asked again about models that are done
 
             def saved() -> None:
                 progress.tell("; ".join(filter(None, (desk.together, desk.pace))))

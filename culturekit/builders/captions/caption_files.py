@@ -465,8 +465,7 @@ def translate(
     asked: Asked,
     captions: CaptionsToRead,
     table: Annotated[
-        Path | None,
-        Field(description="Table with id and text of their translations, where no model is asked."),
+        Path | None, Field(description="Table with id and text of their translations, where no model is asked.")
     ] = None,
     *,
     columns: TextColumns = USUAL,

@@ -16,7 +16,7 @@ from culturekit.builders.shown_images import ImageSample
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.builders.space.space_files import count_of_kinds
 from culturekit.builders.space.space_stages import release_stage, taken_prompts_stage, taken_space_stage
-from culturekit.config.checks import dump_path, hand_path, knows_truth
+from culturekit.config.checks import dump_files, hand_path, knows_truth
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import Annotations, Model
 from culturekit.core import roles
@@ -480,7 +480,7 @@ def wire_space(recipe: Recipe, run: Run) -> None:
 
 def built_space(recipe: Recipe, run: Run) -> Path:
     """Make the cultural space from a dump; give the table that was released."""
-    concepts, dumps = scoped_concepts(recipe), [dump_path(name) for name in recipe.dump]
+    concepts, dumps = scoped_concepts(recipe), [path for name in recipe.dump for path in dump_files(name)]
     size = works(lambda: sum(path.stat().st_size for path in dumps), "bytes")
     reading = replace(recipe.ingest, languages=(*recipe.ingest.languages, *recipe.prompts.languages))
     graph = run.add(ingest_stage(dumps, reading), roles.GRAPH, plan=size)
