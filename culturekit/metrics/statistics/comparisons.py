@@ -158,7 +158,8 @@ def compare(
         UsageError: an argument breaks its rule, or no cluster is common.
     """
     check_confidence(confidence)
-    check_question(target, alternative)
+    check_choice("target", target, ("population", "these"))
+    check_choice("alternative", alternative, ("two-sided", "greater", "less"))
     check_count("comparisons", comparisons)
     check_count("resamples", resamples)
     first, second = read_sides(a, b, clusters)
@@ -178,12 +179,6 @@ def compare(
     answer = mean_interval(gap, n=len(first.rows) + len(second.rows), target=target, confidence=confidence)
     entered = len(common) if paired else every
     return Comparison(gap.value, answer, p, bonferroni(p, comparisons), entered, len(common), every - entered)
-
-
-def check_question(target: Target, alternative: Alternative) -> None:
-    """Refuse a question that cannot be put."""
-    check_choice("target", target, ("population", "these"))
-    check_choice("alternative", alternative, ("two-sided", "greater", "less"))
 
 
 def gap_of_sides(first: Clustered, second: Clustered, target: Target) -> Mean:
@@ -317,6 +312,7 @@ def group_gap(
         UsageError: an argument breaks its rule, or a group has no value.
     """
     check_confidence(confidence)
+    check_count("comparisons", comparisons)
     check_choice("target", target, ("population", "these"))
     numbers = finite_vector("values", values)
     keys = [

@@ -92,33 +92,6 @@ def test_any_labels_agree_with_the_dense_kernel(
             assert from_sums(kernel, NestedKernel(kernel), [q])[0] == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("weights", KERNELS[:4])
-def test_deflation_keeps_every_eigenvalue(weights: tuple[float, ...]) -> None:
-    rng = np.random.default_rng(5)
-    for codes in (
-        nested_codes(rng, items=120, artifacts=120, countries=9, continents=3),
-        crossing_codes(rng, items=120, artifacts=30, countries=9, continents=3, share=0.4),
-    ):
-        kernel = deflated(codes, weights)
-        values, times = kernel.eigenvalues()
-        found = np.sort(np.repeat(values, times))
-        expected = dense_of_codes(codes, weights)[-len(found) :]
-        np.testing.assert_allclose(found, expected, atol=1e-14)
-        assert len(kernel.mass) < len(classes_of(codes).counts)
-
-
-def test_twins_and_loners_need_no_work() -> None:
-    alone = np.stack([np.arange(50)] * 3, axis=1)
-    kernel = deflated(alone, (0.2, 0.3, 0.5))
-    assert len(kernel.mass) == 0
-    np.testing.assert_array_equal(kernel.known, [1 / 50])
-    np.testing.assert_array_equal(kernel.times, [50])
-    twins = np.stack([np.zeros(90, int), np.zeros(90, int), np.arange(90)], axis=1)
-    kernel = deflated(twins, (0.2, 0.3, 0.5))
-    assert len(kernel.mass) == 1
-    assert kernel.times.tolist() == [89]
-
-
 def test_a_million_items_without_a_country_are_no_burden() -> None:
     """An artifact that is known, in as many countries as there are items: one class after deflation."""
     items = 300_000
@@ -141,15 +114,6 @@ def score_of_many(spectrum: np.ndarray, q: float) -> float:
     if q == 1:
         return float(np.exp(-np.sum(spectrum * np.log(spectrum))))
     return float(np.sum(spectrum**q) ** (1 / (1 - q)))
-
-
-def test_rank_is_counted_exactly() -> None:
-    """Two continents crossed with two countries: of four classes one direction is empty."""
-    codes = np.array([(continent, country, 0) for continent in (0, 1) for country in (0, 1)] * 4)
-    kernel = deflated(codes, (0.5, 0.5, 0.0))
-    assert CrossingKernel(kernel).rank == 3
-    grown = deflated(np.concatenate([codes, codes + [[2, 2, 0]], [[0, 7, 0]]]), (0.5, 0.5, 0.0))
-    assert CrossingKernel(grown).rank == np.linalg.matrix_rank(grown.matrix())
 
 
 def test_sums_over_a_spectrum_that_is_known() -> None:
