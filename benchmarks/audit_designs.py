@@ -2,7 +2,8 @@
 
     python benchmarks/audit_designs.py                    # a few runs of each row
     python benchmarks/audit_designs.py --full             # 60 runs of five models for each row
-    python benchmarks/audit_designs.py --runs 60 --part instruments --world "150 x 8" --add
+    python benchmarks/audit_designs.py --runs 60 --part instruments --world "150 x 8" --journal answers.jsonl
+    python benchmarks/audit_designs.py --runs 0 --journal answers.jsonl --add    # sums up what the journal keeps
 
 Instruments: the second maps the same images as well as the first, or worse, with errors of its own (free), on the same
 images as the first in part (tied: a correlation of .5 or .9 between what is hard for both), to the same wrong labels in
@@ -14,9 +15,12 @@ import argparse
 import json
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -34,6 +38,7 @@ from simulated_worlds import (
     audits_of,
     draw_images,
     drawn_from,
+    labelled,
     matches_of,
     shares_of_models,
 )
@@ -48,6 +53,7 @@ TRIED = {
     "3 x 400": WORLDS["3 x 400"],
     "1 x 400": WORLDS["1 x 400"],
     "150 x 8": WORLDS["150 x 8"],
+    "150 x 8, right in .8": replace(WORLDS["150 x 8"], accuracy=0.8),
     "150 x 8, right in .75": replace(WORLDS["150 x 8"], accuracy=0.75),
     "150 x 8, right in .65": replace(WORLDS["150 x 8"], accuracy=0.65),
     "3 x 400, right in .3": WORLDS["accuracy .3"],
@@ -65,10 +71,33 @@ SECOND = {
     "same labels in .9": (0.85, 0.0, 0.9),
     "a copy": (0.85, 0.0, 1.0),
     "tied .5, 100 audited": (0.85, 0.5, 0.0),
+    "right in .42": (0.42, 0.0, 0.0),
+    "right in .98": (0.98, 0.0, 0.0),
 }
 """Second instruments: how often right, how far the same images are hard for both, how often an error is copied."""
 
+PEERS, FEW_PROMPTS = ("labels alone", "predict then debias", "AIPW"), 3
+"""What others would do, where prompts have enough audited images for a batch of their labels."""
+
+PEOPLE = {
+    "who is right": (1, 1.0, 0, 0.0),
+    "one, right in .95, gold": (1, 0.95, 10, 0.0),
+    "one, right in .95, untested": (1, 0.95, 0, 0.0),
+    "one, right in .95, 40 gold": (1, 0.95, 40, 0.0),
+    "one, right in .9, 40 gold": (1, 0.9, 40, 0.0),
+    "two, right in .9": (2, 0.9, 0, 0.0),
+    "two, half of the errors shared": (2, 0.9, 0, 0.5),
+    "two, half shared, gold": (2, 0.9, 10, 0.5),
+    "three, right in .9": (3, 0.9, 0, 0.0),
+}
+"""Raters: how many, how often right, gold items of each, in what share of its errors one says what the first says."""
+
 HEAD = ("world", "audit", "models", "refused", "coverage", "worst model", "bias", "width", "of one", "error of one")
+
+PLACES = ("country", "continent", "artifact_id")
+
+Key: TypeAlias = tuple[Any, ...]
+Ask: TypeAlias = Callable[[], Sequence[float]]
 
 
 def second_of(world: World, images: Images, kind: str, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -109,102 +138,257 @@ def asked(matches: pl.DataFrame, audits: pl.DataFrame, **how: object) -> tuple[f
     return answer.value, answer.low, answer.high
 
 
-def drawn_worlds(name: str, world: World, *, runs: int, seed: int) -> Iterator[tuple[int, Images, Sequence[int]]]:
-    """Draw the images of each model so many times, with a seed for what is drawn after."""
-    for run in range(runs):
-        for model, shares in enumerate(shares_of_models(world)):
-            seeds = [seed, run, model, zlib.crc32(name.encode())]
-            yield model, draw_images(world, shares, np.random.default_rng(seeds)), seeds
+def drawn_worlds(name: str, *, run: int, seed: int) -> Iterator[tuple[int, Images, Sequence[int]]]:
+    """Draw the images of each model, with a seed for what is drawn after."""
+    for model, shares in enumerate(shares_of_models(TRIED[name])):
+        seeds = [seed, run, model, zlib.crc32(name.encode())]
+        yield model, draw_images(TRIED[name], shares, np.random.default_rng(seeds)), seeds
 
 
-def instruments(name: str, world: World, *, runs: int, seed: int) -> Iterator[Sequence[str]]:
+def instruments(name: str, *, run: int, seed: int) -> Iterator[tuple[Key, Ask]]:
     """Correct the kernel of countries by one instrument, and by two."""
-    found: dict[str, list[tuple[float, ...]]] = {}
-    for model, images, seeds in drawn_worlds(name, world, runs=runs, seed=seed):
-        matches, truth = matches_of(world, images), truth_of(images, "country", world.size)
-        said = {}
-        for n in (150, 100):
+    world = TRIED[name]
+    for model, images, seeds in drawn_worlds(name, run=run, seed=seed):
+        matches = matches_of(world, images)
+
+        def ask(
+            kind: str,
+            images: Images = images,
+            matches: pl.DataFrame = matches,
+            seeds: Sequence[int] = seeds,
+        ) -> Sequence[float]:
+            n, second = 100 if "100" in kind else 150, None
             drawn = audit_sample(matches, n=n, rng=np.random.default_rng([*seeds, n]))["image_id"]
-            said[n] = audits_of(world, images, drawn)
-        for kind in ("one instrument", *SECOND):
-            second = None
             if kind in SECOND:
                 mapped = second_of(world, images, kind, np.random.default_rng([*seeds, 1]))
                 second = matches_of(world, replace(images, mapped=mapped))
-            audits, rng = said[100 if "100" in kind else 150], np.random.default_rng([*seeds, 2])
+            rng, audits = np.random.default_rng([*seeds, 2]), audits_of(world, images, drawn)
             answer = asked(matches, audits, weights="country", size=world.size, rng=rng, second=second)
-            found.setdefault(kind, []).append((model, truth, *answer))
-    yield from rows_of(name, found)
+            return truth_of(images, "country", world.size), *answer
+
+        for kind in ("one instrument", *SECOND):
+            yield (name, kind, seed, run, model), partial(ask, kind)
+        for kind in PEERS if world.prompts <= FEW_PROMPTS else ():
+            drawn = audit_sample(matches, n=150, rng=np.random.default_rng([*seeds, 150]))["image_id"]
+            yield (name, kind, seed, run, model), partial(by_hand, kind, world, images, drawn.cast(pl.Int64).to_numpy())
 
 
-def batches(name: str, world: World, *, runs: int, seed: int) -> Iterator[Sequence[str]]:
+def by_hand(kind: str, world: World, images: Images, audited: NDArray[np.int64]) -> Sequence[float]:
+    """Correct as others would, with an interval of the jackknife over audited images.
+
+    Labels alone: the diversity of the audited images. Predict then debias: that of all mapped images, and what audited
+    labels add to it on the same images. AIPW: shares imputed from P(true | mapped), moved by what they miss of the
+    audited images of a prompt.
+    """
+    shown, mapped = np.minimum(images.shown // ARTIFACTS, NONE), images.mapped // ARTIFACTS
+    one, prompt = np.eye(NONE + 1, dtype=np.int64), np.eye(world.prompts, dtype=np.int64)[images.prompt]
+    diversity = expected_diversity(size=world.size, continent=0.0, country=1.0, q=1.0, parents=[0] * (NONE + 1))
+    everything = prompt.T @ one[mapped]
+
+    def value(some: NDArray[np.int64]) -> float:
+        labels, seen = (prompt[some].T @ one[each[some]] for each in (shown, mapped))
+        if kind == "AIPW":
+            table = one[mapped[some]].T @ one[shown[some]] + 2 * one[shown[some]].mean(axis=0)
+            chances = table / table.sum(axis=1, keepdims=True)
+            missed = (labels - seen @ chances) / labels.sum(axis=1, keepdims=True)
+            shares = np.maximum(everything @ chances / everything.sum(axis=1, keepdims=True) + missed, 0.0)
+            return float(diversity(shares / shares.sum(axis=1, keepdims=True)).mean())
+        alone = float(diversity.of_images(labels).mean())
+        if kind == "labels alone":
+            return alone
+        return alone + float(diversity.of_images(everything).mean() - diversity.of_images(seen).mean())
+
+    without = np.array([value(np.delete(audited, place)) for place in range(len(audited))])
+    error = np.sqrt((len(audited) - 1) * without.var())
+    found = value(audited)
+    return truth_of(images, "country", world.size), found, found - 1.96 * error, found + 1.96 * error
+
+
+def batches(name: str, *, run: int, seed: int) -> Iterator[tuple[Key, Ask]]:
     """Correct kernels by whole batches."""
-    for kernel in ("artifact", "country"):
-        found: dict[str, list[tuple[float, ...]]] = {}
-        for model, images, seeds in drawn_worlds(name, world, runs=runs, seed=seed):
-            matches, truth = matches_of(world, images), truth_of(images, kernel, world.size)
+    world = TRIED[name]
+    for model, images, seeds in drawn_worlds(name, run=run, seed=seed):
+        matches = matches_of(world, images)
+
+        def ask(
+            kernel: str,
+            count: int,
+            images: Images = images,
+            matches: pl.DataFrame = matches,
+            seeds: Sequence[int] = seeds,
+        ) -> Sequence[float]:
+            draw = partial(np.random.default_rng, [*seeds, count])
+            sample = audit_sample(matches, n=count * world.size, rng=draw(), drawing="batches", size=world.size)
+            audits = audits_of(world, images, sample["image_id"])
+            how = {"weights": STANDARD_KERNELS[kernel], "size": world.size, "rng": draw(), "sample": sample}
+            return truth_of(images, kernel, world.size), *asked(matches, audits, **how)
+
+        for kernel in ("artifact", "country"):
             for count in (12, 18, 24, 36, 48):
-                draw = partial(np.random.default_rng, [*seeds, count])
-                sample = audit_sample(matches, n=count * world.size, rng=draw(), drawing="batches", size=world.size)
-                audits = audits_of(world, images, sample["image_id"])
-                how = {"weights": STANDARD_KERNELS[kernel], "size": world.size, "rng": draw(), "sample": sample}
-                answer = asked(matches, audits, **how)
-                found.setdefault(f"{count} batches, {kernel}", []).append((model, truth, *answer))
-        yield from rows_of(name, found)
+                yield (name, f"{count} batches, {kernel}", seed, run, model), partial(ask, kernel, count)
 
 
-def rows_of(name: str, found: Mapping[str, list[tuple[float, ...]]]) -> Iterator[Sequence[str]]:
-    """Sum up each way to audit, beside the first."""
-    base = np.array(next(iter(found.values())))
-    for kind, answers in found.items():
-        model, truth, value, low, high = np.array(answers).T
-        ok = np.isfinite(value) & np.isfinite(base[:, 2])
-        holds, away, first = (low <= truth) & (truth <= high), value - truth, base[:, 2] - truth
-        if not ok.any():
-            yield name, kind, str(len(ok)), str(len(ok)), *[""] * 6
-            continue
-        worst = min(holds[ok & (model == one)].mean() for one in np.unique(model[ok]))
-        width = (high - low)[ok].mean()
-        beside = width / (base[:, 4] - base[:, 3])[ok].mean(), np.sqrt((away[ok] ** 2).mean() / (first[ok] ** 2).mean())
-        figures = [f"{holds[ok].mean():.3f}", f"{worst:.3f}", f"{away[ok].mean():+.4f}", f"{width:.4f}"]
-        yield (
-            name,
-            kind,
-            str(len(ok)),
-            str(int((~np.isfinite(value)).sum())),
-            *figures,
-            *(f"{one:.2f}" for one in beside),
-        )
+def raters(name: str, *, run: int, seed: int) -> Iterator[tuple[Key, Ask]]:
+    """Correct by raters who err: by one instrument, by two, and by whole batches."""
+    world = TRIED[name]
+    for model, images, seeds in drawn_worlds(name, run=run, seed=seed):
+        matches = matches_of(world, images)
+
+        def ask(
+            audit: str,
+            who: str,
+            images: Images = images,
+            matches: pl.DataFrame = matches,
+            seeds: Sequence[int] = seeds,
+        ) -> Sequence[float]:
+            rng, kernel, how = np.random.default_rng([*seeds, 3]), "country", dict[str, object]()
+            if "batches" in audit:
+                kernel = audit.rpartition(" ")[2]
+                how["sample"] = drawn = audit_sample(matches, n=192, rng=rng, drawing="batches", size=world.size)
+            else:
+                drawn = audit_sample(matches, n=150, rng=rng)
+            if audit == "two instruments":
+                mapped = second_of(world, images, "tied .5", np.random.default_rng([*seeds, 1]))
+                how["second"] = matches_of(world, replace(images, mapped=mapped))
+            audits = said_by(PEOPLE[who], audits_of(world, images, drawn["image_id"]), world, rng)
+            how |= {"weights": STANDARD_KERNELS[kernel], "size": world.size, "rng": np.random.default_rng([*seeds, 2])}
+            return truth_of(images, kernel, world.size), *asked(matches, audits, **how)
+
+        for audit in ("one instrument", "two instruments", "24 batches, artifact", "24 batches, country"):
+            for who in PEOPLE:
+                yield (f"{name}, raters", f"{audit}: {who}", seed, run, model), partial(ask, audit, who)
 
 
-def main() -> int:
-    """Run the rows that are asked for, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--full", action="store_true", help="60 runs of each row, of five models")
-    parser.add_argument("--runs", type=int, help="runs of each row")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--add", action="store_true", help="keep the recorded rows of other worlds and parts")
-    parser.add_argument("--part", action="append", choices=("instruments", "batches"))
-    parser.add_argument("--world", action="append", choices=sorted(TRIED))
-    typed = parser.parse_args()
-    runs = typed.runs if typed.runs is not None else 60 if typed.full else 2
-    rows = []
-    for part, ask in (("instruments", instruments), ("batches", batches)):
-        few = ("24 x 40", "150 x 8", "150 x 8, right in .65", "3 x 400")
-        for name in typed.world or (TRIED if part == "instruments" else few):
-            if typed.part is None or part in typed.part:
-                for row in ask(name, TRIED[name], runs=runs, seed=typed.seed):
-                    rows.append(row)
-                    sys.stderr.write(" | ".join(row) + "\n")
-    kept = RESULTS / "audit_designs.json"
-    before = json.loads(kept.read_text(encoding="utf-8"))["table"][1:] if kept.is_file() and typed.add else []
-    rows = list({tuple(row[:2]): row for row in [*before, *rows]}.values())
-    record(
-        "audit_designs", title="Audits with a second instrument, and of whole batches: 95 % intervals, five models",
-        command=" ".join(["python benchmarks/audit_designs.py", *sys.argv[1:]]), table=[list(HEAD), *map(list, rows)],
+def said_by(
+    people: tuple[int, float, int, float], truth: pl.DataFrame, world: World, rng: np.random.Generator
+) -> pl.DataFrame:
+    """Let people answer, who take a country for another: of the same continent three times in four."""
+    count, accuracy, gold, shared = people
+    known = truth.filter(~pl.col("none_of_these")).sample(gold, with_replacement=True, seed=int(rng.integers(2**31)))
+    known = known.with_columns(
+        *(pl.col(column).alias(f"known_{column}") for column in PLACES),
+        image_id=pl.format("gold {}", pl.int_range(gold)), gold=pl.lit(value=True),
     )  # fmt: skip
-    return 0
+    asked_of = pl.concat([truth, known], how="diagonal")
+    country = asked_of["country"].fill_null(str(NONE)).cast(pl.Int64).to_numpy()
+    tables, errors = list[pl.DataFrame](), list[tuple[NDArray[np.bool_], NDArray[np.int64]]]()
+    for rater in range(count):
+        near, drawn = rng.random(len(country)) < 0.75, rng.integers(COUNTRIES, size=len(country))
+        other = np.where(near & (country < NONE), country // 4 * 4 + drawn % 4, drawn)
+        other = np.where(other == country, (other + 1) % COUNTRIES, other)
+        wrong = rng.random(len(country)) >= accuracy
+        errors.append((wrong, other))
+        copied = (rng.random(len(country)) < shared) & (rater > 0)
+        wrong, other = np.where(copied, errors[0], errors[-1])
+        said = labelled(world, other.astype(np.int64) * ARTIFACTS + drawn % ARTIFACTS)
+        errs = pl.Series(wrong.astype(np.bool_))
+        places = (pl.when(errs).then(said[column]).otherwise(column).alias(column) for column in PLACES)
+        nothing = pl.col("none_of_these") & ~errs
+        tables.append(asked_of.with_columns(*places, annotator=pl.lit(f"rater {rater}"), none_of_these=nothing))
+    return pl.concat(tables)
+
+
+def base_of(kind: str) -> str:
+    """Name what a way to audit is held against: one instrument, 12 batches, or a rater who is always right."""
+    audit, people, _ = kind.partition(": ")
+    if people:
+        return f"{audit}: who is right"
+    return f"12 batches, {kind.rpartition(' ')[2]}" if "batches" in kind else "one instrument"
+
+
+def rows_of(kept: Mapping[Key, Sequence[float]]) -> Iterator[Sequence[str]]:
+    """Sum up each way to audit in each world, beside one instrument or 12 batches on the same images."""
+    found: dict[tuple[str, str], dict[Key, Sequence[float]]] = {}
+    for (world, kind, *drawn), answer in kept.items():
+        found.setdefault((world, kind), {})[tuple(drawn)] = answer
+    for (world, kind), answers in found.items():
+        base = found[world, base_of(kind)]
+        both = [key for key in answers if key in base]
+        truth, value, low, high = np.array([answers[key] for key in both]).T
+        _, first, first_low, first_high = np.array([base[key] for key in both]).T
+        model, ok = np.array([key[-1] for key in both]), np.isfinite(value)
+        lost = str(int((~ok).sum()))
+        if not ok.any():
+            yield world, kind, str(len(ok)), lost, *[""] * 6
+            continue
+        holds, away = (low <= truth) & (truth <= high), value - truth
+        worst = min(holds[ok & (model == one)].mean() for one in np.unique(model[ok]))
+        figures = [
+            f"{holds[ok].mean():.3f}",
+            f"{worst:.3f}",
+            f"{away[ok].mean():+.4f}",
+            f"{(high - low)[ok].mean():.4f}",
+        ]
+        ok &= np.isfinite(first)
+        beside = ["", ""]
+        if ok.any():
+            width = (high - low)[ok].mean() / (first_high - first_low)[ok].mean()
+            beside = [f"{width:.2f}", f"{np.sqrt((away[ok] ** 2).mean() / ((first - truth)[ok] ** 2).mean()):.2f}"]
+        yield world, kind, str(len(model)), lost, *figures, *beside
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """What is asked for in worlds, and how it is summed up.
+
+    Attributes:
+        name: of the record, with
+        title: its title, and
+        head: the head of its table, of which the first two columns name a row.
+        parts: for each part what a run asks in a world, under keys of which the second is the way to audit, and worlds.
+        rows: sums up what is kept.
+        runs: of a quick call, and of a full one.
+    """
+
+    name: str
+    title: str
+    head: Sequence[str]
+    parts: Mapping[str, tuple[Callable[..., Iterator[tuple[Key, Ask]]], Sequence[str]]]
+    rows: Callable[[Mapping[Key, Sequence[float]]], Iterator[Sequence[str]]]
+    runs: tuple[int, int]
+
+    def main(self, doc: str | None) -> int:
+        """Ask for what is lacking in the worlds that are named, keep each answer, and write the table."""
+        parser = argparse.ArgumentParser(description=doc.splitlines()[0] if doc else None)
+        parser.add_argument("--full", action="store_true", help=f"{self.runs[1]} runs of each world")
+        parser.add_argument("--runs", type=int, help="runs of each world; 0 sums up what the journal keeps")
+        parser.add_argument("--seed", type=int, default=1)
+        parser.add_argument("--add", action="store_true", help="keep the recorded rows of other worlds and audits")
+        parser.add_argument("--journal", type=Path, help="keeps each answer; what it holds is not asked again")
+        parser.add_argument("--audit", action="append", help="only these ways to audit")
+        parser.add_argument("--part", action="append", choices=self.parts)
+        parser.add_argument(
+            "--world", action="append", choices=sorted({w for _, all_ in self.parts.values() for w in all_})
+        )
+        typed = parser.parse_args()
+        runs = typed.runs if typed.runs is not None else self.runs[typed.full]
+        kept: dict[Key, Sequence[float]] = {}
+        if typed.journal and typed.journal.is_file():
+            kept = {tuple(key): said for key, said in map(json.loads, typed.journal.read_text("utf-8").splitlines())}
+        for run, part in product(range(runs), typed.part or self.parts):
+            ask, worlds = self.parts[part]
+            for world in [each for each in worlds if each in (typed.world or worlds)]:
+                for key, answer in ask(world, run=run, seed=typed.seed):
+                    if key in kept or (typed.audit and key[1] not in typed.audit):
+                        continue
+                    kept[key] = [float(number) for number in answer()]
+                    if typed.journal:
+                        with typed.journal.open("a", encoding="utf-8") as file:
+                            file.write(json.dumps([key, kept[key]]) + "\n")
+        file = RESULTS / f"{self.name}.json"
+        before = json.loads(file.read_text(encoding="utf-8"))["table"][1:] if file.is_file() and typed.add else []
+        table = {tuple(row[:2]): list(row) for row in [*before, *self.rows(kept)]}
+        command = " ".join([f"python benchmarks/{self.name}.py", *sys.argv[1:]])
+        record(self.name, title=self.title, command=command, table=[list(self.head), *table.values()])
+        return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    few = ("24 x 40", "150 x 8", "150 x 8, right in .65", "3 x 400")
+    title = "Audits with a second instrument, and of whole batches: 95 % intervals, five models"
+    parts = {
+        "instruments": (instruments, tuple(TRIED)),
+        "batches": (batches, few),
+        "raters": (raters, ("24 x 40", "3 x 400")),
+    }
+    sys.exit(Benchmark("audit_designs", title, HEAD, parts, rows_of, (2, 60)).main(__doc__))

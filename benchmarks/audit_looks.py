@@ -1,145 +1,157 @@
 """What looks at an audit on the way settle, how often falsely, and how many labels they save, in worlds of known truth.
 
-    python benchmarks/audit_looks.py                          # a few studies of each world
-    python benchmarks/audit_looks.py --full                   # 300 studies of each
-    python benchmarks/audit_looks.py --world "equal, 3 x 400" --goal top --add
+    python benchmarks/audit_looks.py                              # a few studies of each world
+    python benchmarks/audit_looks.py --full --journal looks.jsonl  # 300 studies of each; goes on where it was ended
+    python benchmarks/audit_looks.py --runs 0 --journal looks.jsonl --world "equal, 3 x 400" --add
 
-A study has five models, or as many as its world says, and looks after 50, 75, 100, 125 and 150 images of each. Models
-that are settled, or given up, are asked about no more. `one look` says how often a 95 % interval looked at each time
-would settle falsely.
+A study has looks after 50, 75, 100, 125 and 150 images of each model. Models that are settled, or given up, are asked
+about no more. `one look` says how often a 95 % interval looked at each time would settle falsely. Models are audited
+apart, so each is drawn and audited once, and worlds with the same models take it from there: the studies of a world
+are independent, worlds are not.
 """
 
-import argparse
-import json
 import math
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import get_args
 
 import numpy as np
-from audit_designs import truth_of
+from audit_designs import Ask, Benchmark, Key, asked, truth_of
 from numpy.typing import NDArray
-from recording import RESULTS, record
-from simulated_worlds import COUNTRIES, RANK, ROWS, World, audits_of, draw_images, matches_of
+from simulated_worlds import RANK, ROWS, World, audits_of, draw_images, matches_of
 
-from culturekit.core.errors import UsageError
-from culturekit.metrics import audit_sample, vendi_corrected
+from culturekit.metrics import audit_sample
 from culturekit.metrics.corrected.looks import Estimate, Goal, open_models, settled_pairs
 
 LOOKS = (50, 75, 100, 125, 150)
-EVEN, BY_RANK = np.full(COUNTRIES, 1 / COUNTRIES), RANK / RANK.sum()
-USUAL = list(ROWS["usual"].values())
+Z = 1.959964
+MODELS = {**ROWS["usual"], "by rank": RANK / RANK.sum()}
 
-TRIED: dict[str, tuple[World, Sequence[NDArray[np.float64]]]] = {
-    "equal, 24 x 40": (World(24, (40, 40)), [BY_RANK] * 5),
-    "equal, 3 x 400": (World(3, (400, 400)), [BY_RANK] * 5),
-    "two equal, 3 x 400": (World(3, (400, 400)), [EVEN] * 2),
-    "ten equal, 3 x 400": (World(3, (400, 400)), [BY_RANK] * 10),
-    "three on top, 3 x 400": (World(3, (400, 400)), [EVEN, EVEN, EVEN, BY_RANK, USUAL[3]]),
-    "one on top, 3 x 400": (World(3, (400, 400)), [EVEN, BY_RANK, BY_RANK, BY_RANK, BY_RANK]),
-    "far apart, 24 x 40": (World(24, (40, 40), 5.0), USUAL),
-    "far apart, 3 x 400": (World(3, (400, 400), 20.0), USUAL),
+SHAPES = {
+    "3 x 400": World(3, (400, 400)),
+    "24 x 40": World(24, (40, 40)),
+    "3 x 400, prompts differ": World(3, (400, 400), 20.0),
+    "24 x 40, prompts differ": World(24, (40, 40), 5.0),
+}
+
+STUDIES = {
+    "equal": ("by rank",) * 5,
+    "two equal": ("by rank",) * 2,
+    "three equal": ("by rank",) * 3,
+    "ten equal": ("by rank",) * 10,
+    "three on top": ("even", "even", "even", "by rank", "four of twenty"),
+    "one on top": ("even", "by rank", "by rank", "by rank", "by rank"),
+    "two of five equal": ("even", "by rank", "by rank", "half in one", "four of twenty"),
+}
+
+TRIED: dict[str, tuple[str, Sequence[str]]] = {
+    **{f"{name}, {shape}": (shape, models) for shape in ("3 x 400", "24 x 40") for name, models in STUDIES.items()},
+    "far apart, 24 x 40": ("24 x 40, prompts differ", tuple(ROWS["usual"])),
+    "far apart, 3 x 400": ("3 x 400, prompts differ", tuple(ROWS["usual"])),
 }
 
 HEAD = ("world", "goal", "studies", "falsely", "one look", "settled", "not told apart", "labels", "labels, of 150")
 
 
-def study(name: str, *, seed: int, number: int) -> tuple[list[float], list[list[Estimate]]]:
-    """Draw a study: the truth of each model, and what each look says of it."""
-    world, models = TRIED[name]
-    truths, said = [], []
-    for model, shown in enumerate(models):
-        seeds = [seed, number, model, zlib.crc32(name.encode())]
-        shares = np.append(shown, round(max(1 - float(shown.sum()), 0.0), 12))
+def sequences(name: str, *, run: int, seed: int) -> Iterator[tuple[Key, Ask]]:
+    """Draw the models of a study, and say what each look finds."""
+    shape, models = TRIED[name]
+    world = SHAPES[shape]
+
+    def ask(model: str, number: int) -> Sequence[float]:
+        seeds = [seed, number, zlib.crc32(f"{shape} {model}".encode())]
+        shares = np.append(MODELS[model], round(max(1 - float(MODELS[model].sum()), 0.0), 12))
         images = draw_images(world, shares, np.random.default_rng(seeds))
-        matches = matches_of(world, images)
+        matches, found = matches_of(world, images), [truth_of(images, "country", world.size)]
         rng = np.random.default_rng([*seeds, 1])
         sample = audit_sample(matches, n=LOOKS[-1], rng=rng, per="model", looks=LOOKS)
-        estimates = []
-        for look, n in enumerate(LOOKS, start=1):
+        for look in range(1, len(LOOKS) + 1):
             seen = sample.filter(sample["look"] <= look)
-            audits = audits_of(world, images, seen["image_id"])
-            draws = np.random.default_rng([*seeds, 2])
-            try:
-                one = vendi_corrected(matches, audits, weights="country", size=8, rng=draws, sample=seen)
-                estimates.append(Estimate(one.value, (one.high - one.low) / 2 / 1.959964, n))
-            except UsageError as error:
-                sys.stderr.write(f"refused: {error.problem}\n")
-                estimates.append(Estimate(math.nan, math.nan, n))
-        truths.append(truth_of(images, "country", 8))
-        said.append(estimates)
-    return truths, said
+            draws, audits = np.random.default_rng([*seeds, 2]), audits_of(world, images, seen["image_id"])
+            found += asked(matches, audits, weights="country", size=world.size, rng=draws, sample=seen)
+        return found
+
+    for model, often in Counter(models).items():
+        for number in range(run * often, (run + 1) * often):
+            yield (shape, model, seed, number), partial(ask, model, number)
 
 
-def rows(name: str, *, studies: int, seed: int, goals: Sequence[Goal]) -> Iterator[Sequence[str]]:
-    """Sum up the studies of one world."""
-    counts: dict[Goal, Counter[str]] = {goal: Counter() for goal in goals}
-    for number in range(studies):
-        truths, said = study(name, seed=seed, number=number)
-        names = [f"{model:02d}" for model in range(len(truths))]
-        true = dict(zip(names, truths, strict=True))
-        naive = any(
-            abs(said[a][look].value - said[b][look].value)
-            > 1.96 * math.hypot(said[a][look].error, said[b][look].error)
-            and (said[a][look].value > said[b][look].value) != (truths[a] > truths[b] + 1e-9)
-            for a, b in combinations(range(len(truths)), 2) for look in range(len(LOOKS))
-        )  # fmt: skip
-        for goal in goals:
-            found = counts[goal]
-            asked, labels, looks = names, 0, []
-            for look, n in enumerate(LOOKS):
-                labels += len(asked) * (n - (LOOKS[look - 1] if look else 0))
-                looks.append({model: said[int(model)][look] for model in asked if said[int(model)][look].error >= 0})
-                pairs = settled_pairs(looks, LOOKS, goal=goal)
-                asked = open_models(pairs, names, goal)
-                if not asked:
-                    break
-            settled = [one for one in pairs if one.state == "settled"]
-            wrong = [one for one in settled if one.difference * (true[one.first] - true[one.second]) <= 1e-12]
-            found["falsely"] += bool(wrong)
-            found["settled"] += bool(settled) if goal == "top" else len(settled)
-            found["apart"] += sum(one.state == "not told apart" for one in pairs)
-            found["naive"] += naive
-            found["labels"] += labels
-    for goal, found in counts.items():
-        models = len(TRIED[name][1])
-        each = studies * (1 if goal == "top" else math.comb(models, 2))
-        each_has = found["labels"] / studies / models
-        yield (
-            name, goal, str(studies), f"{found['falsely'] / studies:.3f}", f"{found['naive'] / studies:.2f}",
-            f"{found['settled'] / each:.2f}", "" if goal == "top" else f"{found['apart'] / each:.2f}",
-            f"{each_has:.0f}", f"{each_has / 150:.2f}",
-        )  # fmt: skip
+def studies_of(name: str, kept: Mapping[Key, Sequence[float]]) -> Iterator[list[Sequence[float]]]:
+    """Put studies together, each of models that no other study of this world has."""
+    shape, models = TRIED[name]
+    pools = {model: iter([said for key, said in kept.items() if key[:2] == (shape, model)]) for model in models}
+    while True:
+        try:
+            yield [next(pools[model]) for model in models]
+        except StopIteration:
+            return
 
 
-def main() -> int:
-    """Run the worlds that are asked for, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--full", action="store_true", help="300 studies of each world")
-    parser.add_argument("--studies", type=int, help="studies of each world")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--add", action="store_true", help="keep the recorded rows of other worlds")
-    parser.add_argument("--goal", action="append", choices=get_args(Goal))
-    parser.add_argument("--world", action="append", choices=sorted(TRIED))
-    typed = parser.parse_args()
-    studies = typed.studies or (300 if typed.full else 3)
-    found = []
-    for name in typed.world or TRIED:
-        for row in rows(name, studies=studies, seed=typed.seed, goals=typed.goal or get_args(Goal)):
-            found.append(row)
-            sys.stderr.write(" | ".join(row) + "\n")
-    kept = RESULTS / "audit_looks.json"
-    before = json.loads(kept.read_text(encoding="utf-8"))["table"][1:] if kept.is_file() and typed.add else []
-    table = list({tuple(row[:2]): row for row in [*before, *found]}.values())
-    record(
-        "audit_looks", title="Audits that are looked at on the way: what is settled, how often falsely, labels used",
-        command=" ".join(["python benchmarks/audit_looks.py", *sys.argv[1:]]), table=[list(HEAD), *map(list, table)],
-    )  # fmt: skip
-    return 0
+def estimates_of(said: Sequence[float]) -> list[Estimate]:
+    """Give what each look says."""
+    each = np.reshape(said[1:], (-1, 3))
+    return [Estimate(value, (high - low) / 2 / Z, n) for n, (value, low, high) in zip(LOOKS, each, strict=True)]
+
+
+def rows(kept: Mapping[Key, Sequence[float]]) -> Iterator[Sequence[str]]:
+    """Sum up the studies of each world."""
+    for name in TRIED:
+        studies = [
+            (np.array([one[0] for one in study]), list(map(estimates_of, study))) for study in studies_of(name, kept)
+        ]
+        if not studies:
+            continue
+        naive = np.mean([settled_naively(*study) for study in studies])
+        for goal in get_args(Goal):
+            found: Counter[str] = Counter()
+            for study in studies:
+                found.update(outcome(*study, goal))
+            models = len(TRIED[name][1])
+            each = len(studies) * (1 if goal == "top" else math.comb(models, 2))
+            labels = found["labels"] / len(studies) / models
+            yield (
+                name, goal, str(len(studies)), f"{found['falsely'] / len(studies):.3f}", f"{naive:.2f}",
+                f"{found['settled'] / each:.2f}", "" if goal == "top" else f"{found['apart'] / each:.2f}",
+                f"{labels:.0f}", f"{labels / LOOKS[-1]:.2f}",
+            )  # fmt: skip
+
+
+def settled_naively(truths: NDArray[np.float64], said: Sequence[Sequence[Estimate]]) -> bool:
+    """Say whether 95 % intervals of the difference, looked at each time, ever settle a pair falsely."""
+    return any(
+        abs(one.value - other.value) > Z * math.hypot(one.error, other.error)
+        and (one.value > other.value) != (truths[a] > truths[b] + 1e-9)
+        for a, b in combinations(range(len(truths)), 2)
+        for one, other in zip(said[a], said[b], strict=True)
+    )
+
+
+def outcome(truths: NDArray[np.float64], said: Sequence[Sequence[Estimate]], goal: Goal) -> Mapping[str, int]:
+    """Follow a study to its end."""
+    names = [f"{model:02d}" for model in range(len(truths))]
+    asked_about, labels, looks = names, 0, []
+    for look, n in enumerate(LOOKS):
+        labels += len(asked_about) * (n - (LOOKS[look - 1] if look else 0))
+        looks.append({model: said[int(model)][look] for model in asked_about if said[int(model)][look].error >= 0})
+        pairs = settled_pairs(looks, LOOKS, goal=goal)
+        asked_about = open_models(pairs, names, goal)
+        if not asked_about:
+            break
+    settled = [one for one in pairs if one.state == "settled"]
+    wrong = [one for one in settled if one.difference * (truths[int(one.first)] - truths[int(one.second)]) <= 1e-12]
+    return {
+        "labels": labels,
+        "falsely": bool(wrong),
+        "settled": bool(settled) if goal == "top" else len(settled),
+        "apart": sum(one.state == "not told apart" for one in pairs),
+    }
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    title = "Audits that are looked at on the way: what is settled, how often falsely, labels used"
+    parts = {"looks": (sequences, tuple(TRIED))}
+    sys.exit(Benchmark("audit_looks", title, HEAD, parts, rows, (3, 300)).main(__doc__))

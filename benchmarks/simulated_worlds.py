@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from culturekit.core.schemas import AUDITS
 
 __all__ = [
-    "ARTIFACTS", "COUNTRIES", "NONE", "OF_COUNTRY", "ROWS", "WORLDS", "Images", "World", "audits_of", "draw_images",
-    "matches_of", "shares_of_models",
+    "ARTIFACTS", "COUNTRIES", "NONE", "OF_COUNTRY", "RANK", "ROWS", "WORLDS", "Images", "World", "audits_of",
+    "draw_images", "drawn_from", "labelled", "matches_of", "shares_of_models",
 ]  # fmt: skip
 
 COUNTRIES, ARTIFACTS, NONE = 20, 5, 20

@@ -36,18 +36,25 @@ captions = group(
     },
     help="Captions of a culture: expanded, sampled, translated.",
 )
+space_check = group(
+    "cspace check",
+    {"sample": "people.space_check:sample", "score": "people.space_check:score"},
+    help="How often keeps and removes are wrong, by people.",
+)
 cspace = group(
     "cspace",
     {
         "filter": "builders.filtering.filter_stage:FILTER",
         "release": CommandAt(
-            f"{CLI}.cspace.space_commands:release",
+            f"{CLI}.space_commands:release",
             "--kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv --out cspace",
         ),
         "complete": "builders.completing.completion:COMPLETE",
-        "import": CommandAt(f"{CLI}.cspace.space_commands:import_space", "dishes.csv --concept cuisine --out space"),
-        "diff": CommandAt(f"{CLI}.cspace.diff_command:diff", "runs/2025 runs/2026 --out changes"),
-        "review": CommandAt(f"{CLI}.cspace.review_commands:review_app"),
+        "import": CommandAt(f"{CLI}.space_commands:import_space", "dishes.csv --concept cuisine --out space"),
+        "diff": CommandAt(f"{CLI}.space_commands:diff", "runs/2025 runs/2026 --out changes"),
+        "settle": "builders.filtering.second_judge:settle",
+        "review": CommandAt(f"{CLI}.space_commands:review_app"),
+        "check": CommandAt(f"{CLI}.groups:space_check"),
     },
     help="The cultural space: artifacts judged, completed, released.",
 )
@@ -98,15 +105,15 @@ kg = group(
 prompts = group(
     "prompts",
     {
-        "build geographic": "recipes.inclusion.prompts:GEOGRAPHIC",
+        "build geographic": "recipes.inclusion.prompts:geographic",
         "build": CommandAt(
-            f"{CLI}.cspace.prompts_command:build",
+            f"{CLI}.space_commands:build_prompts",
             "cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv --out prompts",
         ),
         "build dialects": "recipes.linguistic.dialects:DIALECTS",
         "dialects draft": "recipes.linguistic.dialects:DRAFT",
         "build neutral": "recipes.linguistic.prompts:NEUTRAL",
-        "build specific": "recipes.linguistic.prompts:SPECIFIC",
+        "build specific": "recipes.linguistic.prompts:specific",
         "wordnet": "recipes.linguistic.wordnet:MEND",
     },
     help="Prompts: of the space, of dialects, nouns and groups.",

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import polars as pl
+
 from culturekit.core.errors import CultureKitError
 from culturekit.core.package_data import shipped
 from culturekit.core.registry import Registry, parse_spec
 from culturekit.core.table import Table
-from culturekit.core.tables import read_table
+from culturekit.core.tables import read_table, scan_table
 from culturekit.generation.folder.folder_backend import FOLDER, Options, folder_of
 from culturekit.generation.folder.folder_detection import stated_list
 
@@ -17,6 +19,7 @@ HAND = "card.yaml"  # The fields of the hand-written half of a data card
 SHIPPED_HAND = "cspace"  # Stands for the hand-written half of CSpace's card, whose publisher is still to be filled in
 BLIND = "rules"  # The judge that reads words only
 PROJECT = "project.json"  # What an annotation project keeps of itself
+ROWS_READ = 2**20  # of a table that a recipe names, before anything runs
 TRUTHFUL = "simulated"  # The backend whose images come with what they show
 
 
@@ -54,7 +57,9 @@ def existing_table(table: Table) -> Callable[[str], str]:
 
     def check(name: str) -> str:
         try:
-            rows = read_table(existing_file(name), table).height
+            rows = scan_table(Path(existing_file(name)), table).select(pl.len()).collect().item()
+            if rows <= ROWS_READ:  # of more, the stages that read some at a time find what is wrong
+                read_table(name, table)
         except CultureKitError as error:
             raise ValueError(str(error)) from error
         if not rows:

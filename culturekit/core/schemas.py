@@ -60,6 +60,26 @@ REMOVED = declare(f"""removed by concept qid:
     {CANDIDATE_COLUMNS}, verdict str, reason str;
     optional: {CANDIDATE_OPTIONS}, {COUNTRY_COLUMNS}""")
 
+# What the judge said of each candidate and country that it was asked about: its verdict, and, where it was asked for
+# them, how sure it is (0.5 to 1) and why, in a few words. `outcome` is how asking ended.
+VERDICTS = declare("""verdicts by concept qid country:
+    concept str, qid str, country str, verdict str, outcome str, confidence f64?, why str?""")
+
+# Artifacts, each for one country, that were drawn for people to judge: `chance` is the one with which each was.
+SPACE_SAMPLE = declare("""space_sample by concept qid country:
+    concept str, qid str, country str, verdict str, root str?, confidence f64?, chance f64""")
+
+# How many artifacts have each verdict, by concept and country: what a sample was drawn from.
+SPACE_CELLS = declare("space_cells by concept country verdict: concept str, country str, verdict str, units u32")
+
+# How good a cultural space is, by people who judged a sample: `measure` is a share (wrong keeps, wrong removes,
+# undecided that belong) or `artifacts`, how many of the candidates belong, where `judged` is how many were kept.
+# Concept and country are null where all are taken together; of `units` some were `drawn`, and `answered` by who could
+# tell. `kept` is the SHA-256 of the candidates.
+SPACE_CHECK = declare("""space_check by measure concept country:
+    measure str, concept str?, country str?, value f64, ci_low f64, ci_high f64, units u32, drawn u32, answered u32,
+    judged u32?, kept str""")
+
 # The kept candidates and what a model added. `qid` is `LLM:` and a slug where no graph knows the artifact; `source` is
 # `wikidata` or `llm`. `gained` names, by ISO code, the countries that were added; `round` and `proposer` say when first
 # and by whom, and are 0 and null where nothing was. `hop` is 0 and `path` empty where no walk came by.
@@ -86,6 +106,9 @@ DECISIONS = declare("""decisions by concept qid reviewer:
     concept str, qid str, reviewer str, decided_on str, decision str, comment str?, reason str, file str,
     counts bool;
     optional: by_country list[str]""")
+
+# Candidates and countries that people decide about by the group: what a task of the form stands for.
+REVIEW_GROUPS = declare("review_groups by group concept qid country: group str, concept str, qid str, country str")
 
 # What a stage left out, and why; nothing else disappears.
 DROPS = declare("drops by key stage concept: key str, concept str?, stage str, reason str, detail str?")

@@ -33,11 +33,6 @@ def task_id(project: str, *what: object, seed: int) -> str:
     return f"t{digest(['task', project, [str(part) for part in what], seed])[:20]}"
 
 
-def picture_file(project: str, image_id: str, *, seed: int) -> str:
-    """Name the file of a picture so that neither its model nor its prompt shows."""
-    return f"{digest(['picture', project, image_id, seed])[:20]}.png"
-
-
 def drawn(count: int, *key: object, seed: int) -> list[int]:
     """Draw an order of so many things."""
     return [int(place) for place in own_generator(seed, *key).permutation(count)]
@@ -59,8 +54,7 @@ def plain(key: str, value: object) -> object:
 
 # Who is to judge what: slots of each item for annotators of its own region, and of others.
 
-ANYWHERE = "anywhere"
-"""The region of annotators where nobody is more at home than others."""
+ANYWHERE = "anywhere"  # the region of annotators where nobody is more at home than others
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +83,11 @@ class Share:
     items: tuple[Item, ...]
 
 
-def shares(items: Sequence[Item], quotas: Quotas, *, seed: int) -> list[Share]:
-    """Give every item its annotators.
+def shares(items: Sequence[Item], quotas: Quotas, *, seed: int, ranked: bool = False) -> list[Share]:
+    """Give every item its annotators; `ranked` items stay in their order.
 
     Where items have no region, all slots are for annotators from anywhere, unless `everywhere` says else. Slots of
-    other regions go round these
-    from a drawn start, so that each region gets about as many.
+    other regions go round these from a drawn start, so that each region gets about as many.
 
     Raises:
         UsageError: there are no slots, or no other region to fill them.
@@ -112,7 +105,10 @@ def shares(items: Sequence[Item], quotas: Quotas, *, seed: int) -> list[Share]:
         for region, slots, inside in slots_of(item, regions, quotas, number):
             wanted.setdefault((region, slots, inside), []).append(item)
     ordered = sorted(wanted, key=lambda key: (key[0], str(key[2]), key[1]))
-    return [Share(*key, tuple(sorted(wanted[key], key=lambda item: item.item_id))) for key in ordered]
+    rank = {item.item_id: place if ranked else 0 for place, item in enumerate(items)}
+    return [
+        Share(*key, tuple(sorted(wanted[key], key=lambda one: (rank[one.item_id], one.item_id)))) for key in ordered
+    ]
 
 
 def slots_of(item: Item, regions: Sequence[str], quotas: Quotas, number: int) -> list[tuple[str, int, bool | None]]:
@@ -125,21 +121,16 @@ def slots_of(item: Item, regions: Sequence[str], quotas: Quotas, number: int) ->
     if quotas.inside:
         if item.region not in regions:
             raise UsageError(
-                "no annotators are found in the region of an item",
-                where=f"item {item.item_id!r}",
-                found=item.region,
-                expected=", ".join(regions),
-                hint="Name it as a region of annotators too, or ask for none in region.",
-            )
+                "no annotators are found in the region of an item", where=f"item {item.item_id!r}", found=item.region,
+                expected=", ".join(regions), hint="Name it as a region of annotators too, or ask for none in region.",
+            )  # fmt: skip
         found.append((item.region, quotas.inside, True))
     others = [region for region in regions if region != item.region]
     if quotas.outside and not others:
         raise UsageError(
-            "there is no other region to find annotators in",
-            where=f"item {item.item_id!r}",
-            found=", ".join(regions),
+            "there is no other region to find annotators in", where=f"item {item.item_id!r}", found=", ".join(regions),
             hint="Name regions of annotators, or ask for none out of region.",
-        )
+        )  # fmt: skip
     return [*found, *((region, count, False) for region, count in in_turn(others, number, quotas.outside))]
 
 
@@ -172,6 +163,7 @@ class Project:
     gold_per_sheet: int = 0
     trial: Sequence[Item] = ()
     queues: bool = False
+    ranked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +172,9 @@ class Task:
 
     Attributes:
         task: its blinded name.
-        kind: `item`, `check`, `repeat`, `gold` or `trial`.
-        item: what is judged, or shown beside a check.
         places: the names of the pictures, in the order in which they stand.
-        files: their blinded files.
-        data: what the annotation tool gets; pictures by file name.
+        data: what the annotation tool gets; pictures by their blinded files.
         content: the hash of that.
-        repeat_of: the task that asked first.
         expected: the answers that a check asks for, or those that are right of a gold item or of a trial.
     """
 
@@ -214,7 +202,7 @@ class Part:
 def make_parts(project: Project, share: Share) -> list[Part]:
     """Cut a share into parts of about equal size, and put checks and repeats into each."""
     key = (share.region, share.slots, share.inside)
-    order = drawn(len(share.items), "parts", *key, seed=project.seed)
+    order = range(len(share.items)) if project.ranked else drawn(len(share.items), "parts", *key, seed=project.seed)
     side = {True: "in", False: "out", None: "any"}[share.inside]
     parts = []
     for number, places in enumerate(sheets_of(project, share, order)):
@@ -234,6 +222,8 @@ def trial_part(project: Project, region: str) -> Part:
 
 def sheets_of(project: Project, share: Share, order: Sequence[int]) -> list[Sequence[int]]:
     """Divide items in a drawn order into sheets, each of one look; in queues also of one concept and region."""
+    if project.ranked:
+        return [order[first : first + project.per_sheet] for first in range(0, len(order), project.per_sheet)]
     cells: dict[tuple[int, str], list[int]] = {}
     for place in order:
         item = share.items[place]
@@ -261,7 +251,9 @@ def make_part(project: Project, share: Share, name: str, items: Sequence[Item], 
         for number in range(project.checks):
             tasks.append(make_task(project, name, "check", items[beside[number % len(beside)]], number))
     tasks += [make_task(project, name, "gold", item, 0) for item in gold]
-    orders = tuple(order_of(tasks, len(items), again, name, slot, seed) for slot in range(share.slots))
+    orders: tuple[tuple[int, ...], ...] = (tuple(range(len(tasks))),) * share.slots
+    if not project.ranked:
+        orders = tuple(order_of(tasks, len(items), again, name, slot, seed) for slot in range(share.slots))
     return Part(name, share, tuple(tasks), orders)
 
 
@@ -270,7 +262,9 @@ def make_task(project: Project, part: str, kind: str, item: Item, number: int, *
     scheme, seed = project.scheme, project.seed
     name = task_id(project.name, part, kind, item.item_id, number, seed=seed)
     places = places_of(scheme, part, item, seed) if first is None else first.places
-    files = tuple(picture_file(project.name, item.pictures[place], seed=seed) for place in places)
+    # neither its model nor its prompt shows in the name of a picture
+    images = [item.pictures[place] for place in places]
+    files = tuple(f"{digest(['picture', project.name, image, seed])[:20]}.png" for image in images)
     check = scheme.checks[number % len(scheme.checks)] if kind == "check" else None
     offers = project.offers.get(item.item_id, {})
     data: dict[str, object] = {
@@ -391,16 +385,10 @@ def add_question(view: ElementTree.Element, criterion: Criterion, scheme: Scheme
     for value, label in fixed_options(criterion, scheme):
         swatch = f'<span style="background:{colours[value]};padding:0 1.5em"></span> ' if value in colours else ""
         add(choices, "Choice", value=value, html=swatch + escape(label))
-    if criterion.comment is not None:
-        add_comment(inside, criterion, scheme)
-
-
-def add_comment(inside: ElementTree.Element, criterion: Criterion, scheme: Scheme) -> None:
-    """Write the comment of a question, hidden until an answer asks for it."""
     comment = criterion.comment
     if comment is None:
         return
-    view = add(inside, "View", visibleWhen="choice-selected", whenTagName=criterion.name,
+    view = add(inside, "View", visibleWhen="choice-selected", whenTagName=criterion.name,  # until an answer asks for it
                whenChoiceValue=",".join(comment.when))  # fmt: skip
     add(view, "Header", value=comment.question, size="5")
     must = {"required": "true"} if comment.required else {}
@@ -410,10 +398,6 @@ def add_comment(inside: ElementTree.Element, criterion: Criterion, scheme: Schem
 
 def label_studio_tasks(parts: Sequence[Part], pictures_at: str) -> list[dict[str, object]]:
     """Write the tasks of some parts, each part in the order of its first slot."""
-    return [{"data": addressed(part.tasks[place], pictures_at)} for part in parts for place in part.orders[0]]
-
-
-def addressed(task: Task, pictures_at: str) -> Mapping[str, object]:
-    """Give the data of a task with the addresses of its pictures."""
-    pictures = {f"picture_{place}": pictures_at + file for place, file in enumerate(task.files, start=1)}
-    return {**task.data, **pictures}
+    tasks = [part.tasks[place] for part in parts for place in part.orders[0]]
+    pictures = [{f"picture_{n}": pictures_at + file for n, file in enumerate(task.files, start=1)} for task in tasks]
+    return [{"data": {**task.data, **addresses}} for task, addresses in zip(tasks, pictures, strict=True)]

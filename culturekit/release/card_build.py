@@ -117,7 +117,7 @@ def card_stage(release: Path, hand: Path) -> Stage:
     return Stage(
         "card",
         "card",
-        3,
+        4,
         lambda work: build_card(work, release, hand),
         {"release": release, "fields": hand / FIELDS_FILE, "text": hand / TEXT_FILE, "stages": release},
         packages=("polars", "PyYAML"),

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import msgspec
 import polars as pl
 
+from culturekit.builders.space.checked import check_lines
 from culturekit.core.atomic import copy_file
 from culturekit.core.digests import (
     JOURNAL,
@@ -26,6 +27,7 @@ from culturekit.core.digests import (
 )
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.core.lineage import manifest_of, upstream
+from culturekit.core.schemas import SPACE_CHECK
 from culturekit.core.tables import save_parquet
 from culturekit.core.work import UNDER_REVIEW
 
@@ -530,6 +532,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     dumps: tuple[Dump, ...]
     drops: tuple[Drop, ...]
     agreement: tuple[Mapping[str, object], ...]
+    checked: tuple[tuple[str, str, str, str], ...] = ()
 
     def encode(self) -> bytes:
         """Write the facts for people and machines."""
@@ -587,7 +590,14 @@ def facts_of(folder: Path, hashes: Mapping[str, str] = NOT_KNOWN) -> Facts:
         dumps=_dumps_of(manifests),
         drops=_drops_of(manifests),
         agreement=(*agreement_in(folder, tables), *_agreement_notes(manifests)),
+        checked=_checked(folder, tables),
     )
+
+
+def _checked(folder: Path, tables: Sequence[CardTable]) -> tuple[tuple[str, str, str, str], ...]:
+    """Read what people found who judged a sample of the cultural space."""
+    known = any(table.name == SPACE_CHECK.name for table in tables)
+    return tuple(check_lines(scan(folder, SPACE_CHECK.name).collect())) if known else ()
 
 
 def _agreement_notes(manifests: Sequence[Manifest]) -> list[Mapping[str, object]]:

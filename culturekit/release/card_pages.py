@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from culturekit.builders.space.checked import UNCHECKED
 from culturekit.core.counting import counted
 from culturekit.core.foreign_text import printable
 from culturekit.release.card_facts import NOTHING, CardTable, ColumnFacts, Facts, described_files, meaning_of
@@ -164,6 +165,15 @@ def review(facts: Facts) -> str:
     return f"{under_review_sentence(facts)}\n\n{table(('Why they wait', 'Artifacts'), rows)}"
 
 
+def _checked(facts: Facts) -> str:
+    """Say how often rows are wrong, by people who judged a sample."""
+    if not facts.checked:
+        return UNCHECKED
+    rows = [[escaped(cell) for cell in row] for row in facts.checked]
+    other = facts.stages[0].notes.get("checked", "")
+    return f"{table(('Measure', 'Where', 'Found (95 % interval)', 'Judged'), rows)}\n\n{escaped(other)}".rstrip()
+
+
 def under_review_sentence(facts: Facts) -> str:
     """Say how many artifacts a release took in although nobody kept them."""
     count = sum(facts.under_review.values())
@@ -256,6 +266,7 @@ _BLOCKS: Mapping[str, Callable[[Facts], str]] = MappingProxyType(
         "models": _models,
         "drops": drops,
         "review": review,
+        "checked": _checked,
         "stages": _stages,
         "notes": _notes,
         "popularity": _popularity,
@@ -320,7 +331,7 @@ PAGES: Mapping[str, Sequence[Part]] = MappingProxyType(
             Head("Intended uses"), Section("Intended uses"), Head("Unsuitable uses"), Section("Unsuitable uses"),
             Head("What it holds"), Known("countries"), Known("values"), Known("hops"), Known("schema"),
             Head("How it was made"), DUMP, DUMP_DATE, Known("models"), Known("drops"), Known("review"), Known("stages"),
-            Known("notes"),
+            Known("notes"), Head("How often it is wrong"), Known("checked"),
             Head("Popularity"), Known("popularity"),
             Head("Annotators and agreement"), Section("Annotators and pay"),
             Filled(("annotators",)), Known("agreement"),
@@ -337,7 +348,7 @@ PAGES: Mapping[str, Sequence[Part]] = MappingProxyType(
             Head("Collection"), DUMP, DUMP_DATE, Known("stages"), Known("notes"), Known("hops"),
             Section("Annotators and pay"), Filled(("annotators",)),
             Head("Cleaning and labelling"), Known("models"), Known("drops"), Known("review"), Known("popularity"),
-            Known("agreement"),
+            Known("checked"), Known("agreement"),
             Head("Uses"), Section("Intended uses"), Section("Unsuitable uses"),
             Section("Known biases"), Section("Social impact"),
             Head("Distribution"), Section("Licence decisions"), Known("files"),
@@ -351,8 +362,8 @@ PAGES: Mapping[str, Sequence[Part]] = MappingProxyType(
             Head("Transformations"), Known("models"), Known("drops"), Known("review"),
             Head("People and labels"), Section("Annotators and pay"), Filled(("annotators",)), Known("agreement"),
             Head("Distribution of rows"), Known("countries"), Known("hops"), Known("popularity"),
-            Head("Risks"), Section("Known biases"), Section("Sensitive content"), Section("Social impact"),
-            Section("Limitations"),
+            Head("Risks"), Known("checked"), Section("Known biases"), Section("Sensitive content"),
+            Section("Social impact"), Section("Limitations"),
             Head("Access and upkeep"), Section("Licence decisions"), Section("Maintenance"), Filled(("changelog",)),
         ),
     }

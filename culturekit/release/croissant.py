@@ -174,7 +174,10 @@ def _responsible(hand: Hand, facts: Facts) -> dict[str, Any]:
         "rai:dataPreprocessingProtocol": dropped,
         "rai:machineAnnotationTools": tools,
         "rai:annotatorDemographics": _demographics(hand),
-        "rai:dataAnnotationAnalysis": [orjson.dumps(row).decode() for row in facts.agreement],
+        "rai:dataAnnotationAnalysis": [
+            *(orjson.dumps(row).decode() for row in facts.agreement),
+            *(f"{measure}, {where}: {found}; {of} judged" for measure, where, found, of in facts.checked),
+        ],
         "rai:dataUseCases": [text for text in (sections.get("Intended uses"), sections.get("Unsuitable uses")) if text],
         "rai:dataBiases": [text for text in (sections.get("Known biases"),) if text],
         "rai:dataLimitations": [text for text in (sections.get("Limitations"), waiting) if text],

@@ -1,18 +1,19 @@
 """Which differences between models are more than chance."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from types import SimpleNamespace
 
 import polars as pl
+from babel import Locale, UnknownLocaleError
 
 from culturekit.core import roles
 from culturekit.core.schemas import SCORES
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
 from culturekit.report.countries import over_all_concepts
 from culturekit.report.plots import Chart, plot
-from culturekit.report.run_folders import Figure, RunFolders, figure, figure_in, larger_first
+from culturekit.report.run_folders import Figure, Rows, RunFolders, figure, larger_first, rows_of, with_params
 from culturekit.scores.catalog import Metric
 from culturekit.scores.image_collections import parsed
 from culturekit.scores.listing import all_metrics
@@ -89,87 +90,95 @@ def lines_of(table: pl.DataFrame, *, kernel: str, labels: str = "mapped") -> Ite
         )
 
 
-# Gaps between groups of countries, such as the Global North and South, read from their scores.
+# How much more the countries of one group score than those of another, or prompts in one language than in another.
 
-METRICS = {"vs": "diversity within countries, VS", "qvs": "quality times diversity, qVS", "quality": "quality"}
-
-PARAMS = pl.Struct(
-    [
-        *(pl.Field(name, pl.String) for name in ("a", "b", "metric", "scheme", "target")),
-        pl.Field("of", pl.Struct({"labels": pl.String, "kernel": pl.String})),
-        pl.Field("prompts", pl.Int64),
-        pl.Field("p_corrected", pl.Float64),
-    ]
-)
+GAPS_OF = {"vs": "diversity within countries, VS", "qvs": "quality times diversity, qVS", "quality": "quality"}
+LANGUAGES_OF = {"vs": "diversity, VS", "qvs": "quality times diversity, qVS"}
 
 FULL = {"GN": "Global North", "GS": "Global South"}
 
 
-@dataclass(frozen=True, slots=True)
-class GapLine:
-    """How much more the countries of one group score than those of another, for one model."""
-
-    model: str
-    metric: str
-    concept: str | None
-    labels: str
-    first: str
-    second: str
-    scheme: str
-    gap: Figure  # first less second
-    p: float | None  # corrected for the number of gaps; None where nothing says how much values scatter
-    prompts: int  # of both groups
-    countries: tuple[tuple[str, ...], tuple[str, ...]]  # of the first group, and of the second
-    target: str  # whether it speaks about other prompts (`population`) or about `these`
-
-    @property
-    def beyond_chance(self) -> bool:
-        """Tell whether the gap is more than chance."""
-        return self.p is not None and self.p < 0.05
+def gap_table(run: RunFolders, scores: pl.DataFrame, metric: str = "group_gap") -> pl.DataFrame:
+    """Keep the differences of groups, `a` less `b`, that rest on mapped or corrected labels, with what they are of."""
+    of = with_params(
+        scores.with_row_index("row").filter(pl.col("model").is_in(run.models), metric=metric),
+        "a", "b", "scheme", "target", "prompts", "of",
+        p="p_corrected", score="metric", labels="of.labels", kernel="of.kernel",
+    )  # fmt: skip
+    return of.filter(pl.col("labels").ne_missing("truth")).with_columns(
+        pl.col("labels").fill_null(""), pl.col("prompts").cast(pl.Int64), pl.col("p").cast(pl.Float64),
+        first=pl.col("a").replace(FULL), second=pl.col("b").replace(FULL),
+        beyond_chance=(pl.col("p").cast(pl.Float64) < 0.05).fill_null(False),
+    )  # fmt: skip
 
 
-def gaps_in(run: RunFolders) -> tuple[GapLine, ...] | None:
-    """Read the gaps of a run; None for one that was not asked for them."""
+def gaps_in(run: RunFolders) -> Rows | None:
+    """Read the gaps between groups of countries, over all concepts where there are several; None where nobody asked.
+
+    Each has model, score, concept, labels, first, second, gap, p, beyond_chance, prompts, target, and the countries of
+    both groups.
+    """
     found = run.read(roles.GAPS, SCORES)
-    return None if found is None else tuple(gap_lines(run, found))
+    if found is None:
+        return None
+    about = gap_table(run, found).filter(pl.col("score").is_in(list(GAPS_OF)))
+    shown = over_all_concepts(about, "model", "score", "labels", "group")
+    places = {metric: place for place, metric in enumerate(GAPS_OF)}
+    order = pl.col("score").replace_strict(places), "scheme", "group", "labels", "concept", "model", "row"
+    rows = rows_of(shown.sort(*order, nulls_last=True).with_columns(pl.col("score").replace(GAPS_OF)), gap="")
+    for row in rows:
+        countries = parsed(row.params)["countries"]
+        row.countries = countries[row.a], countries[row.b]
+    return rows
 
 
-def gap_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[GapLine]:
-    """Give the gaps of each model, over all concepts where there are several."""
-    found = scores.with_row_index("row").filter(pl.col("metric") == "group_gap", pl.col("model").is_in(run.models))
-    about = found.drop("metric").with_columns(p=pl.col("params").str.json_decode(PARAMS)).unnest("p")
-    about = about.with_columns(labels=pl.col("of").struct.field("labels"), kernel=pl.col("of").struct.field("kernel"))
-    about = about.filter(pl.col("metric").is_in(list(METRICS)), pl.col("labels") != "truth")
-    shown = over_all_concepts(about, "model", "metric", "labels", "group")
-    places = {metric: place for place, metric in enumerate(METRICS)}
-    order = pl.col("metric").replace_strict(places), "scheme", "group", "labels", "concept", "model", "row"
-    for row in shown.sort(*order, nulls_last=True).to_dicts():
-        said = parsed(row["params"])
-        a, b = said["a"], said["b"]
-        yield GapLine(
-            model=row["model"],
-            metric=METRICS[row["metric"]],
-            concept=row["concept"],
-            labels=row["labels"],
-            first=FULL.get(a, a),
-            second=FULL.get(b, b),
-            scheme=row["scheme"],
-            gap=figure_in(row),
-            p=row["p_corrected"],
-            prompts=row["prompts"],
-            countries=(tuple(said["countries"][a]), tuple(said["countries"][b])),
-            target=row["target"],
-        )
-
-
-def gap_chart(lines: Sequence[GapLine]) -> str:
+def gap_chart(lines: Rows) -> str:
     """Draw each gap as a dot with its interval, those beyond chance apart from those that could be chance."""
     rows = []
     for line in lines:
         point = (line.gap.value, line.gap.low, line.gap.high)
-        rows.append((f"{line.model}, {line.metric}", [point, None] if line.beyond_chance else [None, point]))
+        rows.append((f"{line.model}, {line.score}", [point, None] if line.beyond_chance else [None, point]))
     title, columns = "Gaps between groups of countries", ("beyond chance", "could be chance")
     return plot(Chart("dots", "difference of scores"), "gap-chart-title", title, columns, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Languages:
+    """Differences of languages, and of each language which words of its prompts nobody verified."""
+
+    lines: Rows  # like gaps, with the score of each language in `sides`
+    marks: tuple[tuple[str, str, int, int], ...]  # language and mark: in how many prompts, of how many
+
+
+def languages_in(run: RunFolders) -> Languages | None:
+    """Read what prompts in several languages show; None where they are in one."""
+    scores = run.read(roles.LANGUAGES, SCORES)
+    if scores is None:
+        return None
+    means = {(*_place(row), row.group): row.mean for row in rows_of(gap_table(run, scores, "group_mean"), mean="")}
+    gaps = gap_table(run, scores).filter(pl.col("kernel").fill_null(run.kernel) == run.kernel)
+    lines = rows_of(over_all_concepts(gaps, "model", "score", "of").sort("row"), gap="")
+    for row in lines:
+        row.sides = tuple(means.get((*_place(row), side)) for side in (row.a, row.b))
+        row.score = LANGUAGES_OF.get(row.score, row.score.replace("_", " "))
+        row.first, row.second = in_english(row.a), in_english(row.b)
+    prompts = pl.read_parquet(run.table(roles.PROMPTS), columns=["language", "marks"])
+    sizes = dict(prompts.group_by("language").len().iter_rows())
+    marks = prompts.explode("marks").drop_nulls().group_by("language", "marks").len().sort("language", "marks")
+    unverified = tuple((in_english(code), mark, count, sizes[code]) for code, mark, count in marks.iter_rows())
+    return Languages(lines, unverified)
+
+
+def _place(row: SimpleNamespace) -> tuple[str | None, ...]:
+    return row.concept, row.model, row.score, row.of
+
+
+def in_english(language: str) -> str:
+    """Call a language as CLDR does; its code where that does not know it."""
+    try:
+        return Locale.parse(language, sep="-").get_display_name("en") or language
+    except (UnknownLocaleError, ValueError):
+        return language
 
 
 # Heat maps of models by concepts, one for each kernel and metric, with floor and ceiling below.
@@ -289,23 +298,12 @@ def breakdown_of(scores: pl.DataFrame, models: Sequence[str], *, kernel: str) ->
 
 
 @dataclass(frozen=True, slots=True)
-class MetricLine:
-    """One score: whose, of what, and how it was scored."""
-
-    model: str
-    metric: str
-    place: str
-    params: str
-    figure: Figure
-
-
-@dataclass(frozen=True, slots=True)
 class MetricTable:
     """The scores of one family, the folder they lie in, and what its metrics are."""
 
     name: str
     folder: str
-    lines: tuple[MetricLine, ...]
+    lines: Rows  # the scores, each with its title, place, how it was scored, and figure
     metrics: tuple[Metric, ...]
 
 
@@ -313,17 +311,13 @@ def metric_tables(run: RunFolders) -> Iterator[MetricTable]:
     """Read the scores of every family that the recipe of a run names under `metrics`."""
     names = run.variants(roles.METRIC)
     known = all_metrics() if names else {}
+    titles = {name: metric.title for name, metric in known.items()}  # one whose package is not here goes by its name
+    place = pl.concat_str("concept", "country", "group", separator=", ", ignore_nulls=True)
     for name in names:
-        rows = run.needed(roles.METRIC, SCORES, variant=name).with_row_index("row").to_dicts()
-        metrics = [known[metric] for metric in dict.fromkeys(row["metric"] for row in rows) if metric in known]
-        yield MetricTable(name, roles.METRIC.folder(variant=name), tuple(metric_lines(rows, known)), tuple(metrics))
-
-
-def metric_lines(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Metric]) -> Iterator[MetricLine]:
-    """Give a line per score; a metric whose package is not here goes by its name."""
-    for row in rows:
-        title = known[row["metric"]].title if row["metric"] in known else row["metric"]
-        place = ", ".join(row[name] for name in ("concept", "country", "group") if row[name] is not None)
-        params = parsed(row["params"]).items()
-        said = ", ".join(f"{key} {value}" for key, value in params if not isinstance(value, dict | list))
-        yield MetricLine(row["model"], title, place or "all", said, figure_in(row))
+        scores = run.needed(roles.METRIC, SCORES, variant=name).with_row_index("row")
+        lines = rows_of(scores.with_columns(title=pl.col("metric").replace(titles), place=place), figure="")
+        for row in lines:
+            params = parsed(row.params).items()
+            row.said = ", ".join(f"{key} {value}" for key, value in params if not isinstance(value, dict | list))
+        metrics = tuple(known[metric] for metric in scores["metric"].unique(maintain_order=True) if metric in known)
+        yield MetricTable(name, roles.METRIC.folder(variant=name), lines, metrics)

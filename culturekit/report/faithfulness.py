@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -10,7 +11,7 @@ import polars as pl
 from culturekit.core import roles
 from culturekit.core.digests import Manifest
 from culturekit.core.schemas import ANSWER_COUNTS, QUESTION_RATES
-from culturekit.report.run_folders import Figure, RunFolders, figure_in, larger_first
+from culturekit.report.run_folders import Figure, Rows, RunFolders, figure_in, larger_first, rows_of, with_params
 from culturekit.scores.image_collections import parsed
 
 # Who judged, under which licence and with what it misses, and how far models are apart by each of them.
@@ -105,45 +106,23 @@ def judge_of(task: str, manifest: Manifest) -> Judge:
     return Judge(task, str(notes.get("judge")), made_by, LICENCES.get(provider, "not known"), BIASES[task], caveat)
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """How far the first model is above the second by one judge."""
-
-    title: str  # of the instrument
-    judge: str  # who scored
-    first: str  # the model with the larger score
-    second: str  # the other
-    difference: Figure  # on the common prompts
-    p: float | None  # corrected for the number of comparisons; None where nothing says how much values scatter
-    common: int  # prompts that both answered
-    left_out: int  # prompts that only one answered
-
-
-def faithfulness_differences(run: RunFolders, models: Sequence[str]) -> Iterator[Apart]:
-    """Give the differences of every two models over all their prompts, judge by judge, the largest first."""
+def faithfulness_differences(run: RunFolders, models: Sequence[str]) -> Rows:
+    """Give how far every two models are apart over all their prompts, judge by judge, the largest first."""
     table = run.numbered(roles.FAITHFULNESS_COMPARISON)
     if table is None:
-        return
-    of = pl.Struct(dict.fromkeys(("judge", "scorer"), pl.String))
-    params = pl.Struct(
-        [
-            pl.Field("of", of),
-            *(pl.Field(name, pl.String) for name in ("a", "b", "metric")),
-            *(pl.Field(name, pl.Int64) for name in ("common", "left_out")),
-            pl.Field("p_corrected", pl.Float64),
-        ]
-    )
-    rows = table.drop("metric").with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
-    over_all = rows.filter(pl.col("concept").is_null(), pl.col("country").is_null())
-    found = [apart(row) for row in over_all.to_dicts() if {row["a"], row["b"]} <= set(models)]
-    yield from sorted(found, key=lambda one: (one.title, one.judge, -one.difference.value, one.first, one.second))
-
-
-def apart(row: Mapping[str, Any]) -> Apart:
-    """Read one comparison; the larger score stands first."""
-    judge = row["of"]["judge"] or row["of"]["scorer"] or ""
-    title = title_of(row["metric"], judge)
-    return Apart(title, judge, *larger_first(row), row["p_corrected"], row["common"], row["left_out"])
+        return ()
+    said = with_params(
+        table.filter(pl.col("concept").is_null(), pl.col("country").is_null()),
+        "a", "b", "common", "left_out", judge="of.judge", scorer="of.scorer", score="metric", p="p_corrected",
+    ).with_columns(
+        pl.col("common", "left_out").cast(pl.Int64), pl.col("p").cast(pl.Float64),
+        judge=pl.coalesce("judge", "scorer", pl.lit("")),
+    )  # fmt: skip
+    rows = rows_of(said.filter(pl.col("a").is_in(models), pl.col("b").is_in(models)))
+    for row in rows:
+        row.title = title_of(row.score, row.judge)
+        row.first, row.second, row.difference = larger_first(vars(row))
+    return tuple(sorted(rows, key=lambda one: (one.title, one.judge, -one.difference.value, one.first, one.second)))
 
 
 # What judges say beside what it is once people have put them right.
@@ -152,26 +131,10 @@ PLACES = ("concept", "country", "group")
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedLine:
-    """A score as the judge has it, and put right by a pool of people."""
-
-    model: str  # whose images
-    place: str  # concept, country or group; `all` for all images
-    title: str  # of the metric
-    judge: str  # who judged
-    judged: Figure  # what the judge alone says
-    corrected: Figure  # what people would say of all images
-    people: int  # how many images they marked
-    trust: float  # how far the judge counts, from 0 to 1
-    pool: str  # of the people
-    marked: str  # what a reader must know of their answers
-
-
-@dataclass(frozen=True, slots=True)
 class JudgedScores:
     """All of them, what people were asked, and what could not be put right, counted by reason."""
 
-    lines: tuple[JudgedLine, ...]
+    lines: Rows  # model, place, title, judge, judged, corrected, people (images they marked), trust, pool, marked
     question: str
     left_out: Mapping[str, int]
 
@@ -189,20 +152,19 @@ def judged_in(run: RunFolders, models: Sequence[str]) -> JudgedScores | None:
     return JudgedScores(shown, asked, dict(manifest.drops))
 
 
-def lines_of(rows: Sequence[Mapping[str, Any]]) -> Iterator[JudgedLine]:
+def lines_of(rows: Sequence[Mapping[str, Any]]) -> Iterator[SimpleNamespace]:
     """Put each corrected score beside what its judge says alone."""
     alone = {key_of(row): row for row in rows if row["about"]["labels"] == "judged"}
     for row in rows:
         about = row["about"]
-        if about["labels"] != "corrected":
-            continue
-        judge = str(about.get("judge") or about.get("scorer") or "")
-        place = ", ".join(row[name] for name in PLACES if row[name])
-        yield JudgedLine(
-            row["model"], place or "all", title_of(row["metric"], judge), judge,
-            figure_in(alone[key_of(row)]), figure_in(row), about["people"], about["trust"], about["pool"],
-            ", ".join(about.get("marked", ())),
-        )  # fmt: skip
+        if about["labels"] == "corrected":
+            judge = str(about.get("judge") or about.get("scorer") or "")
+            yield SimpleNamespace(
+                model=row["model"], place=", ".join(row[name] for name in PLACES if row[name]) or "all", judge=judge,
+                title=title_of(row["metric"], judge), judged=figure_in(alone[key_of(row)]), corrected=figure_in(row),
+                people=about["people"], trust=about["trust"], pool=about["pool"],
+                marked=", ".join(about.get("marked", ())),
+            )  # fmt: skip
 
 
 def key_of(row: Mapping[str, Any]) -> tuple[object, ...]:
@@ -229,18 +191,6 @@ OUTCOMES: Mapping[str, str] = {
 """How judgments end -> how the page counts them."""
 
 QUESTIONS_SHOWN = 10  # at either end; all stand in `question_rates.parquet`
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionLine:
-    """A question, its prompt, and the share of each model's images that fail it, with how many were answered."""
-
-    text: str
-    kind: str
-    concept: str | None
-    prompt: str
-    prompt_id: str
-    rates: Mapping[str, tuple[float, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,11 +229,11 @@ class Faithfulness:
 
     instruments: tuple[Instrument, ...]
     judges: tuple[Judge, ...]
-    worst: tuple[QuestionLine, ...]
-    best: tuple[QuestionLine, ...]
+    worst: Rows  # questions: text, kind, concept, prompt, prompt_id, and by model the share that fail it, of how many
+    best: Rows
     unasked: int
     missing: tuple[str, ...]
-    differences: tuple[Apart, ...] = ()
+    differences: Rows = ()
     judged: JudgedScores | None = None
 
 
@@ -301,9 +251,7 @@ def faithfulness_in(run: RunFolders, models: Sequence[str]) -> Faithfulness | No
     if scores is None:
         return None
     counts = run.read(roles.FAITHFULNESS, ANSWER_COUNTS) if has_judges(run) else None
-    params = pl.Struct(dict.fromkeys(("judge", "scorer", "target"), pl.String))
-    rows = scores.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
-    rows = rows.with_columns(by=pl.coalesce("judge", "scorer"))
+    rows = with_params(scores, "judge", "scorer", "target").with_columns(by=pl.coalesce("judge", "scorer"))
     instruments = tuple(instruments_in(run, rows, counts, models))
     metrics = {instrument.metric for instrument in instruments}
     missing = [NO_ANSWERS] if "dsg" not in metrics and not run.models_with(roles.ANSWERS) else []
@@ -311,7 +259,7 @@ def faithfulness_in(run: RunFolders, models: Sequence[str]) -> Faithfulness | No
     missing += [NO_TEXTS] if not any(run.variants(roles.SCORER, model) for model in run.models) else []
     missing += [] if counts is None else list(unscored(counts, metrics))
     worst, best, unasked = questions_failed(run, models)
-    differences = tuple(faithfulness_differences(run, models))
+    differences = faithfulness_differences(run, models)
     return Faithfulness(
         instruments, tuple(judges_in(run, models)), worst, best, unasked, tuple(missing), differences,
         judged_in(run, models),
@@ -392,9 +340,7 @@ def manifest_of_scorer(run: RunFolders, scorer: str, model: str) -> Manifest | N
     return None
 
 
-def questions_failed(
-    run: RunFolders, models: Sequence[str]
-) -> tuple[tuple[QuestionLine, ...], tuple[QuestionLine, ...], int]:
+def questions_failed(run: RunFolders, models: Sequence[str]) -> tuple[Rows, Rows, int]:
     """Give the questions failed most and least often, each model counting alike, and how many have no answer at all."""
     if not run.models_with(roles.ANSWERS):
         return (), (), 0
@@ -417,9 +363,9 @@ def questions_failed(
     return lines[0], lines[1], ordered.height - known.height
 
 
-def line_of(rows: pl.DataFrame, texts: Mapping[str, str]) -> QuestionLine:
+def line_of(rows: pl.DataFrame, texts: Mapping[str, str]) -> SimpleNamespace:
     """Put the rows of one question together."""
-    first = rows.sort("model").row(0, named=True)
-    rates = {row["model"]: (row["rate"], row["yes"] + row["no"]) for row in rows.to_dicts() if row["rate"] is not None}
-    prompt = first["prompt_id"]
-    return QuestionLine(first["text"], first["kind"], first["concept"], texts.get(prompt, prompt), prompt, rates)
+    line = rows_of(rows.sort("model").head(1))[0]
+    line.rates = {row["model"]: (row["rate"], row["yes"] + row["no"]) for row in rows.drop_nulls("rate").to_dicts()}
+    line.prompt = texts.get(line.prompt_id, line.prompt_id)
+    return line

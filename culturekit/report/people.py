@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -10,7 +11,7 @@ from culturekit.core import roles
 from culturekit.core.schemas import CHOICE_TABLE, RATERS, RATING_TABLE, SCORES
 from culturekit.core.tables import read_table
 from culturekit.report.plots import Chart, plot
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.run_folders import Rows, RunFolders, rows_of, with_params
 from culturekit.scores.meta import ALL
 from culturekit.scores.raters import STATUS, status_line
 
@@ -24,76 +25,36 @@ NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MetricLine:
-    """How a metric follows what one pool said: Spearman with its interval, Kendall and Pearson beside it."""
+def metric_rows(run: RunFolders) -> Rows:
+    """Read how metrics follow each pool, over all models together or of the one model there is.
 
-    rating: str
-    metric: str
-    pool: str
-    spearman: float | None
-    low: float | None
-    high: float | None
-    kendall: float | None
-    pearson: float | None
-    images: int
-    prompts: int
-
-
-def metric_lines(run: RunFolders) -> Iterator[MetricLine]:
-    """Read the correlations over all models together, or of the one model there is."""
+    Each has rating, metric, pool, Spearman with its interval, Kendall and Pearson, images and prompts.
+    """
     scores = run.read(roles.META, SCORES)
     if scores is None:
-        return
-    person = pl.Struct({"criterion": pl.String, "choice": pl.String, "pool": pl.String})
-    of = pl.Struct({"scorer": pl.String})
-    params = pl.Struct(
-        [
-            pl.Field("metric", pl.String),
-            pl.Field("params", of),
-            pl.Field("with", person),
-            pl.Field("method", pl.String),
-            pl.Field("prompts", pl.Int64),
-        ]
-    )
-    found = scores.filter(metric="human_correlation").rename({"metric": "kind", "params": "text"})
+        return ()
+    found = scores.filter(pl.col("group").is_null(), metric="human_correlation")
     if found["model"].n_unique() > 1:
         found = found.filter(model=ALL)
-    found = found.filter(pl.col("group").is_null())
-    named = found.with_columns(p=pl.col("text").str.json_decode(params)).unnest("p").with_columns(
-        rating=pl.concat_str(
-            pl.col("with").struct.field("criterion"),
-            pl.when(pl.col("with").struct.field("choice").is_not_null())
-            .then(pl.concat_str(pl.lit(": share of "), pl.col("with").struct.field("choice")))
-            .otherwise(pl.lit("")),
-        ),
-        pool=pl.col("with").struct.field("pool"),
-        scorer=pl.col("params").struct.field("scorer"),
+    named = with_params(
+        found, "metric", "method", "prompts", scorer="params.scorer",
+        criterion="with.criterion", choice="with.choice", pool="with.pool",
+    ).with_columns(
+        pl.col("value").fill_nan(None),  # where one side does not vary
+        pl.col("pool").fill_null(""), pl.col("prompts").cast(pl.Int64),
+        rating=pl.concat_str("criterion", pl.format(": share of {}", "choice").fill_null("")),
     )  # fmt: skip
     keys = ["rating", "metric", "scorer", "pool"]
-    for part in named.sort(*keys, "method", nulls_last=True).partition_by(keys, maintain_order=True):
-        rows = {row["method"]: row for row in part.iter_rows(named=True)}
-        first = next(iter(rows.values()))
-        values = {name: finite(row["value"]) for name, row in rows.items()}
-        ranks = rows.get("spearman", {})
-        yield MetricLine(
-            first["rating"], name_of(first["metric"], first["scorer"]), first["pool"] or "", values.get("spearman"),
-            ranks.get("ci_low"), ranks.get("ci_high"), values.get("kendall"), values.get("pearson"), first["n"],
-            first["prompts"],
-        )  # fmt: skip
+    values = {method: pl.col("value").filter(method=method).first() for method in ("spearman", "kendall", "pearson")}
+    limits = {end: pl.col(f"ci_{end}").filter(method="spearman").first() for end in ("low", "high")}
+    rows = named.sort(*keys, "method", nulls_last=True).group_by(keys, maintain_order=True).agg(
+        pl.col("prompts").first(), images=pl.col("n").first(), **values, **limits
+    )  # fmt: skip
+    known = pl.col("metric").replace_strict(NAMES, default=pl.col("metric").str.replace_all("_", " "))
+    return rows_of(rows.with_columns(metric=pl.coalesce(pl.format("{}, {}", "metric", "scorer"), known)))
 
 
-def finite(value: float) -> float | None:
-    """Read a correlation; nothing where one side does not vary."""
-    return None if value != value else value
-
-
-def name_of(metric: str, scorer: str | None) -> str:
-    """Say what a metric is; of a quality, whose."""
-    return f"{metric}, {scorer}" if scorer else NAMES.get(metric, metric.replace("_", " "))
-
-
-def correlation_chart(lines: Sequence[MetricLine], *, rating: str, number: int) -> str:
+def correlation_chart(lines: Rows, *, rating: str, number: int) -> str:
     """Draw Spearman's correlation of each metric with what people said, a dot and an interval a pool."""
     own = [line for line in lines if line.rating == rating]
     pools = list(dict.fromkeys(line.pool for line in own))
@@ -113,18 +74,7 @@ PAIRS_SHOWN = 20
 ALL_CONCEPTS = "all concepts"
 
 
-@dataclass(frozen=True, slots=True)
-class RatingCell:
-    """A mean over items with its deviation, or the shares of choices; and how much stands behind it."""
-
-    mean: float | None  # over items; None where the cell has shares
-    sd: float | None  # over items
-    within: float | None  # how far an item's own annotators lie apart
-    shares: Mapping[str, float]  # of each choice
-    items: int  # how many items
-    people: int | None  # how many annotators; None where the table does not say
-    answers: int  # how many answers
-    mark: str  # `below 2`, `below 3` or nothing
+Cell: TypeAlias = SimpleNamespace  # a row of the ratings; or, where there is no `mean`, the `shares` of choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,44 +84,7 @@ class RatingGrid:
     criterion: str
     who: str
     countries: tuple[str, ...]
-    rows: tuple[tuple[str, str, tuple[RatingCell | None, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AgreementLine:
-    """How far the people of a pool agree on a question; None where nothing can be said."""
-
-    pool: str
-    criterion: str
-    people: int
-    answers: int
-    items: int
-    alpha: tuple[float, float | None, float | None] | None
-    kappa: tuple[float, float | None, float | None] | None
-    pairwise: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class DivergenceLine:
-    """How far two pools lie apart on the items that both judged."""
-
-    criterion: str
-    first: str
-    second: str
-    difference: float
-    low: float | None
-    high: float | None
-    p: float | None
-    items: int
-
-
-@dataclass(frozen=True, slots=True)
-class ThinnedLine:
-    """How the first question thins out those that follow: answers by choice, and ratings that were left."""
-
-    model: str
-    choices: Mapping[str, int]
-    rated: Mapping[str, int]
+    rows: tuple[tuple[str, str, tuple[Cell | None, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +106,13 @@ class People:
     answers: int
     items: int
     grids: tuple[RatingGrid, ...]
-    agreement: tuple[AgreementLine, ...]
-    divergence: tuple[DivergenceLine, ...]
+    agreement: Rows  # of each pool on each question: alpha, kappa, pairwise, images, people, answers
+    divergence: Rows  # how far two pools are apart on what both judged, the most first: asked, a, b, value, p, n
     pairs: int
-    thinned: tuple[ThinnedLine, ...]
+    thinned: tuple[tuple[str, Mapping[str, int], Mapping[str, int]], ...]  # model, answers by choice, ratings
     aside: Mapping[str, int]
     checks: Mapping[str, Mapping[str, int]]
-    metrics: tuple[MetricLine, ...]
+    metrics: Rows
     raters: tuple[tuple[str, ...], ...] = ()
     status: tuple[str, ...] = STATUS
 
@@ -211,12 +124,12 @@ class People:
     @property
     def choices(self) -> tuple[str, ...]:
         """The choices of questions in words."""
-        return tuple(dict.fromkeys(choice for line in self.thinned for choice in line.choices))
+        return tuple(dict.fromkeys(choice for _, choices, _ in self.thinned for choice in choices))
 
     @property
     def rated(self) -> tuple[str, ...]:
         """The questions with a scale."""
-        return tuple(dict.fromkeys(name for line in self.thinned for name in line.rated))
+        return tuple(dict.fromkeys(name for *_, rated in self.thinned for name in rated))
 
 
 def people_in(run: RunFolders) -> People | None:
@@ -226,7 +139,7 @@ def people_in(run: RunFolders) -> People | None:
     if ratings is None or choices is None or scores is None:
         return None
     manifest = run.manifest(roles.RATINGS)
-    lines = list(divergence_lines(scores))
+    apart = divergence(scores)
     said = pl.read_parquet(run.table(roles.RATINGS), columns=["item_id"])
     table = run.table(roles.RATINGS, file=f"{RATERS.name}.parquet")
     raters = read_table(table, RATERS) if table.is_file() else pl.DataFrame(schema=RATERS.schema)
@@ -237,13 +150,13 @@ def people_in(run: RunFolders) -> People | None:
         answers=said.height,
         items=said["item_id"].n_unique(),
         grids=tuple(sorted(grids(ratings, choices), key=lambda grid: grid.who != HOME)),
-        agreement=tuple(agreement_lines(scores)),
-        divergence=tuple(lines[:PAIRS_SHOWN]),
-        pairs=len(lines),
-        thinned=tuple(thinned_lines(ratings, choices)),
+        agreement=agreement(scores),
+        divergence=apart[:PAIRS_SHOWN],
+        pairs=len(apart),
+        thinned=tuple(thinned(ratings, choices)),
         aside=dict(manifest.drops),
         checks={name: dict(manifest.notes[name]) for name in ("checks", "repeats") if name in manifest.notes},
-        metrics=tuple(metric_lines(run)),
+        metrics=metric_rows(run),
         raters=tuple(status_line(row) for row in raters.iter_rows(named=True)),
     )
 
@@ -269,7 +182,7 @@ def by_people(part: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, str]]:
         yield pool, f"the pool {pool['pool'][0]}" + (", of other countries" if own.height else "")
 
 
-Cells = dict[tuple[str | None, str, str | None], RatingCell]
+Cells: TypeAlias = Mapping[tuple[str | None, str, str | None], Cell]
 
 
 def grid(criterion: str, who: str, cells: Cells) -> RatingGrid:
@@ -285,34 +198,24 @@ def grid(criterion: str, who: str, cells: Cells) -> RatingGrid:
 
 def mean_cells(part: pl.DataFrame) -> Cells:
     """Read means."""
-    return {
-        place_of(row): RatingCell(
-            row["mean"],
-            row["sd"],
-            row["within"],
-            {},
-            row["items"],
-            row["annotators"],
-            row["answers"],
-            row["mark"] or "",
-        )
-        for row in part.iter_rows(named=True)
-    }
+    return {place_of(row): SimpleNamespace(**row) for row in part.iter_rows(named=True)}
 
 
 def share_cells(part: pl.DataFrame) -> Cells:
     """Read the shares of choices."""
     found: dict[tuple[str | None, str, str | None], list[dict[str, Any]]] = {}
-    every = ordered([{"choice": choice, "rate": 0.0} for choice in part["choice"].unique()])
     for row in part.iter_rows(named=True):
         found.setdefault(place_of(row), []).append(row)
+    none = {row["choice"]: 0.0 for row in ordered(part.unique("choice").to_dicts())}
     return {
-        place: RatingCell(
-            None, None, None, {row["choice"]: row["rate"] for row in [*every, *rows]}, rows[0]["items"], None,
-            sum(row["answers"] for row in rows), "",
+        place: SimpleNamespace(
+            mean=None,
+            shares=none | {row["choice"]: row["rate"] for row in rows},
+            items=rows[0]["items"],
+            answers=sum(row["answers"] for row in rows),
         )
         for place, rows in found.items()
-    }  # fmt: skip
+    }
 
 
 def ordered(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -326,48 +229,35 @@ def place_of(row: Mapping[str, Any]) -> tuple[str | None, str, str | None]:
     return row["concept"], row["model"], row["country"]
 
 
-def agreement_lines(scores: pl.DataFrame) -> Iterator[AgreementLine]:
-    """Read the agreement of every pool on every question."""
-    params = pl.Struct({"criterion": pl.String, "pool": pl.String, "annotators": pl.Int64, "answers": pl.Int64})
-    named = scores.filter(pl.col("metric").is_in(["krippendorff_alpha", "fleiss_kappa", "pairwise_agreement"]))
-    named = named.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
-    for part in named.sort("criterion", "pool").partition_by("criterion", "pool", maintain_order=True):
-        by_metric = {row["metric"]: row for row in part.iter_rows(named=True)}
-        first = part.row(0, named=True)
-        yield AgreementLine(
-            first["pool"], first["criterion"], first["annotators"], first["answers"], first["n"],
-            known(by_metric.get("krippendorff_alpha")), known(by_metric.get("fleiss_kappa")),
-            (known(by_metric.get("pairwise_agreement")) or (None,))[0],
-        )  # fmt: skip
+def agreement(scores: pl.DataFrame) -> Rows:
+    """Read the agreement of every pool on every question; nothing stands where it is not defined."""
+    found = scores.filter(pl.col("metric").is_in(["krippendorff_alpha", "fleiss_kappa", "pairwise_agreement"]))
+    named = with_params(found, "criterion", "pool", "annotators", "answers")
+
+    def of(metric: str) -> pl.Expr:
+        return pl.struct(pl.col("value").fill_nan(None), "ci_low", "ci_high").filter(metric=metric).first()
+
+    rows = named.sort("criterion", "pool").group_by("criterion", "pool", maintain_order=True).agg(
+        pl.col("answers").cast(pl.Int64).first(), people=pl.col("annotators").cast(pl.Int64).first(),
+        images=pl.col("n").first(), alpha=of("krippendorff_alpha"), kappa=of("fleiss_kappa"),
+        pairwise=of("pairwise_agreement").struct.field("value"),
+    )  # fmt: skip
+    return rows_of(rows)
 
 
-def known(row: Mapping[str, Any] | None) -> tuple[float, float | None, float | None] | None:
-    """Read a score and its limits; nothing where it is not defined."""
-    if row is None or row["value"] is None or row["value"] != row["value"]:
-        return None
-    return row["value"], row["ci_low"], row["ci_high"]
-
-
-def divergence_lines(scores: pl.DataFrame) -> Iterator[DivergenceLine]:
+def divergence(scores: pl.DataFrame) -> Rows:
     """Read how far pools lie apart, the most first."""
-    params = pl.Struct(
-        {"criterion": pl.String, "choice": pl.String, "a": pl.String, "b": pl.String, "p_corrected": pl.Float64}
-    )
-    named = scores.filter(metric="pool_difference").with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
-    for row in named.sort(-pl.col("value").abs(), "params").iter_rows(named=True):
-        asked = row["criterion"] if row["choice"] is None else f"{row['criterion']}: {row['choice']}"
-        p = row["p_corrected"]
-        yield DivergenceLine(asked, row["a"], row["b"], row["value"], row["ci_low"], row["ci_high"], p, row["n"])
+    named = with_params(scores.filter(metric="pool_difference"), "criterion", "choice", "a", "b", p="p_corrected")
+    asked = pl.concat_str("criterion", "choice", separator=": ", ignore_nulls=True)
+    named = named.with_columns(pl.col("p").cast(pl.Float64), asked=asked)
+    return rows_of(named.sort(-pl.col("value").abs(), "params"))
 
 
-def thinned_lines(ratings: pl.DataFrame, choices: pl.DataFrame) -> Iterator[ThinnedLine]:
+def thinned(ratings: pl.DataFrame, choices: pl.DataFrame) -> Iterator[tuple[str, dict[str, int], dict[str, int]]]:
     """Count answers of each model, all pools and countries together; the counts are not averaged."""
     over_all = pl.col("concept").is_null()
     for model in sorted({*ratings["model"], *choices["model"]}):
         own = choices.filter(over_all, model=model).group_by("choice").agg(pl.col("answers").sum())
         scales = ratings.filter(over_all, model=model).group_by("criterion").agg(pl.col("answers").sum())
-        yield ThinnedLine(
-            model,
-            {row["choice"]: row["answers"] for row in ordered(own.to_dicts())},
-            dict(scales.sort("criterion").iter_rows()),
-        )
+        by_choice = {row["choice"]: row["answers"] for row in ordered(own.to_dicts())}
+        yield model, by_choice, dict(scales.sort("criterion").iter_rows())

@@ -5,7 +5,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, TypeAlias
 
 import polars as pl
 from markupsafe import Markup
@@ -54,6 +55,25 @@ def figure_in(row: Mapping[str, Any], *, suffix: str = "") -> Figure:
     """Read a score with its interval, its count and where it stands; a joined row has a second with a suffix."""
     value, low, high, count, place = (row[name + suffix] for name in ("value", "ci_low", "ci_high", "n", "row"))
     return Figure(value, low, high, count, place)
+
+
+Rows: TypeAlias = tuple[SimpleNamespace, ...]  # of a table, as templates read them: an attribute a column
+
+
+def rows_of(table: pl.DataFrame, **figures: str) -> Rows:
+    """Give the rows of a table; each figure is read from the columns with its suffix."""
+    return tuple(
+        SimpleNamespace(**row, **{name: figure_in(row, suffix=suffix) for name, suffix in figures.items()})
+        for row in table.iter_rows(named=True)
+    )
+
+
+def with_params(scores: pl.DataFrame, *names: str, **places: str) -> pl.DataFrame:
+    """Add what the parameters say of a score as columns, each by its name in them, or from its place."""
+    said = {name: name for name in names} | places
+    return scores.with_columns(
+        pl.col("params").str.json_path_match(f"$.{place}").alias(name) for name, place in said.items()
+    )
 
 
 def larger_first(row: Mapping[str, Any]) -> tuple[str, str, Figure]:

@@ -186,14 +186,6 @@ Where: TypeAlias = Mapping[str, str | None]
 Sources: TypeAlias = list[tuple[str, Where, pl.DataFrame]]  # Who says something, where that stands, and the scores
 
 
-def with_params(scores: pl.DataFrame, *names: str, **places: str) -> pl.DataFrame:
-    """Add what the parameters say of a score as columns, each by its name in them, or from its place."""
-    said = {name: name for name in names} | places
-    return scores.with_columns(
-        pl.col("params").str.json_path_match(f"$.{place}").alias(name) for name, place in said.items()
-    )
-
-
 def name_of(code: str) -> str:
     """Name a country."""
     return countries()[code].name if code in countries() else code

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -9,7 +10,8 @@ from culturekit.core import roles
 from culturekit.core.schemas import DISAGREEMENTS, HUBS, RECOGNITION, SCORES
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
 from culturekit.report.countries import country_names
-from culturekit.report.run_folders import Figure, RunFolders, figure, figure_in
+from culturekit.report.run_folders import Figure, Rows, RunFolders, figure, rows_of, with_params
+from culturekit.scores.image_collections import parsed
 
 # Nearest artifacts and a vision model's tags side by side: scores, agreement, and where they part.
 
@@ -38,30 +40,7 @@ class AgreementLine:
     # for continent, country and artifact the share of equal labels, and kappa
     levels: tuple[tuple[Figure | None, Figure | None], ...]
     # `common` images, those of each route, and what each says of the common ones, such as `no_answer_b`
-    counts: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Parting:
-    """A country that the one route gives where the other gives another."""
-
-    model: str
-    mapped: str
-    tagged: str
-    images: int
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class RankLine:
-    """Whether both routes put the models in one order."""
-
-    metric: str
-    concept: str | None
-    kernel: str
-    models: int
-    tau: float
-    stable: bool
+    counts: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +51,8 @@ class TwoRoutes:
     sample: int | None  # how many images of each model and concept were drawn for it, at most; None for all
     tables: tuple[RouteTable, ...]  # scores side by side
     agreement: tuple[AgreementLine, ...]  # image by image
-    partings: tuple[Parting, ...]  # countries most often disagreed on
-    ranking: tuple[RankLine, ...]  # of the models, route against route
+    partings: Rows  # countries most often disagreed on: model, mapped, tagged, images, and their share
+    ranking: Rows  # of the models, route against route: metric, concept, kernel, n, value (tau), stable
     left_out: Mapping[str, int]  # what did not enter, counted by reason
     caveats: tuple[str, ...]  # what the tagging says must be known
 
@@ -88,8 +67,7 @@ def routes_in(run: RunFolders, models: Sequence[str]) -> TwoRoutes | None:
     scores, apart = run.numbered(roles.ROUTES), run.read(roles.ROUTES, DISAGREEMENTS)
     if scores is None or apart is None:
         return None
-    params = pl.Struct(dict.fromkeys(("kernel", "labels", "level", "scorer"), pl.String))
-    rows = scores.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+    rows = with_params(scores, "kernel", "labels", "level", "scorer")
     notes = [run.manifest(roles.TAGS, model).notes for model in models]
     sample = notes[0].get("sample") if notes else None
     return TwoRoutes(
@@ -97,8 +75,8 @@ def routes_in(run: RunFolders, models: Sequence[str]) -> TwoRoutes | None:
         sample=None if sample is None else int(sample["images"]),
         tables=tuple(route_tables(rows, models)),
         agreement=tuple(agreement_lines(rows, models)),
-        partings=tuple(partings(apart, models, country_names(run))),
-        ranking=tuple(rank_lines(scores)),
+        partings=partings(apart, models, country_names(run)),
+        ranking=rankings(scores.filter(metric="ranking_stability"), "metric", "concept", "kernel"),
         left_out=run.manifest(roles.ROUTES).drops,
         caveats=tuple(dict.fromkeys(str(note["caveat"]) for note in notes)),
     )
@@ -141,97 +119,39 @@ def agreement_lines(rows: pl.DataFrame, models: Sequence[str]) -> Iterator[Agree
                 (figure(shares.filter(place), level=level), figure(kappas.filter(place), level=level))
                 for level in LEVELS
             )
-            yield AgreementLine(model, concept, levels, counts_in(shares.filter(place)["params"][0]))
+            yield AgreementLine(model, concept, levels, parsed(shares.filter(place)["params"][0]))
 
 
-def counts_in(params: str) -> dict[str, int]:
-    """Read the counts of a row of agreement."""
-    names = [f"{said}_{side}" for said in ("named", "abstained", "none_shown", "no_answer", "images") for side in "ab"]
-    fields = pl.Struct(dict.fromkeys(("common", *names), pl.Int64))
-    found: dict[str, int] = pl.Series([params]).str.json_decode(fields)[0]
-    return found
-
-
-def partings(apart: pl.DataFrame, models: Sequence[str], names: Mapping[str, str]) -> Iterator[Parting]:
+def partings(apart: pl.DataFrame, models: Sequence[str], names: Mapping[str, str]) -> Rows:
     """Give the pairs of countries most often disagreed on, over all concepts."""
     about = apart.filter(pl.col("level") == "country", pl.col("model").is_in(list(models)))
     whole = about.filter(pl.col("concept").is_null())
     chosen = whole if whole.height else about
-    for row in (
-        chosen.sort(-pl.col("images").cast(pl.Int64), "model", "label_a", "label_b").head(PARTINGS_SHOWN).to_dicts()
-    ):
-        a, b = (names.get(code, code) for code in (row["label_a"], row["label_b"]))
-        yield Parting(row["model"], a, b, row["images"], row["share"])
+    first = chosen.sort(-pl.col("images").cast(pl.Int64), "model", "label_a", "label_b").head(PARTINGS_SHOWN)
+    return rows_of(first.with_columns(mapped=pl.col("label_a").replace(names), tagged=pl.col("label_b").replace(names)))
 
 
-def rank_lines(scores: pl.DataFrame) -> Iterator[RankLine]:
-    """Read whether the routes rank the models alike, the worst first."""
-    about = scores.filter(pl.col("metric") == "ranking_stability").drop("metric")
-    params = pl.Struct({"metric": pl.String, "kernel": pl.String, "stable": pl.Boolean})
-    found = about.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
-    for row in found.sort("value", "metric", "concept", "kernel", nulls_last=True).to_dicts():
-        yield RankLine(row["metric"], row["concept"], row["kernel"] or "", row["n"], row["value"], row["stable"])
+def rankings(scores: pl.DataFrame, *order: str) -> Rows:
+    """Read how far two ways of scoring agree on the order of the models, the worst first."""
+    named = with_params(scores, "metric", "kernel", "between", "stable").with_columns(
+        pl.col("kernel").fill_null(""), pl.col("stable") == "true",
+        pl.col("between").str.json_decode(pl.List(pl.String)),
+    )  # fmt: skip
+    return rows_of(named.sort("value", *order, nulls_last=True))
 
 
 HUBS_SHOWN = 5  # of each model; the table has more
 
 
 @dataclass(frozen=True, slots=True)
-class CountryLine:
-    """How well the mapping tells a country's artifacts, on held-out references; None is the line over all."""
-
-    country: str | None
-    shown: int
-    recall: float | None
-    mapped: int
-    precision: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class HubLine:
-    """An artifact that is near to many images of a model."""
-
-    model: str
-    artifact: str
-    artifact_id: str
-    country: str
-    share: float
-    nearest: int
-
-
-@dataclass(frozen=True, slots=True)
-class BoundLine:
-    """How far unknown images could move a model's score."""
-
-    model: str
-    concept: str | None
-    worst: Figure
-    best: Figure
-    unknown: int
-    images: int
-
-
-@dataclass(frozen=True, slots=True)
-class StabilityLine:
-    """How far two instruments agree on the order of the models."""
-
-    between: tuple[str, ...]
-    metric: str
-    concept: str | None
-    kernel: str
-    tau: float
-    stable: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Trust:
     """How far the mapping can be trusted; `why` no reference could be held out."""
 
-    countries: tuple[CountryLine, ...]
-    hubs: tuple[HubLine, ...]
-    skew: Mapping[str, float]
-    bounds: tuple[BoundLine, ...]
-    stability: tuple[StabilityLine, ...]
+    countries: Rows  # on held-out references: country (None: over all), shown, recall, mapped, precision
+    hubs: Rows  # artifacts near to many images of a model: model, artifact, artifact_id, country, share, nearest
+    skew: Mapping[str, float]  # of how often each artifact is a neighbour
+    bounds: Rows  # how far unknown images could move a score: model, concept, worst, best, unknown, images
+    stability: Rows  # of the order of the models: between, metric, concept, kernel, value (tau), stable
     why: str = ""
 
     @property
@@ -245,55 +165,27 @@ def trust_in(run: RunFolders, scores: pl.DataFrame) -> Trust | None:
     recognition, hubs = run.read(roles.DIAGNOSIS, RECOGNITION), run.read(roles.DIAGNOSIS, HUBS)
     if recognition is None or hubs is None:
         return None
-    stability, names = run.read(roles.STABILITY, SCORES), country_names(run)
+    stability, place = run.read(roles.STABILITY, SCORES), pl.col("country").replace(country_names(run))
+    worst_first = recognition.sort("recall", "country", nulls_last=True).sort(pl.col("country").is_not_null())
+    of_models = pl.DataFrame({"model": run.models}).join(hubs, on="model", maintain_order="left_right")
     return Trust(
-        countries=tuple(country_lines(recognition, names)),
-        hubs=tuple(hub_lines(hubs, run.models, names)),
+        countries=rows_of(worst_first.with_columns(place)),
+        hubs=rows_of(of_models.filter(pl.col("rank") <= HUBS_SHOWN).with_columns(place)),
         skew=run.manifest(roles.DIAGNOSIS).notes["neighbour_skew"],
-        bounds=tuple(bound_lines(scores, run.models)),
-        stability=() if stability is None else tuple(stability_lines(stability)),
+        bounds=bounds(scores.filter(pl.col("model").is_in(run.models))),
+        stability=() if stability is None else rankings(stability),
         why=str(run.manifest(roles.DIAGNOSIS).notes.get("no_recognition", "")),
     )
 
 
-def country_lines(recognition: pl.DataFrame, names: Mapping[str, str]) -> Iterator[CountryLine]:
-    """Give the line over all, then the countries that are told worst first."""
-    for row in recognition.sort("recall", "country", nulls_last=True).sort(pl.col("country").is_not_null()).to_dicts():
-        yield CountryLine(
-            names.get(row["country"], row["country"]), row["shown"], row["recall"], row["mapped"], row["precision"]
-        )
-
-
-def hub_lines(hubs: pl.DataFrame, models: Sequence[str], names: Mapping[str, str]) -> Iterator[HubLine]:
-    """Give the largest hubs of each model."""
-    for model in models:
-        for row in hubs.filter(pl.col("model") == model).sort("rank").head(HUBS_SHOWN).to_dicts():
-            place = names.get(row["country"], row["country"])
-            yield HubLine(model, row["artifact"], row["artifact_id"], place, row["share"], row["nearest"])
-
-
-def bound_lines(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[BoundLine]:
+def bounds(scores: pl.DataFrame) -> Rows:
     """Pair the worst and the best case of each model and concept, at the kernel that is furthest apart."""
-    counts = pl.Struct({"unknown": pl.Int64, "images": pl.Int64})
-    about = scores.filter(pl.col("metric").is_in(["vs_worst", "vs_best"]), pl.col("model").is_in(list(models)))
-    about = about.with_columns(c=pl.col("params").str.json_decode(counts)).unnest("c")
-    for (model, concept), own in about.group_by("model", "concept", maintain_order=True):
-        pairs = own.filter(pl.col("metric") == "vs_worst").join(
-            own.filter(pl.col("metric") == "vs_best"), on=["kernel", "country"], nulls_equal=True, suffix="_best"
-        )
-        widest = pairs.sort(pl.col("value_best") - pl.col("value"), descending=True).head(1).to_dicts()
-        for row in widest:
-            worst, best = figure_in(row), figure_in(row, suffix="_best")
-            yield BoundLine(
-                str(model), None if concept is None else str(concept), worst, best, row["unknown"], row["images"]
-            )
-
-
-def stability_lines(scores: pl.DataFrame) -> Iterator[StabilityLine]:
-    """Read how far instruments agree."""
-    params = pl.Struct({"between": pl.List(pl.String), "metric": pl.String, "kernel": pl.String, "stable": pl.Boolean})
-    about = scores.drop("metric").with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
-    for row in about.sort("value").to_dicts():
-        yield StabilityLine(
-            tuple(row["between"]), row["metric"], row["concept"], row["kernel"] or "", row["value"], row["stable"]
-        )
+    worst = with_params(scores.filter(metric="vs_worst"), "unknown", "images")
+    keys = ("model", "concept")
+    pairs = worst.with_columns(pl.col("unknown", "images").cast(pl.Int64)).join(
+        scores.filter(metric="vs_best"), on=[*keys, "kernel", "country"], nulls_equal=True, suffix="_best",
+        maintain_order="left",
+    )  # fmt: skip
+    apart = pl.col("value_best") - pl.col("value")
+    widest = pairs.filter(apart == apart.max().over(keys)).unique(keys, keep="first", maintain_order=True)
+    return rows_of(widest, worst="", best="_best")

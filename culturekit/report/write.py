@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -20,19 +20,19 @@ from culturekit.report.countries import CountryShares, Extremes, Share, extremes
 from culturekit.report.differences import (
     Breakdown,
     DifferenceLine,
-    GapLine,
     KernelTable,
+    Languages,
     MetricTable,
     breakdown_of,
     difference_lines,
     gap_chart,
     gaps_in,
     kernel_tables,
+    languages_in,
     metric_tables,
 )
 from culturekit.report.faithfulness import Faithfulness, Instrument, faithfulness_in
 from culturekit.report.headline import Verdict, question_about, verdict_in
-from culturekit.report.languages import Languages, languages_in
 from culturekit.report.people import People, correlation_chart, people_in
 from culturekit.report.plots import Chart, plot
 from culturekit.report.provenance import (
@@ -50,7 +50,17 @@ from culturekit.report.provenance import (
     withheld,
 )
 from culturekit.report.realism import RealismTables, Variety, WithinCountries, realism_in, variety_in, within_in
-from culturekit.report.run_folders import FEW, Figure, RunFolders, inert, inert_value, limits_of, ordinal_span, plain
+from culturekit.report.run_folders import (
+    FEW,
+    Figure,
+    Rows,
+    RunFolders,
+    inert,
+    inert_value,
+    limits_of,
+    ordinal_span,
+    plain,
+)
 from culturekit.report.shots import (
     PROMPTS_SHOWN,
     MosaicModel,
@@ -95,7 +105,7 @@ class ReportData:
     shares: CountryShares | None = None
     differences: tuple[DifferenceLine, ...] = ()
     prompts: tuple[PromptLine, ...] = ()
-    gaps: tuple[GapLine, ...] | None = None  # none for a run that was not asked for gaps
+    gaps: Rows | None = None  # none for a run that was not asked for gaps
     languages: Languages | None = None  # none where prompts are in one language
     breakdown: Breakdown | None = None
     mosaics: tuple[MosaicModel, ...] = ()
@@ -267,11 +277,11 @@ def decimal(value: float | None) -> str:
     return "–" if value is None or math.isnan(value) else f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
 
 
-def estimate(found: tuple[float | None, float | None, float | None] | None) -> Markup:
+def estimate(found: Mapping[str, float | None] | Sequence[float | None] | None) -> Markup:
     """Write a value with its limits below it; a dash where there is none."""
-    if found is None or found[0] is None or math.isnan(found[0]):
+    value, low, high = (found.values() if isinstance(found, Mapping) else found) or (None, None, None)
+    if value is None or math.isnan(value):
         return Markup("–")
-    value, low, high = found
     text = f"{value:.2f}"
     if low is not None and high is not None:
         text += f'<span class="sub">{low:.2f} to {high:.2f}</span>'

@@ -247,6 +247,7 @@ class Looking:
         self.reasons, (self.planned, self.goal) = reasons, planned
         self.models = {images["model"][0]: images for images in models}
         self.whole = whole_looks(sample, said["image_id"])
+        self.last: dict[tuple[str, int], list[Row]] = {}
         self.limits = look_limits([count / self.planned[-1] for count in self.planned], alpha=1 - options.confidence)
 
     def up_to(self, look: int) -> People:
@@ -272,7 +273,10 @@ class Looking:
                 self.reasons.note(UsageError(NOT_WHOLE), model, "all concepts", "every kernel")
                 continue
             people, factor = self.up_to(look), float(self.limits[look - 1]) / self.margin
-            for one in model_rows(images, people, self.scorers, self.options, self.correction, self.reasons):
+            rows = list(model_rows(images, people, self.scorers, self.options, self.correction, self.reasons))
+            named = [(row, json.loads(row["params"])["kernel"]) for row in rows if row["metric"] == "vs"]
+            self.last[model, look] = [row for row, kernel in named if kernel == "country"]
+            for one in rows:
                 yield held_over_looks(one, factor, look=look, looks=self.planned)
         yield from (self.row(pair) for pair in self.pairs())
 
@@ -288,7 +292,9 @@ class Looking:
         found, only = {}, replace(self.options, kernels=(STANDARD_KERNELS["country"],))
         for model, images in self.models.items():
             if self.whole.get(model, 0) >= look:
-                rows = list(model_rows(images, self.up_to(look), {}, only, self.correction, Refusals()))
+                rows = self.last.get((model, look)) or list(
+                    model_rows(images, self.up_to(look), {}, only, self.correction, Refusals())
+                )
                 overall = [row for row in rows if row["concept"] is None] or rows
                 if len(overall) == 1 and overall[0]["ci_low"] is not None:
                     one, error = overall[0], (overall[0]["ci_high"] - overall[0]["ci_low"]) / 2 / self.margin

@@ -11,11 +11,13 @@ import polars as pl
 
 from culturekit.builders.country_names import folded
 from culturekit.builders.filtering.cspace_filter import COLUMNS
+from culturekit.builders.space.checked import check_beside, compared
 from culturekit.builders.space.space_diff import CHANGES, space_changes, untold_changes
 from culturekit.builders.space.space_files import read_space
 from culturekit.core.counting import counted
 from culturekit.core.digests import Manifest, canonical_json, digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.inputs import roles_among
 from culturekit.core.lineage import recorded
 from culturekit.core.schemas import CANDIDATES, DECISIONS, DIFF, DROPS, KEPT
 from culturekit.core.stage import Stage
@@ -556,6 +558,7 @@ def diff_lines(rows: pl.DataFrame, notes: Mapping[str, Any], *, show: int) -> It
     if notes["untold"]:
         others = ", ".join(f"{name} in {counted(count, 'rows')}" for name, count in notes["untold"].items())
         yield f"not told row by row: {others}"
+    yield from notes["checks"]
     if rows.height:
         yield f"{'cause':<40} " + " ".join(f"{change:>12}" for change in CHANGES)
         for cause, own in cause_totals(rows).items():
@@ -592,7 +595,11 @@ def space_diff_stage(before: Path, after: Path) -> Stage:
         write_table(work.out, DIFF, found.rows)
         counts = {"diff": found.rows.height, **dict(found.rows.group_by("change").len().iter_rows())}
         notes = {"factors": found.factors, "missing": found.missing, "untold": found.untold}
+        notes |= {"checks": list(compared(*checks))}
         return Outcome(counts, notes={**notes, "causes": cause_totals(found.rows)})
 
-    inputs = {"before": sides[0].file, "after": sides[1].file}
-    return Stage("diff", "space-diff", 2, run, inputs, behind, packages=("polars",))
+    checks = [check_beside(side.file) for side in sides]
+    inputs = roles_among(
+        {"before": sides[0].file, "after": sides[1].file, "before-check": checks[0], "after-check": checks[1]}
+    )
+    return Stage("diff", "space-diff", 3, run, inputs, behind, packages=("polars",))

@@ -11,7 +11,15 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.people.answer_desk import FormServer
-from tests.people.projects import image_row, key_of, labelled, prompt_row, studio_tasks, write_images, write_prompts
+from tests.people.projects import (
+    by_key,
+    image_row,
+    labelled,
+    prompt_row,
+    studio_tasks,
+    write_images,
+    write_prompts,
+)
 from tests.people.serving import entry
 
 
@@ -33,15 +41,13 @@ def test_forms_out_answers_in_tables_out(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*words, "--out", str(project), "--workers", "1", "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout.splitlines()[-1])["counts"]["items"] == 6
-    key = key_of(project)
 
-    def answer(data: dict[str, object], _: object) -> dict[str, object]:
-        row = key[str(data["task"])]
-        if row["kind"] == "check":
-            return dict(orjson.loads(row["expected"]))
+    def answer(row: dict[str, object], _: object) -> dict[str, object]:
         return {"belongs": "yes", "faithfulness": 4 if row["model"] == "a" else 1, "realism": 5}
 
-    (tmp_path / "answers.json").write_bytes(orjson.dumps(labelled(studio_tasks(project), (1, 2, 3), answer)))
+    (tmp_path / "answers.json").write_bytes(
+        orjson.dumps(labelled(studio_tasks(project), (1, 2, 3), by_key(project, answer)))
+    )
     words = ["annotate", "import", str(tmp_path / "answers.json"), "--project", str(project), "--out", str(rated)]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from culturekit.core.digests import read_manifest
-from culturekit.core.schemas import CSPACE, DECISIONS, QUOTAS
+from culturekit.core.schemas import CSPACE, DECISIONS, QUOTAS, SPACE_SAMPLE
 from culturekit.core.tables import read_table
 from tests.command_line import culturekit
+from tests.people.test_space_check import fill_in as judge_tasks
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "publish-a-release.md").read_text(encoding="utf-8")
@@ -85,12 +86,8 @@ def test_a_newcomer_comes_from_a_dump_to_a_card_in_five_commands_and_writes_no_y
 
 def test_a_run_without_models_says_that_there_is_nothing_to_report_or_trace(newcomer: Path, tmp_path: Path) -> None:
     run = newcomer / "runs/cube-release"
-    reported = culturekit("report", run, "--out", tmp_path / "page")
-    assert reported.returncode == 2
-    assert "evaluated no model" in reported.stderr
-    traced = culturekit("trace", f"{run}#0")
-    assert traced.returncode == 2
-    assert "there are no scores" in traced.stderr
+    assert "evaluated no model" in culturekit("report", run, "--out", tmp_path / "page", ends=2).stderr
+    assert "there are no scores" in culturekit("trace", f"{run}#0", ends=2).stderr
 
 
 @pytest.mark.slow
@@ -103,7 +100,13 @@ def test_every_other_command_of_the_pages_works_as_typed(newcomer: Path, monkeyp
     judged, by_hand = REST.split("Import the decisions:")
     follow(judged)
     fill_in(Path("sheet.csv"), "reject")
-    follow(by_hand)
+    drawn, scored = by_hand.split("What they answer")
+    follow(drawn)
+    sample = read_table(Path("to-check/space_sample.parquet"), SPACE_SAMPLE)
+    said = {" ".join(key): "accept" for key in sample.select("concept", "qid", "country").iter_rows()}
+    judge_tasks(Path("to-check"), said, ["Ada", "Bo"])
+    follow(scored)
+    assert "wrong keeps: 0.0 %" in Path("card/README.md").read_text(encoding="utf-8")
     public = [row for row in json.loads(Path("cspace/cube.json").read_bytes()) if row["country"] == "Brazil"]
     Path("cube_1k.json").write_text(json.dumps(public[:2]), encoding="utf-8")
     follow(DRAW)

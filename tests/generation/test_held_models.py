@@ -11,7 +11,7 @@ from culturekit.core.digests import digest_file
 from culturekit.core.errors import CultureKitError
 from culturekit.core.work import Work
 from culturekit.generation import runner
-from culturekit.generation.backend import Failure, HeldBackend, ImageReply, ImageRequest, Lane, Picture
+from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Lane, Picture
 from culturekit.generation.picture_store import FINDINGS, Maker
 from culturekit.generation.runner import ImagePlan, generate, known_pace, pilot
 from tests.generation.folder.folder_worlds import prompts
@@ -73,10 +73,6 @@ def elsewhere(work: Work, folder: Path) -> Work:
     (folder / "out").mkdir(parents=True)
     (folder / "scratch").mkdir()
     return replace(work, out=folder / "out", scratch=folder / "scratch")
-
-
-def test_a_backend_with_lanes_is_known_by_its_shape() -> None:
-    assert isinstance(Held(), HeldBackend)
 
 
 @pytest.mark.parametrize("lanes", [1, 3])

@@ -17,8 +17,7 @@ from culturekit.recipes.run_recipe import page_of_kind
 from culturekit.report.charts import in_order, model_lines
 from culturekit.report.headline import apart_in, encoder_trial, verdict_in
 from culturekit.report.report_stage import recorded
-from culturekit.report.run_folders import RunFolders
-from culturekit.report.sections import with_params
+from culturekit.report.run_folders import RunFolders, with_params
 from tests.recipes.shipped_recipes import shared_small
 from tests.report.test_headline import check_order, check_sentences
 

@@ -32,17 +32,8 @@ ELEMENTS = (
 )
 
 LEAVING = (
-    "{}",
-    '">{}',
-    "'>{}",
-    "</title>{}",
-    "</style>{}",
-    "</script>{}",
-    "</textarea>{}",
-    "-->{}",
-    "]]>{}",
-    "</svg>{}",
-)
+    "{}", '">{}', "'>{}", "</title>{}", "</style>{}", "</script>{}", "</textarea>{}", "-->{}", "]]>{}", "</svg>{}",
+)  # fmt: skip
 
 ATTRIBUTES = tuple(
     f"{quote}{space}{event}={quote}{RUN}{quote}{space}x={quote}"
@@ -54,97 +45,35 @@ ATTRIBUTES = tuple(
 ADDRESSES = tuple(
     f"{scheme}{RUN}"
     for scheme in (
-        "javascript:",
-        "JaVaScRiPt:",
-        " javascript:",
-        "java\tscript:",
-        "javascript&colon;",
-        "vbscript:",
-        "data:text/html,<script>",
-        "data:image/svg+xml,<svg onload=",
+        "javascript:", "JaVaScRiPt:", " javascript:", "java\tscript:", "javascript&colon;", "vbscript:",
+        "data:text/html,<script>", "data:image/svg+xml,<svg onload=",
     )
-)
+)  # fmt: skip
 
 TEMPLATES = (
-    "{{7*7}}",
-    "{{ 7 * 7 }}{% raw %}",
-    "{% include 'report.css' %}",
-    "{# gone #}",
-    "{{ data.models }}",
-    "${7*7}",
-    "<%= 7*7 %>",
-    "#{7*7}",
-    "{{''.__class__.__mro__}}",
-    "{{ config }}",
-    "@{7*7}",
-    "[[7*7]]",
-    "%(model)s",
-    "{model}",
+    "{{7*7}}", "{{ 7 * 7 }}{% raw %}", "{% include 'report.css' %}", "{# gone #}", "{{ data.models }}", "${7*7}",
+    "<%= 7*7 %>", "#{7*7}", "{{''.__class__.__mro__}}", "{{ config }}", "@{7*7}", "[[7*7]]", "%(model)s", "{model}",
     "%n%s%x",
-)
+)  # fmt: skip
 
 FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(1)", "\t=1", '=HYPERLINK("http://127.0.0.1:9/")')
 
 STYLES = (
-    "expression(alert(1))",
-    f"background:url({ELSEWHERE})",
-    "position:fixed;inset:0",
-    "}*{display:none}",
-    "/**/",
-    "</style",
-    "\\3c script\\3e",
-    "--ground:red",
-)
+    "expression(alert(1))", f"background:url({ELSEWHERE})", "position:fixed;inset:0", "}*{display:none}", "/**/",
+    "</style", "\\3c script\\3e", "--ground:red",
+)  # fmt: skip
 
 DIRECTIONS = (
-    "\u202egnp.exe",
-    "\u2066a\u2067b",
-    "\u202dleft",
-    "\u200f\u200e",
-    "\u061cx",
-    "مرحبا (a) 12",
-    "שלום (b) 34",
+    "\u202egnp.exe", "\u2066a\u2067b", "\u202dleft", "\u200f\u200e", "\u061cx", "مرحبا (a) 12", "שלום (b) 34",
     "a\u202e" * 50,
-)
+)  # fmt: skip
 
 LETTERS = (
-    "\0",
-    "a\0b",
-    "\x1b[31mred",
-    "\x07",
-    "\x7f",
-    "\x85",
-    "\ufeff",
-    "\ufffe",
-    "\U000e0001",
-    "e" + "\u0301" * 200,
-    "Z" * 5000,
-    "日本語のラベル",
-    "한국어",
-    "ไทย",
-    "हिन्दी",
-    "🏳️‍🌈" * 30,
-    "\u2028line",
-    "\u2029",
-    "\u200b" * 40,
-    "ﷺ" * 30,
-    "𝕏" * 40,
-    "&lt;b&gt;",
-    "&#60;script&#62;",
-    "&NewLine;",
-    "&" * 100,
-    "<" * 100,
-    ">" * 100,
-    '"' * 100,
-    "'" * 100,
-    "`" * 100,
-    "\\" * 100,
-    "\r\n\r\n",
-    "a" * 1_000_000,
-    "<b>" * 350_000,
-    " " * 1000,
-    "",
-)
+    "\0", "a\0b", "\x1b[31mred", "\x07", "\x7f", "\x85", "\ufeff", "\ufffe", "\U000e0001", "e" + "\u0301" * 200,
+    "Z" * 5000, "日本語のラベル", "한국어", "ไทย", "हिन्दी", "🏳️‍🌈" * 30, "\u2028line", "\u2029", "\u200b" * 40, "ﷺ" * 30,
+    "𝕏" * 40, "&lt;b&gt;", "&#60;script&#62;", "&NewLine;", "&" * 100, "<" * 100, ">" * 100, '"' * 100, "'" * 100,
+    "`" * 100, "\\" * 100, "\r\n\r\n", "a" * 1_000_000, "<b>" * 350_000, " " * 1000, "",
+)  # fmt: skip
 
 
 def hostile_texts() -> list[str]:

@@ -12,7 +12,7 @@ from culturekit.report.printing import print_page
 from culturekit.report.write import render
 from tests.chromium import Browser, Tab, browser, needs_chromium
 from tests.report.hostile import ELEMENTS, ELSEWHERE, hostile_texts
-from tests.report.pages import HOSTILE, audited_page, figure, hostile_page, page, with_text
+from tests.report.pages import HOSTILE, audited_page, figure, full_page, hostile_page, page, with_text
 from tests.report.test_scenes_hostile import page as section_page
 
 pytestmark = [pytest.mark.endtoend, pytest.mark.browser, needs_chromium]
@@ -77,7 +77,7 @@ def check_inert(tab: Tab, folder: Path, text: str, allowed: set[str], *, whole: 
 @pytest.fixture
 def allowed(tab: Tab, tmp_path: Path) -> set[str]:
     """Elements and attributes of the harmless page."""
-    tab.open(written(tmp_path, render(page())))
+    tab.open(written(tmp_path, render(full_page())))
     tab.run(TOUCH)
     return {*tab.run(SHAPE), "DETAILS open", "TD class", "use class"}
 

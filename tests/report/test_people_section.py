@@ -2,62 +2,20 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace as Row
 
 import polars as pl
-import pytest
 
 from culturekit.core.schemas import CHOICE_TABLE, RATING_TABLE
-from culturekit.report.people import (
-    AgreementLine,
-    DivergenceLine,
-    MetricLine,
-    People,
-    RatingCell,
-    RatingGrid,
-    ThinnedLine,
-    correlation_chart,
-    grids,
-)
+from culturekit.report.people import correlation_chart, grids
 from culturekit.report.write import render
-from tests.report.pages import HOSTILE, page
-
-
-def cell(mean: float, mark: str = "") -> RatingCell:
-    return RatingCell(mean, 0.5, 0.25, {}, 7, 3, 21, mark)
-
-
-def people(text: str) -> People:
-    return People(
-        caveat=text,
-        pools_by=text,
-        encoder=text,
-        answers=120,
-        items=40,
-        grids=(RatingGrid(text, text, (text, "JP"), ((text, text, (cell(1.5, "below 2"), None)),)),),
-        agreement=(AgreementLine(text, text, 3, 40, 12, (0.5, 0.2, 0.8), None, 0.75),),
-        divergence=(DivergenceLine(text, text, text, -0.5, -0.9, -0.1, 0.01, 12),),
-        pairs=1,
-        thinned=(ThinnedLine(text, {text: 3}, {text: 4}),),
-        aside={text: 2},
-        checks={"checks": {"answered": 4, "failed": 1}, "repeats": {"answered": 6, "failed": 2}},
-        metrics=(MetricLine(text, text, text, 0.4, 0.1, 0.6, 0.3, None, 40, 12),),
-    )
+from tests.report.pages import page, people
 
 
 def section(text: str) -> str:
     whole = render(replace(page(), people=people(text)))
     start = whole.index('<section aria-labelledby="people"')
     return whole[start : whole.index("</section>", start)]
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_texts_are_text_wherever_they_stand(text: str) -> None:
-    found = section(text)
-    assert "<script" not in found
-    assert 'onerror="' not in found
-    assert 'onload="' not in found
-    tags = set(re.findall(r"<([a-z][a-z0-9]*)", found))
-    assert tags == set(re.findall(r"<([a-z][a-z0-9]*)", section("plain")))
 
 
 def test_low_cells_are_marked_in_words_and_signs_and_counts_stand_with_them() -> None:
@@ -75,11 +33,14 @@ def test_a_run_without_people_has_no_such_section() -> None:
 
 
 def test_pools_are_series_and_a_metric_without_scatter_says_so() -> None:
-    lines = [
-        MetricLine("realism", "quality, s", "IN", 0.0, -0.5, 0.5, 0.0, 0.0, 30, 12),
-        MetricLine("realism", "quality, s", "JP", 1.0, None, None, 1.0, 1.0, 6, 6),
-        MetricLine("realism", "margin", "JP", None, None, None, None, None, 6, 6),
-    ]
+    lines = tuple(
+        Row(rating="realism", metric=metric, pool=pool, spearman=value, low=low, high=high)
+        for metric, pool, value, low, high in (
+            ("quality, s", "IN", 0.0, -0.5, 0.5),
+            ("quality, s", "JP", 1.0, None, None),
+            ("margin", "JP", None, None, None),
+        )
+    )  # fmt: skip
     chart = correlation_chart(lines, rating="realism", number=1)
     shown = re.findall(r">([^<]+)</text>", chart)
     assert [text for text in shown if text in {"IN", "JP", "quality, s", "margin", "0.000", "1.000", "no score"}] == [

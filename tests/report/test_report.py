@@ -23,7 +23,7 @@ from culturekit.report.run_folders import LONGEST, Figure, text_of
 from culturekit.report.shots import PromptLine
 from culturekit.report.write import collect, environment, render, template_text
 from tests.conftest import SMALL, HeardProgress
-from tests.report.pages import HOSTILE, audited_page, figure, hostile_page, line, page
+from tests.report.pages import HOSTILE, audited_page, figure, full_page, hostile_page, line, page
 
 GOLDEN = Path(__file__).parents[1] / "golden/report.html"
 
@@ -84,10 +84,12 @@ def test_every_link_has_its_target_and_no_id_stands_twice(small_run: Path) -> No
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_shown_and_never_obeyed(text: str) -> None:
-    harmless, hostile = Elements(render(page())), Elements(render(hostile_page(text)))
+    harmless, hostile = Elements(render(full_page())), Elements(render(hostile_page(text)))
     assert {tag for tag, _ in hostile.tags} <= {tag for tag, _ in harmless.tags}
     scripts = [tag for tag, _ in hostile.tags if tag == "script"]
     assert len(scripts) == 1
+    ids = hostile.values("id")
+    assert len(set(ids)) == len(ids)
     assert [name for _, attributes in hostile.tags for name in attributes if name.startswith("on")] == []
     for value in [*hostile.values("src"), *hostile.values("href")]:
         assert value.startswith(("#", "thumbnails/", "data:"))

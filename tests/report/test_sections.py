@@ -14,8 +14,8 @@ from culturekit.core.stage import Stage
 from culturekit.core.work import Outcome, Work
 from culturekit.report.headline import waiting_forms
 from culturekit.report.provenance import every_caveat
-from culturekit.report.run_folders import RunFolders
-from culturekit.report.sections import Cell, Grid, Section, explained, looked_up, score_grid, side_by_side, with_params
+from culturekit.report.run_folders import RunFolders, with_params
+from culturekit.report.sections import Cell, Grid, Section, explained, looked_up, score_grid, side_by_side
 from tests.recipes.built import built, score, scores_row
 
 

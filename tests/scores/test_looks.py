@@ -1,6 +1,7 @@
 """Corrected scores of an audit that is looked at on the way."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.special import ndtri
 
 from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample
+from culturekit.metrics.corrected.imputed_prompts import ImputedPrompts
 from culturekit.metrics.corrected.looks import Goal, look_limits
 from culturekit.scores.corrected import looked_at, score_corrected
 from culturekit.scores.diversity import Correction, QvsOptions
@@ -79,6 +81,20 @@ def test_pairs_far_apart_are_settled_and_their_models_asked_no_more(goal: Goal) 
     assert [pair.state for pair in pairs] == [row["state"] for row in found.values()]
     assert "wide" not in left
     assert ("narrow" in left) == (found["narrow", "some"]["state"] == "open")
+
+
+def test_each_look_of_a_model_is_imputed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    imputed, begin = list[int](), ImputedPrompts.__init__
+
+    def counted(*given: Any) -> None:
+        imputed.append(1)
+        begin(*given)
+
+    monkeypatch.setattr(ImputedPrompts, "__init__", counted)
+    matches, sample, truth = study()
+    audits = answered(sample, truth, {"narrow": 1, "some": 3, "wide": 2})
+    score_corrected(matches, audits, None, options=replace(OPTIONS, kernels=OPTIONS.kernels[:1]), sample=sample)
+    assert len(imputed) == 1 + 3 + 2
 
 
 def test_without_a_whole_look_nothing_is_corrected_and_the_reason_is_said() -> None:

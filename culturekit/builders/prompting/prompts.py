@@ -71,8 +71,7 @@ class PromptOptions:
     kinds: tuple[PromptKind, ...] = ("cube",)
     templates: Annotated[TemplateSetName, Field(description="Template set.")] = "released"
     per: Annotated[
-        int | None,
-        Field(ge=1, description="At most so many artifacts per country and concept, by popularity. [all]"),
+        int | None, Field(ge=1, description="At most so many artifacts per country and concept, by popularity. [all]")
     ] = None
     quota: Annotated[
         str | None,
@@ -357,16 +356,11 @@ def build_prompts(
         counts |= {f"{IN_ENGLISH}, asked in {one}": count for (one, mark), count in marks.items() if mark == IN_ENGLISH}
     if not rows:
         found = notes.get("findings", [])
-        notes["findings"] = [nothing_made(cspace_path, space, reasons), *(found if isinstance(found, list) else [])]
+        why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items())) or "none was drawn"
+        of = f" of {counted(space.height, 'artifacts')} in {cspace_path.name}: {why}"
+        nothing = "no prompt was built" + (f": {cspace_path.name} has no artifact" if space.is_empty() else of)
+        notes["findings"] = [nothing, *(found if isinstance(found, list) else [])]
     return Outcome({**write_prompts(work, rows, drops, options), **counts}, reasons, notes)
-
-
-def nothing_made(path: Path, space: pl.DataFrame, reasons: Mapping[str, int]) -> str:
-    """Say why no prompt was built."""
-    if space.is_empty():
-        return f"no prompt was built: {path.name} has no artifact"
-    why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
-    return f"no prompt was built of {counted(space.height, 'artifacts')} in {path.name}: {why or 'none was drawn'}"
 
 
 def write_prompts(work: Work, rows: Rows, drops: Rows, options: PromptOptions) -> dict[str, int]:
@@ -406,7 +400,7 @@ def wordings_of(
 
 
 def check_words(concepts: Iterable[str], kinds: Sequence[PromptKind], wordings: Iterable[Wording]) -> None:
-    """Refuse a concept that prompts of a wanted kind have no words for: it would be scored by those of others."""
+    """Refuse a concept without a template for a wanted kind: it would be scored by prompts of other concepts."""
     concepts = list(concepts)
     for wording in wordings:
         by_kind: Mapping[PromptKind, Collection[str]] = {

@@ -1,6 +1,7 @@
 """The stages from kept candidates to the cultural space and its prompts, of a foreign graph, and of what changed."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from culturekit.builders.asking import released_concepts
 from culturekit.builders.country_names import NAMES
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompt_templates import TEMPLATES
+from culturekit.builders.space.checked import carry_check
 from culturekit.builders.space.cspace import ReleaseOptions, check_formats, release
 from culturekit.builders.space.space_files import import_foreign, import_prompts, import_space, is_typed
 from culturekit.core.choices import PromptKind
@@ -19,18 +21,25 @@ from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import WORLD, country_files, use_countries_beside
 
 
-def release_stage(kept: Sequence[Path], options: ReleaseOptions) -> Stage:
-    """Release the cultural space from tables of kept candidates."""
+def release_stage(kept: Sequence[Path], options: ReleaseOptions, checked: Path | None = None) -> Stage:
+    """Release the cultural space from tables of kept candidates; `checked` is what people found of a sample of them."""
     source, formats = SOURCES.make(options.popularity), options.formats
     include = [] if options.include is None else [options.include]
     tables = {"kept" if number == 1 else f"kept-{number:02}": path for number, path in enumerate(kept, 1)}
     wording = {"templates": shipped(TEMPLATES)} if "public" in formats else {}
+    check = {} if checked is None else {"checked": checked}
+
+    def run(work: Work) -> Outcome:
+        notes = {} if checked is None else carry_check(work, checked, kept)
+        done = release(work, kept, options.roots, source, formats, include=include)
+        return replace(done, notes={**done.notes, **notes})
+
     return Stage(
         "cspace",
         "release",
         5,
-        lambda work: release(work, kept, options.roots, source, formats, include=include),
-        {**tables, **country_files(), **wording},
+        run,
+        {**tables, **check, **country_files(), **wording},
         {
             "popularity": dict(source.decides),
             **SOURCES.brought_by(options.popularity),

@@ -31,8 +31,8 @@ enough to go on without it, and no statement about both; `settled` is only who s
 FEWEST_AT_LOOK = 50
 """Images of a model below which nobody may look: errors estimated from fewer are not known to hold."""
 
-_FUTILE = 0.05
-"""Chance of settling a pair by the last look, at the far end of its interval, below which it is given up."""
+_FUTILE = 0.1
+"""Chance of settling a pair at the last look, foretold by this one, below which it is given up."""
 
 _CELLS = 500
 """Intervals of the grid on which the chance of not having crossed is carried from look to look."""
@@ -94,10 +94,7 @@ def look_limits(information: Sequence[float], *, alpha: float, two_sided: bool =
     return np.array(limits)
 
 
-@cache
-def _limits(times: tuple[float, ...], alpha: float, two_sided: bool) -> NDArray[np.float64]:
-    """Give the limits of a plan, once."""
-    return look_limits(times, alpha=alpha, two_sided=two_sided)
+_limits = cache(look_limits)
 
 
 def _ends(limit: float, spread: float, *, two_sided: bool) -> NDArray[np.float64]:
@@ -118,11 +115,6 @@ def _crossed(
     far = limit * math.sqrt(time)
     beyond = ndtr((places - far) / step) + (ndtr((-far - places) / step) if two_sided else 0.0)
     return float(chances @ beyond)
-
-
-def on_t_scale(limit: float, freedom: int) -> float:
-    """Give the limit of a t statistic that is crossed as seldom as a standard normal one crosses `limit`."""
-    return -float(stdtrit(freedom, ndtr(-limit)))
 
 
 def settled_pairs(
@@ -148,7 +140,7 @@ def settled_pairs(
     pairs = list(combinations(models, 2))
     times = [count / planned[-1] for count in planned]
     alpha = (1 - confidence) / (max(len(pairs), 1) if goal == "order" else max(len(models) - 1, 2))
-    limits = _limits(tuple(times), alpha, goal == "order")
+    limits = _limits(tuple(times), alpha=alpha, two_sided=goal == "order")
     found: dict[tuple[str, str], Pair] = {}
     out: set[str] = set()
     for number, estimates in enumerate(looks):
@@ -180,8 +172,7 @@ def _look_at(
     """Look at one pair: settled beyond the limit, given up where it could hardly be settled any more."""
     first, second = (estimates[model] for model in pair)
     away, error = first.value - second.value, math.hypot(first.error, second.error)
-    freedom = first.n + second.n - 2
-    margin = on_t_scale(float(limits[number]), freedom) * error
+    margin = -float(stdtrit(first.n + second.n - 2, ndtr(-limits[number]))) * error  # crossed as seldom as the limit
     state: State = "open"
     if abs(away) > margin:
         state = "settled"
@@ -191,13 +182,8 @@ def _look_at(
 
 
 def _power(away: float, error: float, time: float, last: float) -> float:
-    """Give the chance to cross the last limit, if the truth were the far end of a 95 % interval of the difference."""
-    if error == 0:
-        return 0.0
-    final = error * math.sqrt(time)
-    far = (abs(away) + 1.96 * error) / final
-    reached = abs(away) / error * math.sqrt(time)
-    return float(ndtr((reached + far * (1 - time) - last) / math.sqrt(1 - time)))
+    """Give the chance to cross the last limit, foretold from what is seen now alone (predictive power, flat prior)."""
+    return float(ndtr((abs(away) / error - last * math.sqrt(time)) / math.sqrt(1 - time))) if error > 0 else 0.0
 
 
 def open_models(pairs: Sequence[Pair], models: Sequence[str], goal: Goal) -> list[str]:

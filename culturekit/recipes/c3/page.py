@@ -30,7 +30,7 @@ from culturekit.report.headline import sentences_on, standing
 from culturekit.report.plots import minus
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.run_folders import RunFolders, with_params
 from culturekit.report.sections import (
     Cell,
     Grid,
@@ -41,7 +41,6 @@ from culturekit.report.sections import (
     number,
     row_of,
     section_page,
-    with_params,
 )
 from culturekit.scores.answers import careful_answers
 

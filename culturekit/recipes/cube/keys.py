@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.completing.completion_names import CompletionLimits
+from culturekit.builders.filtering.filter_stage import FilterOptions
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompt_templates import Wording
 from culturekit.builders.prompting.prompts import PromptOptions, check_words, wordings_of
@@ -21,6 +22,7 @@ from culturekit.config.checks import (
     dump_path,
     existing_prompts,
     existing_space,
+    existing_table,
     hand_path,
     knows_truth,
     unique_names,
@@ -32,6 +34,7 @@ from culturekit.core.choices import Included, ReleaseFormat
 from culturekit.core.declared import rules_of
 from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.registry import parse_spec
+from culturekit.core.schemas import SPACE_CHECK
 from culturekit.core.yaml_source import closest, each_once, not_empty
 from culturekit.generation.folder.folder_backend import FOLDER
 from culturekit.generation.runner import ImagePlan
@@ -69,8 +72,8 @@ EVALUATING = (
 """The keys that say how models are evaluated."""
 
 MAKING = (
-    "dump", "concepts", "ingest", "countries", "judge", "llm", "completion", "review", "include", "popularity",
-    "release", "card",
+    "dump", "concepts", "ingest", "countries", "judge", "reasons", "llm", "completion", "review", "include",
+    "popularity", "release", "checked", "card",
 )  # fmt: skip
 """The keys that say how a cultural space is made."""
 
@@ -170,6 +173,7 @@ class Recipe(AnyRecipe):
         AfterValidator(checked_spec(CLIENTS)),
         Field(description="Who decides what belongs to the cultural space, as a SPEC."),
     ] = "rules"
+    reasons: Annotated[bool, rules_of(FilterOptions, "reasons")] = True
     llm: Llm = Llm()
     completion: CompletionLimits | None = None
     review: Review | None = None
@@ -181,6 +185,10 @@ class Recipe(AnyRecipe):
     card: Annotated[
         Annotated[str, AfterValidator(existing_hand)] | None,
         Field(description="The hand-written half of a data card: a folder, or `cspace` for the shipped one."),
+    ] = None
+    checked: Annotated[
+        Annotated[str, AfterValidator(existing_table(SPACE_CHECK))] | None,
+        Field(description="What people found of a sample of the kept: space_check.parquet of `cspace check score`."),
     ] = None
     prompts: Annotated[RecipePrompts, AfterValidator(checked_prompts)] = RecipePrompts(kinds=("cube", "underspecified"))
     references: References | None = None

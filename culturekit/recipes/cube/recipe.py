@@ -484,7 +484,8 @@ def built_space(recipe: Recipe, run: Run) -> Path:
         removed = run.table(roles.FILTER, file="removed.parquet")
         kept = run.add(review_stage(kept, files, removed=removed), roles.REVIEW)
     options = ReleaseOptions(concepts, recipe.popularity, recipe.release, recipe.include)
-    run.add(release_stage([kept], options), roles.CSPACE)
+    checked = None if recipe.checked is None else Path(recipe.checked)
+    run.add(release_stage([kept], options, checked), roles.CSPACE)
     if recipe.card is not None:
         run.add(card_stage(run.folder(roles.CSPACE), hand_path(recipe.card)), roles.CARD)
     return kept
@@ -492,7 +493,8 @@ def built_space(recipe: Recipe, run: Run) -> Path:
 
 def filtered(recipe: Recipe, run: Run, concepts: tuple[Concept, ...], candidates: Path) -> Path:
     """Let a judge look through the candidates, and propose what they lack."""
-    given, options = FilterReads(candidates, run.folder(roles.GRAPH)), FilterOptions(concepts, recipe.judge)
+    given = FilterReads(candidates, run.folder(roles.GRAPH))
+    options = FilterOptions(concepts, recipe.judge, recipe.reasons)
     kept = run.add(filter_stage(given, options, bought(run, recipe.llm, roles.FILTER)), roles.FILTER)
     if recipe.completion is None:
         return kept

@@ -15,7 +15,7 @@ from culturekit.report.gallery import Gallery, Strip, values_of
 from culturekit.report.headline import Standing, sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.run_folders import RunFolders, with_params
 from culturekit.report.sections import (
     Cell,
     Grid,
@@ -28,7 +28,6 @@ from culturekit.report.sections import (
     number,
     score_grid,
     section_page,
-    with_params,
 )
 from culturekit.scores.meta import ALL
 

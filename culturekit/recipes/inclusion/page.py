@@ -15,7 +15,7 @@ from culturekit.report.gallery import Chosen, Gallery, Strip, values_of
 from culturekit.report.headline import sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.run_folders import RunFolders, with_params
 from culturekit.report.sections import (
     Grid,
     Section,
@@ -28,7 +28,6 @@ from culturekit.report.sections import (
     row_of,
     score_grid,
     section_page,
-    with_params,
 )
 from culturekit.scores.image_collections import parsed
 

@@ -19,7 +19,7 @@ from culturekit.recipes.linguistic.world import CRITERIA
 from culturekit.report.gallery import Chosen, Gallery, Strip, values_of
 from culturekit.report.headline import sentences_on, standing
 from culturekit.report.report_stage import SectionReport
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.run_folders import RunFolders, with_params
 from culturekit.report.sections import (
     Cell,
     Grid,
@@ -32,7 +32,6 @@ from culturekit.report.sections import (
     row_of,
     score_grid,
     section_page,
-    with_params,
 )
 from culturekit.scores.answers import TRUTH
 from culturekit.scores.image_collections import parsed

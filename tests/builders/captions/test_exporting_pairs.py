@@ -65,11 +65,6 @@ def test_pairs_stand_best_first_with_captions_licences_and_the_bytes_of_their_pi
     }  # fmt: skip
 
 
-def test_the_same_pairs_are_the_same_bytes(given: Given, tmp_path: Path) -> None:
-    first = exported(given, tmp_path / "one", forms=BOTH)
-    assert exported(given, tmp_path / "two", forms=BOTH).manifest.sha256 == first.manifest.sha256
-
-
 @pytest.mark.parametrize("rights", ["none", "empty"])
 def test_a_pair_without_a_licence_is_refused_left_out_or_taken_in_and_counted(
     given: Given, tmp_path: Path, rights: str

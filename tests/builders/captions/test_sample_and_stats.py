@@ -52,14 +52,6 @@ def test_a_sample_is_its_seed_s(work: Work, tmp_path: Path) -> None:
     assert found[0] == sorted(found[0])
 
 
-@pytest.mark.parametrize("form", ["txt", "json", "csv", "jsonl", "parquet"])
-def test_a_sample_of_any_file_asks_for_pictures_of_its_captions(form: str, work: Work, tmp_path: Path) -> None:
-    do(sample, work, files(tmp_path)[form], size=1, seed=5)
-    (row,) = read_table(work.out / "prompts.parquet", PROMPTS).rows(named=True)
-    assert row["text"] in {"A man rides a wave.", "Two  dogs - asleep"}
-    assert (row["concept"], row["country"], row["benchmark"]) == (OTHER, None, "c3")
-
-
 def test_a_sample_of_more_than_there_are_is_refused(work: Work, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="fewer captions"):
         do(sample, work, captions_table(tmp_path / "c", a=3), size=4)
@@ -85,11 +77,16 @@ def files(folder: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("form", ["txt", "json", "csv", "jsonl", "parquet"])
-def test_captions_are_counted_whatever_file_they_come_in(form: str, work: Work, tmp_path: Path) -> None:
-    outcome, table = counts(work, files(tmp_path)[form])
+def test_captions_are_counted_and_drawn_whatever_file_they_come_in(form: str, work: Work, tmp_path: Path) -> None:
+    path = files(tmp_path)[form]
+    outcome, table = counts(work, path)
     assert table.rows() == [("all", 2, 4.0, 3, 5, 0, None)]
     assert outcome.drops == {"empty text": 1}
     assert read_table(work.out / "drops.parquet", DROPS)["key"].to_list() == ["3"]
+    do(sample, work, path, size=1, seed=5)
+    (row,) = read_table(work.out / "prompts.parquet", PROMPTS).rows(named=True)
+    assert row["text"] in {"A man rides a wave.", "Two  dogs - asleep"}
+    assert (row["concept"], row["country"], row["benchmark"]) == (OTHER, None, "c3")
 
 
 def test_objects_are_counted_where_they_are_known(work: Work, tmp_path: Path) -> None:
@@ -128,5 +125,5 @@ def test_a_file_that_is_no_file_of_captions_is_refused(
     if content is not None:
         (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(UsageError) as raised:
-        read_captions(tmp_path / name, USUAL)
+        list(read_captions(tmp_path / name, USUAL))
     assert said in str(raised.value)

@@ -115,30 +115,21 @@ def test_every_image_gets_a_row_for_every_question(work: Work, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("question", "reply", "outcome"),
     [
-        {"id": "other", "choice": "yes"}, {"id": "a", "choice": "maybe"}, {"id": "a"},
-        {"id": "a", "choice": "yes", "value": 1},
+        (YES_NO, {"id": "other", "choice": "yes"}, "invalid"), (YES_NO, {"id": "a", "choice": "maybe"}, "invalid"),
+        (YES_NO, {"id": "a"}, "invalid"), (YES_NO, {"id": "a", "choice": "yes", "value": 1}, "invalid"),
+        (YES_NO, Reply("I would rather not. \ud800", stop="refusal"), "refused"),
+        *((SHARE, {"id": "a", "value": value}, "invalid") for value in (-0.1, 1.5, 1e300, "0.5", True, None)),
     ],
 )  # fmt: skip
-def test_what_is_no_answer_is_a_row_without_one(work: Work, tmp_path: Path, reply: Mapping[str, object]) -> None:
-    outcome, rows = judged(work, table(tmp_path / "images", {"a": png()}), Scripted(lambda _: reply), YES_NO)
-    assert rows.select("value", "choice", "outcome").rows() == [(None, None, "invalid")]
-    assert rows["raw"][0]
-    assert outcome.counts["quarantined"] == 1
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.5, 1e300, "0.5", True, None])
-def test_a_number_outside_its_range_is_no_answer(work: Work, tmp_path: Path, value: object) -> None:
-    client = Scripted(lambda _: {"id": "a", "value": value})
-    _, rows = judged(work, table(tmp_path / "images", {"a": png()}), client, SHARE)
-    assert rows.select("value", "outcome").rows() == [(None, "invalid")]
-
-
-def test_a_refusal_keeps_its_words(work: Work, tmp_path: Path) -> None:
-    client = Scripted(lambda _: Reply("I would rather not. \ud800", stop="refusal"))
-    _, rows = judged(work, table(tmp_path / "images", {"a": png()}), client, YES_NO)
-    assert rows.select("outcome", "raw").rows() == [("refused", "I would rather not. ?")]
+def test_what_is_no_answer_is_a_row_without_one_that_keeps_its_words(
+    work: Work, tmp_path: Path, question: ImageQuestion, reply: Mapping[str, object] | Reply, outcome: str
+) -> None:
+    ended, rows = judged(work, table(tmp_path / "images", {"a": png()}), Scripted(lambda _: reply), question)
+    assert rows.select("value", "choice", "outcome").rows() == [(None, None, outcome)]
+    assert rows["raw"][0] == "I would rather not. ?" if outcome == "refused" else rows["raw"][0]
+    assert ended.counts["quarantined"] == 1
 
 
 def test_a_question_about_a_prompt_is_put_to_its_images_only(work: Work, tmp_path: Path) -> None:
@@ -160,12 +151,9 @@ def test_an_image_that_cannot_be_shown_is_dropped_with_its_reason(work: Work, tm
     drops = read_table(work.out / "drops.parquet", DROPS)
     assert rows["image_id"].to_list() == ["ok"]
     assert dict(drops.select("key", "reason").iter_rows()) == {
-        "cut": "picture cannot be decoded",
-        "gone": "no picture file",
-        "huge": "picture too large",
-        "large": "picture too large",
-        "text": "picture format not read",
-    }
+        "cut": "picture cannot be decoded", "gone": "no picture file", "huge": "picture too large",
+        "large": "picture too large", "text": "picture format not read",
+    }  # fmt: skip
     assert outcome.drops == {
         "no picture file": 1, "picture cannot be decoded": 1, "picture format not read": 1, "picture too large": 2
     }  # fmt: skip

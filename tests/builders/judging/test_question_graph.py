@@ -190,29 +190,23 @@ def test_every_image_is_asked_the_questions_of_its_prompt(work: Work, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("reply", "outcome"),
     [
-        {"answer": "maybe"}, {"answer": "Yes"}, {"id": "other", "answer": "yes"}, {"answer": "yes", "why": "x"},
-        Reply("yes"), Reply("Ignore the image and answer yes."),
+        ({"answer": "maybe"}, "invalid"), ({"answer": "Yes"}, "invalid"), ({"id": "other", "answer": "yes"}, "invalid"),
+        ({"answer": "yes", "why": "x"}, "invalid"), (Reply("yes"), "invalid"),
+        (Reply("Ignore the image and answer yes."), "invalid"),
+        (Reply("I cannot look at people.", stop="refusal"), "refused"),
     ],
 )  # fmt: skip
 def test_what_is_neither_yes_nor_no_is_no_answer(
-    work: Work, tmp_path: Path, reply: Mapping[str, object] | Reply
+    work: Work, tmp_path: Path, reply: Mapping[str, object] | Reply, outcome: str
 ) -> None:
     client = Scripted(lambda request: reply if isinstance(reply, Reply) else {"id": request.data["id"], **reply})
     images = table(tmp_path / "images", {"a": png()})
-    outcome, rows = answered(work, images, questions(tmp_path / "q", {"p1": ["Is it?"]}), client)
-    assert rows.select("value", "choice", "outcome").rows() == [(None, None, "invalid")]
+    ended, rows = answered(work, images, questions(tmp_path / "q", {"p1": ["Is it?"]}), client)
+    assert rows.select("value", "choice", "outcome").rows() == [(None, None, outcome)]
     assert rows["raw"][0]
-    assert outcome.counts[QUARANTINED] == 1
-
-
-def test_a_refusal_is_counted_as_such(work: Work, tmp_path: Path) -> None:
-    client = Scripted(lambda _: Reply("I cannot look at people.", stop="refusal"))
-    images = table(tmp_path / "images", {"a": png()})
-    outcome, rows = answered(work, images, questions(tmp_path / "q", {"p1": ["Is it?"]}), client)
-    assert rows.select("choice", "outcome").rows() == [(None, "refused")]
-    assert outcome.notes["outcomes"] == {"refused": 1}
+    assert (ended.counts[QUARANTINED], ended.notes["outcomes"]) == (1, {outcome: 1})
 
 
 def test_images_that_cannot_be_asked_about_are_dropped_with_a_reason(work: Work, tmp_path: Path) -> None:

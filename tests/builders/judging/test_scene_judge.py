@@ -174,9 +174,3 @@ def test_an_empty_table_of_stereotypes_is_refused_before_anything_is_asked(work:
     with pytest.raises(UsageError, match=r"stereotypes\.parquet: there is no stereotype to ask about; expected rows"):
         put(stereotypes_shown, work, client, images, prompts(tmp_path), nothing)
     assert client.seen == []
-
-
-def test_an_image_of_no_known_country_is_dropped_with_the_reason(work: Work, tmp_path: Path) -> None:
-    images = table(tmp_path / "images", {"a": png()}, prompt_id="other")
-    outcome = put(likert, replace(work, in_run=True), Scripted(sure), images, prompts(tmp_path))
-    assert outcome.drops == {"the country of its prompt is not known": 1}

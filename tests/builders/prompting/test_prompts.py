@@ -33,24 +33,53 @@ def built(work: Work, tmp_path: Path, options: PromptOptions, *rows: dict[str, o
     return read_table(work.out / "prompts.parquet", PROMPTS)
 
 
-def test_the_released_words(work: Work, tmp_path: Path) -> None:
-    rows = [
-        artifact(1, name="feijoada"),
-        artifact(2, name="White House", concept="landmarks", country="US", country_name="United States"),
-        artifact(3, name="frevo", concept="art", subconcept="performance"),
-        artifact(4, name="agbada", concept="art", subconcept="clothing", country="NG"),
-        artifact(5, name="cordel", concept="art", subconcept="folk art"),
-        artifact(6, name="Madhubani", concept="art", subconcept="painting", country="IN"),
-    ]
-    prompts = built(work, tmp_path, PromptOptions(), *rows)
-    assert sorted(prompts["text"]) == [
-        "A high resolution image of feijoada from Brazilian cuisine, realistic",
-        "A panoramic view of White House in United States, realistic",
-        "An image of Madhubani painting from India, realistic",
-        "An image of agbada from Nigerian clothing, realistic",
-        "An image of frevo performance from Brazil, realistic",
-        "Image of cordel art from Brazil, realistic",
-    ]
+CLOTHING = artifact(2, concept="art", subconcept="clothing", country="NG")
+USA = {"country": "US", "country_name": "United States", "concept": "landmarks"}
+WORDED: dict[str, tuple[tuple[Any, ...], list[dict[str, object]], list[str]]] = {
+    "released": (
+        ("cube",),
+        [
+            artifact(1, name="feijoada"), artifact(2, name="White House", **USA),
+            artifact(3, name="frevo", concept="art", subconcept="performance"), {**CLOTHING, "name": "agbada"},
+            artifact(5, name="cordel", concept="art", subconcept="folk art"),
+            artifact(6, name="Madhubani", concept="art", subconcept="painting", country="IN"),
+        ],
+        [
+            "A high resolution image of feijoada from Brazilian cuisine, realistic",
+            "A panoramic view of White House in United States, realistic",
+            "An image of Madhubani painting from India, realistic",
+            "An image of agbada from Nigerian clothing, realistic",
+            "An image of frevo performance from Brazil, realistic",
+            "Image of cordel art from Brazil, realistic",
+        ],
+    ),
+    "neither artifact nor country": (
+        ("underspecified",), [artifact(1), CLOTHING], ["Image of traditional clothing", "Image of traditional food"],
+    ),
+    "the country": (
+        ("within-country",), [artifact(1), artifact(2, country="JP")],
+        ["Image of traditional food from Brazil", "Image of traditional food from Japan"],
+    ),
+    "an article in our sentences alone": (
+        ("cube", "within-country"), [artifact(1, name="Yosemite", **USA)],
+        ["A panoramic view of Yosemite in United States, realistic", "Image of a famous landmark in the United States"],
+    ),
+    "a concept without words": (
+        ("cube", "underspecified", "within-country"), [artifact(1, concept="board-games", country="NG")],
+        ["Image of traditional board games", "Image of traditional board games from Nigeria"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WORDED)
+def test_prompts_read_as_their_kind_says(work: Work, tmp_path: Path, name: str) -> None:
+    kinds, rows, texts = WORDED[name]
+    prompts = built(work, tmp_path, PromptOptions(kinds), *rows)
+    assert sorted(prompts["text"]) == texts
+    if kinds == ("underspecified",):
+        assert prompts["country"].null_count() == prompts["artifact_id"].null_count() == 2
+    if name == "a concept without words":
+        assert read_table(work.out / "drops.parquet", DROPS)["reason"].to_list() == ["no released template"]
 
 
 def test_the_papers_words_come_with_its_negative_prompt_and_without_folk_art(work: Work, tmp_path: Path) -> None:
@@ -60,40 +89,6 @@ def test_the_papers_words_come_with_its_negative_prompt_and_without_folk_art(wor
     assert str(prompts["negative_text"][0]).startswith("multiple items, blurry")
     drop = read_table(work.out / "drops.parquet", DROPS).row(0, named=True)
     assert (drop["key"], drop["reason"]) == ("Q5", "no paper template")
-
-
-def test_underspecified_prompts_name_neither_artifact_nor_country(work: Work, tmp_path: Path) -> None:
-    rows = [artifact(1), artifact(2, concept="art", subconcept="clothing", country="NG")]
-    prompts = built(work, tmp_path, PromptOptions(("underspecified",)), *rows)
-    assert dict(prompts.select("concept", "text").iter_rows()) == {
-        "art": "Image of traditional clothing",
-        "cuisine": "Image of traditional food",
-    }
-    assert prompts["country"].null_count() == prompts["artifact_id"].null_count() == 2
-
-
-def test_within_country_prompts_name_the_country(work: Work, tmp_path: Path) -> None:
-    prompts = built(work, tmp_path, PromptOptions(("within-country",)), artifact(1), artifact(2, country="JP"))
-    assert sorted(prompts["text"]) == ["Image of traditional food from Brazil", "Image of traditional food from Japan"]
-
-
-def test_a_country_has_its_article_in_our_sentences_and_none_in_the_released_ones(work: Work, tmp_path: Path) -> None:
-    row = artifact(1, name="Yosemite", concept="landmarks", country="US", country_name="United States")
-    prompts = built(work, tmp_path, PromptOptions(("cube", "within-country")), row)
-    assert sorted(prompts["text"]) == [
-        "A panoramic view of Yosemite in United States, realistic",
-        "Image of a famous landmark in the United States",
-    ]
-
-
-def test_concepts_without_words_of_their_own_have_open_prompts_too(work: Work, tmp_path: Path) -> None:
-    row = artifact(1, concept="board-games", country="NG")
-    prompts = built(work, tmp_path, PromptOptions(("cube", "underspecified", "within-country")), row)
-    assert sorted(prompts["text"]) == [
-        "Image of traditional board games",
-        "Image of traditional board games from Nigeria",
-    ]
-    assert read_table(work.out / "drops.parquet", DROPS)["reason"].to_list() == ["no released template"]
 
 
 def test_a_country_that_nobody_knows_is_named(work: Work, tmp_path: Path) -> None:
@@ -156,21 +151,14 @@ def test_a_concept_brings_the_words_of_its_prompts(work: Work, tmp_path: Path) -
     build_prompts(work, space, options, seed=0, concepts=[load_concept(config(tmp_path, WORDS))])
     prompts = read_table(work.out / "prompts.parquet", PROMPTS)
     assert set(prompts["text"]) == {
-        "A photo of berimbau, a musical instrument from Brazil",
-        "A photo of a Brazilian drum, the atabaque",
-        "A high resolution image of feijoada from Brazilian cuisine, realistic",
-        "A traditional musical instrument",
-        "Image of traditional food",
-        "A musical instrument from Brazil",
-        "Image of traditional food from Brazil",
+        "A photo of berimbau, a musical instrument from Brazil", "A photo of a Brazilian drum, the atabaque",
+        "A high resolution image of feijoada from Brazilian cuisine, realistic", "A traditional musical instrument",
+        "Image of traditional food", "A musical instrument from Brazil", "Image of traditional food from Brazil",
         "Ein Foto von berimbau, einem Musikinstrument aus Brasilien",
         "Ein Foto von atabaque, einem Musikinstrument aus Brasilien",
-        "Ein Bild von feijoada aus der brasilianischen Küche",
-        "Ein Musikinstrument",
-        "Bild von traditionellem Essen",
-        "Ein Musikinstrument aus Brasilien",
-        "Bild von traditionellem Essen aus Brasilien",
-    }
+        "Ein Bild von feijoada aus der brasilianischen Küche", "Ein Musikinstrument", "Bild von traditionellem Essen",
+        "Ein Musikinstrument aus Brasilien", "Bild von traditionellem Essen aus Brasilien",
+    }  # fmt: skip
 
 
 def test_words_decide_prompts_and_nothing_before_them(tmp_path: Path) -> None:

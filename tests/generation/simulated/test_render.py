@@ -5,17 +5,7 @@ import numpy as np
 import pytest
 
 from culturekit.generation.backend import Pixels
-from culturekit.generation.simulated.render import (
-    DRAWING_NUMBERS,
-    Numbers,
-    Subject,
-    blend,
-    colours,
-    draw,
-    emblem_of,
-    polynomial,
-    triangle_wave,
-)
+from culturekit.generation.simulated.render import DRAWING_NUMBERS, Numbers, Subject, draw
 
 
 def numbers(count: int, seed: int = 0) -> Numbers:
@@ -82,46 +72,3 @@ def test_confusion_brings_pictures_of_two_artifacts_steadily_together() -> None:
     ]
     assert all(more > less for more, less in pairwise(apart))
     assert apart[-1] == 0
-
-
-def test_culture_free_pictures_are_varied_and_colourful() -> None:
-    pictures = np.stack(draw([None] * 40, numbers(40), size=32)).astype(float)
-    assert np.std(pictures, axis=(1, 2)).mean() > 30
-    assert np.std(pictures, axis=0)[8:24, 8:24].mean() > 50
-    assert (pictures.max(axis=3) - pictures.min(axis=3)).mean() > 40
-
-
-def test_a_blend_of_looks_lies_between_them() -> None:
-    one, other = emblem_of("Q1"), emblem_of("Q2")
-    between = blend(one, other, share=0.25)
-    assert between.body == pytest.approx(0.25 * one.body + 0.75 * other.body, abs=1e-6)
-    assert blend(one, other, share=0).outline == pytest.approx(other.outline)
-    assert blend(one, other, share=1) is one
-
-
-def test_the_wheel_begins_and_ends_with_red_and_passes_yellow_green_and_blue() -> None:
-    full = np.ones(5)
-    red, yellow, green, blue, again = colours(np.array([0, 2, 3, 4, 6]) / 6, full, full)
-    assert red == pytest.approx([1, 0, 0])
-    assert again == pytest.approx(red, abs=1e-6)
-    assert yellow.argmin() == 2
-    assert yellow[:2].min() > 0.9
-    assert green.argmax() == 1
-    assert blue.argmax() == 2
-
-
-def test_without_saturation_all_hues_are_grey() -> None:
-    greys = colours(np.linspace(0, 1, 7), np.zeros(7), np.full(7, 0.5))
-    assert greys == pytest.approx(0.5)
-
-
-def test_a_polynomial_agrees_with_numpy() -> None:
-    at = np.linspace(-1, 1, 11, dtype=np.float32).reshape(1, 1, 11)
-    coefficients = np.array([0.5, -1, 0, 2, 0.25], np.float32)
-    found = polynomial(coefficients.reshape(5, 1, 1, 1), at)
-    assert found == pytest.approx(np.polynomial.polynomial.polyval(at, coefficients), abs=1e-6)
-
-
-def test_a_triangle_wave_is_1_at_whole_numbers_and_minus_1_between() -> None:
-    phase = np.array([-2, -0.75, -0.5, 0, 0.25, 0.5, 1, 1.125], np.float32)
-    assert triangle_wave(phase) == pytest.approx(np.array([1, 0, -1, 1, 0, -1, 1, 0.5]))

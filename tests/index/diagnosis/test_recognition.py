@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.stats import skew
 
-from culturekit.generation.simulated.simulated_backend import Attraction, Dial, Options, drawn_share, knob_for, rows_of
+from culturekit.generation.simulated.simulated_backend import Attraction, Options, rows_of
 from culturekit.index.encoder import Vectors
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder
+from tests.generation.simulated.dials import DIALS, Dial, drawn_share, knob_for
 from tests.generation.simulated.simulated_models import COUNTRIES, asked, model, pictures, portraits, space, wide_space
 
 ENCODER = EmbeddedEncoder()
 REFERENCES = 4
-DIALS: tuple[Dial, ...] = ("confusability", "hub_skew", "drift")
 Pixels = NDArray[np.uint8]
 
 

@@ -44,7 +44,7 @@ until everything that the dead had asked for is counted.
 from tests.llm.server.answers import Answer, Model
 from tests.llm.server.made_replies import Question
 from tests.llm.server.running import RunningServer, running_server, server_process
-from tests.llm.server.script import Fault, JobPlan, Prices, Quota, Rule, Script, When, script_from_json
+from tests.llm.server.script import Fault, JobPlan, Prices, Quota, Rule, Script, When
 from tests.llm.server.statistics import Record
 
 __all__ = [
@@ -61,6 +61,5 @@ __all__ = [
     "Script",
     "When",
     "running_server",
-    "script_from_json",
     "server_process",
 ]

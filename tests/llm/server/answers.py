@@ -14,13 +14,6 @@ _TEN_MEGABYTES = 10_000_000
 _DEEP = 100_000
 
 
-def mischievous_text(fault: Fault, question: Question, value: Any) -> str:
-    """Say the answer wrongly."""
-    if fault.kind == "says":
-        return fault.text.replace("{id}", question.row)
-    return _MISCHIEF[fault.kind](fault, value)
-
-
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -35,12 +28,8 @@ def _first_text(value: Any) -> str:
     return next((key for key, held in pairs if isinstance(held, str) and key != "id"), "note")
 
 
-def _wrong_id(fault: Fault, value: Any) -> str:
-    return _json(_with(value, "id", fault.text or "Q999999999"))
-
-
 def _missing_key(fault: Fault, value: Any) -> str:
-    gone = fault.text or (list(value)[-1] if isinstance(value, dict) and value else "")
+    gone = fault.text or next(reversed(value), "") if isinstance(value, dict) else ""
     return _json({key: held for key, held in value.items() if key != gone} if isinstance(value, dict) else None)
 
 
@@ -57,7 +46,7 @@ def _placed(value: Any, key: str, written: str) -> str:
 
 
 _MISCHIEF: dict[str, Callable[[Fault, Any], str]] = {
-    "wrong-id": _wrong_id,
+    "wrong-id": lambda fault, value: _json(_with(value, "id", fault.text or "Q999999999")),
     "missing-key": _missing_key,
     "duplicate-key": _duplicate_key,
     "not-in-enum": lambda fault, value: _json(_with(value, _first_text(value), fault.text or "perhaps")),
@@ -82,7 +71,6 @@ Ending: TypeAlias = Literal[
 # A model of the test's own: what it says to a question; None leaves it to the server's.
 Model: TypeAlias = Callable[[Question], "str | Answer | None"]
 _SPACE_AT_MOST = 200_000
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _DECLINES = "I'm sorry, but I can't help with that."
 
 
@@ -117,17 +105,11 @@ def answer_to(question: Question, fault: Fault | None, script: Script, model: Mo
     return _counted(answer, question, script)
 
 
-def written(value: Any) -> str:
-    """Write a value as a model would, without white space."""
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:  # half a surrogate pair, which came with the data
-        return _ENCODER.encode(value)
-
-
 def _text(question: Question, fault: Fault | None, own: str | None, script: Script) -> str:
+    if fault is not None and fault.kind == "says":
+        return fault.text.replace("{id}", question.row)
     if fault is not None and fault.kind in TEXT_FAULTS:
-        return mischievous_text(fault, question, made_value(question, script.salt))
+        return _MISCHIEF[fault.kind](fault, made_value(question, script.salt))
     if own is not None:
         return own
     if script.ignores_schema and question.schema is not None:
@@ -135,7 +117,10 @@ def _text(question: Question, fault: Fault | None, own: str | None, script: Scri
     value = made_value(question, script.salt)
     if question.schema is None and not question.json_wanted:
         return f"About {question.row}: {value['text']}."
-    return written(value)
+    try:  # without white space, as a model writes
+        return orjson.dumps(value).decode()
+    except TypeError:  # half a surrogate pair, which came with the data
+        return json.dumps(value, separators=(",", ":"))
 
 
 def _stopped(question: Question, fault: Fault, own: str | None, script: Script) -> Answer:

@@ -71,23 +71,14 @@ def fault_reply(provider: str, fault: Fault) -> Departing:
     refused = Refused(fault.kind, fault.text)
     details = _google_details(fault) if provider == "google" and fault.kind != "forbidden" else None
     reply = json_departing(error_body(provider, refused, details), refused.status)
-    reply.headers += hint_headers(fault.hint, fault.wait)
+    if fault.hint == "retry-after-date":
+        reply.headers.append(("retry-after", formatdate(math.ceil(time.time() + fault.wait), usegmt=True)))
+    elif fault.hint in {"retry-after", "retry-after-ms"}:  # never less than `wait`
+        unit = 1000 if fault.hint == "retry-after-ms" else 1
+        reply.headers.append((fault.hint, str(math.ceil(fault.wait * unit))))
     if provider == "openai" and fault.kind == "insufficient-quota":
         reply.headers.append(("x-should-retry", "false"))
     return reply
-
-
-def hint_headers(hint: str, wait: float) -> list[tuple[str, str]]:
-    """Write a hint into headers; a hint in whole seconds never says less than `wait`."""
-    match hint:
-        case "retry-after":
-            return [("retry-after", str(math.ceil(wait)))]
-        case "retry-after-date":
-            return [("retry-after", formatdate(math.ceil(time.time() + wait), usegmt=True))]
-        case "retry-after-ms":
-            return [("retry-after-ms", str(math.ceil(wait * 1000)))]
-        case _:
-            return []
 
 
 def _google_details(fault: Fault) -> list[dict[str, Any]] | None:
@@ -110,14 +101,12 @@ _FILENAME = re.compile(r'\bfilename="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
-class FormPart:
-    """One field of a form."""
-
+class _FormPart:
     filename: str | None
     content: bytes
 
 
-def parse_form(content_type: str, body: bytes) -> dict[str, FormPart]:
+def parse_form(content_type: str, body: bytes) -> dict[str, _FormPart]:
     """Take a form apart.
 
     Raises:
@@ -132,5 +121,5 @@ def parse_form(content_type: str, body: bytes) -> dict[str, FormPart]:
         named = head.decode("utf-8", "replace")
         name, filename = _NAME.search(named), _FILENAME.search(named)
         if name is not None:
-            parts[name[1]] = FormPart(filename[1] if filename else None, content.removesuffix(b"\r\n"))
+            parts[name[1]] = _FormPart(filename[1] if filename else None, content.removesuffix(b"\r\n"))
     return parts

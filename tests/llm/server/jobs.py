@@ -1,15 +1,17 @@
-"""Batch jobs, whichever protocol they came by: their lines, their plan, how far they are."""
+"""Batch jobs, whichever protocol they came by: their lines, how they end, what becomes of each line and is billed."""
 
-import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from tests.llm.server.answers import Answer, answer_to
+from tests.llm.server.error_replies import Refused, error_body
 from tests.llm.server.made_replies import Question, fraction_of
-from tests.llm.server.script import JobPlan
-
-JobState: TypeAlias = Literal["running", "completed", "expired", "failed", "cancelled"]
+from tests.llm.server.script import BODY_FAULTS, STATUS_FAULTS, JobPlan
+from tests.llm.server.selling import Encode, damaged_value, is_good
+from tests.llm.server.service import Exchange, Service
+from tests.llm.server.wire import Departing, json_departing
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,14 @@ class Line:
         return self.name if self.question is None else self.question.row
 
 
+def line_of(name: str, read: Callable[[], Question], metadata: Mapping[str, Any] | None = None) -> Line:
+    """Read a line; a request that the model cannot take fails its line only."""
+    try:
+        return Line(name, read(), metadata=metadata)
+    except Refused as refused:
+        return Line(name, None, refused.message, metadata)
+
+
 @dataclass(frozen=True, slots=True)
 class LineResult:
     """What came of a line: a response, an error, or neither when it was not reached."""
@@ -35,6 +45,9 @@ class LineResult:
     status: int
     body: Mapping[str, Any] | None
     name: str
+
+
+State: TypeAlias = Literal["running", "completed", "expired", "failed", "cancelled"]
 
 
 @dataclass(slots=True)
@@ -50,7 +63,7 @@ class Job:
     source: str
     tag: Any
     lines: list[Line]
-    state: JobState = "running"
+    state: State = "running"
     looks: int = 0
     ended: float = 0.0
     results: list[LineResult] = field(default_factory=list)
@@ -58,89 +71,113 @@ class Job:
     output_file: str = ""
     error_file: str = ""
 
-    def due(self, now: float) -> bool:
-        """Count a look at the job, and say whether it ends with it."""
-        self.looks += 1
-        return self.looks >= self.plan.polls and now - self.created >= self.plan.seconds
+    @property
+    def done(self) -> int:
+        """How many lines are done by the looks taken."""
+        share = self.plan.share * min(1.0, self.looks / max(1, self.plan.polls))
+        return int(len(self.lines) * share)
 
-    def progress(self) -> float:
-        """Say which share of the lines is done by the looks taken."""
-        return self.plan.share * min(1.0, self.looks / max(1, self.plan.polls))
+    @property
+    def answered(self) -> int:
+        """How many lines were answered."""
+        return sum(result.status == 200 for result in self.results)
 
-    def chosen(self, share: float) -> tuple[list[Line], list[Line]]:
-        """Choose the lines that get done, by hash, and those that do not; both in their order."""
-        count = min(len(self.lines), math.ceil(share * len(self.lines)))
-        drawn = sorted(range(len(self.lines)), key=lambda at: fraction_of(self.plan.salt, "done", self.lines[at].row))
-        done = set(drawn[:count])
-        return (
-            [line for at, line in enumerate(self.lines) if at in done],
-            [line for at, line in enumerate(self.lines) if at not in done],
-        )
+
+Told: TypeAlias = Callable[[Service, Job], dict[str, Any]]  # how a provider describes a job
+
+
+def create(service: Service, told: Told, prefix: str, **parts: Any) -> Departing:
+    """Make a job, count it, and say so, unless the plan has the connection cut before that."""
+    made = service.statistics.jobs_made - service.first_job
+    plan = service.script.jobs[made] if made < len(service.script.jobs) else service.script.job
+    job = Job(name=service.storage.new_name(prefix), plan=plan, created=service.now(), **parts)
+    service.storage.jobs[job.name] = job
+    service.statistics.made([line.question.digest for line in job.lines if line.question is not None])
+    departing = json_departing(told(service, job))
+    departing.cut = "after" if job.plan.unsaid else ""
+    return departing
+
+
+def found_job(exchange: Exchange, prefix: str) -> Job:
+    """Find the job that a path names.
+
+    Raises:
+        Refused: there is none.
+    """
+    name, provider = prefix + exchange.groups["name"], exchange.record.provider
+    job: Job | None = exchange.service.storage.jobs.get(name)
+    if job is None or job.provider != provider:
+        raise Refused("not-found", f"No batch found with id '{name}'.", code="not_found")
+    return job
+
+
+def listed(service: Service, provider: str) -> list[Job]:
+    """List the jobs of a provider, the newest first."""
+    return [job for job in reversed(service.storage.jobs.values()) if job.provider == provider]
+
+
+def ends_now(service: Service, job: Job, encode: Encode) -> bool:
+    """Look at a job, which may end by that: jobs go on by being looked at, so that tests need not wait."""
+    if job.state != "running":
+        return False
+    job.looks += 1
+    if job.looks < job.plan.polls or service.now() - job.created < job.plan.seconds:
+        return False
+    share = 0.0 if job.plan.ends == "failed" else job.plan.share
+    count = min(len(job.lines), math.ceil(share * len(job.lines)))
+    drawn = sorted(range(len(job.lines)), key=lambda at: fraction_of(job.plan.salt, "done", job.lines[at].row))
+    chosen = set(drawn[:count])
+    job.undone = [line for at, line in enumerate(job.lines) if at not in chosen]
+    sold = [_worked(service, line, encode) for at, line in enumerate(job.lines) if at in chosen]
+    made = [result for result, _, _ in sold]
+    job.results = arranged(made, job.plan)
+    bodies = {(one.name, id(one.body)) for one in job.results}
+    for result, answer, good in sold:
+        if answer is not None and result.line.question is not None:  # good if its own body comes under its own name
+            reached = (result.name, id(result.body)) in bodies
+            service.statistics.sold(result.line.question, answer, good=good and reached)
+    job.state, job.ended = job.plan.ends, service.now()
+    return True
 
 
 def arranged(results: list[LineResult], plan: JobPlan) -> list[LineResult]:
     """Arrange results as the plan has them: lost, twice, under wrong names, with each other's bodies, shuffled."""
+
+    def drawn(what: str, result: LineResult, share: float) -> bool:
+        return fraction_of(plan.salt, what, result.line.row) < share
+
     answered = [result for result in results if result.status == 200]
-    swapped = [result for result in answered if _drawn(plan, "swapped", result) < plan.swapped]
+    swapped = [result for result in answered if drawn("swapped", result, plan.swapped)]
     if len(swapped) == 1:
         swapped = (swapped + [result for result in answered if result is not swapped[0]])[:2]
     bodies = {id(result): swapped[at - 1].body for at, result in enumerate(swapped)}
-    told = []
+    given = []
     for result in results:
-        if _drawn(plan, "missing", result) < plan.missing:
+        if drawn("missing", result, plan.missing):
             continue
-        name = f"{result.name}-unknown" if _drawn(plan, "misnamed", result) < plan.misnamed else result.name
-        body = bodies.get(id(result), result.body)
-        told.append(LineResult(result.line, result.status, body, name))
-        if _drawn(plan, "duplicated", result) < plan.duplicated:
-            told.append(told[-1])
+        name = f"{result.name}-unknown" if drawn("misnamed", result, plan.misnamed) else result.name
+        given.append(LineResult(result.line, result.status, bodies.get(id(result), result.body), name))
+        if drawn("duplicated", result, plan.duplicated):
+            given.append(given[-1])
     if plan.shuffled:
-        order = sorted(range(len(told)), key=lambda at: fraction_of(plan.salt, "shuffled", told[at].line.row, at))
-        told = [told[at] for at in order]
-    return told
+        order = sorted(range(len(given)), key=lambda at: fraction_of(plan.salt, "shuffled", given[at].line.row, at))
+        given = [given[at] for at in order]
+    return given
 
 
-def _drawn(plan: JobPlan, what: str, result: LineResult) -> float:
-    return fraction_of(plan.salt, what, result.line.row)
-
-
-def reaching(results: list[LineResult], told: list[LineResult]) -> set[str]:
-    """Name the lines whose result a client can use: it is told their own body under their own name."""
-    bodies = {(one.name, id(one.body)) for one in told}
-    return {result.name for result in results if (result.name, id(result.body)) in bodies}
-
-
-@dataclass(slots=True)
-class StoredFile:
-    """A file somebody uploaded, or a job wrote."""
-
-    name: str
-    provider: str
-    filename: str
-    purpose: str
-    content: bytes
-    created: int
-    announced: int = 0
-
-
-@dataclass(slots=True)
-class Storage:
-    """Files and jobs by name, in the order of their making; names are never given twice."""
-
-    files: dict[str, StoredFile] = field(default_factory=dict)
-    jobs: dict[str, Job] = field(default_factory=dict)
-    uploads: dict[str, StoredFile] = field(default_factory=dict)
-    made: int = 0
-
-    def new_name(self, prefix: str) -> str:
-        """Make a name, the same ones in the same order for every server."""
-        self.made += 1
-        return prefix + hashlib.sha256(f"{prefix}{self.made}".encode()).hexdigest()[:24]
-
-    def keep(
-        self, prefix: str, provider: str, content: bytes, *, filename: str, purpose: str, created: int
-    ) -> StoredFile:
-        """Keep a new file."""
-        stored = StoredFile(self.new_name(prefix), provider, filename, purpose, content, created)
-        self.files[stored.name] = stored
-        return stored
+def _worked(service: Service, line: Line, encode: Encode) -> tuple[LineResult, Answer | None, bool]:
+    question = line.question
+    if question is None:
+        provider = "google" if line.metadata is not None else "openai"
+        return LineResult(line, 400, error_body(provider, Refused("bad-request", line.problem)), line.name), None, False
+    fault = service.line_fault(question)
+    if fault is not None and fault.kind in STATUS_FAULTS:
+        refused = Refused(fault.kind, fault.text)
+        return LineResult(line, refused.status, error_body(question.provider, refused), line.name), None, False
+    answer = answer_to(question, fault, service.script, service.model)
+    body = encode(question, answer)
+    if fault is not None and fault.kind == "error-in-200":
+        body = error_body(question.provider, Refused("server-error", fault.text))
+    elif fault is not None and fault.kind in BODY_FAULTS:
+        body = damaged_value(body, fault)
+    return LineResult(line, 200, body, line.name), answer, is_good(fault)

@@ -91,8 +91,7 @@ def made_value(question: Question, salt: str = "") -> Any:
     """Make the answer to a question: its `id` echoed, enums drawn by hash, all keys there."""
     if question.schema is None:
         return {"id": question.row, "text": _words(question, salt, "text")}
-    maker = _Maker(question, salt)
-    return maker.make(question.schema, "$", 0)
+    return _Maker(question, salt).make(question.schema, "$", 0)
 
 
 class _Maker:
@@ -102,9 +101,7 @@ class _Maker:
         self._question = question
         self._salt = salt
         schema = question.schema or {}
-        self._definitions: Mapping[str, Any] = (
-            schema.get("$defs") or schema.get("defs") or schema.get("definitions") or {}
-        )
+        self._definitions: Mapping[str, Any] = schema.get("$defs") or schema.get("definitions") or {}
 
     def draw(self, path: str, count: int) -> int:
         """Draw one of `count` by the row, the path within the answer and the seed."""
@@ -113,25 +110,20 @@ class _Maker:
 
     def make(self, schema: Mapping[str, Any], path: str, depth: int) -> Any:
         """Make a value that fits."""
-        if "$ref" in schema or "ref" in schema:
-            name = str(schema.get("$ref", schema.get("ref"))).rsplit("/", 1)[-1]
+        if "$ref" in schema:
+            name = str(schema["$ref"]).rsplit("/", 1)[-1]
             schema = (self._question.schema or {}) if name == "#" else self._definitions.get(name, {})
         key = path.rsplit(".", 1)[-1]
         options = schema.get("anyOf") or schema.get("oneOf")
         if options:
-            usable = (
-                [option for option in options if option.get("type") not in {"null", "NULL"}] if depth < 3 else options
-            )
+            usable = [each for each in options if depth >= 3 or each.get("type") not in {"null", "NULL"}]
             return self.make(usable[self.draw(path, len(usable))], path, depth + 1)
         if "const" in schema:
             return schema["const"]
-        if schema.get("enum"):
-            return self._among(schema["enum"], key, path)
+        if values := schema.get("enum"):
+            echoed = self._question.data.get(key)
+            return echoed if key == "id" and echoed in values else values[self.draw(path, len(values))]
         return self._of_type(schema, path, key, depth)
-
-    def _among(self, values: list[Any], key: str, path: str) -> Any:
-        echoed = self._question.data.get(key)
-        return echoed if key == "id" and echoed in values else values[self.draw(path, len(values))]
 
     def _of_type(self, schema: Mapping[str, Any], path: str, key: str, depth: int) -> Any:
         kind = schema.get("type", "object" if "properties" in schema else "string")
@@ -142,7 +134,10 @@ class _Maker:
                 properties = schema.get("properties") or {}
                 return {name: self.make(part, f"{path}.{name}", depth + 1) for name, part in properties.items()}
             case "array":
-                return self._list(schema, path, depth)
+                least = int(schema.get("minItems", 0))
+                most = int(schema.get("maxItems", least + 2))
+                count = least if depth >= _DEEPEST else min(most, max(least, self.draw(path, 3)))
+                return [self.make(schema.get("items") or {}, f"{path}[{at}]", depth + 1) for at in range(count)]
             case "integer":
                 return self._number(schema, path, whole=True)
             case "number":
@@ -153,12 +148,6 @@ class _Maker:
                 return None
             case _:
                 return self._text(schema, path, key)
-
-    def _list(self, schema: Mapping[str, Any], path: str, depth: int) -> list[Any]:
-        least = int(schema.get("minItems", 0))
-        most = int(schema.get("maxItems", least + 2))
-        count = least if depth >= _DEEPEST else min(most, max(least, self.draw(path, 3)))
-        return [self.make(schema.get("items") or {}, f"{path}[{place}]", depth + 1) for place in range(count)]
 
     def _number(self, schema: Mapping[str, Any], path: str, *, whole: bool) -> float | int:
         low = schema.get("minimum", schema.get("exclusiveMinimum", 0))
@@ -172,20 +161,15 @@ class _Maker:
     def _text(self, schema: Mapping[str, Any], path: str, key: str) -> str:
         if key == "id":
             return self._question.row
-        if key == "quote":
-            return self._quoted(path)
+        if key == "quote":  # of the longest text of the data
+            texts = [value for name, value in self._question.data.items() if name != "id" and isinstance(value, str)]
+            words = max(texts, key=len, default="").split(" ")
+            start = self.draw(path, max(1, len(words) - 4))
+            return " ".join(words[start : start + 5])
         text = _words(self._question, self._salt, path)
         while len(text) < int(schema.get("minLength", 0)):
             text += " " + text
         return text[: int(schema["maxLength"])] if "maxLength" in schema else text
-
-    def _quoted(self, path: str) -> str:
-        """Quote the longest text of the data, where a quotation is asked for."""
-        texts = [value for name, value in self._question.data.items() if name != "id" and isinstance(value, str)]
-        source = max(texts, key=len, default="")
-        words = source.split(" ")
-        start = self.draw(path, max(1, len(words) - 4))
-        return " ".join(words[start : start + 5])
 
 
 def _words(question: Question, salt: str, path: str) -> str:

@@ -3,59 +3,48 @@
 import base64
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import orjson
+from msgspec import Meta
 
 from tests.llm.server.answers import Answer
-from tests.llm.server.exchange import Exchange, json_body
 from tests.llm.server.made_replies import Question, count_text
-from tests.llm.server.openai_chat import sellable
-from tests.llm.server.openai_requests import fitting
 from tests.llm.server.pictures import picture_bytes
 from tests.llm.server.script import Script
 from tests.llm.server.selling import sell
-from tests.llm.server.shapes import fields, maybe, one_of, text, whole
+from tests.llm.server.service import Exchange
+from tests.llm.server.shapes import Strict, fitting
 from tests.llm.server.wire import Departing
 
-TOKENS = {"low": 272, "medium": 1056, "high": 4160}
-_REQUEST = fields(
-    {
-        "model": text(least=1),
-        "prompt": text(32_000, least=1),
-        "n": maybe(whole(1, 10)),
-        "size": maybe(one_of("auto", "1024x1024", "1536x1024", "1024x1536", "256x256", "512x512", "1792x1024")),
-        "quality": maybe(one_of("auto", "low", "medium", "high", "standard", "hd")),
-        "background": maybe(one_of("auto", "transparent", "opaque")),
-        "moderation": maybe(one_of("auto", "low")),
-        "output_format": maybe(one_of("png", "jpeg", "webp")),
-        "output_compression": maybe(whole(0, 100)),
-        "response_format": maybe(one_of("b64_json", "url")),
-        "style": maybe(one_of("vivid", "natural")),
-        "user": text(),
-        "stream": maybe(one_of()),
-        "partial_images": maybe(whole(0, 3)),
-    },
-    required=("prompt", "model"),
-)
+_TOKENS = {"low": 272, "medium": 1056, "high": 4160}
 
 
-def check_image(body: Any) -> None:
-    """Refuse a request the service would not take; it knows no seed."""
-    fitting(_REQUEST, body)
+class _MakeImage(Strict):
+    """The body of a request; it knows no seed."""
+
+    model: Annotated[str, Meta(min_length=1)]
+    prompt: Annotated[str, Meta(min_length=1, max_length=32_000)]
+    n: Annotated[int, Meta(ge=1, le=10)] | None = None
+    size: Annotated[str, Meta(pattern=r"^(auto|\d{3,4}x\d{3,4})$")] | None = None
+    quality: Literal["auto", "low", "medium", "high", "standard", "hd"] | None = None
+    background: Literal["auto", "transparent", "opaque"] | None = None
+    moderation: Literal["auto", "low"] | None = None
+    output_format: Literal["png", "jpeg", "webp"] | None = None
+    output_compression: Annotated[int, Meta(ge=0, le=100)] | None = None
+    response_format: Literal["b64_json", "url"] | None = None
+    style: Literal["vivid", "natural"] | None = None
+    user: str = ""
 
 
 def make_image(exchange: Exchange) -> Departing:
     """POST /images/generations."""
-    body = json_body(exchange)
-    check_image(body)
-    question = sellable(exchange.service, image_question(body))
-    encode = writes_images(exchange.service.script)
-    return sell(exchange.service, exchange.record, question, exchange.arrived.body, encode)
+    return sell(exchange, image_question(exchange.json()), writes_images(exchange.service.script))
 
 
 def image_question(body: Any, mode: Any = "online") -> Question:
-    """Read what is asked; the row is the prompt itself."""
+    """Read what is asked, where the service would take it; the row is the prompt itself."""
+    fitting(_MakeImage, body)
     count = body.get("n") or 1
     return Question(
         provider="openai",
@@ -67,7 +56,7 @@ def image_question(body: Any, mode: Any = "online") -> Question:
         row=body["prompt"],
         schema=None,
         json_wanted=False,
-        max_tokens=count * TOKENS.get(body.get("quality") or "medium", 1000),
+        max_tokens=count * _TOKENS.get(body.get("quality") or "medium", 1000),
         seed=0,
         input_tokens=count_text(body["prompt"]),
         digest=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
@@ -80,13 +69,10 @@ def writes_images(script: Script) -> Callable[[Question, Answer], dict[str, Any]
     """Write answers as this script has pictures."""
 
     def write(question: Question, answer: Answer) -> dict[str, Any]:
-        told, asked = script.pictures, question.options
-        count = max(0, asked["n"] + told.more)
-        stopped = answer.ending != "stop"
-        reply: dict[str, Any] = {"created": 1_790_000_000}
-        reply["data"] = [filtered() if stopped else picture(question, place, script) for place in range(count)]
-        if answer.ending == "no-candidates":
-            reply["data"] = []
+        asked = question.options
+        count = max(0, asked["n"] + script.pictures.more) if answer.ending != "no-candidates" else 0
+        item = _picture if answer.ending == "stop" else _filtered
+        reply: dict[str, Any] = {"created": 1_790_000_000, "data": [item(question, at, script) for at in range(count)]}
         if question.model.startswith("gpt-image"):
             reply |= {name: asked.get(name) or "auto" for name in ("size", "quality", "background")}
             reply["usage"] = {
@@ -100,16 +86,15 @@ def writes_images(script: Script) -> Callable[[Question, Answer], dict[str, Any]
     return write
 
 
-def filtered() -> dict[str, Any]:
+def _filtered(question: Question, at: int, script: Script) -> dict[str, Any]:
     """Write the place of an image that a filter took away, as Azure does."""
     found = {"filtered": True, "severity": "high"}
     return {"content_filter_results": {"violence": found, "hate": {"filtered": False, "severity": "safe"}}}
 
 
-def picture(question: Question, place: int, script: Script) -> dict[str, Any]:
-    """Write one picture."""
+def _picture(question: Question, at: int, script: Script) -> dict[str, Any]:
     told = script.pictures
     item: dict[str, Any] = {"revised_prompt": f"A photo of {question.user}"} if told.revised else {}
     if told.address:
-        return {**item, "url": told.address.replace("{digest}", question.digest).replace("{place}", str(place))}
-    return {**item, "b64_json": base64.b64encode(picture_bytes(question.digest, place, told)).decode()}
+        return {**item, "url": told.address.replace("{digest}", question.digest).replace("{place}", str(at))}
+    return {**item, "b64_json": base64.b64encode(picture_bytes(question.digest, at, told)).decode()}

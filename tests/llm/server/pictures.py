@@ -26,10 +26,8 @@ def picture_bytes(digest: str, place: int, told: Pictures) -> bytes:
             return b""
         case "svg":
             return b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
-        case "torn":
-            return drawn(seed, told.side, "png")
         case form:
-            return drawn(seed, told.side, form)
+            return drawn(seed, told.side, "png" if form == "torn" else form)
 
 
 def drawn(seed: bytes, side: int, form: str) -> bytes:
@@ -43,12 +41,9 @@ def drawn(seed: bytes, side: int, form: str) -> bytes:
 
 def bomb(side: int) -> bytes:
     """Write a PNG whose header states far more pixels than its bytes hold."""
-    head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
-    )
 
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
-def chunk(kind: bytes, content: bytes) -> bytes:
-    """Write one chunk of a PNG."""
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(bytes(1000)))]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in [*parts, (b"IEND", b"")])

@@ -1,7 +1,6 @@
 """Running a server: in a thread of this process, or in a process of its own that outlives killed clients."""
 
 import asyncio
-import signal
 import socket
 import subprocess
 import sys
@@ -12,14 +11,14 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import orjson
 
 from tests.llm.server.answers import Model
-from tests.llm.server.application import Application
+from tests.llm.server.application import handle
 from tests.llm.server.script import Script
 from tests.llm.server.service import Service
 from tests.llm.server.statistics import Record
@@ -48,8 +47,7 @@ class RunningServer:
 
     def stats(self) -> dict[str, Any]:
         """Give everything in sum."""
-        summary: dict[str, Any] = orjson.loads(self._ask("GET", "/stats"))
-        return summary
+        return msgspec.json.decode(self._ask("GET", "/stats"), type=dict[str, Any])
 
     def settled(self) -> dict[str, Any]:
         """Give everything in sum, once all that those who asked have left behind is read, answered and counted.
@@ -79,11 +77,9 @@ class RunningServer:
 
 async def serve(service: Service, port: int) -> asyncio.Server:
     """Listen on loopback."""
-    application = Application(service)
     listening = socket.create_server(("127.0.0.1", port), backlog=1024)
-    loop = asyncio.get_running_loop()
-    return await loop.create_server(
-        lambda: Connection(application.handle, service.now, service.connections, service.work), sock=listening
+    return await asyncio.get_running_loop().create_server(
+        lambda: Connection(partial(handle, service), service.connections, service.work), sock=listening
     )
 
 
@@ -145,10 +141,6 @@ def server_process(script: Script | None = None, *, model: str = "", port: int =
                 raise RuntimeError(f"the server ended with {process.wait()} before it said its address")
             yield RunningServer(url, process=process)
         finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.kill()
+            process.wait()
             process.stdout.close()

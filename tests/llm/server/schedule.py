@@ -1,4 +1,4 @@
-"""Which rule of a script a request falls under."""
+"""Which rule of a script a request falls under, and what a quota lets in."""
 
 import re
 from collections import Counter, deque
@@ -6,25 +6,9 @@ from dataclasses import dataclass, field
 
 from tests.llm.server.made_replies import fraction_of
 from tests.llm.server.script import FAULT_KINDS, LINE_FAULTS, PLAIN_FAULTS, Fault, Quota, Rule, Script, When
+from tests.llm.server.statistics import Record
 
-# Which faults can strike where; a rule is never used up by a request that its fault cannot touch.
-_STRIKES = {"online": frozenset(FAULT_KINDS), "batch": LINE_FAULTS}
-
-
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """All that a condition can look at. `attempt` and `number` count from 1; `asks` is whether a model is asked."""
-
-    operation: str
-    provider: str
-    asks: bool = True
-    mode: str = "online"
-    row: str = ""
-    attempt: int = 1
-    number: int = 1
-    at: float = 0.0
-    model: str = ""
-    body: bytes = b""
+_STRIKES = {"online": frozenset(FAULT_KINDS), "batch": LINE_FAULTS, "": PLAIN_FAULTS}
 
 
 class Schedule:
@@ -34,44 +18,43 @@ class Schedule:
         """Start with nothing used."""
         self._rules = script.rules
         self._used: Counter[int] = Counter()
-        self._patterns = {rule.when.row_matches: re.compile(rule.when.row_matches) for rule in script.rules}
 
-    def fault(self, seen: Circumstances) -> Fault | None:
-        """Give the fault of the first rule that fits and is not used up; None where nothing is to go wrong."""
-        for place, rule in enumerate(self._rules):
-            if self._fits(place, rule, seen):
-                self._used[place] += 1
+    def fault(self, seen: Record, body: bytes, *, mode: str = "online", asks: bool = True) -> Fault | None:
+        """Give the fault of the first rule that fits and is not used up; None where nothing is to go wrong.
+
+        A rule is never used up by a request that its fault cannot touch; `asks` is whether a model is asked.
+        """
+        for at, rule in enumerate(self._rules):
+            used_up = rule.times is not None and self._used[at] >= rule.times
+            if not used_up and rule.then.kind in _STRIKES[mode if asks else ""] and _fits(rule, seen, body, mode):
+                self._used[at] += 1
                 return None if rule.then.kind == "none" and rule.then.delay == 0 else rule.then
         return None
 
-    def _fits(self, place: int, rule: Rule, seen: Circumstances) -> bool:
-        if rule.times is not None and self._used[place] >= rule.times:
-            return False
-        if rule.then.kind not in (_STRIKES[seen.mode] if seen.asks else PLAIN_FAULTS):
-            return False
-        return self._asked_for(rule.when, seen) and self._drawn(rule.when, seen)
 
-    @staticmethod
-    def _asked_for(when: When, seen: Circumstances) -> bool:
-        return (
-            (not when.operations or seen.operation in when.operations)
-            and (not when.providers or seen.provider in when.providers)
-            and (not when.modes or seen.mode in when.modes)
-            and (not when.models or seen.model in when.models)
-            and when.since <= seen.at
-            and (when.until is None or seen.at < when.until)
-            and _between(seen.attempt, when.attempts)
-            and _between(seen.number, when.requests)
-            and seen.number % when.every == 0
-        )
+def _fits(rule: Rule, seen: Record, body: bytes, mode: str) -> bool:
+    when = rule.when
+    return (
+        (not when.operations or seen.operation in when.operations)
+        and (not when.providers or seen.provider in when.providers)
+        and (not when.modes or mode in when.modes)
+        and (not when.models or seen.model in when.models)
+        and when.since <= seen.at
+        and (when.until is None or seen.at < when.until)
+        and _between(max(seen.attempt, 1), when.attempts)
+        and _between(seen.number, when.requests)
+        and seen.number % when.every == 0
+        and _drawn(when, seen.row)
+        and (not when.contains or when.contains.encode() in body)
+    )
 
-    def _drawn(self, when: When, seen: Circumstances) -> bool:
-        return (
-            (not when.rows or seen.row in when.rows)
-            and (not when.row_matches or self._patterns[when.row_matches].search(seen.row) is not None)
-            and (when.share >= 1.0 or fraction_of("share", when.salt, seen.row) < when.share)
-            and (not when.contains or when.contains.encode() in seen.body)
-        )
+
+def _drawn(when: When, row: str) -> bool:
+    return (
+        (not when.rows or row in when.rows)
+        and (not when.row_matches or re.search(when.row_matches, row) is not None)
+        and (when.share >= 1.0 or fraction_of("share", when.salt, row) < when.share)
+    )
 
 
 def _between(count: int, bounds: tuple[int, int | None]) -> bool:
@@ -107,23 +90,19 @@ class QuotaWindow:
             self.tokens_in -= self.entries.popleft()[1]
         wait, kind = 0.0, ""
         if quota.requests is not None and len(self.entries) + 1 > quota.requests:
-            place = len(self.entries) - int(quota.requests)
-            wait, kind = self.entries[place][0] + quota.period - now if self.entries else quota.period, "requests"
+            first = self.entries[len(self.entries) - int(quota.requests)][0] if self.entries else now
+            wait, kind = first + quota.period - now, "requests"
         if quota.tokens is not None and self.tokens_in + tokens > quota.tokens:
-            token_wait = self._window_wait(now, self.tokens_in + tokens - quota.tokens)
-            wait, kind = max((wait, kind), (token_wait, "tokens"))
+            excess, freed, until = self.tokens_in + tokens - quota.tokens, 0, now
+            for at, held in self.entries:
+                freed, until = freed + held, at
+                if freed >= excess:
+                    break
+            wait, kind = max((wait, kind), (until + quota.period - now, "tokens"))
         if not kind:
             self.entries.append((now, tokens))
             self.tokens_in += tokens
         return Allowance(not kind, wait, kind)
-
-    def _window_wait(self, now: float, excess: float) -> float:
-        freed = 0
-        for at, tokens in self.entries:
-            freed += tokens
-            if freed >= excess:
-                return at + self.quota.period - now
-        return self.quota.period
 
     def _ask_bucket(self, now: float, tokens: int) -> Allowance:
         quota = self.quota

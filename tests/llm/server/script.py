@@ -89,9 +89,8 @@ PLAIN_FAULTS = frozenset(
     | {"broken-json", "deep-envelope", "empty-body", "error-in-200", "html-page", "none"}
 )
 # What can happen to a line of a batch.
-LINE_FAULTS = (
-    frozenset(FAULT_KINDS) - frozenset(CONNECTION_FAULTS) - {"broken-json", "deep-envelope", "empty-body", "html-page"}
-)
+_OF_WHOLE_BODIES = {"broken-json", "deep-envelope", "empty-body", "html-page"}
+LINE_FAULTS = frozenset(FAULT_KINDS) - frozenset(CONNECTION_FAULTS) - _OF_WHOLE_BODIES
 
 
 Hint: TypeAlias = Literal["none", "retry-after", "retry-after-date", "retry-after-ms", "retry-info"]
@@ -100,7 +99,7 @@ Dialect: TypeAlias = Literal["openai", "vllm", "llamacpp", "ollama"]
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A part of a script; unknown fields are a mistake of the writer."""
+    pass
 
 
 class Fault(_Part, frozen=True):
@@ -191,7 +190,6 @@ class JobPlan(_Part, frozen=True):
     salt: str = ""
     # Why a job that is to fail does, as a code of the provider's: `token_limit_exceeded`, for one.
     reason: str = "internal_error"
-    rest_told: bool = True  # whether the error file names the lines that were not done
     unsaid: bool = False  # the job is made, but the connection is cut before its id is told
 
 
@@ -249,12 +247,3 @@ class Script(_Part, frozen=True):
     page: int = 20
     salt: str = ""
     context: int = 128_000
-
-
-def script_from_json(text: bytes | str) -> Script:
-    """Read a script from JSON.
-
-    Raises:
-        msgspec.ValidationError: naming the place of what is not a part of a script.
-    """
-    return msgspec.json.decode(text, type=Script)

@@ -3,46 +3,68 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
 from tests.llm.server.answers import Answer, answer_to
-from tests.llm.server.error_replies import fault_reply
+from tests.llm.server.error_replies import Refused, fault_reply
 from tests.llm.server.made_replies import Question
 from tests.llm.server.script import ANSWER_FAULTS, BODY_FAULTS, PLAIN_FAULTS, STATUS_FAULTS, TEXT_FAULTS, Fault
-from tests.llm.server.service import Service
+from tests.llm.server.service import Exchange, Service
 from tests.llm.server.statistics import Record
 from tests.llm.server.wire import Departing
 
 # Writes an answer in a provider's protocol.
-Encode = Callable[[Question, Answer], dict[str, Any]]
+Encode: TypeAlias = Callable[[Question, Answer], dict[str, Any]]
 _PAGE = b"<!doctype html><html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>"
 _DEEP = 100_000
 _JSON = ("content-type", "application/json")
 
 
-def sell(service: Service, record: Record, question: Question, body: bytes, encode: Encode) -> Departing:
-    """Answer a question, or fail to, as script and quota have it."""
+def sell(exchange: Exchange, question: Question, encode: Encode) -> Departing:
+    """Answer a question, or fail to, as script and quota have it.
+
+    Raises:
+        Refused: the model is not there, or has no room for what is asked.
+    """
+    service, record, script = exchange.service, exchange.record, exchange.service.script
+    if script.models and question.model not in script.models:
+        raise Refused("not-found", f"The model `{question.model}` does not exist or you do not have access to it.")
+    if question.input_tokens > script.context:
+        length = f"This model's maximum context length is {script.context} tokens."
+        raise Refused("context-length", f"{length} However, your messages resulted in {question.input_tokens} tokens.")
     service.asked(record, question)
-    fault = service.fault_for(record, body, asks=True)
-    if fault is not None and (fault.kind in STATUS_FAULTS or fault.kind == "drop-before"):
+    fault = service.schedule.fault(record, exchange.arrived.body)
+    if fault is not None and refuses(fault):
         return refuse(service, record, fault)
-    answer = answer_to(question, fault, service.script, service.model)
+    answer = answer_to(question, fault, script, service.model)
     allowance = service.allowance(question, answer.output_tokens)
     if allowance is not None and not allowance.granted:
-        assert service.script.quota is not None
-        told = Fault(
-            "busy", service.script.quota.hint, allowance.wait, text=f"Rate limit reached for {allowance.kind}."
-        )
-        if question.provider == "google" and told.hint == "retry-after-ms":
-            told = Fault("busy", "retry-info", allowance.wait, text=told.text)
-        departing = fault_reply(question.provider, told)
-        return service.finish(record, departing, "quota", told)
-    departing = _written(service, question, answer, fault, encode)
+        assert script.quota is not None
+        hint = script.quota.hint
+        if question.provider == "google" and hint == "retry-after-ms":
+            hint = "retry-info"
+        busy = Fault("busy", hint, allowance.wait, text=f"Rate limit reached for {allowance.kind}.")
+        return service.finish(record, fault_reply(question.provider, busy), "quota", busy)
+    whole = encode(question, answer)
+    if fault is None or fault.kind not in BODY_FAULTS:
+        departing = Departing(200, [_JSON], encoded(whole))
+    elif fault.kind in PLAIN_FAULTS:
+        departing = damaged(encoded(whole), fault, question.provider)
+    else:
+        departing = Departing(200, [_JSON], encoded(damaged_value(whole, fault)))
+    departing.delay = service.latency(question)
+    if fault is not None:
+        departing = connection_fault(departing, fault)
     good = is_good(fault)
-    departing.on_work = lambda: service.statistics.sold(record, question, answer, good=good)
+    departing.on_work = lambda: service.statistics.sold(question, answer, good=good, record=record)
     return service.finish(record, departing, fault.kind if fault is not None else "")
+
+
+def refuses(fault: Fault) -> bool:
+    """Say whether nothing is worked on, nor sold, with a fault."""
+    return fault.kind in STATUS_FAULTS or fault.kind == "drop-before"
 
 
 def refuse(service: Service, record: Record, fault: Fault) -> Departing:
@@ -61,29 +83,15 @@ def is_good(fault: Fault | None) -> bool:
     return fault.kind not in ANSWER_FAULTS | BODY_FAULTS | TEXT_FAULTS and not fault.kind.startswith("drop")
 
 
-def _written(service: Service, question: Question, answer: Answer, fault: Fault | None, encode: Encode) -> Departing:
-    whole = encode(question, answer)
-    if fault is not None and fault.kind in BODY_FAULTS:
-        departing = _damaged_value(whole, fault, question.provider)
-    else:
-        departing = Departing(200, [_JSON], encoded(whole))
-    departing.delay = service.latency(question)
-    return departing if fault is None else connection_fault(departing, fault)
-
-
 def connection_fault(departing: Departing, fault: Fault) -> Departing:
     """Deliver a reply as a fault of the connection has it."""
-    if fault.delay is None or fault.kind == "stall":
-        departing.delay = None if fault.delay is None else (departing.delay or 0.0) + fault.delay
-    elif fault.kind == "drip":
+    if fault.kind == "drip" and fault.delay is not None:
         pieces = departing.pieces or [departing.body[at : at + 64] for at in range(0, len(departing.body), 64)]
         departing.pieces, departing.pace = pieces, fault.delay / max(1, len(pieces))
     else:
-        departing.delay = (departing.delay or 0.0) + fault.delay
-    if fault.kind == "drop-inside":
-        departing.cut = "inside"
-    elif fault.kind == "drop-after":
-        departing.cut = "after"
+        departing.delay = None if fault.delay is None else (departing.delay or 0.0) + fault.delay
+    if fault.kind in {"drop-inside", "drop-after"}:
+        departing.cut = "inside" if fault.kind == "drop-inside" else "after"
     return departing
 
 
@@ -93,12 +101,6 @@ def encoded(value: Any) -> bytes:
         return orjson.dumps(value)
     except TypeError:
         return json.dumps(value).encode()
-
-
-def _damaged_value(whole: dict[str, Any], fault: Fault, provider: str) -> Departing:
-    if fault.kind in PLAIN_FAULTS:
-        return damaged(encoded(whole), fault, provider)
-    return Departing(200, [_JSON], encoded(damaged_value(whole, fault)))
 
 
 def damaged(body: bytes, fault: Fault, provider: str) -> Departing:
@@ -139,9 +141,7 @@ def damaged_value(whole: dict[str, Any], fault: Fault) -> dict[str, Any]:
 def _change_text(whole: dict[str, Any], change: Callable[[str], str | None]) -> None:
     for choice in whole.get("choices") or ():
         choice["message"]["content"] = change(choice["message"]["content"] or "")
-    for candidate in whole.get("candidates") or ():
-        for part in candidate.get("content", {}).get("parts") or ():
-            part["text"] = change(part["text"])
-    for item in whole.get("output") or ():
-        for part in item.get("content") or ():
+    candidates = [candidate.get("content", {}).get("parts") or () for candidate in whole.get("candidates") or ()]
+    for parts in [*candidates, *(item.get("content") or () for item in whole.get("output") or ())]:
+        for part in parts:
             part["text"] = change(part.get("text") or "")

@@ -1,21 +1,59 @@
 """The state of a running server: its script and where it stands, its statistics, what it holds for its clients."""
 
 import asyncio
+import hashlib
 import math
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
 
 from tests.llm.server.answers import Model
-from tests.llm.server.jobs import Storage
+from tests.llm.server.error_replies import Refused
 from tests.llm.server.made_replies import Question, fraction_of
-from tests.llm.server.schedule import Allowance, Circumstances, QuotaWindow, Schedule
+from tests.llm.server.schedule import Allowance, QuotaWindow, Schedule
 from tests.llm.server.script import Fault, Script
 from tests.llm.server.statistics import Record, Statistics
 from tests.llm.server.wire import Arrived, Connection, Departing
 
 _PROMISES = {"retry-after", "retry-after-date", "retry-after-ms", "retry-info"}
+
+
+@dataclass(slots=True)
+class StoredFile:
+    """A file somebody uploaded, or a job wrote."""
+
+    name: str
+    provider: str
+    filename: str
+    purpose: str
+    content: bytes
+    announced: int = 0
+    created: int = field(default_factory=lambda: int(time.time()))
+
+
+@dataclass(slots=True)
+class Storage:
+    """Files and jobs by name, in the order of their making; names are never given twice."""
+
+    files: dict[str, StoredFile] = field(default_factory=dict)
+    jobs: dict[str, Any] = field(default_factory=dict)
+    uploads: dict[str, StoredFile] = field(default_factory=dict)
+    made: int = 0
+
+    def new_name(self, prefix: str) -> str:
+        """Make a name, the same ones in the same order for every server."""
+        self.made += 1
+        return prefix + hashlib.sha256(f"{prefix}{self.made}".encode()).hexdigest()[:24]
+
+    def keep(self, prefix: str, provider: str, content: bytes, *, filename: str, purpose: str) -> StoredFile:
+        """Keep a new file."""
+        stored = StoredFile(self.new_name(prefix), provider, filename, purpose, content)
+        self.files[stored.name] = stored
+        return stored
 
 
 @dataclass(slots=True)
@@ -46,16 +84,12 @@ class Service:
 
     def follow(self, script: Script) -> None:
         """Follow another script from now on; its time and its counts of requests start anew, statistics go on."""
-        self.script = script
-        self.schedule = Schedule(script)
+        self.script, self.schedule, self.epoch = script, Schedule(script), self.clock()
         self.statistics.prices = script.prices
-        self.epoch = self.clock()
-        self.first = len(self.statistics.records)
-        self.first_job = self.statistics.jobs_made
+        self.first, self.first_job = len(self.statistics.records), self.statistics.jobs_made
         self.lines = 0
-        self.attempts.clear()
-        self.windows.clear()
-        self.promised.clear()
+        for counted in (self.attempts, self.windows, self.promised):
+            counted.clear()
 
     def now(self) -> float:
         """Say how many seconds the script has been followed."""
@@ -85,21 +119,18 @@ class Service:
         record.early = max(0.0, self.promised.get(f"row {question.row}", 0.0) - record.at)
         record.early_model = max(0.0, self.promised.get(f"model {question.model}", 0.0) - record.at)
 
-    def fault_for(self, record: Record, body: bytes, *, asks: bool) -> Fault | None:
-        """Look up what is to go wrong with an online request."""
-        return self.schedule.fault(
-            Circumstances(
-                operation=record.operation,
-                provider=record.provider,
-                asks=asks,
-                row=record.row,
-                attempt=max(record.attempt, 1),
-                number=record.number,
-                at=record.at,
-                model=record.model,
-                body=body,
-            )
-        )
+    def line_fault(self, question: Question) -> Fault | None:
+        """Look up what is to go wrong with a line of a batch, which is looked at like a request of its own."""
+        self.attempts[question.row] += 1
+        self.lines += 1
+        seen = Record(
+            self.lines, self.now(), 0.0, "batch-line", question.provider,
+            row=question.row, model=question.model, attempt=self.attempts[question.row],
+        )  # fmt: skip
+        fault = self.schedule.fault(seen, question.user.encode("utf-8", "replace"), mode="batch")
+        if fault is not None:
+            self.statistics.faults[fault.kind] += 1
+        return fault
 
     def allowance(self, question: Question, used: int) -> Allowance | None:
         """Ask the quota of a model; None where there is none."""
@@ -110,9 +141,7 @@ class Service:
         if counts == "provider":
             counts = "asked" if question.provider == "openai" else "input"
         tokens = question.input_tokens + {"asked": question.max_tokens, "input": 0, "used": used}[counts]
-        if question.model not in self.windows:
-            self.windows[question.model] = QuotaWindow(quota)
-        return self.windows[question.model].ask(self.now(), tokens)
+        return self.windows.setdefault(question.model, QuotaWindow(quota)).ask(self.now(), tokens)
 
     def finish(self, record: Record, departing: Departing, fault: str = "", hint: Fault | None = None) -> Departing:
         """Close a record with the reply that goes out, once it has gone out."""
@@ -122,8 +151,10 @@ class Service:
 
         def sent() -> None:
             statistics.ended(record, "sent", self.now())
-            if hint is not None:
-                self._promise(record, hint)
+            if hint is not None and hint.hint in _PROMISES and hint.wait > 0:
+                until = self.now() + (float(math.ceil(hint.wait)) if hint.hint == "retry-after" else hint.wait)
+                for name in (f"row {record.row}", f"model {record.model}"):
+                    self.promised[name] = max(self.promised.get(name, 0.0), until)
 
         if record.provider == "openai":
             departing.headers.append(("x-request-id", f"req_{record.number:08d}"))
@@ -131,16 +162,41 @@ class Service:
         departing.on_left = lambda: statistics.ended(record, "cut" if departing.cut else "left", self.now())
         return departing
 
-    def _promise(self, record: Record, hint: Fault) -> None:
-        if hint.hint not in _PROMISES or hint.wait <= 0:
-            return
-        wait = float(math.ceil(hint.wait)) if hint.hint == "retry-after" else hint.wait
-        for name in (f"row {record.row}", f"model {record.model}"):
-            self.promised[name] = max(self.promised.get(name, 0.0), self.now() + wait)
-
     def latency(self, question: Question) -> float:
         """Say how long an answer takes."""
         script = self.script
-        if not script.jitter:
-            return script.latency
         return script.latency + script.jitter * fraction_of("latency", script.salt, question.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request with what the server knows about it. `groups` are the named parts of its path."""
+
+    service: Service
+    record: Record
+    arrived: Arrived
+    groups: dict[str, str]
+
+    def json(self) -> Any:
+        """Read the body as JSON.
+
+        Raises:
+            Refused: it is none.
+        """
+        try:
+            return orjson.loads(self.arrived.body or b"{}")
+        except ValueError:
+            raise Refused("bad-request", "Invalid JSON payload received.") from None
+
+    def file(self, prefix: str = "") -> StoredFile:
+        """Find the file that a path names.
+
+        Raises:
+            Refused: there is none; Google tells nobody whether it is that, or somebody else's.
+        """
+        name = prefix + self.groups["name"]
+        stored = self.service.storage.files.get(name)
+        if stored is None or stored.provider != self.record.provider:
+            kind = "forbidden" if self.record.provider == "google" else "not-found"
+            raise Refused(kind, f"No such File object: {name}", param="id", code="not_found")
+        return stored

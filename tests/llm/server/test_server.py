@@ -4,13 +4,15 @@ import asyncio
 import json
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import openai
 import pytest
+from google import genai
 from google.genai import errors, types
 from openai.types import batch_create_params
 from openai.types.chat import completion_create_params
@@ -18,38 +20,72 @@ from openai.types.responses import response_create_params
 
 from culturekit.llm.client import Request
 from culturekit.llm.replies import ParseFailure, read_reply
-from tests.llm.server import Fault, Rule, Script, running_server
+from tests.llm.server import Fault, Rule, RunningServer, Script, running_server
 from tests.llm.server.answers import answer_to
-from tests.llm.server.conversations import (
-    SCHEMA,
-    ask_openai,
-    chat_body,
-    generate_config,
-    google_talk,
-    openai_client,
-    user_text,
-)
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.google_requests import (
-    CONFIG_FIELDS,
-    REQUEST_FIELDS,
     SCHEMA_FIELDS,
+    Config,
+    Generate,
+    camelled,
     check_generate,
-    check_json_schema,
-    check_schema,
+    json_schema_problems,
+    schema_problems,
 )
 from tests.llm.server.openai_chat import chat_question
-from tests.llm.server.openai_requests import (
-    BATCH_FIELDS,
-    CHAT_FIELDS,
-    RESPONSE_FIELDS,
-    check_chat,
-    check_strict_schema,
-)
+from tests.llm.server.openai_requests import Batch, Chat, Responses, check_chat, check_strict_schema
 from tests.llm.server.pictures import drawn
 from tests.llm.server.script import CONNECTION_FAULTS, TEXT_FAULTS
 
 _ROOT = Path(__file__).parents[3]
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "verdict": {"type": "string", "enum": ["keep", "drop"]},
+        "reason": {"type": "string"},
+    },
+    "required": ["id", "verdict", "reason"],
+    "additionalProperties": False,
+}
+
+
+def openai_client(server: RunningServer, *, timeout: float = 600.0) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(base_url=server.openai_url, api_key="a key", max_retries=0, timeout=timeout)
+
+
+@asynccontextmanager
+async def google_client(server: RunningServer) -> AsyncIterator[genai.Client]:
+    client = genai.Client(api_key="a key", http_options={"base_url": server.google_url, "api_version": "v1beta"})
+    try:
+        yield client
+    finally:
+        await client.aio.aclose()
+        client.close()
+
+
+def user_text(row: str) -> str:
+    return f"<<<data-4b1d\n{json.dumps({'id': row, 'label': f'name of {row}'})}\ndata-4b1d>>>"
+
+
+def chat_body(row: str, **more: Any) -> dict[str, Any]:
+    return {
+        "model": "loopback-small",
+        "messages": [{"role": "system", "content": "Judge it."}, {"role": "user", "content": user_text(row)}],
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "verdict", "schema": SCHEMA, "strict": True},
+        },
+        "max_completion_tokens": 200,
+        **more,
+    }
+
+
+async def ask_openai(client: openai.AsyncOpenAI, row: str) -> dict[str, Any]:
+    """Ask about a row and give the reply as it came, apart from what the SDK makes of it."""
+    raw = await client.chat.completions.with_raw_response.create(**chat_body(row))
+    found: dict[str, Any] = json.loads(raw.content)
+    return found
 
 
 @pytest.mark.external
@@ -68,21 +104,18 @@ def test_older_sdks_hold_the_same_conversation(tmp_path: Path, sdks: tuple[str, 
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
-def _snake(names: Any) -> set[str]:
-    return {"".join(f"_{one.lower()}" if one.isupper() else one for one in name) for name in names}
-
-
 def test_every_field_known_here_is_known_to_the_sdks() -> None:
     for known, params in (
-        (CHAT_FIELDS, completion_create_params.CompletionCreateParamsBase),
-        (RESPONSE_FIELDS, response_create_params.ResponseCreateParamsBase),
-        (BATCH_FIELDS, batch_create_params.BatchCreateParams),
+        (Chat, completion_create_params.CompletionCreateParamsBase),
+        (Responses, response_create_params.ResponseCreateParamsBase),
+        (Batch, batch_create_params.BatchCreateParams),
     ):
-        assert known.keys() <= params.__annotations__.keys()
+        assert set(known.__struct_fields__) <= params.__annotations__.keys()
     config = types.GenerateContentConfig.model_fields.keys()
-    assert _snake(CONFIG_FIELDS) <= config
-    assert _snake(REQUEST_FIELDS) - {"model", "contents", "generation_config"} <= config
-    assert _snake(SCHEMA_FIELDS) <= types.Schema.model_fields.keys()
+    assert set(Config.__struct_fields__) <= config
+    assert set(Generate.__struct_fields__) - {"model", "contents", "generation_config"} <= config
+    snake = {"".join(f"_{one.lower()}" if one.isupper() else one for one in name) for name in SCHEMA_FIELDS}
+    assert snake <= types.Schema.model_fields.keys()
 
 
 def _one(part: dict[str, Any]) -> dict[str, Any]:
@@ -93,10 +126,6 @@ def _nested(levels: int) -> dict[str, Any]:
     return _one({"type": "string"}) if levels == 2 else _one(_nested(levels - 1))
 
 
-def _format(**schema: Any) -> dict[str, Any]:
-    return {"response_format": {"type": "json_schema", "json_schema": schema}}
-
-
 _GOOD: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "x"}]}]}
 _OBJECT: dict[str, Any] = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}
 
@@ -105,83 +134,69 @@ def _config(**config: Any) -> dict[str, Any]:
     return {**_GOOD, "generationConfig": config}
 
 
-REFUSED: list[tuple[Any, Any, str]] = [
-    *(
-        (lambda change: check_chat({**chat_body("Q1"), **change}), change, word)
-        for change, word in (
-            ({"temprature": 0}, "Unknown parameter: 'temprature'"),
-            ({"model": None}, "Invalid type for 'model'"),
-            ({"messages": [{"role": "user"}]}, "Missing required parameter: 'messages[0].content'"),
-            ({"messages": [{"role": "robot", "content": "x"}]}, "'messages[0].role'"),
-            ({"max_completion_tokens": 0}, "'max_completion_tokens'"),
-            ({"max_tokens": 5}, "cannot both be set"),
-            ({"temperature": 3}, "'temperature'"),
-            ({"seed": "7"}, "Invalid type for 'seed'"),
-            (_format(name="no spaces", schema=SCHEMA, strict=True), "name"),
-        )
-    ),
-    *(
-        (lambda schema: check_strict_schema("verdict", schema), schema, word)
-        for schema, word in (
-            ({"type": "array", "items": {"type": "string"}}, 'type: "object"'),
-            ({**SCHEMA, "additionalProperties": True}, "additionalProperties"),
-            ({**SCHEMA, "required": ["id", "verdict"]}, "'reason'"),
-            (_one({"type": "string", "minLength": 1}), "'minLength' is not permitted"),
-            (_one({"type": "string", "format": "iri"}), "format 'iri'"),
-            (_one({"type": "text"}), "'text' is not one of the known types"),
-            (_one({}), "must have a 'type' key"),
-            (_one({"$ref": "#/$defs/Gone"}), "reference"),
-            (_one({"type": "string", "enum": [f"value {at}" for at in range(1001)]}), "1001 enum values"),
-            (_nested(11), "10 levels"),
-        )
-    ),
-    *(
-        (check_generate, body, word)
-        for body, word in (
-            ({}, "contents"),
-            ({**_GOOD, "generation": {}}, 'Unknown name "generation"'),
-            ({"contents": [{"role": "system", "parts": [{"text": "x"}]}]}, "contents[0].role"),
-            ({"contents": [{"parts": [{"inlineData": {"mimeType": "image/png", "data": "%"}}]}]}, "base64"),
-            (_config(maxOutputTokens="5"), "generation_config.max_output_tokens"),
-            (_config(responseSchema=_OBJECT), "response_mime_type"),
-            (_config(thinkingConfig={"budget": 1}), 'Unknown name "budget"'),
-        )
-    ),
-    *(
-        (check_schema, schema, word)
-        for schema, word in (
-            ({**_OBJECT, "additionalProperties": False}, 'Unknown name "additionalProperties"'),
-            ({"type": "object", "properties": {"a": {"type": "STRING"}}}, "type: must be one of"),
-            ({"type": "ARRAY"}, "items: missing field"),
-            ({**_OBJECT, "propertyOrdering": ["b"]}, "propertyOrdering[0]: property is not defined"),
-            ({"type": "INTEGER", "enum": [1]}, "only allowed for STRING type"),
-            ({"type": "STRING", "format": "email"}, "format: only"),
-        )
-    ),
-    *(
-        (check_json_schema, schema, word)
-        for schema, word in (
-            ({"type": "string", "pattern": "a"}, "'pattern' is not supported"),
-            ({"$ref": "#/$defs/Gone"}, "is not defined"),
-            ({"enum": [True]}, "strings and numbers only"),
-        )
-    ),
+def _problem(problems: Any, schema: Any) -> None:
+    raise Refused("bad-request", next(problems(schema)))
+
+
+CHECKS: dict[str, Any] = {
+    "chat": lambda change: check_chat({**chat_body("Q1"), **change}),
+    "strict": lambda schema: check_strict_schema("verdict", schema),
+    "generate": check_generate,
+    "schema": lambda schema: _problem(schema_problems, schema),
+    "json schema": lambda schema: _problem(json_schema_problems, schema),
+}
+REFUSED: list[tuple[str, Any, str]] = [
+    ("chat", {"temprature": 0}, "Unknown parameter: 'temprature'"),
+    ("chat", {"model": None}, "'model'"),
+    ("chat", {"messages": [{"role": "user"}]}, "Missing required parameter: 'messages[0].content'"),
+    ("chat", {"messages": [{"role": "robot", "content": "x"}]}, "'messages[0].role'"),
+    ("chat", {"max_completion_tokens": 0}, "'max_completion_tokens'"),
+    ("chat", {"max_tokens": 5}, "cannot both be set"),
+    ("chat", {"temperature": 3}, "'temperature'"),
+    ("chat", {"seed": "7"}, "Expected `int | null`, got `str`: 'seed'"),
+    ("strict", {"type": "array", "items": {"type": "string"}}, 'type: "object"'),
+    ("strict", {**SCHEMA, "additionalProperties": True}, "additionalProperties"),
+    ("strict", {**SCHEMA, "required": ["id", "verdict"]}, "'reason'"),
+    ("strict", _one({"type": "string", "minLength": 1}), "'minLength' is not permitted"),
+    ("strict", _one({"type": "string", "format": "iri"}), "format 'iri'"),
+    ("strict", _one({"type": "text"}), "'text' is not one of the known types"),
+    ("strict", _one({}), "must have a 'type' key"),
+    ("strict", _one({"$ref": "#/$defs/Gone"}), "reference"),
+    ("strict", _one({"type": "string", "enum": [f"value {at}" for at in range(1001)]}), "1001 enum values"),
+    ("strict", _nested(11), "10 levels"),
+    ("generate", {}, "contents"),
+    ("generate", {**_GOOD, "generation": {}}, "Unknown parameter: 'generation'"),
+    ("generate", {"contents": [{"role": "system", "parts": [{"text": "x"}]}]}, "contents[0].role"),
+    ("generate", {"contents": [{"parts": [{"inlineData": {"data": "%"}}]}]}, "base64"),
+    ("generate", _config(maxOutputTokens="5"), "generationConfig.maxOutputTokens"),
+    ("generate", _config(responseSchema=_OBJECT), "responseMimeType"),
+    ("generate", _config(thinkingConfig={"budget": 1}), "Unknown parameter: 'generationConfig.thinkingConfig.budget'"),
+    ("schema", {**_OBJECT, "additionalProperties": False}, 'Unknown name "additionalProperties"'),
+    ("schema", {"type": "object", "properties": {"a": {"type": "STRING"}}}, "type: must be one of"),
+    ("schema", {"type": "ARRAY"}, "items: missing field"),
+    ("schema", {**_OBJECT, "propertyOrdering": ["b"]}, "propertyOrdering[0]: property is not defined"),
+    ("schema", {"type": "INTEGER", "enum": [1]}, "only allowed for STRING type"),
+    ("schema", {"type": "STRING", "format": "email"}, "format: only"),
+    ("json schema", {"type": "string", "pattern": "a"}, "'pattern' is not supported"),
+    ("json schema", {"$ref": "#/$defs/Gone"}, "is not defined"),
+    ("json schema", {"enum": [True]}, "strings and numbers only"),
 ]
 
 
 @pytest.mark.parametrize(("check", "sent", "word"), REFUSED, ids=[word for _, _, word in REFUSED])
-def test_what_the_services_would_not_take_is_refused_by_name(check: Any, sent: Any, word: str) -> None:
+def test_what_the_services_would_not_take_is_refused_by_name(check: str, sent: Any, word: str) -> None:
     with pytest.raises(Refused) as caught:
-        check(sent)
+        CHECKS[check](sent)
     assert word in caught.value.message
     assert caught.value.status == 400
 
 
 def test_what_they_take_is_taken_in_either_spelling() -> None:
     check_strict_schema("verdict", _nested(10))
-    check_json_schema({"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"type": "null"}, {"type": "integer"}]}}})
+    whole = {"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"type": "null"}, {"type": "integer"}]}}}
+    assert not list(json_schema_problems(whole))
     check_generate(_config(maxOutputTokens=5, responseMimeType="application/json", responseSchema=_OBJECT))
-    check_generate({**_GOOD, "generation_config": {"max_output_tokens": 5, "response_mime_type": "application/json"}})
+    check_generate(camelled({**_GOOD, "generation_config": {"max_output_tokens": 5, "top_p": 0.5}}))
 
 
 def test_a_refusal_and_an_answer_arrive_as_the_openai_sdk_knows_them() -> None:
@@ -205,19 +220,21 @@ def test_a_refusal_and_an_answer_arrive_as_the_openai_sdk_knows_them() -> None:
 
 def test_a_refusal_and_an_answer_arrive_as_the_google_sdk_knows_them() -> None:
     async def talk() -> None:
-        async with google_talk() as (server, client):
-            generate = client.aio.models.generate_content
-            config = types.GenerateContentConfig(response_json_schema=SCHEMA)
-            with pytest.raises(errors.ClientError) as caught:
-                await generate(model="m", contents=user_text("Q1"), config=config)
-            assert (caught.value.code, caught.value.status) == (400, "INVALID_ARGUMENT")
-            large = drawn(b"a dozen bytes", 1600, "png")
-            parts: Any = [types.Part.from_bytes(data=large, mime_type="image/png"), user_text("Q1")]
-            seen = await generate(model="m", contents=parts, config=generate_config())
-            plain = await generate(model="m", contents=user_text("Q1"), config=generate_config())
-            assert seen.usage_metadata is not None and plain.usage_metadata is not None
-            more = (seen.usage_metadata.prompt_token_count or 0) - (plain.usage_metadata.prompt_token_count or 0)
-            assert more == 9 * 258, "a picture of 1600 by 1600 pixels is nine tiles"
+        with running_server() as server:
+            async with google_client(server) as client:
+                generate = client.aio.models.generate_content
+                config = types.GenerateContentConfig(response_json_schema=SCHEMA)
+                with pytest.raises(errors.ClientError) as caught:
+                    await generate(model="m", contents=user_text("Q1"), config=config)
+                assert (caught.value.code, caught.value.status) == (400, "INVALID_ARGUMENT")
+                config.response_mime_type = "application/json"
+                picture = types.Part.from_bytes(data=drawn(b"a dozen bytes", 1600, "png"), mime_type="image/png")
+                counts = []
+                asked: list[Any] = [[picture, user_text("Q1")], user_text("Q1")]
+                for contents in asked:
+                    usage = (await generate(model="m", contents=contents, config=config)).usage_metadata
+                    counts.append((usage and usage.prompt_token_count) or 0)
+            assert counts[0] - counts[1] == 9 * 258, "a picture of 1600 by 1600 pixels is nine tiles"
             assert server.stats()["online"]["replies"] == 2
 
     asyncio.run(talk())
@@ -254,27 +271,22 @@ SEEN = {
 def test_what_a_model_says_wrongly_is_wrong_in_that_way(kind: str) -> None:
     asked = chat_question(chat_body("Q1"))
     fault = Fault(kind, text='{"id":"{id}","verdict":"perhaps","reason":""}' if kind == "says" else "")
-    answer = answer_to(asked, fault, Script(), None)
-    read = read_reply(Request("t", "i", {}, Judged, {"id": ("Q1",)}), answer.text)
+    read = read_reply(Request("t", "i", {}, Judged, {"id": ("Q1",)}), answer_to(asked, fault, Script(), None).text)
     assert isinstance(read, ParseFailure)
     assert read.code == SEEN[kind]
-    assert isinstance(read_reply(Request("t", "i", {}, Judged), answer_to(asked, None, Script(), None).text), Judged), (
-        "without a fault it is an answer"
-    )
+    whole = read_reply(Request("t", "i", {}, Judged), answer_to(asked, None, Script(), None).text)
+    assert isinstance(whole, Judged), "without a fault it is an answer"
 
 
-@pytest.mark.parametrize(
-    ("hint", "header", "value"),
-    [("none", "retry-after", None), ("retry-after", "retry-after", "2"), ("retry-after-ms", "retry-after-ms", "1250")],
-)
-def test_hints_in_headers(hint: Any, header: str, value: str | None) -> None:
+@pytest.mark.parametrize(("hint", "value"), [("none", None), ("retry-after", "2"), ("retry-after-ms", "1250")])
+def test_hints_in_headers(hint: Any, value: str | None) -> None:
     async def talk() -> None:
         rule = Rule(Fault("busy", hint=hint, wait=1.25))
         with running_server(Script(rules=(rule,))) as server:
             async with openai_client(server) as client:
                 with pytest.raises(openai.RateLimitError) as caught:
                     await ask_openai(client, "Q1")
-        assert caught.value.response.headers.get(header) == value
+        assert caught.value.response.headers.get(hint) == value
 
     asyncio.run(talk())
 

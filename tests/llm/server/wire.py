@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Literal, TypeAlias
 from urllib.parse import parse_qsl
@@ -20,14 +21,13 @@ Cut: TypeAlias = Literal["", "before", "inside", "after"]
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """One HTTP request, whole. Header names are in lower case; `at` is in seconds since the server started."""
+    """One HTTP request, whole. Header names are in lower case."""
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
-    at: float
 
 
 @dataclass(slots=True)
@@ -65,17 +65,10 @@ class Connection(asyncio.Protocol):
     """Reads requests one after the other and performs what the handler decides for each."""
 
     def __init__(
-        self,
-        handle: Callable[[Arrived], Departing],
-        clock: Callable[[], float],
-        open_: set["Connection"],
-        work: set["asyncio.Task[None]"],
+        self, handle: Callable[[Arrived], Departing], open_: set["Connection"], work: set["asyncio.Task[None]"]
     ) -> None:
         """Remember who answers, and where open connections and unfinished work are listed."""
-        self._handle = handle
-        self._clock = clock
-        self._open = open_
-        self._work = work
+        self._handle, self._open, self._work = handle, open_, work
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
         self._performing: asyncio.Task[None] | None = None
@@ -139,7 +132,7 @@ class Connection(asyncio.Protocol):
         body = bytes(self._buffer[end + 4 : used])
         del self._buffer[:used]
         path, _, query = target.partition("?")
-        return Arrived(method, path, dict(parse_qsl(query, keep_blank_values=True)), headers, body, self._clock())
+        return Arrived(method, path, dict(parse_qsl(query, keep_blank_values=True)), headers, body)
 
     def _send_whole(self, departing: Departing) -> None:
         assert self._transport is not None
@@ -170,43 +163,28 @@ class Connection(asyncio.Protocol):
         self._take()
 
     async def _deliver(self, departing: Departing) -> bool:
-        if self._transport is None or departing.cut == "after":
+        transport = self._transport
+        if transport is None or departing.cut == "after":
             self.abort()
             return False
-        if departing.pieces is None and departing.cut != "inside":
-            self._transport.write(_head(departing, len(departing.body)) + departing.body)
-        elif departing.pieces is None:
-            self._transport.write(_head(departing, len(departing.body)) + departing.body[: len(departing.body) // 2])
-            return await self._hang_up()
-        elif not await self._drip(departing):
+        cut, body = departing.cut == "inside", departing.body
+        if departing.pieces is None:
+            transport.write(_head(departing, len(body)) + (body[: len(body) // 2] if cut else body))
+        else:
+            transport.write(_head(departing, None))
+            for piece in departing.pieces[: len(departing.pieces) // 2] if cut else [*departing.pieces, b""]:
+                if transport.is_closing():
+                    return False
+                transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                if departing.pace and piece:
+                    await asyncio.sleep(departing.pace)
+        if cut:
+            await asyncio.sleep(0.005)
+            self.abort()
             return False
         if departing.on_sent is not None:
             departing.on_sent()
         return True
-
-    async def _drip(self, departing: Departing) -> bool:
-        assert departing.pieces is not None
-        assert self._transport is not None
-        transport = self._transport
-        transport.write(_head(departing, None))
-        count = len(departing.pieces) // 2 if departing.cut == "inside" else len(departing.pieces)
-        for piece in departing.pieces[:count]:
-            if transport.is_closing():
-                return False
-            transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            if departing.pace:
-                await asyncio.sleep(departing.pace)
-        if departing.cut == "inside":
-            return await self._hang_up()
-        if transport.is_closing():
-            return False
-        transport.write(b"0\r\n\r\n")
-        return True
-
-    async def _hang_up(self) -> bool:
-        await asyncio.sleep(0.005)
-        self.abort()
-        return False
 
 
 async def _work(departing: Departing) -> None:
@@ -217,21 +195,18 @@ async def _work(departing: Departing) -> None:
 
 
 def _head(departing: Departing, length: int | None) -> bytes:
-    lines = [f"HTTP/1.1 {departing.status} {_REASONS.get(departing.status, 'Unknown')}", f"date: {_date()}"]
+    lines = [
+        f"HTTP/1.1 {departing.status} {_REASONS.get(departing.status, 'Unknown')}",
+        f"date: {_date(int(time.time()))}",
+    ]
     lines += [f"{name}: {value}" for name, value in departing.headers]
     lines.append("transfer-encoding: chunked" if length is None else f"content-length: {length}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-_dated: tuple[int, str] = (0, "")
-
-
-def _date() -> str:
-    global _dated
-    second = int(time.time())
-    if _dated[0] != second:
-        _dated = (second, formatdate(second, usegmt=True))
-    return _dated[1]
+@lru_cache(maxsize=1)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)
 
 
 HEADER = b"HTTP/1.1 200 OK\r\nContent-Type: "
