@@ -41,7 +41,7 @@ def diversity_tables(stage: FinishedStage) -> DiversityTables:
         "mapped": [], "truth": [], "limits": [], "quality": [], "audit": [],
     }  # fmt: skip
     for role, path in found.items():
-        if role not in {"prompts", "images"} and role.partition("-")[0] != "sample":
+        if role.partition("-")[0] not in {"prompts", "images", "sample"}:
             groups[group_of(role)].append(pl.read_parquet(path))
     nearest = {
         name: [table.filter(pl.col("rank") == 1) for table in groups[name]] for name in ("mapped", "truth", "limits")
