@@ -219,11 +219,6 @@ class LabelClasses:
         return grouped([self.labels[:, level] for level in levels], self.counts)
 
 
-def classes_of(codes: NDArray[np.int64]) -> LabelClasses:
-    """Count the classes of coded labels, int64 (n, n_levels)."""
-    return label_classes(list(codes.T))
-
-
 def classes_of_labels(
     labels: "Labels | pl.LazyFrame", *, levels: Sequence[int], missing: Missing, normalize: bool
 ) -> LabelClasses:

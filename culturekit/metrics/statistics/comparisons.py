@@ -425,22 +425,11 @@ def compare_models(
             resamples=resamples,
             rng=stream,
         )
-        rows.append({"a": a, "b": b, **as_row(answer)})
+        limits = {"low": answer.interval.low, "high": answer.interval.high}
+        counts = {"n": answer.n, "common": answer.common, "left_out": answer.left_out}
+        rows.append({"a": a, "b": b, "difference": answer.difference, **limits, "p": answer.p, **counts})
     p = corrected([row["p"] for row in rows], correction=correction)
     return pl.DataFrame(rows).insert_column(6, pl.Series("p_corrected", p))
-
-
-def as_row(answer: Comparison) -> dict[str, float]:
-    """Write a comparison as columns."""
-    return {
-        "difference": answer.difference,
-        "low": answer.interval.low,
-        "high": answer.interval.high,
-        "p": answer.p,
-        "n": answer.n,
-        "common": answer.common,
-        "left_out": answer.left_out,
-    }
 
 
 @dataclass(frozen=True, slots=True)

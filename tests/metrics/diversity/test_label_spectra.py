@@ -21,7 +21,7 @@ from culturekit.metrics.diversity.label_spectra import (
     power_sum,
     tsallis_sums,
 )
-from culturekit.metrics.diversity.labels import classes_of
+from culturekit.metrics.diversity.labels import label_classes
 from tests.metrics.diversity.dense_oracle import INFINITY, crossing_codes, dense_of_codes, nested_codes, score_of
 
 ORDERS = (0.1, 0.5, 0.9, 0.999999, 1.0, 1.000001, 1.05, 1.1, 1.11, 1.5, 2.0, 2.5, 3.0, 8.0, 50.0, INFINITY)
@@ -38,7 +38,7 @@ KERNELS = (
 
 def deflated(codes: np.ndarray, weights: tuple[float, ...]) -> Deflated:
     levels = [level for level, weight in enumerate(weights) if weight]
-    return deflate(classes_of(codes).on(levels), tuple(weights[level] for level in levels))
+    return deflate(label_classes(list(codes.T)).on(levels), tuple(weights[level] for level in levels))
 
 
 def by_sums(
@@ -103,7 +103,7 @@ def test_a_million_items_without_a_country_are_no_burden() -> None:
     expected = np.array([country] * 3 + [artifact] * 2 + [0.2 + artifact])
     times = np.array([items / 3 - 1] * 3 + [1] * 3)
     for q, value in zip(
-        (0.5, 1.0, 3.0), effective_numbers(classes_of(codes), (0.2, 0.3, 0.5), (0.5, 1, 3)), strict=True
+        (0.5, 1.0, 3.0), effective_numbers(label_classes(list(codes.T)), (0.2, 0.3, 0.5), (0.5, 1, 3)), strict=True
     ):
         spectrum = np.repeat(expected, times.astype(int))
         assert value == pytest.approx(score_of_many(spectrum, q), rel=1e-9)
@@ -142,8 +142,8 @@ def test_sums_over_a_spectrum_that_is_known() -> None:
 def test_the_score_falls_with_the_order_across_all_ways_of_computing_it() -> None:
     codes = nested_codes(np.random.default_rng(1), items=30_000, artifacts=3000, countries=80, continents=6)
     orders = [*np.geomspace(0.05, 1.2, 40), *np.linspace(1.3, 9, 40), 100, 1e4, INFINITY]
-    scores = effective_numbers(classes_of(codes), (1 / 3, 1 / 3, 1 / 3), orders)
+    scores = effective_numbers(label_classes(list(codes.T)), (1 / 3, 1 / 3, 1 / 3), orders)
     assert all(later < earlier for earlier, later in pairwise(scores))
     assert scores[-1] == pytest.approx(scores[-2], rel=1e-2)
-    assert math.isclose(effective_numbers(classes_of(codes), (0.5, 0.5, 0.5), [1])[0], effective_numbers(
-        classes_of(codes), (1 / 3, 1 / 3, 1 / 3), [1])[0], rel_tol=1e-12)  # fmt: skip
+    assert math.isclose(effective_numbers(label_classes(list(codes.T)), (0.5, 0.5, 0.5), [1])[0], effective_numbers(
+        label_classes(list(codes.T)), (1 / 3, 1 / 3, 1 / 3), [1])[0], rel_tol=1e-12)  # fmt: skip

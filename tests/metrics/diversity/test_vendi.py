@@ -13,7 +13,7 @@ from vendi_score import vendi as vendi_score
 from culturekit.core.errors import UsageError
 from culturekit.metrics import STANDARD_KERNELS, vendi, vendi_batches, vendi_features, vendi_kernel, vendi_table
 from culturekit.metrics.diversity.batch_diversity import cut_batches, signatures_of
-from culturekit.metrics.diversity.labels import Missing, classes_of, combined, label_classes
+from culturekit.metrics.diversity.labels import Missing, combined, label_classes
 from tests.metrics.diversity.dense_oracle import crossing_codes, dense_of_codes, nested_codes, score_of
 from tests.oracles.vendi import coded, kernel_of
 
@@ -167,7 +167,7 @@ def test_a_lazy_frame_says_what_the_frame_says(tmp_path: Path, codes: np.ndarray
 @pytest.mark.parametrize("codes", [NESTED, CROSSING, CROSSING * 10**9, np.zeros((7, 3), int)])
 def test_classes_are_counted(codes: np.ndarray) -> None:
     rows, counts = np.unique(codes, axis=0, return_counts=True)
-    classes = classes_of(codes)
+    classes = label_classes(list(codes.T))
     assert classes.labels.shape == rows.shape
     np.testing.assert_array_equal(classes.counts, counts)
     assert classes.items == len(codes)

@@ -198,20 +198,6 @@ def test_a_share_on_which_all_agree_still_has_limits() -> None:
         share_interval([0.5] * 30)
 
 
-@pytest.mark.parametrize(("target", "spread"), [("population", 0.2), ("these", 0.2), ("these", 0.0)])
-def test_the_interval_of_a_share_holds_its_level(target: Any, spread: float) -> None:
-    rng, runs, held = np.random.default_rng(3), 600, 0
-    prompts = np.repeat(np.arange(25), 6)
-    fixed = np.clip(rng.normal(0.8, spread, 25), 0, 1)
-    # The mean of a normal variable clipped to [0, 1].
-    true = fixed.mean() if target == "these" else np.clip(rng.normal(0.8, spread, 10**6), 0, 1).mean()
-    for _ in range(runs):
-        rates = fixed if target == "these" else np.clip(rng.normal(0.8, spread, 25), 0, 1)
-        answer = share_interval(rng.random(150) < rates[prompts], clusters=prompts, target=target)
-        held += answer.low <= true <= answer.high
-    assert 0.93 <= held / runs <= 0.98
-
-
 def drawn_world(rng: np.random.Generator) -> Any:
     """Fakes of 30 prompts, each near a point of its own."""
     centres = rng.normal(size=(30, 2)) * 1.5

@@ -307,13 +307,6 @@ def test_countries_count_the_same_however_many_prompts_they_have() -> None:
     assert math.isnan(answer.p)
 
 
-def test_equal_groups_have_no_gap() -> None:
-    targets: tuple[Target, ...] = ("population", "these")
-    for target in targets:
-        answer = gap(np.full(60, 0.7), target=target)
-        assert (answer.difference, answer.interval.low, answer.interval.high, answer.p) == (0, 0, 0, 1)
-
-
 def test_a_third_group_is_left_alone() -> None:
     groups = np.where(COUNTRIES == "BR", "other", GROUPS)
     answer = group_gap(
