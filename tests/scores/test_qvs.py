@@ -42,25 +42,14 @@ def match_rows(
                     artifact = int(rng.zipf(1.6)) % 30
                     rows.append(
                         {
-                            "image_id": f"{model}/{concept}/{prompt}/{repeat}/{slot}",
-                            "model": model,
-                            "prompt_id": f"p{prompt}",
-                            "concept": concept,
-                            "repeat": repeat,
-                            "slot": slot,
-                            "rank": rank,
-                            "artifact_id": f"Q{artifact}",
-                            "artifact": f"x{artifact}",
-                            "country": f"K{artifact % 9}",
-                            "countries": [f"K{artifact % 9}"],
-                            "continent": f"c{artifact % 4}",
-                            "score": 0.5,
-                            "margin": 0.1,
-                            "country_margin": 0.1,
-                            "abstained": bool(rng.random() < 0.2),
+                            "image_id": f"{model}/{concept}/{prompt}/{repeat}/{slot}", "model": model,
+                            "prompt_id": f"p{prompt}", "concept": concept, "repeat": repeat, "slot": slot, "rank": rank,
+                            "artifact_id": f"Q{artifact}", "artifact": f"x{artifact}", "country": f"K{artifact % 9}",
+                            "countries": [f"K{artifact % 9}"], "continent": f"c{artifact % 4}", "score": 0.5,
+                            "margin": 0.1, "country_margin": 0.1, "abstained": bool(rng.random() < 0.2),
                             "method": method,
                         }
-                    )
+                    )  # fmt: skip
     return rows
 
 
@@ -254,12 +243,8 @@ def test_without_prompts_the_whole_collection_is_scored() -> None:
 
 def test_true_labels_are_called_true_and_may_be_missing() -> None:
     nothing: dict[str, Any] = {
-        "artifact_id": None,
-        "artifact": None,
-        "country": None,
-        "continent": None,
-        "countries": [],
-    }
+        "artifact_id": None, "artifact": None, "country": None, "continent": None, "countries": [],
+    }  # fmt: skip
     rows = [{**row, **(nothing if row["slot"] < 4 else {})} for row in match_rows(method="truth")]
     matches = match_table(rows)
     for missing in CONVENTIONS:

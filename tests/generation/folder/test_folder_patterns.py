@@ -123,11 +123,8 @@ def test_texts_are_folded_until_only_what_they_say_is_left() -> None:
 
 def test_numbers_in_names_count() -> None:
     assert sorted(["img10.png", "img2.png", "a", "img02b"], key=natural_order) == [
-        "a",
-        "img2.png",
-        "img02b",
-        "img10.png",
-    ]
+        "a", "img2.png", "img02b", "img10.png",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("pattern", ["nosuch", "../{model}", "{model}{prompt}"])

@@ -317,13 +317,10 @@ OPENAI_ENDS = [
     ("bad-request", "failed", "not valid"),
 ]
 GOOGLE_ENDS = [
-    ("prompt-blocked", "filtered", "prompt: SAFETY"),
-    ("content-filter", "filtered", "IMAGE_SAFETY"),
-    ("prohibited", "filtered", "IMAGE_PROHIBITED_CONTENT"),
-    ("recitation", "filtered", "IMAGE_RECITATION"),
-    ("refusal", "refused", "can't help"),
-    ("bad-request", "failed", "invalid argument"),
-]
+    ("prompt-blocked", "filtered", "prompt: SAFETY"), ("content-filter", "filtered", "IMAGE_SAFETY"),
+    ("prohibited", "filtered", "IMAGE_PROHIBITED_CONTENT"), ("recitation", "filtered", "IMAGE_RECITATION"),
+    ("refusal", "refused", "can't help"), ("bad-request", "failed", "invalid argument"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

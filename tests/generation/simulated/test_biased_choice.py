@@ -17,15 +17,10 @@ from tests.generation.simulated.simulated_models import asked, space
 EVEN = Options(temperature=0)
 
 DISHES = space(
-    ("Q1", "cuisine", "FR", 8.0),
-    ("Q2", "cuisine", "FR", 4.0),
-    ("Q3", "cuisine", "JP", 2.0),
-    ("Q4", "cuisine", "JP", None),
-    ("Q5", "cuisine", "TR", 1.0),
-    ("Q1", "cuisine", "TR", 8.0),
-    ("Q8", "landmarks", "FR", None),
-    ("Q9", "landmarks", "US", None),
-)
+    ("Q1", "cuisine", "FR", 8.0), ("Q2", "cuisine", "FR", 4.0), ("Q3", "cuisine", "JP", 2.0),
+    ("Q4", "cuisine", "JP", None), ("Q5", "cuisine", "TR", 1.0), ("Q1", "cuisine", "TR", 8.0),
+    ("Q8", "landmarks", "FR", None), ("Q9", "landmarks", "US", None),
+)  # fmt: skip
 DRAWS = 6000
 
 

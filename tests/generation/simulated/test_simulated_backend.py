@@ -12,14 +12,9 @@ from tests.generation.simulated.simulated_models import asked, model, pictures, 
 
 SPACE = wide_space(24)
 MIXED = [
-    asked(1),
-    asked(2, artifact_id="Q7"),
-    asked(3, concept="music"),
-    asked(4, country="FR"),
-    asked(2**63 - 1),
-    asked(-5),
-    *map(asked, range(10, 30)),
-]
+    asked(1), asked(2, artifact_id="Q7"), asked(3, concept="music"), asked(4, country="FR"), asked(2**63 - 1),
+    asked(-5), *map(asked, range(10, 30)),
+]  # fmt: skip
 
 
 def test_a_reply_is_the_same_in_whatever_batch(tmp_path: Path) -> None:
