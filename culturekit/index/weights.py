@@ -280,11 +280,7 @@ def loaded_tensors(path: Path, *, asked_by: str) -> dict[str, Any]:
 
 
 def check_complete(run: Callable[[], object], *, of: str, where: str) -> None:
-    """Run a network on tensors of the device `meta`, which holds no numbers.
-
-    Raises:
-        IntegrityError: a tensor is missing, or has another shape.
-    """
+    """Run a network on tensors of the device `meta`, which holds no numbers."""
     try:
         run()
     except KeyError as error:
@@ -329,10 +325,6 @@ def convert_weights(file: Path, *, sha256: str, out: Path, kind: Kind | None = N
     """Convert a file of a known kind, if it is the one with this SHA-256; it is hashed before anything reads it.
 
     `torch.load(weights_only=True)` reads it, which builds tensors and plain containers and calls nothing else.
-
-    Raises:
-        IntegrityError: another file, one that is broken, or one that holds more than tensors.
-        UsageError: weights of no known kind, or of another than the one asked for.
     """
     expected = _checked(sha256, out)
     try:

@@ -371,9 +371,6 @@ def score_ranks(scores: pl.DataFrame, *, correction: str = "holm") -> Scored:
     Args:
         scores: conforms to SCORES; rows whose labels are not corrected, or that have no interval, are not looked at.
         correction: how p values are corrected.
-
-    Raises:
-        NothingScored: no two models have the same corrected score.
     """
     found: list[Found] = []
     groups: list[tuple[list[dict[str, Any]], list[Found]]] = []

@@ -57,10 +57,6 @@ def checked_answers(audits: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame
     """Accept a table of answers; refuse names where the matches have codes, which would be labels of their own.
 
     What is named alone lies where the matches have it.
-
-    Raises:
-        UsageError: the table does not conform to AUDITS, calls a country or an artifact by its name or its address,
-            has an artifact in a country that is none of its own, or stands a row away from its images.
     """
     said = checked(audits, AUDITS)
     said = said.with_columns(audits[name] for name in AUDITS.optional if name in audits.columns)

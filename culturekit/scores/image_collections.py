@@ -566,9 +566,6 @@ def prompted_images(
         prompts: conforms to PROMPTS; without it images have no group.
         left_out: counts to add to.
         pair: the columns of prompts that a prompt shares with its counterparts of other groups.
-
-    Raises:
-        UsageError: a table does not conform, or no prompt has the columns of a pair.
     """
     table = checked(images, IMAGES)
     made = table.filter(status="ok").select("image_id", "model", "prompt_id").sort("image_id")

@@ -390,11 +390,7 @@ def qvs(
 
 
 def without_quality(mapped: Sequence[pl.DataFrame], quality: pl.DataFrame | None) -> Mapping[str, int]:
-    """Count the images that a scorer of quality does not know.
-
-    Raises:
-        UsageError: it knows none of them: the table is of other images.
-    """
+    """Count the images that a scorer of quality does not know."""
     none = pl.DataFrame(schema={"image_id": pl.String})
     images = pl.concat([none, *(table.select("image_id") for table in mapped)]).unique()
     unknown = dict[str, int]()

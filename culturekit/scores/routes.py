@@ -67,9 +67,6 @@ def read_route(matches: pl.DataFrame, judgments: pl.DataFrame | None, *, name: s
 
     Only judgments tell an image that is said to show nothing from one about which there is no answer; without them
     an image without a label counts as one about which nothing is known.
-
-    Raises:
-        UsageError: a table does not conform, or the route has several methods.
     """
     nearest = nearest_of(matches)
     methods = nearest["method"].unique().sort().to_list()
@@ -106,9 +103,6 @@ def common_images(a: Route, b: Route) -> pl.DataFrame:
     Returns:
         image_id, model, prompt_id, concept, repeat, slot, and for both `said_` and the three labels, such as
         `country_a`, in the order of the images.
-
-    Raises:
-        UsageError: the routes say different things of where an image stands.
     """
     columns = ["image_id", *LEVELS, "said"]
     joined = a.images.select(*PLACE, *columns).join(

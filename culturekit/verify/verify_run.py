@@ -128,9 +128,6 @@ def verify_run(
             stages where there is none. Hashes are followed through the whole run in any case.
         engine: who does the work; this process where none is given.
         progress: hears of each stage.
-
-    Raises:
-        UsageError: there is no finished stage, or none of those asked for.
     """
     ledger = Ledger()
     tree = open_tree(root, ledger)

@@ -239,11 +239,7 @@ def parse_patterns(text: str) -> tuple[Pattern, ...]:
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Read one pattern.
-
-    Raises:
-        ValueError: it is wrong, in words for its writer.
-    """
+    """Read one pattern."""
     anchored, body = text.startswith("/"), text.removeprefix("/")
     if not body or body.endswith("/") or "//" in body:
         raise ValueError(f"pattern {text!r} does not end in the name of a file")
