@@ -161,7 +161,8 @@ def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Sc
     known, unknown = known_values(values, ignore=options.ignore)
     found, differences, apart = [], [], 0
     for score in with_all_countries(known):
-        for first, second in pairs_of_models(score):
+        by_model = score.sort("model").partition_by("model", maintain_order=True)
+        for first, second in itertools.combinations(by_model, 2):
             shared = first.join(second, on="unit_id", how="semi").height
             if options.paired and not shared:
                 apart += 1
@@ -197,11 +198,6 @@ def with_all_countries(known: pl.DataFrame) -> Iterator[pl.DataFrame]:
                 stratum=pl.col("country"),
                 country=pl.lit(None, pl.String),
             )
-
-
-def pairs_of_models(score: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Take the models of a score two by two, in alphabetical order."""
-    yield from itertools.combinations(score.sort("model").partition_by("model", maintain_order=True), 2)
 
 
 def one_comparison(first: pl.DataFrame, second: pl.DataFrame, options: ComparisonOptions) -> Found:

@@ -120,9 +120,11 @@ def _classify(entry: "os.DirEntry[str]", name: str, root: str, listed: Collectio
         return PictureFile(name, 0, 0, f"file cannot be read: {error.strerror}") if by_name else _Other(name, "gone")
     if not stat.S_ISREG(state.st_mode):
         return PictureFile(name, 0, 0, "not a plain file") if by_name else _Other(name, "not a plain file")
-    if entry.name.startswith("._") and _beginning(real).startswith(_SIDE_FILE):
+    first = _beginning(real) if entry.name.startswith("._") or not (by_name or _EXTENSION.match(suffix)) else b""
+    if entry.name.startswith("._") and first.startswith(_SIDE_FILE):
         return _Other(name, "side file of a Mac (._NAME)")
-    if by_name or (not _EXTENSION.match(suffix) and _looks_like_picture(_beginning(real))):
+    picture = first.startswith(_BEGINNINGS) or (first[:4] == b"RIFF" and first[8:12] == b"WEBP")
+    if by_name or (not _EXTENSION.match(suffix) and picture):
         return PictureFile(name, state.st_size, state.st_mtime_ns)
     return _Other(name, suffix if _EXTENSION.match(suffix) else "no extension")
 
@@ -134,10 +136,6 @@ def _beginning(path: str) -> bytes:
             return file.read(16)
     except OSError:
         return b""
-
-
-def _looks_like_picture(first: bytes) -> bool:
-    return first.startswith(_BEGINNINGS) or (first[:4] == b"RIFF" and first[8:12] == b"WEBP")
 
 
 def unreadable_folders(listing: Listing) -> Iterator[str]:
