@@ -101,7 +101,7 @@ kg = group(
 prompts = group(
     "prompts",
     {
-        "build geographic": "recipes.inclusion.prompts:GEOGRAPHIC",
+        "build geographic": "recipes.inclusion.prompts:geographic",
         "build": CommandAt(
             f"{CLI}.space_commands:build_prompts",
             "cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv --out prompts",
@@ -109,7 +109,7 @@ prompts = group(
         "build dialects": "recipes.linguistic.dialects:DIALECTS",
         "dialects draft": "recipes.linguistic.dialects:DRAFT",
         "build neutral": "recipes.linguistic.prompts:NEUTRAL",
-        "build specific": "recipes.linguistic.prompts:SPECIFIC",
+        "build specific": "recipes.linguistic.prompts:specific",
         "wordnet": "recipes.linguistic.wordnet:MEND",
     },
     help="Prompts: of the space, of dialects, nouns and groups.",

@@ -87,12 +87,7 @@ def find_model(target: str, *, revision: str = "", kind: str) -> ModelFolder:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """List the weights of a folder as they are loaded: one safetensors file, or those that an index names.
-
-    Raises:
-        UsageError: there are none, or only pickles.
-        IntegrityError: one that an index names is missing.
-    """
+    """List the weights of a folder as they are loaded: one safetensors file, or those that an index names."""
     names = _weight_names(folder)
     if not names:
         raise no_weights(folder)
@@ -332,12 +327,9 @@ def convert_weights(file: Path, *, sha256: str, out: Path, kind: Kind | None = N
             found = hashlib.file_digest(opened, "sha256").hexdigest()
             if found != expected:
                 raise IntegrityError(
-                    "not the file that was published",
-                    where=str(file),
-                    expected=f"SHA-256 {expected}",
-                    found=found,
+                    "not the file that was published", where=str(file), expected=f"SHA-256 {expected}", found=found,
                     hint="Nothing in it was read. Fetch it again.",
-                )
+                )  # fmt: skip
             _refuse_overwriting(out, expected)
             tensors, left_out = _weights_in(_loaded(opened, file), file)
     except (FileNotFoundError, IsADirectoryError) as error:

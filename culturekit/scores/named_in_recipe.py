@@ -14,10 +14,9 @@ from culturekit.core.stage import Stage
 from culturekit.scores.family import Family, Scores
 from culturekit.scores.listing import family_named
 
+# The fields that a family in a recipe can read: tables of all models, the prompts, the values behind the scores.
+# Judgments are those of `tags` and `faithfulness`.
 TABLES_OF_A_RUN = ("images", "judgments", "matches", "prompts", "quality", "values")
-"""The fields that a family in a recipe can read: tables of all models, the prompts, the values behind the scores.
-
-Judgments are those of `tags` and `faithfulness`."""
 
 
 def check_named(name: str, stated: Mapping[str, Any]) -> None:

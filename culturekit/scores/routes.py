@@ -36,11 +36,11 @@ NOTHING_COMMON = "no image for which both routes name a label of this level"
 
 # What two routes say of the same images: the nearest artifact and a model's tag, side by side.
 
+# The label, on every level, of images of which a judge says that they show no artifact: they are alike in that
 NONE_SHOWN = "(none shown)"
-"""The label, on every level, of images of which a judge says that they show no artifact: they are alike in that."""
 
+# What a route says of an image: a label; a label it is not sure of, or none; that nothing is shown; nothing at all
 SAID = ("named", "abstained", "none shown", "no answer")
-"""What a route says of an image: a label; a label it is not sure of, or none; that nothing is shown; nothing at all."""
 
 READ = ("ok", "repaired")  # Outcomes of judgments whose reply could be read
 
@@ -275,9 +275,6 @@ def score_routes(
     Returns:
         `vs` and `qvs` of each route, `route_agreement` and `route_kappa` per model, concept and level, and
         `ranking_stability` between the routes; values are the means of repeats.
-
-    Raises:
-        UsageError: a table does not conform, the routes have no image in common, or an option breaks its rule.
     """
     one, other = read_route(a, judgments, name="a"), read_route(b, judgments, name="b")
     if one.name == other.name:

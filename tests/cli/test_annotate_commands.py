@@ -11,7 +11,7 @@ import pytest
 
 from culturekit.people.answer_desk import FormServer
 from tests.command_line import culturekit
-from tests.people.projects import image_row, key_of, labelled, prompt_row, studio_tasks, write_images, write_prompts
+from tests.people.projects import by_key, image_row, labelled, prompt_row, studio_tasks, write_images, write_prompts
 from tests.people.serving import entry
 
 
@@ -21,15 +21,12 @@ def test_forms_out_answers_in_tables_out(tmp_path: Path) -> None:
     project, rated, people = (tmp_path / name for name in ("to-rate", "rated", "people"))
     words = ("--images", images[0], "--images", images[1], "--prompts", prompts, "--out", project, "--json")
     assert json.loads(culturekit("annotate", "export", "cube", *words, ends=0).stdout)["counts"]["items"] == 6
-    key = key_of(project)
 
-    def answer(data: dict[str, object], _: object) -> dict[str, object]:
-        row = key[str(data["task"])]
-        if row["kind"] == "check":
-            return dict(orjson.loads(row["expected"]))
+    def answer(row: dict[str, object], _: object) -> dict[str, object]:
         return {"belongs": "yes", "faithfulness": 4 if row["model"] == "a" else 1, "realism": 5}
 
-    (tmp_path / "answers.json").write_bytes(orjson.dumps(labelled(studio_tasks(project), (1, 2, 3), answer)))
+    said = labelled(studio_tasks(project), (1, 2, 3), by_key(project, answer))
+    (tmp_path / "answers.json").write_bytes(orjson.dumps(said))
     culturekit("annotate", "import", tmp_path / "answers.json", "--project", project, "--out", rated, ends=0)
     options = ("--out", people, "--also", "csv", "--resamples", "99")
     culturekit("annotate", "aggregate", "--annotations", rated / "annotations.parquet", *options, ends=0)

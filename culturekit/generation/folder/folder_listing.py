@@ -120,11 +120,10 @@ def _classify(entry: "os.DirEntry[str]", name: str, root: str, listed: Collectio
         return PictureFile(name, 0, 0, f"file cannot be read: {error.strerror}") if by_name else _Other(name, "gone")
     if not stat.S_ISREG(state.st_mode):
         return PictureFile(name, 0, 0, "not a plain file") if by_name else _Other(name, "not a plain file")
-    first = _beginning(real) if entry.name.startswith("._") or not (by_name or _EXTENSION.match(suffix)) else b""
-    if entry.name.startswith("._") and first.startswith(_SIDE_FILE):
+    if entry.name.startswith("._") and _beginning(real).startswith(_SIDE_FILE):
         return _Other(name, "side file of a Mac (._NAME)")
-    picture = first.startswith(_BEGINNINGS) or (first[:4] == b"RIFF" and first[8:12] == b"WEBP")
-    if by_name or (not _EXTENSION.match(suffix) and picture):
+    first = b"" if by_name or _EXTENSION.match(suffix) else _beginning(real)
+    if by_name or first.startswith(_BEGINNINGS) or (first[:4] == b"RIFF" and first[8:12] == b"WEBP"):
         return PictureFile(name, state.st_size, state.st_mtime_ns)
     return _Other(name, suffix if _EXTENSION.match(suffix) else "no extension")
 
@@ -237,7 +236,11 @@ def parse_patterns(text: str) -> tuple[Pattern, ...]:
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Read one pattern."""
+    """Read one pattern.
+
+    Raises:
+        ValueError: it is wrong, in words for its writer.
+    """
     anchored, body = text.startswith("/"), text.removeprefix("/")
     if not body or body.endswith("/") or "//" in body:
         raise ValueError(f"pattern {text!r} does not end in the name of a file")

@@ -293,12 +293,9 @@ class _ServiceClient(ImageClient):
         """Take the file; no key is read before `ready` or the first request."""
         base_url = normal_base_url(options.base_url) if options.base_url else file.base_url
         super().__init__(
-            Identity("service", base_url, file.submit.url, file.model),
-            options,
-            key=self._key,
-            connect=_no_connection,
+            Identity("service", base_url, file.submit.url, file.model), options, key=self._key, connect=_no_connection,
             written=WireFormat(self._composed, lambda outgoing: outgoing.body, self._reply),
-        )
+        )  # fmt: skip
         self.file, self.size = file, size
         self.image_price, self.rewriter = price, file.rewriter
         names = _names_in(file.submit.body)

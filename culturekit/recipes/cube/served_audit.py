@@ -240,6 +240,7 @@ class Narrowing:
     def look_now(self) -> None:
         """Look, after who is looking."""
         self.looking.acquire()
+        self.looked_at = self.desk.whole_look if self.desk.looks else self.desk.answered
         self.look()
 
     def look(self) -> None:
@@ -259,7 +260,8 @@ class Narrowing:
         """
         matches = pl.concat([self.run.matches(model).select(list(MATCHES.schema)) for model in self.run.models])
         sample = samples_of(Files([self.run.table(roles.AUDITED_SAMPLE)]))
-        whole = min(self.desk.whole_look, max(self.desk.looks.values()))
+        begun = max((look for task, look in self.desk.looks.items() if self.desk.counts[task]), default=0)
+        whole = min(self.desk.whole_look, begun)  # what nobody is to answer any more is no look
         planned = planned_looks(sample)
         if not whole or planned is None or sample is None:
             yield "no look yet: its images are not all answered"

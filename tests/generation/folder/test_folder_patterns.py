@@ -89,14 +89,10 @@ def test_patterns_by_example(pattern: str, name: str, fields: dict[str, str] | N
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        ("{promt}.png", "{promt}"),
-        ("{prompt}{id}", "nothing between {prompt} and {id}"),
-        ("{prompt", "brace"),
-        ("image.png", "no field"),
-        ("../{id}", ".."),
-        ("{prompt}/", "name of a file"),
+        ("{promt}.png", "{promt}"), ("{prompt}{id}", "nothing between {prompt} and {id}"), ("{prompt", "brace"),
+        ("image.png", "no field"), ("../{id}", ".."), ("{prompt}/", "name of a file"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_pattern_is_refused_with_the_reason(pattern: str, words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         parse_pattern(pattern)

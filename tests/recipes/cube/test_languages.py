@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.config.checks import dump_path
+from culturekit.config.checks import dump_files
 from culturekit.core.lineage import manifest_of
 from culturekit.kg.concepts import concept_path
 from tests.command_line import culturekit
@@ -46,7 +46,7 @@ scores: {size: 4}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run whose dump has labels of a few dishes in Chinese and Swahili."""
     root, lines = tmp_path_factory.mktemp("languages"), []
-    for line in gzip.decompress(dump_path("sample").read_bytes()).decode().splitlines(keepends=True):
+    for line in gzip.decompress(dump_files("sample")[0].read_bytes()).decode().splitlines(keepends=True):
         found = re.search(r'"labels":\{"en":\{"language":"en","value":"([^"]+)"\}', line)
         others = LABELS.get(found[1], {}) if found else {}
         more = "".join(f',"{code}":{{"language":"{code}","value":"{name}"}}' for code, name in others.items())

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Numbered
 from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import ANNOTATIONS, SCENE_ITEMS, SCORES, VALUES
 from culturekit.core.tables import read_table
@@ -155,7 +156,7 @@ def test_values_stand_under_groups_of_countries_too(tmp_path: Path) -> None:
         {**row, "country": "IR", "prompt_id": "p"}, {**row, "country": "SE", "item": "j", "prompt_id": "q"},
         {**row, "metric": "faith", "country": "FR", "item": "k", "prompt_id": "r"},
     ])  # fmt: skip
-    folder = built(grouped_values_stage(values, "cultivate", ["align"]), tmp_path / "by-group")
+    folder = built(grouped_values_stage(values, scheme="cultivate", metrics=["align"]), tmp_path / "by-group")
     found = read_table(folder / "values.parquet", VALUES).select("item", "country", "group").sort("item", "country")
     assert found.rows() == [("i", None, "GS"), ("i", "IR", None), ("j", "SE", None)]
 
@@ -175,7 +176,7 @@ def gap_rows(root: Path) -> pl.DataFrame:
         *(scores_row("align", group=group, value=0.5) for group in ("GN", "GS")), scores_row("sdiv", group="GN"),
         scores_row("sdiv", group="GS"),
     ])  # fmt: skip
-    folder = built(gaps_of_scores_stage({"align": judged}, truth, "cultivate"), root / "gaps")
+    folder = built(gaps_of_scores_stage(Numbered([judged]), truth, scheme="cultivate"), root / "gaps")
     return read_table(folder / "scores.parquet", SCORES)
 
 
@@ -184,7 +185,7 @@ def test_each_pair_of_groups_has_a_gap(tmp_path: Path) -> None:
         scores_row("align", group=group, value=value)
         for group, value in (("Europe", 0.5), ("Asia", 0.75), ("Oceania", 0.25))
     ])  # fmt: skip
-    folder = built(gaps_of_scores_stage({"align": judged}, None, "un-m49-region"), tmp_path / "gaps")
+    folder = built(gaps_of_scores_stage(Numbered([judged]), None, scheme="un-m49-region"), tmp_path / "gaps")
     found = read_table(folder / "scores.parquet", SCORES).sort("group")
     assert found.select("group", "value").rows() == [
         ("Asia - Europe", 0.25), ("Asia - Oceania", 0.5), ("Europe - Oceania", 0.25),

@@ -295,12 +295,9 @@ class Scene:
         """Give the truth about a picture, as it stands in tables."""
         shown = {dimension: list(tokens) for dimension, tokens in self.shown.items()}
         return {
-            "country": self.country,
-            "category": self.category,
-            "activity": self.activity,
-            "shown": shown,
+            "country": self.country, "category": self.category, "activity": self.activity, "shown": shown,
             "stereotypes": dict(self.strengths),
-        }
+        }  # fmt: skip
 
 
 def scene_of(
