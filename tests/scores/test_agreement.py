@@ -191,10 +191,3 @@ def test_judges_are_held_against_each_pool() -> None:
     assert (row["value"], row["ci_low"]) == pytest.approx((expected.bias, expected.interval.low))
     assert bias["DE"]["value"] > row["value"] + 0.5
     assert rows_of(answer, "judge_agreement")["IN"]["value"] == pytest.approx(expected.agreement.value)
-
-
-def test_what_breaks_its_rule_is_named() -> None:
-    with pytest.raises(UsageError, match="by must be 'region' or 'in-region' or 'recruitment'; found 'age'"):
-        scored(annotations(ITEMS), options=AgreementOptions(by="age"))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="level must be"):
-        scored(annotations(ITEMS), options=AgreementOptions(level="ratio"))  # type: ignore[arg-type]

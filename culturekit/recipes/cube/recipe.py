@@ -60,10 +60,10 @@ from culturekit.people.stages import (
 )
 from culturekit.people.tasks import Quotas
 from culturekit.recipes.cube.keys import Recipe
-from culturekit.recipes.cube.looks import FaithfulnessLooks, faithfulness_scores, looks_scored
+from culturekit.recipes.cube.looks import looks_scored
 from culturekit.recipes.cube.nested_keys import SECOND_TAGS, Audit, References
 from culturekit.recipes.cube.served_audit import with_answers
-from culturekit.recipes.parts import bought, imported_answers, model_images
+from culturekit.recipes.parts import Looks, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks, works
 from culturekit.release.card_build import card_stage
 from culturekit.report.headline import headline_lines
@@ -73,6 +73,7 @@ from culturekit.scores.audited import AuditedOptions, audited
 from culturekit.scores.compare import ComparisonOptions, compare, ranks
 from culturekit.scores.distribution import distribution
 from culturekit.scores.diversity import PAIRS_ORDER, Correction, QvsOptions
+from culturekit.scores.faithfulness import QuestionOptions
 from culturekit.scores.gaps import LANGUAGE_COLUMN, GapOptions, gaps
 from culturekit.scores.image_levels import MeanOptions
 from culturekit.scores.inputs import ValueTables
@@ -326,11 +327,18 @@ def wire_faithfulness(recipe: Recipe, run: Run) -> None:
     """Score whether images show what their prompts ask for."""
     if (wanted := recipe.faithfulness) is None:
         return
-    asking = partial(bought, run, recipe.llm)
-    looks = FaithfulnessLooks(run, wanted, recipe.images, partial(prompt_count, recipe, run), asking)
-    scores = recipe.scores
+    plan, scores = recipe.images, recipe.scores
+    each = min(plan.repeats * plan.slots, wanted.per_prompt or plan.repeats * plan.slots)
+    prompts = partial(prompt_count, recipe, run, plan.kinds)
+    looks = Looks(
+        run, partial(bought, run, recipe.llm), prompts, lambda _: (count := prompts()) and count * each,
+        wanted.questions, wanted.answers, wanted.vqascore, wanted.scorers, wanted.per_prompt, plan.kinds, wanted.of,
+    )  # fmt: skip
+    looks.write_questions()
+    for model in run.models:
+        looks.look_at(model)
     means = MeanOptions(LEVELS, scheme="", groups={}, confidence=scores.confidence, benchmark=scores.benchmark)
-    faithfulness_scores(looks, means)
+    looks.score(QuestionOptions(wanted.denominator, means))
     compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON)
 
 

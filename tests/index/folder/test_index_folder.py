@@ -156,10 +156,7 @@ LONG[2], NO_NUMBER[4, 1] = 1.1, np.nan
         (other_table("ids.parquet", lambda ids: ids.with_columns(pl.col("id").reverse())), "out of order"),
         (other_vectors(lambda found: found * LONG), "not of unit norm; expected norm 1 within 0.001, found 1.1"),
         (other_vectors(lambda found: found * NO_NUMBER), "not of unit norm"),
-        (
-            other_vectors(lambda found: found[:-1]),
-            r"expected float32 \(6, dim\), found float32 \(5, 4\)",
-        ),
+        (other_vectors(lambda found: found[:-1]), r"expected float32 \(6, dim\), found float32 \(5, 4\)"),
         (other_table("artifacts.parquet", lambda known: known.head(2)), "Q3, which is not in artifacts.parquet"),
         (other_table("slices.parquet", lambda slices: slices.with_columns(pl.col("stop") + 1)), "slices"),
         (lambda folder: finish(folder, FIVE), "expected 5 dimensions, found 4"),

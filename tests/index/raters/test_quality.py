@@ -218,15 +218,6 @@ def test_the_bytes_do_not_depend_on_workers_or_on_a_cut(
     assert seen.count("i0000") == 1, "no shard is scored twice but the one in flight"
 
 
-def test_the_embedded_scorer_works_as_before_and_drops_what_it_cannot_read(tmp_path: Path) -> None:
-    images = table_of(tmp_path, [png((30, 40), 0), b"", png((30, 41), 1)], [None] * 3)
-    told = run("--images", images, "--scorer", "embedded", "--out", tmp_path / "q", "--workers", 1)
-    assert told.exit_code == 0, told.output
-    seen = [np.asarray(Image.open(tmp_path / f"{n:04d}.png")) for n in (0, 2)]
-    assert list(values(tmp_path / "q").values()) == SCORERS.make("embedded").score(seen).tolist()
-    assert pl.read_parquet(tmp_path / "q/drops.parquet")["key"].to_list() == ["i0001"]
-
-
 def test_a_picture_that_was_changed_stops_the_stage(tmp_path: Path) -> None:
     images = table_of(tmp_path, [png((30, 40), 0)], [None])
     (tmp_path / "0000.png").write_bytes(png((30, 40), 5))
