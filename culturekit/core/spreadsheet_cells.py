@@ -211,11 +211,7 @@ RECOMPUTED = re.compile(
 
 
 def cell_as(text: str, kind: pl.DataType, *, free: bool, divider: str) -> object:
-    """Read a cell as a value of a type; `free` is text that may look as a spreadsheet's dates do.
-
-    Raises:
-        ValueError: it is none; says what was expected.
-    """
+    """Read a cell as a value of a type; `free` is text that may look as a spreadsheet's dates do."""
     if isinstance(kind, pl.String):
         if not free and RECOMPUTED.fullmatch(text):
             raise ValueError("a name or a word, and a spreadsheet made a date, a power or an error of it")

@@ -501,9 +501,8 @@ def automatic_values(
     nearest = pl.concat([checked(table, MATCHES).select(list(MATCHES.schema)) for table in matches])
     nearest = nearest.filter(pl.col("rank") == 1, pl.col("image_id").is_in(list(items)))
     about = asked_for(nearest, prompts)
-    scored = pl.concat(
-        [checked(table, QUALITY).select("image_id", "scorer", "value") for table in quality] or [none_scored()]
-    )
+    none = pl.DataFrame(schema={"image_id": pl.String, "scorer": pl.String, "value": pl.Float64})
+    scored = pl.concat([none, *(checked(table, QUALITY).select(none.columns) for table in quality)])
     rated = about.select(ABOUT).join(scored, left_on="item", right_on="image_id")
     params = {scorer: canonical_json({"scorer": scorer}).decode() for scorer in rated["scorer"].unique()}
     parts = [
@@ -534,8 +533,3 @@ def as_asked() -> pl.Expr:
     """Tell whether the mapped country is the one asked for; an artifact of several countries counts for each."""
     same = (pl.col("mapped_country") == pl.col("country")) | pl.col("countries").list.contains(pl.col("country"))
     return pl.when(pl.col("abstained")).then(None).otherwise(same.cast(pl.Float64))
-
-
-def none_scored() -> pl.DataFrame:
-    """Give the scores of no image."""
-    return pl.DataFrame(schema={"image_id": pl.String, "scorer": pl.String, "value": pl.Float64})

@@ -179,13 +179,9 @@ def test_judges_are_held_against_each_pool() -> None:
     )
     shared = sorted(ITEMS)
     expected = calibrate_judge(
-        [verdicts[item] for item in shared],
-        [means[item] for item in shared],
-        pool="IN",
-        clusters=[f"p{number // 2}" for number in range(24)],
-        resamples=99,
-        rng=np.random.default_rng(0),
-    )
+        [verdicts[item] for item in shared], [means[item] for item in shared], pool="IN",
+        clusters=[f"p{number // 2}" for number in range(24)], resamples=99, rng=np.random.default_rng(0),
+    )  # fmt: skip
     row = bias["IN"]
     assert (row["model"], row["n"]) == ("j1", 48)
     assert (row["value"], row["ci_low"]) == pytest.approx((expected.bias, expected.interval.low))

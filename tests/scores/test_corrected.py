@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
+from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import AUDIT_SAMPLE, QUALITY, SCORES, VALUES
 from culturekit.metrics import audit_sample
 from culturekit.metrics.corrected import corrected_diversity
@@ -315,8 +315,7 @@ def test_an_unknown_design_and_single_raters_are_marked_in_every_number_and_said
         for one in found
         if one["labels"] == "corrected"
     )
-    manifest = read_manifest(tmp_path / "out")
-    assert manifest is not None
+    manifest = manifest_of(tmp_path / "out")
     assert "one rater per image" in manifest.notes["caveat"]
     assert "Here a score rests on 60 to 120 audited images." in manifest.notes["caveat"]
     assert "Nobody knows how the audited images were chosen" in manifest.notes["caveat"]

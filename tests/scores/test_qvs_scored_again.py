@@ -69,12 +69,8 @@ class World:
         name = f"  {artifact.upper()} " if self.rng.random() < 0.2 else artifact
         unknown = self.rng.random() < 0.04
         row: dict[str, Any] = {
-            **place,
-            "artifact_id": artifact,
-            "artifact": name,
-            "country": country,
-            "continent": COUNTRIES[country],
-        }
+            **place, "artifact_id": artifact, "artifact": name, "country": country, "continent": COUNTRIES[country],
+        }  # fmt: skip
         if unknown:
             row |= {"artifact_id": None, "artifact": None, "country": None, "continent": None}
         abstained = bool(self.rng.random() < 0.05)

@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.core.digests import Manifest, describe_outputs, digest, read_manifest
+from culturekit.core.digests import Manifest, describe_outputs, digest
 from culturekit.core.errors import IntegrityError
+from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import ARTIFACTS, TOMBSTONES, VECTOR_IDS
 from culturekit.core.tables import write_table
 from culturekit.index.encoder import EncoderIdentity, Vectors
@@ -43,13 +44,9 @@ def artifacts() -> pl.DataFrame:
 
 
 ROWS = [
-    ("text", "Q1", "moqueca"),
-    ("image", "Q2", "b"),
-    ("image", "Q1", "a"),
-    ("image", "Q3", "c"),
-    ("text", "Q2", "shrine"),
-    ("image", "Q1", "0"),
-]
+    ("text", "Q1", "moqueca"), ("image", "Q2", "b"), ("image", "Q1", "a"), ("image", "Q3", "c"),
+    ("text", "Q2", "shrine"), ("image", "Q1", "0"),
+]  # fmt: skip
 
 
 def finish(folder: Path, notes: dict[str, object], *, stage: str = "index") -> None:
@@ -190,6 +187,5 @@ def test_another_identity_is_refused_with_the_fields_that_differ(folder: Path) -
 
 
 def test_a_manifest_names_every_file(folder: Path) -> None:
-    manifest = read_manifest(folder)
-    assert manifest is not None
+    manifest = manifest_of(folder)
     assert set(manifest.outputs) == {"vectors.npy", "ids.parquet", "artifacts.parquet", "slices.parquet"}

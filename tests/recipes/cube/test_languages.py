@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.config.checks import dump_files
-from culturekit.core.digests import read_manifest
+from culturekit.core.lineage import manifest_of
 from culturekit.kg.concepts import concept_path
 from tests.command_line import culturekit
 
@@ -69,8 +69,7 @@ def test_names_come_from_wikidata_and_cldr_and_fall_back_in_sight(folder: Path) 
     assert texts["A high resolution image of churrasco from Brazilian cuisine, realistic"] == []
     sizes = dict(prompts.group_by("language").len().iter_rows())
     assert len(set(sizes.values())) == 1, "every artifact is asked for in every language"
-    manifest = read_manifest(folder / "prompts")
-    assert manifest is not None
+    manifest = manifest_of(folder / "prompts")
     unverified = manifest.notes["unverified"]
     assert unverified["zh: name from Wikidata"] + unverified["zh: name in English"] == sizes["zh"] - 1
     assert manifest.counts["name in English, asked in sw"] == unverified["sw: name in English"]
