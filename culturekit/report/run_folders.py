@@ -248,7 +248,8 @@ class RunFolders(Run):
         params = self.needed(roles.SCORES, SCORES).select(
             pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("labels", "weights", "q")
         )
-        corrected = params.filter(labels="corrected").unique().sort("weights")
+        # differences that looks told of have no order
+        corrected = params.filter(labels="corrected").drop_nulls("q").unique().sort("weights")
         return {row["weights"]: float(row["q"]) for row in corrected.to_dicts()}
 
     def prompts(self) -> dict[str, str]:
