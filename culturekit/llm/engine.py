@@ -11,6 +11,7 @@ back is on disk before it counts. SIGTERM is heeded like the first press.
 
 import asyncio
 import contextlib
+import logging
 import math
 import os
 import queue
@@ -50,6 +51,8 @@ from culturekit.llm.probing import probe_once
 from culturekit.llm.purse import Purse, check_price
 from culturekit.llm.rows import Answered, Question, ReplyWatch, Row, failed, heard, reading_of
 from culturekit.llm.usage import Budget, dollars, estimate, fully_counted
+
+logger = logging.getLogger(__name__)
 
 CHUNK = 256  # requests that are composed and looked up together
 WINDOW = 8192  # rows by which the wire may be ahead of the first row that has not ended
@@ -224,7 +227,8 @@ class AskEngine(Asker):
                     watch.count(answered)
                 yield answered
             if self.notices is not None:
-                self.notices.give(time.monotonic())
+                for sentence in self.notices.due(time.monotonic()):
+                    logger.warning("%s: %s", self.client.model, sentence)
             if self.meter is not None and self.wire is not None:
                 self.meter.tell(self.purse, self.wire.dispatch.limiter)
             if watch is not None and watch.stops:

@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -25,6 +26,13 @@ def journal(tmp_path: Path) -> Path:
         ])  # fmt: skip
         opened.remember("name", b"value")
     return tmp_path / "journal"
+
+
+def change(folder: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(folder / FILE)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
 
 
 def read_all(folder: Path) -> None:
@@ -58,37 +66,41 @@ def test_what_stands_in_a_column_and_does_not_belong_there_is_damage(journal: Pa
             "UPDATE sqlite_schema SET sql = replace(sql, 'raw BLOB NOT NULL', 'raw BLOB') WHERE name = 'replies'"
         )
         connection.commit()
-    with closing(sqlite3.connect(journal / FILE)) as connection:
-        connection.execute("DROP VIEW exchanges")
-        connection.execute(damage)
-        connection.commit()
+    change(journal, "DROP VIEW exchanges", damage)
     with pytest.raises(IntegrityError, match="journal"):
         read_all(journal)
 
 
-@pytest.mark.parametrize("column", ["raw", "key"])
-def test_people_who_look_into_a_journal_hear_of_text_in_it(journal: Path, column: str) -> None:
-    table = {"raw": "replies", "key": "requests"}[column]
-    with closing(sqlite3.connect(journal / FILE)) as connection:
-        connection.execute(f"UPDATE {table} SET {column} = 'text'" + (" WHERE number = 1" if column == "key" else ""))
-        connection.commit()
+@pytest.mark.parametrize(
+    "damage", ["UPDATE replies SET raw = 'text'", "UPDATE requests SET key = 'text' WHERE number = 1"]
+)
+def test_people_who_look_into_a_journal_hear_of_text_in_it(journal: Path, damage: str) -> None:
+    change(journal, damage)
     with pytest.raises(IntegrityError, match="damaged"):
         list(latest_exchanges(journal / FILE, limit=50))
 
 
-@pytest.mark.parametrize("place", [18, 19, 47])
-def test_a_damaged_header_is_no_read_only_disk(journal: Path, place: int) -> None:
-    content = bytearray((journal / FILE).read_bytes())
-    content[place] = 255
-    (journal / FILE).write_bytes(content)
-    with pytest.raises(IntegrityError):
+# A header that SQLite takes for that of a read-only disk, one that is none, half of the file, and empty pages.
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "byte 18": lambda whole: whole[:18] + b"\xff" + whole[19:],
+    "byte 19": lambda whole: whole[:19] + b"\xff" + whole[20:],
+    "byte 47": lambda whole: whole[:47] + b"\xff" + whole[48:],
+    "header": lambda whole: b"no database at all, really" + whole[26:],
+    "torn": lambda whole: whole[: len(whole) // 2],
+    "text": lambda whole: b"a text file, longer than the header of a database " * 100,
+    "empty pages": lambda whole: whole[:4096] + bytes(len(whole) - 4096),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_file_is_an_integrity_error_that_says_what_to_do(journal: Path, kind: str) -> None:
+    (journal / FILE).write_bytes(DAMAGES[kind]((journal / FILE).read_bytes()))
+    with pytest.raises(IntegrityError, match=r"replies\.sqlite.*(backup|recover|another --out)"):
         read_all(journal)
 
 
 def test_a_damaged_reply_keeps_nobody_waiting(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(sqlite3.connect(journal / FILE)) as connection:
-        connection.execute("UPDATE replies SET raw = x'00' WHERE number = 5")
-        connection.commit()
+    change(journal, "UPDATE replies SET raw = x'00' WHERE number = 5")
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *given, **options: connect(*given, **{**options, "timeout": 0}))
     with pytest.raises(IntegrityError, match="reply 5 is not what was written"):

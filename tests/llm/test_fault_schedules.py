@@ -112,20 +112,6 @@ def test_a_five_minute_outage_costs_no_row_and_makes_no_storm() -> None:
     assert after >= 0.8 * 600
 
 
-def test_a_server_that_is_not_there_costs_no_row_and_no_money_however_few_rows_there_are() -> None:
-    def provider(identifier: str, _: int, now: float) -> Turn:
-        if now < 1600.0:
-            return Turn(0.01, Failure("connection", "connection refused", sent=False))
-        return Turn(0.5, answer_for(identifier))
-
-    for rows in (1, 7, 300):
-        wire = SimulatedWire(provider, concurrency=4, budget=0.06)
-        asked = wire.play(questions(rows))
-        assert {question.ended.outcome for question in asked if question.ended} == {"ok"}
-        assert wire.now < 1640.0 + rows
-        assert wire.purse.unsure == 0.0
-
-
 def test_rows_that_always_fail_are_exhausted_while_others_go_on() -> None:
     def provider(identifier: str, _: int, now: float) -> Turn:
         if identifier.endswith("7"):
@@ -140,20 +126,6 @@ def test_rows_that_always_fail_are_exhausted_while_others_go_on() -> None:
     }
     assert all(wire.counts[name] == 6 for name, outcome in outcomes.items() if outcome == "exhausted")
     assert wire.now < 1000.0 + 120.0
-
-
-def test_without_any_success_the_run_is_given_up_when_patience_ends() -> None:
-    wire = SimulatedWire(lambda *_: Turn(0.1, Failure("server", "", status=500)), patience=300.0)
-    wire.play(questions(500))
-    assert type(wire.dispatch.ending).__name__ == "UpstreamUnavailable"
-    assert 1300.0 <= wire.now < 1302.0
-
-
-def test_a_hint_longer_than_patience_ends_the_run_at_once() -> None:
-    wire = SimulatedWire(lambda *_: Turn(0.1, Failure("busy", "", status=429, wait=86_400.0)))
-    wire.play(questions(50))
-    assert "asks to wait" in str(wire.dispatch.ending)
-    assert wire.now < 1002.0
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -100,14 +99,8 @@ def test_a_client_that_could_not_be_asked_is_refused_before_any_work(monkeypatch
 def test_costs_are_exact_and_add_up(counts: list[tuple[int, int, int]]) -> None:
     rate = Rate(0.15, 0.6, cached=0.075)
     usages = [Usage(fresh + cached, out, cached_tokens=cached) for fresh, out, cached in counts]
-    exact = sum(
-        (
-            Fraction(15, 100) * fresh + Fraction(6, 10) * out + Fraction(75, 1000) * cached
-            for fresh, out, cached in counts
-        ),
-        Fraction(0),
-    )
-    assert sum(picodollars_of(usage, rate) for usage in usages) == exact * 10**6
+    exact = sum(150_000 * fresh + 600_000 * out + 75_000 * cached for fresh, out, cached in counts)
+    assert sum(picodollars_of(usage, rate) for usage in usages) == exact
 
 
 @pytest.mark.parametrize("cached", [101, 10**9, 10**30, -1, -(10**9)])
@@ -126,11 +119,7 @@ def test_a_batch_costs_its_share_and_discounts_are_not_multiplied() -> None:
     assert worst_cost(rate, input_tokens=10**6, output_tokens=10**6) == 10.0
 
 
-@given(
-    st.floats(0, 10, allow_nan=False),
-    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=60),
-    st.integers(1, 20),
-)
+@given(st.floats(0, 10), st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=60), st.integers(1, 20))
 def test_a_budget_is_never_overshot(limit: float, requests: list[tuple[float, float]], at_once: int) -> None:
     budget, under_way = Budget(limit), list[tuple[float, float]]()
     for worst, share in requests:
@@ -185,26 +174,14 @@ def chat(model: str, base_url: str = OFFICIAL) -> Identity:
     return Identity("openai", base_url, "/chat/completions", model)
 
 
-@pytest.mark.parametrize(
-    ("model", "day"),
-    [
-        ("gemini-3.1-flash-image-preview", "2026-06-25"),
-        ("gemini-3-pro-image-preview", "2026-06-25"),
-        ("gpt-image-1", "2026-10-23"),
-        ("gpt-image-1.5", "2026-12-01"),
-        ("gpt-4o-mini", "2027-01-14"),
-        ("gpt-5-nano", "2026-12-11"),
-        ("o3", "2026-12-11"),
-    ],
-)
-def test_the_shipped_list_knows_when_models_end(model: str, day: str) -> None:
-    found = price_of(model)
+ENDS = {"2026-06-25": "gemini-3-pro-image-preview", "2026-10-23": "gpt-image-1", "2026-12-01": "gpt-image-1.5"}
+ENDS |= {"2027-01-14": "gpt-4o-mini", "2026-12-11": "o3"}
+
+
+@pytest.mark.parametrize("day", ENDS)
+def test_the_shipped_list_knows_when_models_end(day: str) -> None:
+    found = price_of(ENDS[day])
     assert found is not None and found.shuts == day and found.instead
-
-
-def test_eight_text_models_of_openai_are_gone_since_october() -> None:
-    gone = {price.model for price in known_prices() if price.shuts == "2026-10-23"} - {"gpt-image-1"}
-    assert len(gone) == 8 and {"gpt-4", "o1", "gpt-4.1-nano"} < gone
 
 
 def test_a_model_is_refused_from_the_day_on_which_it_is_shut(monkeypatch: pytest.MonkeyPatch) -> None:

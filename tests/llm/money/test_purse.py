@@ -137,14 +137,16 @@ def test_a_count_of_just_what_was_asked_for_is_not_said(tmp_path: Path, caplog: 
     assert "they are paid as counted" in caplog.text
 
 
-def test_what_may_be_spent_is_written_down_before_it_leaves_and_taken_away_with_what_came(tmp_path: Path) -> None:
+def purse_and_questions(count: int) -> tuple[Purse, list[Question]]:
     client = FakeClient()
-    purse = Purse(RATE, client.identity, Budget(1.0))
+    asked = [Question(at, Row(request), client.compose(request), b"k") for at, request in enumerate(questions(count))]
+    return Purse(RATE, client.identity, Budget(1.0)), asked
+
+
+def test_what_may_be_spent_is_written_down_before_it_leaves_and_taken_away_with_what_came(tmp_path: Path) -> None:
+    purse, asked = purse_and_questions(9)
     with Journal(tmp_path) as journal:
         purse.remember_in(journal, "one")
-        asked = [
-            Question(place, Row(request), client.compose(request), b"k") for place, request in enumerate(questions(9))
-        ]
         for question in asked:
             assert purse.reserve(question)
             journal.write_now(purse.leaves(question))
@@ -156,7 +158,7 @@ def test_what_may_be_spent_is_written_down_before_it_leaves_and_taken_away_with_
         unsure = unsure_of(journal.path, "one")
         assert (unsure.requests, unsure.picodollars) == (7, 8 * worst), "of the second there is an exchange"
         assert unsure_of(journal.path, "on") == unsure_of(journal.path, "one:1") == Unsure()
-        later = Purse(RATE, client.identity, Budget(1.0))
+        later = Purse(RATE, purse.identity, Budget(1.0))
         later.remember_in(journal, "one")
         assert (later.lost, later.budget.used, later.unsure) == (7, 8 * worst, dollars(8 * worst))
         assert unsure_of(journal.path, "one") == Unsure(7, 8 * worst)
@@ -164,12 +166,7 @@ def test_what_may_be_spent_is_written_down_before_it_leaves_and_taken_away_with_
 
 @pytest.mark.parametrize(("billed", "part"), [("keep", 1.0), ("free", 0.0)])
 def test_a_question_without_a_reply_costs_its_worst_only_where_it_may_be_billed(billed: str, part: float) -> None:
-    client = FakeClient()
-    (request,) = questions(1)
-    purse, question = (
-        Purse(RATE, client.identity, Budget(1.0)),
-        Question(0, Row(request), client.compose(request), b"k"),
-    )
+    purse, (question,) = purse_and_questions(1)
     assert purse.reserve(question)
     worst = question.reserved
     purse.came(question, sold=billed == "keep")
@@ -180,15 +177,12 @@ def test_a_question_without_a_reply_costs_its_worst_only_where_it_may_be_billed(
 
 
 def test_bounds_that_counts_passed_are_raised_for_what_is_asked_next() -> None:
-    client = FakeClient()
-    (request,) = questions(1)
-    purse, outgoing = Purse(RATE, client.identity, Budget(1.0)), client.compose(request)
-    assert (purse.paid, Purse(None, client.identity, Budget(1.0)).paid) == (0.0, None)
-    first, second = (Question(place, Row(request), outgoing, b"k") for place in (0, 1))
+    purse, (first, second) = purse_and_questions(2)
+    assert (purse.paid, Purse(None, purse.identity, Budget(1.0)).paid) == (0.0, None)
     assert purse.reserve(first)
-    purse.settle(first, Usage(3 * first.input_bound, 2 * outgoing.max_tokens, counted="provider"))
+    purse.settle(first, Usage(3 * first.input_bound, 2 * first.outgoing.max_tokens, counted="provider"))
     assert purse.reserve(second)
-    expected = 3 * second.input_bound * RATE.input + 2 * outgoing.max_tokens * RATE.output
+    expected = 3 * second.input_bound * RATE.input + 2 * second.outgoing.max_tokens * RATE.output
     assert second.reserved == pytest.approx(expected / 1e6)
 
 
