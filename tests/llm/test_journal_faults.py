@@ -113,8 +113,7 @@ except OSError as error:
 
 def test_a_disk_that_takes_no_more_is_an_error_of_the_system_and_what_was_written_stays(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FILLS_THE_DISK, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    written, number, file = done.stdout.split()
+    written, number, file = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert int(written) > 10
     assert int(number) in {errno.ENOSPC, errno.EIO}
     assert file == str(tmp_path / "replies.sqlite")

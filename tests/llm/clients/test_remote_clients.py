@@ -151,11 +151,7 @@ def test_an_argument_that_only_other_servers_know_goes_beside_those_of_the_sdk(e
     composed = asked.compose(question())
     own = {**json.loads(composed.body), "guided_decoding_backend": "xgrammar"}
 
-    async def once() -> None:
-        await asked.send(replace(composed, body=canonical_json(own)))
-        await asked.close()
-
-    asyncio.run(once())
+    asyncio.run(asked.send(replace(composed, body=canonical_json(own))))
     assert json.loads(ears.heard[0].body) == own
 
 
