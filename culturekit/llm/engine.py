@@ -578,25 +578,23 @@ class _Meter:
 
 
 def ask_free(client: FreeClient, requests: Iterable[Request]) -> Iterator[Answered]:
-    """Answer requests in their order; one reply that is no answer is repaired, as with any client."""
+    """Answer requests in their order; one reply that is no answer is repaired, as with any client.
+
+    The same client says the same again, so there is one try.
+    """
     for request in requests:
         step: Row | Answered = Row(request)
         while isinstance(step, Row):
-            step = _ask_once(client, step)
+            try:
+                reply = client.ask(step.request)
+            except Failure as failure:
+                if failure.kind == "fatal":
+                    raise run_ended_by(failure, client.model) from failure
+                step = failed(step, failure, tries=1)
+            else:
+                unread = Answered("invalid", detail=reply.detail, raw=reply.text)
+                step = unread if reply.stop == "unreadable" else heard(step, reply, tries=1)
         yield step
-
-
-def _ask_once(client: FreeClient, row: Row) -> Row | Answered:
-    """Ask what a row asks now; the same client says the same again, so there is one try."""
-    try:
-        reply = client.ask(row.request)
-    except Failure as failure:
-        if failure.kind == "fatal":
-            raise run_ended_by(failure, client.model) from failure
-        return failed(row, failure, tries=1)
-    if reply.stop == "unreadable":
-        return Answered("invalid", detail=reply.detail, raw=reply.text)
-    return heard(row, reply, tries=1)
 
 
 @contextlib.contextmanager
