@@ -39,8 +39,8 @@ class Area:
 
 
 JOURNAL = ("tests/llm/journal", "tests/llm/test_journal_faults.py")
-BATCHES = ("tests/llm/batches", "tests/faults/test_llm_batch_kills.py")
-ENGINE = ("tests/llm/test_engine.py", "tests/cli/test_llm_commands.py", "tests/faults/test_buying_kills.py")
+BATCHES = ("tests/llm/batches", "tests/faults/test_kills.py")
+ENGINE = ("tests/llm/test_engine.py", "tests/cli/test_llm_commands.py", "tests/faults/test_kills.py")
 AREAS = {
     "journal": Area(
         {

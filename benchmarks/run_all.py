@@ -29,6 +29,7 @@ LONG = (
     ("generation_overhead.py",),
     ("completion.py", "--full"),
     ("release_world.py", "--full"),
+    ("reviewed_release.py", "--full"),
     ("evaluation.py", "--full"),
     ("evaluation_coverage.py", "--full"),
     ("corrected_raters.py", "--audits", "200"),

@@ -18,13 +18,10 @@ def test_problems_stand_in_file_order() -> None:
     assert str(error) == "a.yaml:2: x.y: first\na.yaml:9: second"
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        IntegrityError("cut", where="dump", found="byte 3"),
-        ConfigError([Problem("m", "w", 1, "k")]),
-    ],
-)
+@pytest.mark.parametrize("error", [
+    IntegrityError("cut", where="dump", found="byte 3"),
+    ConfigError([Problem("m", "w", 1, "k")]),
+])  # fmt: skip
 def test_errors_cross_process_borders_whole(error: CultureKitError) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)

@@ -286,7 +286,7 @@ def looks(
 def priced_ahead(
     stage: Stage, client: Client | FreeClient, usual: Callable[[], Iterable[Request]], *, llm: LlmOptions
 ) -> Stage:
-    """Let a stage say what asking about one unit costs before there are any, by what is usually asked about one."""
+    """Let a stage estimate what a unit costs before there is any, from the usual requests about one."""
 
     def each() -> float:
         cost = cost_of(client, usual(), Path("nowhere"), batch=llm.batch)
@@ -395,6 +395,7 @@ def judged_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
         "concepts": {
             concept.concept: {
                 **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
+                **({"description": concept.description} if concept.description else {}),
                 "roots": [{"qid": root.qid, "label": root.label} for root in concept.roots],
             }
             for concept in concepts

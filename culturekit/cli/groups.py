@@ -46,13 +46,14 @@ cspace = group(
     {
         "filter": "builders.filtering.filter_stage:FILTER",
         "release": CommandAt(
-            f"{CLI}.cspace.space_commands:release",
+            f"{CLI}.space_commands:release",
             "--kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv --out cspace",
         ),
         "complete": "builders.completing.completion:COMPLETE",
-        "import": CommandAt(f"{CLI}.cspace.space_commands:import_space", "dishes.csv --concept cuisine --out space"),
-        "diff": CommandAt(f"{CLI}.cspace.diff_command:diff", "runs/2025 runs/2026 --out changes"),
-        "review": CommandAt(f"{CLI}.cspace.review_commands:review_app"),
+        "import": CommandAt(f"{CLI}.space_commands:import_space", "dishes.csv --concept cuisine --out space"),
+        "diff": CommandAt(f"{CLI}.space_commands:diff", "runs/2025 runs/2026 --out changes"),
+        "settle": "builders.filtering.second_judge:settle",
+        "review": CommandAt(f"{CLI}.space_commands:review_app"),
         "check": CommandAt(f"{CLI}.groups:space_check"),
     },
     help="The cultural space: artifacts judged, completed, released.",
@@ -106,7 +107,7 @@ prompts = group(
     {
         "build geographic": "recipes.inclusion.prompts:GEOGRAPHIC",
         "build": CommandAt(
-            f"{CLI}.cspace.prompts_command:build",
+            f"{CLI}.space_commands:build_prompts",
             "cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv --out prompts",
         ),
         "build dialects": "recipes.linguistic.dialects:DIALECTS",

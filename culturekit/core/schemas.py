@@ -107,6 +107,9 @@ DECISIONS = declare("""decisions by concept qid reviewer:
     counts bool;
     optional: by_country list[str]""")
 
+# Candidates and countries that people decide about by the group: what a task of the form stands for.
+REVIEW_GROUPS = declare("review_groups by group concept qid country: group str, concept str, qid str, country str")
+
 # What a stage left out, and why; nothing else disappears.
 DROPS = declare("drops by key stage concept: key str, concept str?, stage str, reason str, detail str?")
 

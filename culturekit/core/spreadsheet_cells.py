@@ -100,10 +100,6 @@ def read_sheet(path: Path, needed: Sequence[str] = (), *, plain: bool = True, wh
 
     Columns without a name are passed over. `plain` takes white space from around cells, and capitals from columns;
     `whole` rows have a cell for each column.
-
-    Raises:
-        UsageError: it is no sheet, lacks a column, or has one twice.
-        ConfigError: rows have more cells than there are columns, or fewer where they are to be whole; each is named.
     """
     header, rows = _rows_in(path)
     header = [unguarded(name.strip().lower() if plain else name) for name in header]
@@ -232,11 +228,7 @@ def cell_as(text: str, kind: pl.DataType, *, free: bool, divider: str) -> object
 
 
 def read_sheet_as(path: Path, columns: Mapping[str, Column], free: Collection[str]) -> tuple[pl.DataFrame, list[int]]:
-    """Read a sheet whose columns are declared, and the line of each row; an empty cell is null, where one may be.
-
-    Raises:
-        ConfigError: all cells that cannot be read.
-    """
+    """Read a sheet whose columns are declared, and the line of each row; an empty cell is null, where one may be."""
     rows, divider = read_sheet(path), divider_of(sheet_text(path))
     known = [name for name in (rows[0].cells if rows else ()) if name in columns]
     found: dict[str, list[object]] = {name: [] for name in known}

@@ -223,6 +223,9 @@ class Concept(StrictModel):
     """A concept: its roots and the rules of the walk."""
 
     concept: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", description="Its name.")]
+    description: Annotated[
+        str | None, Field(description="What belongs to it, in a sentence or two, for the judge.", max_length=600)
+    ] = None
     hops: Annotated[_Hops, Field(description="How far to walk from a root along inverse P31 and P279.")]
     roots: Annotated[tuple[Root, ...], AfterValidator(not_empty)]
     follow: Annotated[tuple[Literal["P31", "P279"], ...], Field(description="The properties that are walked.")] = (

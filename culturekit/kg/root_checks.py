@@ -126,7 +126,9 @@ def validate_roots(
             findings.append(Finding("error", "file", Problem(error.problem, str(path))))
             continue
         try:
-            validate(source, Concept)
+            if not validate(source, Concept).description:
+                message = "a judge is told no more than the concept's name: say in a sentence what belongs to it"
+                findings.append(Finding("warning", "description", Problem(message, str(path), 1, "description")))
         except ConfigError as error:
             findings += [Finding("error", "form", problem) for problem in error.problems]
         configs.append(_named_in(source))
@@ -280,8 +282,9 @@ def draft_concept(concept: str, roots: Sequence[str], graph: Path, *, hops: int 
             f"the graph never mentions {', '.join(missing)}", where=str(graph), hint="Check the QIDs, or ingest a dump."
         )
     lines = [
-        "# Say here what belongs to the concept and where its roots come from.",
+        "# Say here where its roots come from.",
         f"concept: {_scalar(concept)}",
+        "# description: what belongs to it, in a sentence or two, for the judge",
         f"hops: {hops}",
         "roots:",
     ]

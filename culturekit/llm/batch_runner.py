@@ -355,7 +355,7 @@ class BatchRunner(Asker):
                 yield replace(question.ended, bought=bool(self.bought[question.place]))
 
     def _look(self, places: Sequence[int]) -> Iterator[Question]:
-        """Take rows as far as the journal goes; those that have not ended are composed."""
+        """Replay the journal for some rows; compose the next request of those that have not ended."""
         questions = []
         for index in places:
             request = self.requests[index]

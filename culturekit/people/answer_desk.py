@@ -199,6 +199,11 @@ class AnswerDesk:
         who = "person" if people == 1 else "people"
         return f"{answered:,} of {self.wanted:,} answers by {people} {who}{self.aside}"
 
+    @property
+    def progress(self) -> str:
+        """Say how far everybody has come, and how long the rest takes."""
+        return "; ".join(filter(None, (self.together, self.pace)))
+
     def begin(self, asked: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON holds
         """Give somebody the sheet to go on with, and what they answered of it; None where nothing is left for them."""
         name = asked.get("annotator") if isinstance(asked, dict) else None
@@ -216,7 +221,7 @@ class AnswerDesk:
             }
             answered = {task: entry["annotations"][0] for task, entry in said.items()}
             failed = sheet is None and any(self.is_trial(one) and not self.passed(person, one) for one in self.sheets)
-            about = {"together": self.together, "size": self.size, "failed": FAILED if failed else ""}
+            about = {"together": self.progress, "size": self.size, "failed": FAILED if failed else ""}
             settled = [task for task in tasks if task in self.settled]
             return {"annotator": person, "sheet": sheet, "answered": answered, "settled": settled, **about}
 
@@ -264,7 +269,7 @@ class AnswerDesk:
             if new:
                 self.note(str(name), str(task), kept)
                 self.recent.append(time.monotonic())
-            return {"together": self.together}
+            return {"together": self.progress}
 
 
 def open_desk(project: Path, journal: AnswerJournal) -> AnswerDesk:

@@ -2,9 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
 
 from culturekit.builders.filtering.candidate_review import (
     CANDIDATE_SHEET,
@@ -16,51 +19,139 @@ from culturekit.builders.filtering.candidate_review import (
     review_candidates,
     waiting,
 )
+from culturekit.builders.filtering.cspace_filter import country_name
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import VerdictWord
+from culturekit.core.counting import counted
 from culturekit.core.digests import InputRecord, digest_file
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import roles
+from culturekit.core.inputs import roles, roles_among
 from culturekit.core.package_data import shipped
-from culturekit.core.schemas import ANNOTATION_KEY, REMOVED
+from culturekit.core.schemas import ANNOTATION_KEY, REVIEW_GROUPS
 from culturekit.core.stage import Stage
-from culturekit.core.table import Table
+from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import country_files
+from culturekit.kg.store import GraphTables
 from culturekit.people.export import PROJECT_FILE, ExportOptions, export_project
 from culturekit.people.importing import candidate_items, decisions_of_exports, review_scheme
+from culturekit.people.items import Item
 from culturekit.people.tasks import Quotas
 
 ANSWERS, SHEET = "answers", ".csv"
 
-PER_SHEET = 200
+PER_SHEET, GROUPS_PER_SHEET = 200, 20
+GROUPS_FORM = "people/cspace_groups.yaml"
+
+First: TypeAlias = Literal["size", "popularity", "confidence"]
+FIRST: Mapping[str, pl.Expr] = {
+    "size": pl.len().cast(pl.Int64),
+    "popularity": pl.col("sitelinks").fill_null(0).sum(),
+    "confidence": -pl.col("confidence").fill_null(0.5).mean(),
+}  # what the groups that come first have most of
+KEYS = ("concept", "root", "class", "cause")
+FEWEST = 5  # candidates that are a group of their own; fewer join those of the same class, or else root
+SHOWN = 12
+SECONDS_EACH = 10
+NOT_KNOWN = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Handing:
+    """How candidates are handed to people: in `groups` or one by one, which come `first`, and in which forms."""
+
+    reviewers: int = 1
+    groups: bool = False
+    first: First | None = None
+    label_studio: bool = False
 
 
 def review_export_stage(
-    kept: Path, *, reviewers: int = 1, verdicts: Sequence[VerdictWord] = ("review",), removed: Path | None = None
-) -> Stage:
-    """Write the candidates that wait for a person as a sheet, as tasks of Label Studio and as an offline form.
+    kept: Path, how: Handing = Handing(), *, verdicts: Sequence[VerdictWord] = ("review",),
+    removed: Path | None = None, told: Path | None = None, graph: Path | None = None,
+) -> Stage:  # fmt: skip
+    """Write the candidates that wait for a person as a sheet, and as a form to serve or to hand out.
 
-    `verdicts` chooses others, so that a person can overrule a judge; `removed` has those that it removed.
+    `verdicts` chooses others, so that a person can overrule a judge; `removed` has those that it removed, `told` what
+    it said of each, and `graph` names classes.
     """
-    options = ExportOptions(Quotas(reviewers), per_sheet=PER_SHEET, checks=0, repeats=0)
-    beside = {} if removed is None else {"removed": removed}
+    per_sheet, ranked = GROUPS_PER_SHEET if how.groups else PER_SHEET, how.groups or how.first is not None
+    options = ExportOptions(
+        Quotas(how.reviewers), per_sheet, checks=0, repeats=0, ranked=ranked, label_studio=how.label_studio
+    )
 
     def run(work: Work) -> Outcome:
-        rows, scheme = waiting(kept, verdicts, removed=removed), review_scheme()
-        write_atomically(work.out / CANDIDATE_SHEET, candidate_sheet(rows))
-        return export_project(work, candidate_items(rows, scheme), {}, scheme, {}, options, Counter(), seed=0)
+        rows = waiting(kept, verdicts, removed=removed, told=told)
+        units = ordered(rows, how.first or "size", groups=how.groups) if ranked else pl.DataFrame()
+        if how.groups:
+            scheme, more = review_scheme(GROUPS_FORM), {"candidates": units.height}
+            write_table(work.out, REVIEW_GROUPS, units.select(list(REVIEW_GROUPS.schema)).sort(REVIEW_GROUPS.key))
+            items = group_items(units, None if graph is None else GraphTables(graph))
+        else:
+            scheme, more = review_scheme(), {}
+            rows = [rows[place] for place in units["at"]] if ranked else rows
+            write_atomically(work.out / CANDIDATE_SHEET, candidate_sheet(rows))
+            items = candidate_items(rows, scheme)
+        done = export_project(work, items, {}, scheme, {}, options, Counter(), seed=0)
+        return replace(done, counts={**done.counts, **more})
 
-    inputs = {"kept": kept, "scheme": shipped("people/cspace_review.yaml"), **beside, **country_files()}
-    settings = {**asdict(options), **({} if list(verdicts) == ["review"] else {"verdicts": list(verdicts)})}
-    del settings["label_studio"]
-    return Stage("review-export", "review-export", 2, run, inputs, settings, packages=("polars",))
+    inputs = roles_among({"kept": kept, "removed": removed, "verdicts": told, "graph": graph})
+    inputs |= {"scheme": shipped(GROUPS_FORM if how.groups else "people/cspace_review.yaml"), **country_files()}
+    settings = {**asdict(options), "groups": how.groups, "first": how.first, "verdicts": list(verdicts)}
+    return Stage("review-export", "review-export", 3, run, inputs, settings, packages=("polars",))
 
 
-def table_beside(kept: Path, table: Table = REMOVED) -> Path | None:
-    """Find another table of the judge beside that of what it kept."""
-    path = kept.parent / f"{table.name}.parquet"
-    return path if path.is_file() else None
+def ordered(rows: Sequence[Mapping[str, Any]], first: First, *, groups: bool) -> pl.DataFrame:
+    """Order what waits, by the group or one by one, and say which group each is in.
+
+    Of a group, `root`, `class` and `cause` are what all of it share: those of few join others of their class, or else
+    of their root.
+    """
+    columns = ("concept", "qid", "country", "label", "description", "reason", "why", "sitelinks", "confidence")
+    units = pl.DataFrame(
+        [{name: row[name] for name in columns} | {"at": at, "root": next(iter(row["roots"]), NOT_KNOWN),
+          "class": next(iter([*row["p31"], *row["p279"]]), NOT_KNOWN)} for at, row in enumerate(rows)],
+        infer_schema_length=None,
+    )  # fmt: skip
+    why = pl.col("why").cast(pl.String)
+    units = units.with_columns(pl.col("confidence").cast(pl.Float64), cause=pl.coalesce(why, "reason"))
+    for name in ("cause", "class"):
+        few = pl.len().over(KEYS) < FEWEST
+        units = units.with_columns(pl.when(few).then(pl.lit(NOT_KNOWN)).otherwise(name).alias(name))
+    key = list(KEYS) if groups else ["at"]
+    places = units.group_by(key).agg(most=FIRST[first]).sort("most", *key, descending=[True, *(False for _ in key)])
+    units = units.join(places.with_row_index("place", 1).drop("most"), on=key, how="left").sort("place", "at")
+    return units.with_columns(group=pl.format("group-{}", pl.col("place").cast(pl.String).str.zfill(6)))
+
+
+def group_items(units: pl.DataFrame, graph: GraphTables | None) -> list[Item]:
+    """Make an item of every group, in their order; the graph names roots and classes."""
+    named = {} if graph is None else graph.names({*units["root"], *units["class"]})
+    items = []
+    for part in units.partition_by("group", maintain_order=True):
+        one, size = part.row(0, named=True), part.height
+        kind = [f"{counted(size, 'things')} (concept: {one['concept']})"]
+        kind += [f"{words}: {named.get(one[name], one[name])}" for name, words in
+                 (("root", "Found under"), ("class", "Class")) if one[name] != NOT_KNOWN]  # fmt: skip
+        cells = part["country"].value_counts(sort=True).head(8).iter_rows()
+        kind.append("Countries: " + ", ".join(f"{country_name(iso)} {count:,}" for iso, count in cells))
+        steps = part.sort("sitelinks", "qid", descending=True).gather_every(-(-size // SHOWN))
+        sample = [
+            f"{row['label'] or row['qid']} ({country_name(row['country'])})"
+            + (f": {row['description']}" if row["description"] else "")
+            for row in steps.iter_rows(named=True)
+        ]
+        minutes = counted(max(round(size * SECONDS_EACH / 60), 1), "minutes")
+        texts = {
+            "kind": "\n".join(kind),
+            "why": "different reasons" if one["cause"] == NOT_KNOWN else one["cause"],
+            "sample": "\n".join(sample),
+            "follows": f"Accept: {counted(size, 'rows')} more in the release.\nReject: none of them in it.\n"
+            f"They differ: they wait, and somebody looks at each (about {minutes}).",
+        }
+        about = {"model": None, "concept": one["concept"], "country": None, "group": None, "prompt_id": None}
+        items.append(Item(one["group"], {}, texts, None, about))
+    return items
 
 
 @dataclass(frozen=True, slots=True)

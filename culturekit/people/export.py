@@ -271,6 +271,7 @@ class ExportOptions:
     pictures_at: Annotated[str, Field(description="How Label Studio addresses the pictures.")] = (
         "/data/local-files/?d=pictures/"
     )
+    ranked: bool = False
     label_studio: bool = True
     form_at: Annotated[str, Field(description="Web address of the form; writes links for Prolific.")] = ""
     completion: Annotated[str, Field(description="Web address that ends a Prolific study."), Typed(needs="form-at")] = (
@@ -303,14 +304,15 @@ def plan_project(
     shown = [item.item_id for item in items]
     plan += ["everywhere"] if options.quotas.everywhere else []
     plan += ["queues"] if options.queues else []
+    plan += ["ranked"] if options.ranked else []
     plan += [options.checks, options.repeats, *([options.gold, [one.item_id for one in gold]] if gold else [])]
     plan += ["trial", *(one.item_id for one in trial)] if trial else []
     name = project_id(scheme.as_asked(), shown, plan, seed=seed)
     project = Project(
         name, scheme, seed, options.per_sheet, options.checks, options.repeats, offers, gold,
-        options.gold if gold else 0, trial, options.queues,
+        options.gold if gold else 0, trial, options.queues, options.ranked,
     )  # fmt: skip
-    found = shares(items, options.quotas, seed=seed)
+    found = shares(items, options.quotas, seed=seed, ranked=options.ranked)
     trials = [trial_part(project, region) for region in sorted({share.region for share in found} if trial else ())]
     return project, [*trials, *(part for share in found for part in make_parts(project, share))]
 
@@ -451,7 +453,7 @@ def meanings(project: Project, task: Task) -> dict[str, dict[str, dict[str, str]
 
 
 def check_address(address: str, *, name: str) -> None:
-    """Refuse what is no address of a page on the web."""
+    """Refuse a text that is not the address of a web page."""
     parts = urlsplit(address)
     if parts.scheme not in {"http", "https"} or not parts.netloc or any(c.isspace() or c in "<>\"'" for c in address):
         raise UsageError(f"{name} is no web address", expected="https://HOST/PATH", found=repr(address))

@@ -27,6 +27,7 @@ from culturekit.core.schemas import (
     QUARANTINE,
     RATED_ITEMS,
     RATERS,
+    REVIEW_GROUPS,
 )
 from culturekit.core.table import Table
 from culturekit.core.tables import read_table, write_table
@@ -596,20 +597,26 @@ def decisions_of_exports(
         for row in taken.quarantine
     ]
     decisions: list[CandidateDecision] = []
+    path, groups = project / f"{REVIEW_GROUPS.name}.parquet", dict[str, list[tuple[str, str, str]]]()
+    for group, *member in read_table(path, REVIEW_GROUPS).rows() if path.is_file() else ():
+        groups.setdefault(group, []).append(tuple(member))
     for answered, row in taken.good:
         place = (answered.record.file, answered.record.number)
-        concept, qid, country = (*row["item_id"].split(" "), "")[:3]
         (word,) = answered.answers[QUESTION]
         decided: dict[str, DecisionWord] = {known_word: known_word for known_word in get_args(DecisionWord)}
-        day = day_of(answered) or on or ""
-        if (concept, qid) not in known:
-            problems.append(Problem(f"{qid!r} is no kept candidate of {concept!r}", *place))
-        elif word in decided and (problem := day_problem(day)):
+        day, comment = day_of(answered) or on or "", answered.comments.get(QUESTION)
+        if word in decided and (problem := day_problem(day)):
             problems.append(Problem(f"{problem}; name a day with --on", *place))
-        elif word in decided:
-            comment = answered.comments.get(QUESTION)
-            said = (concept, qid, answered.annotator, day, decided[word], comment, place[0])
-            decisions.append(CandidateDecision(*said, country=country))
+            continue
+        members = groups.get(row["item_id"])
+        if members:  # people saw some of them only, and whoever reads the decision is to know that
+            comment = "; ".join(filter(None, (comment, f"for a group of {len(members):,}")))
+        for concept, qid, country in members or [(*row["item_id"].split(" "), "")[:3]]:
+            if (concept, qid) not in known:
+                problems.append(Problem(f"{qid!r} is no kept candidate of {concept!r}", *place))
+            elif word in decided:
+                said = (concept, qid, answered.annotator, day, decided[word], comment, place[0])
+                decisions.append(CandidateDecision(*said, country=country))
     if problems:
         raise ConfigError(problems)
     return decisions

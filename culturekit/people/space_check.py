@@ -12,7 +12,7 @@ from pydantic import Field
 from scipy.special import stdtrit
 
 from culturekit.builders.built import Given, builds
-from culturekit.builders.filtering.candidate_review import reviewable
+from culturekit.builders.filtering.candidate_review import reviewable, table_beside
 from culturekit.builders.filtering.cspace_filter import country_rows
 from culturekit.builders.space.checked import ALL, ARTIFACTS, check_lines
 from culturekit.core.defaults import CONFIDENCE
@@ -30,7 +30,6 @@ from culturekit.metrics.corrected.judged_means import agreeing_pairs
 from culturekit.metrics.statistics.chance_corrected import krippendorff_alpha
 from culturekit.metrics.statistics.intervals import wilson
 from culturekit.people.answers import served_answers
-from culturekit.people.candidate_review import table_beside
 from culturekit.people.export import ExportOptions, export_project
 from culturekit.people.importing import candidate_items, decisions_of_exports, review_scheme
 from culturekit.people.tasks import Quotas

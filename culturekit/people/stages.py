@@ -302,7 +302,7 @@ def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, sho
         )
 
     settings = {**asdict(options), "shortlist": shortlist}
-    del settings["label_studio"]  # chosen for reviews alone
+    del settings["ranked"], settings["label_studio"]  # chosen for reviews alone
     if files.gold is None:
         del settings["gold"]  # forms without gold items are known without it
     if not options.trial:
@@ -312,7 +312,7 @@ def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, sho
     if not options.quotas.everywhere:
         settings["quotas"] = {name: value for name, value in settings["quotas"].items() if name != "everywhere"}
     inputs = {**files.inputs, "scheme": scheme_file(scheme)}
-    version = 4 if loaded.name == AUDIT else 3  # lists of audits are ordered otherwise since 3
+    version = 5 if loaded.name == AUDIT else 4  # lists of audits are ordered otherwise since 3
     return Stage(
         "annotate", "annotate-export", version, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars")
     )

@@ -89,8 +89,8 @@ class Share:
     items: tuple[Item, ...]
 
 
-def shares(items: Sequence[Item], quotas: Quotas, *, seed: int) -> list[Share]:
-    """Give every item its annotators.
+def shares(items: Sequence[Item], quotas: Quotas, *, seed: int, ranked: bool = False) -> list[Share]:
+    """Give every item its annotators; `ranked` items stay in their order.
 
     Where items have no region, all slots are for annotators from anywhere, unless `everywhere` says else. Slots of
     other regions go round these
@@ -112,7 +112,10 @@ def shares(items: Sequence[Item], quotas: Quotas, *, seed: int) -> list[Share]:
         for region, slots, inside in slots_of(item, regions, quotas, number):
             wanted.setdefault((region, slots, inside), []).append(item)
     ordered = sorted(wanted, key=lambda key: (key[0], str(key[2]), key[1]))
-    return [Share(*key, tuple(sorted(wanted[key], key=lambda item: item.item_id))) for key in ordered]
+    rank = {item.item_id: place if ranked else 0 for place, item in enumerate(items)}
+    return [
+        Share(*key, tuple(sorted(wanted[key], key=lambda one: (rank[one.item_id], one.item_id)))) for key in ordered
+    ]
 
 
 def slots_of(item: Item, regions: Sequence[str], quotas: Quotas, number: int) -> list[tuple[str, int, bool | None]]:
@@ -172,6 +175,7 @@ class Project:
     gold_per_sheet: int = 0
     trial: Sequence[Item] = ()
     queues: bool = False
+    ranked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +218,7 @@ class Part:
 def make_parts(project: Project, share: Share) -> list[Part]:
     """Cut a share into parts of about equal size, and put checks and repeats into each."""
     key = (share.region, share.slots, share.inside)
-    order = drawn(len(share.items), "parts", *key, seed=project.seed)
+    order = range(len(share.items)) if project.ranked else drawn(len(share.items), "parts", *key, seed=project.seed)
     side = {True: "in", False: "out", None: "any"}[share.inside]
     parts = []
     for number, places in enumerate(sheets_of(project, share, order)):
@@ -234,6 +238,8 @@ def trial_part(project: Project, region: str) -> Part:
 
 def sheets_of(project: Project, share: Share, order: Sequence[int]) -> list[Sequence[int]]:
     """Divide items in a drawn order into sheets, each of one look; in queues also of one concept and region."""
+    if project.ranked:
+        return [order[first : first + project.per_sheet] for first in range(0, len(order), project.per_sheet)]
     cells: dict[tuple[int, str], list[int]] = {}
     for place in order:
         item = share.items[place]
@@ -261,7 +267,9 @@ def make_part(project: Project, share: Share, name: str, items: Sequence[Item], 
         for number in range(project.checks):
             tasks.append(make_task(project, name, "check", items[beside[number % len(beside)]], number))
     tasks += [make_task(project, name, "gold", item, 0) for item in gold]
-    orders = tuple(order_of(tasks, len(items), again, name, slot, seed) for slot in range(share.slots))
+    orders: tuple[tuple[int, ...], ...] = (tuple(range(len(tasks))),) * share.slots
+    if not project.ranked:
+        orders = tuple(order_of(tasks, len(items), again, name, slot, seed) for slot in range(share.slots))
     return Part(name, share, tuple(tasks), orders)
 
 

@@ -36,7 +36,7 @@ def family_named(name: str) -> "Family":
     plugin = KNOWN.find(name).plugin
     if plugin is None:
         return family
-    from culturekit.scores.brought import held_family
+    from culturekit.scores.family import held_family
 
     refuse_taken(name, family, CATALOG)
     return held_family(family, plugin)

@@ -61,7 +61,7 @@ NO_FRECHET_INTERVAL = "its bias depends on n, and resampled images would add to 
 
 @dataclass(frozen=True, slots=True)
 class RealismMeans(MeanOptions):
-    """How means are made; whose images they are is said where no table says it."""
+    """How means are made, and the model that images are of where no table names it."""
 
     model: Annotated[str, Field(description="Whose images they are, where no table says it.")] = "images"
 

@@ -39,7 +39,7 @@ class StoredReply:
     reply: str
 
 
-JUDGING = ("filter", "completion", "review")  # The stages that decide what is in a cultural space
+JUDGING = ("filter", "completion", "settle", "review")  # The stages that decide what is in a cultural space
 REVIEWED = ("review:", "rejected in review")  # How the reasons begin that a review gives
 
 
@@ -88,8 +88,10 @@ def verdicts_in(folder: Path, artifact_id: str, concept: str) -> Iterator[StageV
     told = "" if (folder / JOURNAL / FILE).is_file() else f"there is no journal in {folder.name}"
     if isinstance(judge, str):
         told = f"{judge} answers for nothing and says the same again: no reply is stored"
-    if manifest.stage == "filter":
+    if manifest.stage in {"filter", "settle"}:
         for row in filter_rows(folder, artifact_id, concept):
+            if row["reason"] != manifest.notes.get("rule", row["reason"]):
+                continue  # another judge said it
             asked = row["reason"].startswith("judge ")
             replies = last_replies(folder, [(artifact_id, None)], concept) if asked and not told else ()
             yield StageVerdict(folder.name, row["verdict"], reason_text(row), replies, told if asked else "")

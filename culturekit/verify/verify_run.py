@@ -45,7 +45,7 @@ from culturekit.core.yaml_source import as_json
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.picture_spread import PAIR_MEASURES
 from culturekit.index.raters.quality import SCORERS
-from culturekit.kg.concepts import Concept, load_concept
+from culturekit.kg.concepts import load_concept
 from culturekit.llm.journal import go_on_as, last_run
 from culturekit.people.stages import import_stage
 from culturekit.recipes.run_recipe import report_of
@@ -79,8 +79,8 @@ _COSTLY = {
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-_MODELS: Mapping[str, Registry[Any]] = {"encoder": ENCODERS, "scorer": SCORERS, "measure": PAIR_MEASURES}
 # Options that name a model by a SPEC.
+_MODELS: Mapping[str, Registry[Any]] = {"encoder": ENCODERS, "scorer": SCORERS, "measure": PAIR_MEASURES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +222,8 @@ def _stages_of(path: Path, ledger: Ledger, *, alone: bool) -> dict[str, Stage]:
         if canonical_json(_completed(record, whole)) == canonical_json(whole) and names:
             ledger.finding("recipe", RECIPE_RECORD, "lacks keys that a run of this version writes", found=names)
         else:
-            ledger.broken(
-                "recipe", RECIPE_RECORD, "is not what a run writes of its recipe", found=names or "other bytes"
-            )
+            names = names or "other bytes"
+            ledger.broken("recipe", RECIPE_RECORD, "is not what a run writes of its recipe", found=names)
     ledger.count("recipes wired again")
     return stages
 
@@ -291,9 +290,8 @@ class _Again:
         if manifest.stage != stage.kind or manifest.key != key or manifest.inputs != inputs:
             found = [f"kind: {manifest.stage} -> {stage.kind}"] if manifest.stage != stage.kind else []
             found += [*what_differs(stage, manifest, inputs)] or ["its inputs are named otherwise"]
-            self.ledger.broken(
-                "recipe", name, "is not the stage that its recipe gives", found="; ".join(found[:_SHOWN])
-            )
+            told = "; ".join(found[:_SHOWN])
+            self.ledger.broken("recipe", name, "is not the stage that its recipe gives", found=told)
             self.judge(finished, None, "its stage is another than its recipe gives")
             return
         if not self.everything and (why := _costly(stage)):
@@ -465,7 +463,10 @@ def _by_hand(finished: FinishedStage) -> Stage | None:
         try:
             given = {**seeds, **manifest.options}
             if isinstance(concepts := manifest.options.get("concepts"), dict):
-                given["roots"] = [_concept(name, each) for name, each in concepts.items()]
+                given["roots"] = [  # shipped, with the countries that the stage was made for; the key tells whether so
+                    load_concept(name).model_copy(update={"countries": tuple(each["countries"])})
+                    for name, each in concepts.items()
+                ]
             if isinstance(command, AskingCommand):
                 _, mode = last_run(finished.folder / JOURNAL)
                 given |= {**_judge_of(settings_of(command.stage), given), "batch": mode == "batch", "go_on": True}
@@ -497,11 +498,6 @@ def _commands(kind: str) -> Iterator[StageCommand]:
             module = importlib.import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
             yield from (thing for thing in vars(module).values() if isinstance(thing, StageCommand))
     yield from (family_named(name) for name in FAMILIES if name != family)
-
-
-def _concept(name: str, stated: Mapping[str, Any]) -> Concept:
-    """Give a shipped concept with the countries that a stage was made for; the key tells whether it is the one."""
-    return load_concept(name).model_copy(update={"countries": tuple(stated["countries"])})
 
 
 def _judge_of(settings: Iterable[Declared], given: Mapping[str, Any]) -> dict[str, str]:

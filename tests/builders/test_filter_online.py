@@ -14,7 +14,8 @@ import polars as pl
 import pytest
 
 from tests.command_line import culturekit
-from tests.faults.asking_kills import asking_command, dishes, environment, filter_words, tables
+from tests.faults.asking_commands import asking_command, dishes, filter_words, tables
+from tests.faults.kill_and_resume import environment
 from tests.llm.server import Fault, Rule, RunningServer, Script, When
 from tests.llm.server.running import server_process
 
@@ -107,7 +108,7 @@ def test_concurrency_and_batches_change_no_byte(table: Path, server: RunningServ
         done = ran(asking_command(filter_words(table), tmp_path / name, server, *more, concurrency=concurrency))
         assert done.returncode == 1, done.stderr
         found[name] = tables(tmp_path / name)
-    assert list(found["one"]) == ["drops.parquet", "kept.parquet", "removed.parquet"]
+    assert list(found["one"]) == ["drops.parquet", "kept.parquet", "removed.parquet", "verdicts.parquet"]
     assert found["one"] == found["many"] == found["batch"]
 
 

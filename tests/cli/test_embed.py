@@ -87,16 +87,13 @@ def test_phrases_are_their_own_ids(tmp_path: Path) -> None:
     assert dict(found.texts) == {"drum": "drum", "feather headdress": "feather headdress", "red": "red"}
 
 
-@pytest.mark.parametrize(
-    ("content", "columns", "problem"),
-    [
-        ("id,text\na,x\na,y\n", TextColumns(), "one id stands for two texts; found 'a' for 'x' and for 'y'"),
-        ("name,words\na,x\n", TextColumns(), "no such columns"),
-        ("name,words\na,x\n", TextColumns("name", "text"), "expected name and text, found name, words"),
-        ("id,text\na,\n", TextColumns(), "no text to embed"),
-        ("id,text\n,x\n", TextColumns(), "a text has no id"),
-    ],
-)
+@pytest.mark.parametrize(("content", "columns", "problem"), [
+    ("id,text\na,x\na,y\n", TextColumns(), "one id stands for two texts; found 'a' for 'x' and for 'y'"),
+    ("name,words\na,x\n", TextColumns(), "no such columns"),
+    ("name,words\na,x\n", TextColumns("name", "text"), "expected name and text, found name, words"),
+    ("id,text\na,\n", TextColumns(), "no text to embed"),
+    ("id,text\n,x\n", TextColumns(), "a text has no id"),
+])  # fmt: skip
 def test_texts_that_are_not_clear_are_refused(tmp_path: Path, content: str, columns: TextColumns, problem: str) -> None:
     (tmp_path / "texts.csv").write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=problem):

@@ -64,15 +64,12 @@ def test_each_question_of_the_file_is_a_row_of_each_image_that_can_be_shown(
     assert json.loads(ran(*words, "--json")[1].splitlines()[-1])["state"] == "reused"
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ("questions: []", "no question is asked"),
-        (QUESTIONS.replace("answers", "answer", 1), "questions.yaml:3"),
-        (QUESTIONS.replace("answers: [yes, no]", "between: [1, 1]"), "from the smaller to the larger"),
-        (QUESTIONS.replace("answers: [yes, no]", "dimension: sky"), "some answers or a range"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "said"), [
+    ("questions: []", "no question is asked"),
+    (QUESTIONS.replace("answers", "answer", 1), "questions.yaml:3"),
+    (QUESTIONS.replace("answers: [yes, no]", "between: [1, 1]"), "from the smaller to the larger"),
+    (QUESTIONS.replace("answers: [yes, no]", "dimension: sky"), "some answers or a range"),
+])  # fmt: skip
 def test_questions_that_cannot_be_asked_are_refused(
     words: list[str | Path], tmp_path: Path, changed: str, said: str
 ) -> None:

@@ -230,7 +230,7 @@ def test_two_windows_of_one_person_answer_at_once(project: Path, journal: Path) 
 
 
 def test_the_pace_and_the_number_are_said(project: Path, journal: Path) -> None:
-    clock = iter(float(second) for second in range(0, 6000, 30))
+    clock = iter(float(second) for second in range(0, 6000, 15))
     with desk_of(project, journal) as desk, mock.patch("time.monotonic", lambda: next(clock)):
         assert desk.pace == ""
         for answer in answers_of(desk, project, "ana", 6):

@@ -15,14 +15,17 @@ from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.builders.space.space_stages import release_stage
 from culturekit.core.digests import Manifest
 from culturekit.core.errors import ConfigError, UsageError
-from culturekit.core.schemas import DECISIONS, KEPT, QUOTAS
+from culturekit.core.schemas import DECISIONS, KEPT, QUOTAS, VERDICTS
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, write_table
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.countries import countries
-from culturekit.people.candidate_review import ReviewFiles, review_export_stage, review_stage
+from culturekit.people.answers import journal_in
+from culturekit.people.candidate_review import Handing, ReviewFiles, review_export_stage, review_stage
 from tests.builders.spaces import rows_of
 from tests.conftest import stage_here
+from tests.people.projects import form_tasks
+from tests.people.test_space_check import fill_in
 
 CUISINE = Concept(
     concept="cuisine", hops=2, roots=(Root(qid="Q1000", label="dish"),), countries=("BR", "JP", "NG")
@@ -63,7 +66,7 @@ def export(folder: Path, answers: Mapping[str, str], **changes: object) -> Path:
 
 
 def test_answers_of_a_form_become_verdicts_with_who_and_when(kept: Path, tmp_path: Path) -> None:
-    counts = done(review_export_stage(kept), tmp_path).counts
+    counts = done(review_export_stage(kept, Handing(label_studio=True)), tmp_path).counts
     assert counts["items"] == 2
     files = ReviewFiles((export(tmp_path, {"Q2": "accept", "Q3": "open"}),), tmp_path / "review-export")
     manifest = done(review_stage(kept, files), tmp_path)
@@ -86,7 +89,7 @@ def test_answers_of_a_form_become_verdicts_with_who_and_when(kept: Path, tmp_pat
 def test_an_export_with_a_mistake_is_not_taken_in(
     kept: Path, tmp_path: Path, changes: dict[str, Any], word: str, message: str
 ) -> None:
-    done(review_export_stage(kept), tmp_path)
+    done(review_export_stage(kept, Handing(label_studio=True)), tmp_path)
     files = ReviewFiles((export(tmp_path, {"Q2": word, "Q3": "accept"}, **changes),), tmp_path / "review-export")
     with pytest.raises(ConfigError, match=message):
         done(review_stage(kept, files), tmp_path)
@@ -94,7 +97,7 @@ def test_an_export_with_a_mistake_is_not_taken_in(
 
 
 def test_a_sheet_may_be_filled_in_where_it_was_handed_out(kept: Path, tmp_path: Path) -> None:
-    done(review_export_stage(kept), tmp_path)
+    done(review_export_stage(kept, Handing(label_studio=True)), tmp_path)
     sheet = tmp_path / "review-export/review.csv"
     sheet.write_text(sheet.read_text(encoding="utf-8").replace(",,,\n", ",,,\n"), encoding="utf-8")
     lines = sheet.read_text(encoding="utf-8-sig").splitlines()
@@ -133,3 +136,47 @@ def test_a_quota_runs_over_every_country_of_the_root_configs(kept: Path, tmp_pat
     done(replace(of_all, name="all"), tmp_path)
     table = read_table(tmp_path / "all/quotas.parquet", QUOTAS)
     assert table.filter(pl.col("drawn") == 0)["country"].to_list() == sorted({*countries()} - {"BR"})
+
+
+def test_a_group_is_decided_at_once_the_rest_one_by_one_and_the_judge_is_heard(tmp_path: Path) -> None:
+    same = {"concept": "cuisine", "country_qids": ["Q155"], "roots": ["Q1000"], "path": ["Q1000"], "verdict": "review",
+            "reason": "judge m"}  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    rows += [{**same, "qid": f"Q{n}", "label": f"cheese {n}", "p31": ["Q10"], "sitelinks": n} for n in range(1, 41)]
+    rows += [{**same, "qid": f"Q{n}", "label": f"stew {n}", "p31": ["Q11"], "sitelinks": 900} for n in range(41, 51)]
+    rows += [{**same, "qid": f"Q{n}", "label": f"odd {n}", "p31": [f"Q{n}00"]} for n in range(51, 54)]
+    kept = write_table(tmp_path, KEPT, rows_of(KEPT, *rows).sort(KEPT.key))
+    said = [("cuisine", row["qid"], "BR", "review", "ok", 0.6, "a brand" if int(row["qid"][1:]) < 31 else "no idea")
+            for row in rows]  # fmt: skip
+    told = write_table(tmp_path, VERDICTS, pl.DataFrame(said, schema=VERDICTS.schema, orient="row").sort(VERDICTS.key))
+    groups = Handing(groups=True)
+    counts = done(review_export_stage(kept, groups, told=told), tmp_path).counts
+    assert (counts["items"], counts["candidates"]) == (4, 53)
+    project = tmp_path / "review-export"
+    assert not (project / "hand-out/label-studio").exists()
+    texts: dict[str, Any] = {row["kind"]: row for row in form_tasks(project)["tasks"]}
+    kinds = list(texts)
+    assert [kind.splitlines()[0] for kind in kinds] == [f"{n} things (concept: cuisine)" for n in (30, 10, 10, 3)]
+    assert texts[kinds[0]]["why"] == "a brand"
+    assert "30 rows more in the release" in texts[kinds[0]]["follows"]
+    assert texts[kinds[0]]["sample"].count("\n") == 9
+    fill_in(project, {"group-000001": "reject", "group-000002": "accept", "group-000003": "accept",
+                      "group-000004": "open"}, ["Ada", "Bo", "Cy"])  # fmt: skip
+    fill_in(project, {f"group-00000{n}": "reject" for n in range(1, 5)}, ["Dan"])  # nothing is left for a fourth
+    manifest = done(review_stage(kept, ReviewFiles((journal_in(project),), project)), tmp_path)
+    table = read_table(tmp_path / "review/kept.parquet", KEPT)
+    assert dict(table.group_by("verdict").len().iter_rows()) == {"keep": 20, "review": 3}
+    assert manifest.counts["drops"] == 30
+    decided = read_table(tmp_path / "review/decisions.parquet", DECISIONS)
+    assert decided.height == 50
+    assert set(decided["comment"]) == {"for a group of 30", "for a group of 10"}
+    one = replace(review_export_stage(tmp_path / "review/kept.parquet", Handing(first="popularity")), name="rest")
+    assert done(one, tmp_path).counts["items"] == 3
+    by_fame = replace(review_export_stage(kept, Handing(groups=True, first="popularity"), told=told), name="fame")
+    done(by_fame, tmp_path)
+    shown = form_tasks(tmp_path / "fame")["tasks"][0]
+    assert shown["kind"].startswith("10 things (concept: cuisine)\nFound under: Q1000\nClass: ")
+    single = replace(review_export_stage(kept, Handing(first="popularity"), told=told), name="single")
+    done(single, tmp_path)
+    first = form_tasks(tmp_path / "single")["tasks"][0]
+    assert (first["name"].split()[0], first["why"]) == ("stew", "judge m: no idea (60% sure)")

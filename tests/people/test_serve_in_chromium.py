@@ -26,12 +26,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
 UNHURRIED = "{ const now = Date.now; let looks = 0; Date.now = () => now() + 5000 * ++looks; }"
 
 RECIPE = (SMALL, "--set", "images.repeats=5")
+AUDIT = ("--images", "40", "--people", "1")
 
 
 @contextmanager
-def served(run: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def served(run: Path, *more: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """Run the command, and give it with the address that it prints."""
-    words = [sys.executable, "-m", "culturekit", "annotate", "serve", str(run), "--images", "40", "--people", "1"]
+    words = [sys.executable, "-m", "culturekit", "annotate", "serve", str(run), *more]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
         assert process.stdout is not None
         try:
@@ -102,7 +103,7 @@ def test_three_commands_two_people_and_a_killed_server(tmp_path: Path) -> None:
     assert culturekit("run", *RECIPE, "--workdir", run).returncode == 0
     truth, journal = truth_of(run), run / "to-audit/journal/answers.jsonl"
     with person_at(tmp_path, "ana") as ana, person_at(tmp_path, "bo") as bo:
-        with served(run) as (process, address):
+        with served(run, *AUDIT) as (process, address):
             begin(ana, address, "Ana")
             begin(bo, address, "Bo")
             for page in (ana, ana, bo):
@@ -125,7 +126,7 @@ def test_three_commands_two_people_and_a_killed_server(tmp_path: Path) -> None:
             go_on(ana)
             assert text_of(ana, "problem").startswith("The server does not answer")
         assert ("Ana", lost) not in answers_in(journal)
-        with served(run) as (process, address):
+        with served(run, *AUDIT) as (process, address):
             begin(ana, address, "ana")
             assert heading(ana)[0] == "3"
             assert text_of(ana, "together").startswith("3 of ")

@@ -178,17 +178,14 @@ PROPOSED = Completion({"LLM:vatapa": "added", "LLM:pamonha": "refused"})
 COMPLETED = replace(FIRST, completion=PROPOSED)
 
 
-@pytest.mark.parametrize(
-    ("changed", "causes", "undecided"),
-    [
-        ({"model": "far-2"}, ["model"], []),
-        ({"verify": "check it well"}, ["wording"], []),
-        ({"verify": "check it well", "propose": "name less"}, ["wording"], []),
-        ({"verify": "check it well", "model": "far-2"}, [], ["wording", "model"]),
-        ({"propose": "name less", "model": "far-2"}, [], ["wording", "model"]),
-        ({}, ["model"], []),
-    ],
-)
+@pytest.mark.parametrize(("changed", "causes", "undecided"), [
+    ({"model": "far-2"}, ["model"], []),
+    ({"verify": "check it well"}, ["wording"], []),
+    ({"verify": "check it well", "propose": "name less"}, ["wording"], []),
+    ({"verify": "check it well", "model": "far-2"}, [], ["wording", "model"]),
+    ({"propose": "name less", "model": "far-2"}, [], ["wording", "model"]),
+    ({}, ["model"], []),
+])  # fmt: skip
 def test_a_proposal_that_ended_otherwise(
     changed: dict[str, str], causes: list[str], undecided: list[str], tmp_path: Path, work: Work,
     monkeypatch: pytest.MonkeyPatch,

@@ -174,15 +174,12 @@ def test_trace_leads_from_an_artifact_of_a_model_to_its_proposal(paid_run: Path)
     assert f"trace RUN#{named}` leads to its proposal" in str(culturekit(*words).exception)
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("RUN#Q99999999",), "kg explain Q99999999"),
-        (("RUN#LLM:nobody",), "no such artifact"),
-        (("Q42",), "RUN#Q42"),
-        (("RUN#Q42", "--images", "2"), "belong to a score"),
-    ],
-)
+@pytest.mark.parametrize(("words", "says"), [
+    (("RUN#Q99999999",), "kg explain Q99999999"),
+    (("RUN#LLM:nobody",), "no such artifact"),
+    (("Q42",), "RUN#Q42"),
+    (("RUN#Q42", "--images", "2"), "belong to a score"),
+])  # fmt: skip
 def test_an_artifact_that_cannot_be_traced_is_told_why(paid_run: Path, words: tuple[str, ...], says: str) -> None:
     first, *more = words
     answer = culturekit("trace", first.replace("RUN", str(paid_run)), *more)

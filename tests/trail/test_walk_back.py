@@ -36,18 +36,15 @@ def test_a_score_is_found_by_conditions_by_row_and_in_any_folder(small_run: Path
     assert json.loads(find_score(f"{small_run}?{COUNTRY}&labels=truth")[1]["params"])["labels"] == "truth"
 
 
-@pytest.mark.parametrize(
-    ("reference", "message"),
-    [
-        ("RUN#99999", "no such row"),
-        ("RUN#x", "no such row"),
-        ("RUN?metric=vs", "must fit one score"),
-        ("RUN?metric=fame", "expected metric quality or qvs or vs, found metric=fame"),
-        ("RUN?metric=vs&colour=red", "colour left out: scores have no such column, found colour=red"),
-        ("RUN?metric=quality&kernel=country", "conditions that hold for one score together"),
-        ("RUN/graph#1", "there are no scores"),
-    ],
-)
+@pytest.mark.parametrize(("reference", "message"), [
+    ("RUN#99999", "no such row"),
+    ("RUN#x", "no such row"),
+    ("RUN?metric=vs", "must fit one score"),
+    ("RUN?metric=fame", "expected metric quality or qvs or vs, found metric=fame"),
+    ("RUN?metric=vs&colour=red", "colour left out: scores have no such column, found colour=red"),
+    ("RUN?metric=quality&kernel=country", "conditions that hold for one score together"),
+    ("RUN/graph#1", "there are no scores"),
+])  # fmt: skip
 def test_a_reference_that_fits_nothing_or_too_much_is_said(small_run: Path, reference: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         find_score(reference.replace("RUN", str(small_run)))

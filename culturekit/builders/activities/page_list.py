@@ -254,7 +254,7 @@ class ListedPage(StrictModel):
 
     @model_validator(mode="after")
     def found_somewhere(self) -> "ListedPage":
-        """Reject a page that is nowhere."""
+        """Reject a page that has neither a file nor an address to fetch it from."""
         if self.file is None and not (self.title if self.source == "wikipedia" else self.url):
             raise ValueError(
                 "a page has a file, or what it is fetched by: a title (wikipedia) or a url (cultural-atlas)"

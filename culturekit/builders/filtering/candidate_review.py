@@ -9,13 +9,22 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 
 from culturekit.builders.country_names import folded
-from culturekit.builders.filtering.cspace_filter import REFUSED, WAITING, code_of, country_name, parted, words_of
+from culturekit.builders.filtering.cspace_filter import (
+    REFUSED,
+    WAITING,
+    code_of,
+    country_name,
+    parted,
+    stated_qids,
+    words_of,
+)
 from culturekit.builders.prompting.quotas import Mistakes, decided_rows
 from culturekit.core.choices import VerdictWord
 from culturekit.core.counting import counted
 from culturekit.core.errors import UsageError
-from culturekit.core.schemas import DECISIONS, KEPT, REMOVED
+from culturekit.core.schemas import DECISIONS, KEPT, REMOVED, VERDICTS
 from culturekit.core.spreadsheet_cells import SheetRow, sheet_bytes
+from culturekit.core.table import Table
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import past_day
@@ -59,15 +68,22 @@ class CandidateDecision:
 
 
 def waiting(
-    kept: Path, verdicts: Sequence[VerdictWord] = WAITS, *, removed: Path | None = None
+    kept: Path, verdicts: Sequence[VerdictWord] = WAITS, *, removed: Path | None = None, told: Path | None = None
 ) -> list[dict[str, Any]]:
-    """Read what people are to look at: candidates, and under `country` each of theirs that has one of some verdicts."""
+    """Read what people are to look at: candidates, and under `country` each of theirs that has one of some verdicts.
+
+    `told` is the table of what the judge said, from which `why` and `confidence` come.
+    """
     rows = reviewable(kept, removed).sort(KEPT.key)
+    table = pl.DataFrame(schema=VERDICTS.schema) if told is None else read_table(told, VERDICTS)
+    said = {tuple(key): (why, sure) for *key, why, sure in
+            table.select("concept", "qid", "country", "why", "confidence").iter_rows()}  # fmt: skip
     found = [
-        {**row, "country": country}
+        {**row, "country": country, "why": why, "confidence": sure}
         for row in rows.iter_rows(named=True)
         for country, word in (words_of(row) or {"": row["verdict"]}).items()
         if word in verdicts
+        for why, sure in [said.get((row["concept"], row["qid"], country), (None, None))]
     ]
     if not found:
         missing = "waits for a person" if list(verdicts) == ["review"] else f"is {' or '.join(verdicts)}"
@@ -99,13 +115,15 @@ def known_candidates(kept: Path, removed: Path | None) -> Known:
 
 def shown_candidate(row: Mapping[str, Any]) -> dict[str, str]:
     """Say what people see of a candidate and a country; a dash where nothing is known."""
+    why, confidence = row.get("why"), row.get("confidence")
+    sure = "" if confidence is None else f" ({confidence:.0%} sure)"
     cells = {
         "concept": row["concept"],
         "qid": row["qid"],
         "name": row["label"],
         "description": row["description"],
         "country": country_name(row["country"]),
-        "why": row["reason"],
+        "why": f"{row['reason'] or ''}{f': {why}' if why else ''}{sure}",
         "link": f"https://www.wikidata.org/wiki/{row['qid']}" if row["qid"].startswith("Q") else None,
     }
     return {name: cells[name] or "–" for name in SHOWN}
@@ -214,12 +232,11 @@ def review_candidates(
     for (concept, qid, country, _), one in sorted(latest.items()):
         about.setdefault((concept, qid), {}).setdefault(country, []).append(one)
     decided = [settled(row, about[key]) for key, row in stated.items()]
-    table = pl.concat([one.table for one in decided])
-    judged = with_verdicts(rows, pl.DataFrame([one.row for one in decided], schema=SETTLED, orient="row"))
-    goes = pl.col("verdict") == "remove"
-    stays, drops = judged.filter(~goes), as_drops(judged.filter(goes))
-    columns = [name for name in (*KEPT.columns, *KEPT.optional) if name in judged.columns]
-    write_table(work.out, KEPT, stays.select(columns))
+    schema = {**DECISIONS.schema, "by_country": pl.List(pl.String())}
+    table = pl.DataFrame([each for _, said in decided for each in said], schema=schema, orient="row")
+    judged = with_verdicts(rows, pl.DataFrame([one for one, _ in decided], schema=SETTLED, orient="row"))
+    stays, goes = write_stays(work, judged)
+    drops = as_drops(goes)
     reasons = write_drops(work.out, drops)
     write_table(work.out, DECISIONS, table)
     disputed = table.filter(~pl.col("counts")).select("concept", "qid").n_unique() if not table["counts"].all() else 0
@@ -233,6 +250,20 @@ def review_candidates(
     findings = [*(found if disputed else ()), *renamed(rows, latest.values())]
     notes = {"reviewers": sorted(table["reviewer"].unique()), **({"findings": findings} if findings else {})}
     return Outcome(counts, reasons, notes)
+
+
+def write_stays(work: Work, judged: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Write the candidates that are not removed; give them, and those that are."""
+    goes = pl.col("verdict") == "remove"
+    stays = judged.filter(~goes)
+    write_table(work.out, KEPT, stays.select([name for name in (*KEPT.columns, *KEPT.optional) if name in judged]))
+    return stays, judged.filter(goes)
+
+
+def table_beside(kept: Path, table: Table = REMOVED) -> Path | None:
+    """Find another table of the judge beside that of what it kept."""
+    path = kept.parent / f"{table.name}.parquet"
+    return path if path.is_file() else None
 
 
 def renamed(rows: pl.DataFrame, decisions: Iterable[CandidateDecision]) -> Iterator[str]:
@@ -253,16 +284,14 @@ SETTLED: Mapping[str, pl.DataType] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What follows from the decisions about a candidate: a row of its verdict, and its rows of decisions."""
-
-    row: tuple[object, ...]
-    table: pl.DataFrame
+Cells: TypeAlias = tuple[object, ...]
 
 
-def settled(row: Mapping[str, Any], about: Mapping[str, list[CandidateDecision]]) -> Settled:
-    """Settle the countries of a candidate that somebody decided about; the others keep their verdicts."""
+def settled(row: Mapping[str, Any], about: Mapping[str, list[CandidateDecision]]) -> tuple[Cells, list[Cells]]:
+    """Settle the countries of a candidate that somebody decided about; the others keep their verdicts.
+
+    Gives a row of SETTLED, and rows of DECISIONS.
+    """
     key = (row["concept"], row["qid"])
     words = words_of(row) or {"": row["verdict"]}
     open_countries = set()
@@ -271,7 +300,7 @@ def settled(row: Mapping[str, Any], about: Mapping[str, list[CandidateDecision]]
         words[country] = "review" if len(decisions) > 1 else "keep" if decisions == {"accept"} else "remove"
         if len(decisions) > 1:
             open_countries.add(country)
-    stated = [*row["country_qids"], *(row.get(WAITING) or ()), *(row.get(REFUSED) or ())]
+    stated = stated_qids(row)
     if set(words) == {""}:
         verdict, kept, waits, refused = words[""], stated, list[str](), list[str]()
     else:
@@ -282,10 +311,8 @@ def settled(row: Mapping[str, Any], about: Mapping[str, list[CandidateDecision]]
     who = listed(sorted(one.reviewer for one in agreed)) or None
     when = max((one.decided_on for one in agreed), default=None)
     comment = listed(one.comment for one in agreed if one.comment) if agreed else None
-    return Settled(
-        (*key, verdict, because, who, when, comment, kept, waits, refused),
-        decision_rows(row, every, about, counts=not open_countries),
-    )
+    cells = (*key, verdict, because, who, when, comment, kept, waits, refused)
+    return cells, decision_rows(row, every, about, counts=not open_countries)
 
 
 def because_of(about: Mapping[str, Sequence[CandidateDecision]], open_countries: Collection[str]) -> str:
@@ -309,9 +336,9 @@ def decision_rows(
     about: Mapping[str, Sequence[CandidateDecision]],
     *,
     counts: bool,
-) -> pl.DataFrame:
+) -> list[Cells]:
     """Write what each person decided about a candidate."""
-    rows = []
+    rows = list[Cells]()
     for reviewer in sorted({one.reviewer for one in every}):
         by_country = {country: one for country, several in about.items() for one in several if one.reviewer == reviewer}
         last = max(by_country.values(), key=lambda one: one.decided_on)
@@ -320,8 +347,7 @@ def decision_rows(
         stated = [f"{country} {one.decision}" for country, one in by_country.items() if country]
         rows.append((row["concept"], row["qid"], reviewer, last.decided_on, word, comment, row["reason"], last.file,
                      counts, stated))  # fmt: skip
-    schema = {**DECISIONS.schema, "by_country": pl.List(pl.String())}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return rows
 
 
 def with_verdicts(rows: pl.DataFrame, decided: pl.DataFrame) -> pl.DataFrame:

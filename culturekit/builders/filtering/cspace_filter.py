@@ -9,8 +9,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import Annotated, Any
 
 import msgspec
 import polars as pl
@@ -19,15 +18,15 @@ from culturekit.builders import asked_rows as wordings
 from culturekit.core.choices import ANSWERED, VerdictWord
 from culturekit.core.counting import counted
 from culturekit.core.errors import UnusableReplies
-from culturekit.core.schemas import DROPS, KEPT, REMOVED
+from culturekit.core.schemas import DROPS, KEPT, REMOVED, VERDICTS
 from culturekit.core.stage import Left
-from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, write_drops, write_frames
+from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, write_drops, write_frames, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid, countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
+from culturekit.llm.cost_plan import CostPlan, amount, cost, cost_plan_lines, expected_tokens, plan_requests
 from culturekit.llm.ledger import read_spending
 from culturekit.llm.rows import Answered, RepliesSeen, ReplyWatch
 
@@ -67,6 +66,11 @@ def words_of(row: Mapping[str, Any]) -> dict[str, VerdictWord]:
         for qid in row.get(name) or ():
             words.setdefault(country_key(qid), word)
     return words
+
+
+def stated_qids(row: Mapping[str, Any]) -> list[str]:
+    """List the items of all countries of a row, whatever was said of them."""
+    return [*row["country_qids"], *(row.get(WAITING) or ()), *(row.get(REFUSED) or ())]
 
 
 def country_rows(rows: pl.DataFrame, *more: str) -> pl.DataFrame:
@@ -137,58 +141,36 @@ def name_problem(name: str | None, *, languages: Sequence[str]) -> tuple[str, st
 
 
 class FilterReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the judge answers about one candidate and country."""
+    """What the judge answers about one candidate and country; an id is not asked for, and must be right."""
 
-    id: str
+    verdict: VerdictWord
+    id: str | None = None
+    why: str | None = None
+    confidence: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
+
+
+class _BareVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a judge is asked for where reasons cost too much."""
+
     verdict: VerdictWord
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of a candidate; `outcome` says how asking the judge ended, and is empty where a rule decided.
+class _GivenVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a judge is asked for."""
 
-    `by_country` has the verdict on each country that the judge was asked about, by its code.
-    """
-
+    why: Annotated[str, msgspec.Meta(max_length=120)]
     verdict: VerdictWord
-    reason: str
-    detail: str = ""
-    outcome: str = ""
-    by_country: tuple[tuple[str, VerdictWord], ...] = ()
-
-    @property
-    def set_aside(self) -> bool:
-        """Whether no answer came of it, so that a person has to look."""
-        return self.outcome not in {"", *ANSWERED}
+    confidence: Annotated[int, msgspec.Meta(ge=50, le=100)]
 
 
-def rule_verdict(row: Mapping[str, Any], concept: Concept | None) -> Verdict | None:
-    """Remove what needs no judge; None leaves the candidate to the judge."""
+def rule_problem(row: Mapping[str, Any], concept: Concept | None) -> tuple[str, str] | None:
+    """Give the reason and the detail why a candidate needs no judge; None leaves it to the judge."""
     if concept is None:
-        return Verdict("remove", "concept not in the root configs given", row["concept"])
+        return "concept not in the root configs given", row["concept"]
     problem = name_problem(row["label"], languages=concept.languages)
-    if problem is not None:
-        return Verdict("remove", *problem)
-    if not concept.codes_of(row["country_qids"]):
-        return Verdict("remove", "country out of scope")
-    return None
-
-
-def verdict_of(answered: Answered, *, model: str) -> Verdict:
-    """Follow the judge's answer; where none came, the candidate is left for people to review."""
-    if isinstance(answered.value, FilterReply):
-        return Verdict(answered.value.verdict, f"judge {model}", outcome=answered.outcome)
-    return Verdict("review", f"judge {model}: {answered.outcome}", outcome=answered.outcome)
-
-
-def combined(by_country: Mapping[str, Verdict]) -> Verdict:
-    """Make one verdict on a candidate of those on its countries; one that no answer came for is told."""
-    words = tuple((iso, verdict.verdict) for iso, verdict in by_country.items())
-    verdict, several = best_word(word for _, word in words), list(by_country.values())
-    alike = [each for each in several if each.verdict == verdict]
-    worst = next((each for each in several if each.set_aside), several[0])
-    reason = next((each for each in alike if each.set_aside), alike[0]).reason
-    return Verdict(verdict, reason, outcome=worst.outcome, by_country=words)
+    if problem is None and not concept.codes_of(row["country_qids"]):
+        return "country out of scope", ""
+    return problem
 
 
 TASK = "cspace.filter"
@@ -201,6 +183,7 @@ MOST_CHARACTERS = 600
 """No honest description comes near; a dishonest one costs no more than this."""
 
 REPLY_TOKENS = 256
+MOST_WHY = 200
 
 
 def wording() -> str:
@@ -215,12 +198,13 @@ class FilterQuestions:
     instructions: str
     classes: Mapping[str, str]
     countries: Mapping[str, str]
+    reasons: bool = True
 
     def about(self, row: Mapping[str, Any], concept: Concept) -> Iterator[Request]:
         """Write the questions about one candidate, one for each country in scope."""
-        return (self.about_country(row, iso) for iso in concept.codes_of(row["country_qids"]))
+        return (self.about_country(row, concept, iso) for iso in concept.codes_of(row["country_qids"]))
 
-    def about_country(self, row: Mapping[str, Any], iso: str) -> Request:
+    def about_country(self, row: Mapping[str, Any], concept: Concept, iso: str) -> Request:
         """Write the question about a candidate and a country."""
         description = row["description"]
         data = {
@@ -228,19 +212,21 @@ class FilterQuestions:
             "label": row["label"],
             "description": None if description is None else description[:MOST_CHARACTERS],
             "concept": row["concept"],
+            **({"definition": concept.description} if concept.description else {}),
             "roots": named(row["roots"], self.classes),
             "classes": named([*row["p31"], *row["p279"]], self.classes),
             "country": self.countries[iso],
         }
         allowed = {"id": (str(row["qid"]),)}
-        return Request(TASK, self.instructions, data, FilterReply, allowed=allowed, max_tokens=REPLY_TOKENS)
+        asks = _GivenVerdict if self.reasons else _BareVerdict
+        return Request(TASK, self.instructions, data, FilterReply, allowed=allowed, max_tokens=REPLY_TOKENS, asks=asks)
 
 
-def questions_about(concepts: Sequence[Concept], labels: Mapping[str, str]) -> FilterQuestions:
+def questions_about(concepts: Sequence[Concept], labels: Mapping[str, str], *, reasons: bool = True) -> FilterQuestions:
     """Prepare the questions; `labels` names classes, those of the roots apart, which their configs name."""
     roots = {root.qid: root.label for concept in concepts for root in concept.roots}
     names = {iso: country.name for iso, country in countries().items()}
-    return FilterQuestions(wording(), {**labels, **roots}, names)
+    return FilterQuestions(wording(), {**labels, **roots}, names, reasons)
 
 
 def named(qids: Sequence[str], names: Mapping[str, str]) -> list[str]:
@@ -254,6 +240,11 @@ def candidate_rows(source: TableSlices) -> Iterator[Mapping[str, Any]]:
         yield from frame.iter_rows(named=True)
 
 
+SAID = pl.Schema({"index": pl.UInt32(), "country": pl.String(), "verdict": pl.String(), "outcome": pl.String(),
+                  "confidence": pl.Float64(), "why": pl.String()})  # fmt: skip
+SET_ASIDE = ~pl.col("outcome").is_in(ANSWERED)  # no answer came, so that a person has to look
+
+
 class CandidateVerdicts:
     """Rules decide while requests are drawn from it; answers are put in their places as they come, in that order."""
 
@@ -262,65 +253,95 @@ class CandidateVerdicts:
         self.concepts = {concept.concept: concept for concept in concepts}
         self.questions = questions
         self.model = model
-        self.all: list[Verdict | None] = []
-        self.open: deque[tuple[int, str, bool]] = deque()
-        self.begun: dict[str, Verdict] = {}
-        self.known: dict[Verdict, Verdict] = {}
+        self.ruled: list[tuple[str, str] | None] = []
+        self.open: deque[tuple[int, str]] = deque()
+        self.rows: list[tuple[object, ...]] = []
+        self.frames = [pl.DataFrame(schema=SAID)]
 
-    def requests(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[Request]:
+    def requests(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[Request]:
         """Give the questions about each candidate that the rules leave open."""
-        for row in rows:
+        for index, row in enumerate(rows):
             concept = self.concepts.get(row["concept"])
-            verdict = rule_verdict(row, concept)
-            index = len(self.all)
-            self.all.append(verdict and self.shared(verdict))
-            if verdict is None and concept is not None:
-                codes = concept.codes_of(row["country_qids"])
-                self.open.extend((index, iso, iso == codes[-1]) for iso in codes)
+            self.ruled.append(rule_problem(row, concept))
+            if self.ruled[index] is None and concept is not None:
+                self.open.extend((index, iso) for iso in concept.codes_of(row["country_qids"]))
                 yield from self.questions.about(row, concept)
 
-    def settle(self, answered: Answered) -> bool:
-        """Take the answer to the first question that is still open; tell whether its candidate is settled with it."""
-        index, iso, is_last = self.open.popleft()
-        self.begun[iso] = verdict_of(answered, model=self.model)
-        if is_last:
-            self.all[index] = self.shared(combined(self.begun))
-            self.begun = {}
-        return is_last
+    def settle(self, answered: Answered) -> None:
+        """Take the answer to the first question that is still open; where none came, people look at the candidate."""
+        reply = answered.value if isinstance(answered.value, FilterReply) else FilterReply("review")
+        sure = None if reply.confidence is None else reply.confidence / 100
+        why = (reply.why or "")[:MOST_WHY] or None
+        self.rows.append((*self.open.popleft(), reply.verdict, answered.outcome, sure, why))
+        if len(self.rows) == ROWS_PER_SLICE:
+            self.pack()
 
-    def shared(self, verdict: Verdict) -> Verdict:
-        """Keep equal verdicts once: there are few, for many candidates."""
-        return verdict if verdict.detail else self.known.setdefault(verdict, verdict)
+    def pack(self) -> None:
+        """Hold what was said in columns, which take less than rows."""
+        self.frames.append(pl.DataFrame(self.rows, schema=SAID, orient="row"))
+        self.rows.clear()
 
-    def columns(self, start: int, stop: int) -> list[pl.Series]:
-        """Give the verdicts of some candidates, all settled, as columns."""
-        verdicts = [verdict for verdict in self.all[start:stop] if verdict is not None]
-        return [
-            pl.Series("verdict", [verdict.verdict for verdict in verdicts], dtype=pl.String),
-            pl.Series("reason", [verdict.reason for verdict in verdicts], dtype=pl.String),
-            pl.Series("detail", [verdict.detail or None for verdict in verdicts], dtype=pl.String),
-        ]
+    @property
+    def said(self) -> pl.DataFrame:
+        """What the judge said of each candidate, by its number, and country."""
+        self.pack()
+        self.frames = [pl.concat(self.frames)]
+        return self.frames[0]
 
-    def country_columns(self, start: int, stated: Sequence[Sequence[str]]) -> list[pl.Series]:
-        """Give the countries that each verdict is about, those that wait beside them, and those that were refused."""
-        columns: list[list[list[str]]] = [[], [], []]
-        for index, qids in enumerate(stated, start):
-            verdict = self.all[index]
-            words = dict(verdict.by_country) if verdict is not None else {}
-            _, *parts = parted(qids, words) if words else ("", list(qids), [], [])
-            for column, part in zip(columns, parts, strict=True):
-                column.append(part)
-        names = ("country_qids", WAITING, REFUSED)
-        return [pl.Series(name, rows, dtype=pl.List(pl.String)) for name, rows in zip(names, columns, strict=True)]
+    @property
+    def settled(self) -> pl.DataFrame:
+        """The verdicts on the candidates that the judge was asked about; one that no answer came for is named."""
+        best = pl.col("verdict").replace_strict({word: place for place, word in enumerate(BEST_FIRST)})
+        failed = pl.col("outcome").filter(SET_ASIDE)
+        verdict = pl.col("verdict").sort_by(best).first()
+        found = self.said.group_by("index", maintain_order=True).agg(
+            verdict, failed=failed.first(), outcome=pl.coalesce(failed.first(), pl.col("outcome").first())
+        )
+        plain, waits = pl.lit(f"judge {self.model}"), pl.format("judge {}: {}", pl.lit(self.model), "failed")
+        return found.with_columns(
+            reason=pl.when(verdict="review").then(pl.coalesce(waits, plain)).otherwise(plain)
+        ).drop("failed")
+
+    def judged(self, source: TableSlices) -> Iterator[pl.DataFrame]:
+        """Give the candidates with verdict, reason, detail, and the countries kept, waiting and refused of each."""
+        said, settled, start = self.said.select("index", "country", word="verdict"), self.settled.drop("outcome"), 0
+        codes = {qid: known.iso for qid, known in by_qid().items()}
+        for frame in source.slices():
+            ruled = self.ruled[start : start + frame.height]
+            index = pl.int_range(start, start + frame.height, dtype=pl.UInt32)
+            rules = [pl.Series("rule", [one and one[0] for one in ruled], dtype=pl.String),
+                     pl.Series("detail", [(one and one[1]) or None for one in ruled], dtype=pl.String)]  # fmt: skip
+            rows = frame.with_columns(*rules, index=index).join(settled, on="index", how="left", maintain_order="left")
+            stated = rows.select("index", best="verdict", qid="country_qids").explode("qid").drop_nulls()
+            stated = stated.unique(maintain_order=True).with_columns(country=pl.col("qid").replace(codes))
+            qid, word, best = pl.col("qid"), pl.col("word"), pl.col("best")
+            asked = stated.join(said, on=["index", "country"], maintain_order="left").group_by("index").agg(
+                of=qid.filter(word == best),
+                waits=qid.filter((word == "review") & (best == "keep")),
+                refused=qid.filter((word == "remove") & (best != "remove")),
+            )  # fmt: skip
+            rows = rows.join(asked, on="index", how="left", maintain_order="left")
+            nothing = pl.lit([], pl.List(pl.String))
+            yield rows.with_columns(
+                pl.coalesce("verdict", pl.lit("remove")),
+                pl.coalesce("of", "country_qids").alias("country_qids"),
+                pl.coalesce("waits", nothing).alias(WAITING),
+                pl.coalesce("refused", nothing).alias(REFUSED),
+                reason=pl.coalesce("rule", "reason"),
+            )
+            start += frame.height
+
+    def table(self, source: TableSlices) -> pl.DataFrame:
+        """Give what the judge said of each candidate and country."""
+        keys = pl.concat(list(source.slices(("concept", "qid")))).with_row_index("index")
+        # Whether a reply had to be repaired depends on how it came, and no table may.
+        outcome = pl.when(SET_ASIDE).then("outcome").otherwise(pl.lit(ANSWERED[0]))
+        rows = self.said.with_columns(outcome=outcome).join(keys, on="index")
+        return rows.select(list(VERDICTS.schema)).sort(VERDICTS.key)
 
     def outcomes(self) -> dict[str, int]:
         """Count how asking ended."""
-        ended = Counter(verdict.outcome for verdict in self.all if verdict is not None and verdict.outcome)
-        return dict(sorted(ended.items()))
-
-    def set_aside(self) -> int:
-        """Count the candidates that no answer came for."""
-        return sum(verdict is not None and verdict.set_aside for verdict in self.all)
+        return dict(sorted(Counter(self.settled["outcome"]).items()))
 
 
 # A pilot: a few candidates to ask about first, drawn by hash and spread over the concepts.
@@ -330,7 +351,7 @@ def left_to_the_judge(
     rows: Iterable[Mapping[str, Any]], concepts: Mapping[str, Concept]
 ) -> Iterator[Mapping[str, Any]]:
     """Give the candidates that no rule decides."""
-    return (row for row in rows if rule_verdict(row, concepts.get(row["concept"])) is None)
+    return (row for row in rows if rule_problem(row, concepts.get(row["concept"])) is None)
 
 
 def questions_left(rows: Iterable[Mapping[str, Any]], concepts: Mapping[str, Concept]) -> int:
@@ -386,24 +407,25 @@ def filter_candidates(
     source: TableSlices,
     concepts: Sequence[Concept],
     client: Client | FreeClient,
+    questions: FilterQuestions | None = None,
     *,
     llm: LlmOptions = DEFAULTS,
-    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> Outcome:
-    """Judge candidates; write the kept and the dropped."""
+    """Judge candidates; write the kept and the dropped, and what the judge said."""
     by_name = {concept.concept: concept for concept in concepts}
     work.progress.begin(questions_left(candidate_rows(source), by_name), "questions")
-    verdicts = CandidateVerdicts(concepts, questions_about(concepts, labels), model=client.model)
+    verdicts = CandidateVerdicts(concepts, questions or questions_about(concepts, {}), model=client.model)
     watch, requests = ReplyWatch(go_on=llm.go_on), verdicts.requests(candidate_rows(source))
     with closing(answers(client, requests, work=work, llm=llm, watch=watch)) as answered:
         for answer in answered:
             verdicts.settle(answer)
             work.progress.advance(1)
-    counts, reasons = write_judged(work.out, source, verdicts)
-    set_aside = verdicts.set_aside()
+    counts, dropped = write_judged(work.out, source, verdicts)
+    write_table(work.out, VERDICTS, verdicts.table(source))
+    set_aside = verdicts.settled.filter(SET_ASIDE).height
     return Outcome(
         counts | ({QUARANTINED: set_aside} if set_aside else {}),
-        reasons,
+        dropped,
         {
             "judge": client.model,
             "caveat": client.caveat,
@@ -451,26 +473,27 @@ def ask_pilot(
     source: TableSlices,
     concepts: Sequence[Concept],
     client: Client | FreeClient,
+    questions: FilterQuestions,
     *,
     size: int,
     llm: LlmOptions = DEFAULTS,
-    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> PilotOutcome:
     """Ask about a few candidates, spread over the concepts; the answers lie in the journal for the run to come."""
     by_name = {concept.concept: concept for concept in concepts}
     drawn = draw_pilot(left_to_the_judge(candidate_rows(source), by_name), size)
     rows = [row for row in candidate_rows(source) if (row["concept"], row["qid"]) in drawn]
-    verdicts = CandidateVerdicts(concepts, questions_about(concepts, labels), model=client.model)
+    verdicts = CandidateVerdicts(concepts, questions, model=client.model)
     watch, stopped = ReplyWatch(go_on=llm.go_on), ""
     work.progress.begin(questions_left(rows, by_name), "questions of a pilot")
     try:
-        with closing(answers(client, verdicts.requests(iter(rows)), work=work, llm=llm, watch=watch)) as answered:
+        with closing(answers(client, verdicts.requests(rows), work=work, llm=llm, watch=watch)) as answered:
             for answer in answered:
                 verdicts.settle(answer)
                 work.progress.advance(1)
     except UnusableReplies as error:
         stopped = str(error)
-    judged = [(verdict.verdict, row) for verdict, row in zip(verdicts.all, rows, strict=False) if usable(verdict)]
+    usable = verdicts.settled.filter(~SET_ASIDE).select("verdict", "index").rows()
+    judged = [(verdict, rows[index]) for verdict, index in usable]
     return PilotOutcome(
         watch.rows,
         verdicts.outcomes(),
@@ -478,11 +501,6 @@ def ask_pilot(
         [(verdict, row["label"], row["concept"]) for verdict, row in judged[:SAMPLED]],
         watch.seen(stopped=stopped),
     )
-
-
-def usable(verdict: Verdict | None) -> TypeGuard[Verdict]:
-    """Tell whether a judge has said something about a candidate."""
-    return verdict is not None and not verdict.set_aside
 
 
 def write_judged(
@@ -495,15 +513,8 @@ def write_judged(
     table = replace(KEPT, optional={**source.table.optional, **beside})
     removed = pl.col("verdict") == "remove"
 
-    def judged() -> Iterator[pl.DataFrame]:
-        start = 0
-        for frame in source.slices():
-            countries = verdicts.country_columns(start, frame["country_qids"].to_list())
-            yield frame.with_columns(verdicts.columns(start, start + frame.height)).with_columns(countries)
-            start += frame.height
-
     def kept() -> Iterator[pl.DataFrame]:
-        for frame in judged():
+        for frame in verdicts.judged(source):
             dropped.append(as_drops(frame.filter(removed)))
             stays = frame.filter(~removed).select(*table.columns, *table.optional)
             counts["kept"] += stays.height
@@ -514,7 +525,9 @@ def write_judged(
 
     def refused() -> Iterator[pl.DataFrame]:
         asked = pl.col("reason").str.starts_with("judge ")
-        return (frame.filter(removed & asked).select(*table.columns, *table.optional) for frame in judged())
+        return (
+            frame.filter(removed & asked).select(*table.columns, *table.optional) for frame in verdicts.judged(source)
+        )
 
     write_frames(folder, table, kept(), rows_per_group=ROWS_PER_SLICE)
     write_frames(folder, replace(table, name=REMOVED.name), refused(), rows_per_group=ROWS_PER_SLICE)
@@ -540,6 +553,7 @@ class FilterPlan:
     candidates: int
     dropped_by_rules: int
     cost: CostPlan
+    reasons_usd: float | None = None
 
     @property
     def judged(self) -> int:
@@ -570,20 +584,21 @@ class FilterPlan:
             yield f"{self.judge} answers in this process and costs nothing"
         else:
             yield from cost_plan_lines(self.cost)
+        if self.reasons_usd:
+            yield f"reasons and confidence are about {amount(self.reasons_usd)} USD of it; --no-reasons leaves them out"
 
 
 def plan_filter(
     source: TableSlices,
     concepts: Sequence[Concept],
     client: Client | FreeClient,
+    questions: FilterQuestions,
     *,
-    labels: Mapping[str, str],
     journal: Path | None,
     batch: bool,
 ) -> FilterPlan:
     """Plan, offline; `journal` is the file of what was bought already."""
     by_name = {concept.concept: concept for concept in concepts}
-    questions = questions_about(concepts, labels)
     judged = 0
 
     def requests() -> Iterator[Request]:
@@ -592,5 +607,7 @@ def plan_filter(
             judged += 1
             yield from questions.about(row, by_name[row["concept"]])
 
-    cost = plan_requests(client, requests(), spent=read_spending(journal), batch=batch)
-    return FilterPlan(client.model, source.rows, source.rows - judged, cost)
+    plan = plan_requests(client, requests(), spent=read_spending(journal), batch=batch)
+    more = (plan.requests - plan.bought) * (expected_tokens(_GivenVerdict) - expected_tokens(_BareVerdict))
+    usd = None if isinstance(client, FreeClient) or not questions.reasons else cost(client.rate, 0, more, plan.mode)
+    return FilterPlan(client.model, source.rows, source.rows - judged, plan, usd)

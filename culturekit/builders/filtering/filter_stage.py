@@ -1,5 +1,6 @@
 """The stage from candidates to what a judge keeps of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,10 +11,12 @@ from culturekit.builders.asking import asking_stage, judged_concepts, scratch
 from culturekit.builders.filtering.cspace_filter import (
     TASK,
     FilterPlan,
+    FilterQuestions,
     PilotOutcome,
     ask_pilot,
     filter_candidates,
     plan_filter,
+    questions_about,
     wording,
 )
 from culturekit.core.digests import digest_bytes
@@ -22,11 +25,12 @@ from culturekit.core.schemas import CANDIDATES
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import TableSlices, slices_of
-from culturekit.core.work import Outcome, Work
-from culturekit.kg.concepts import Roots
+from culturekit.core.work import Work
+from culturekit.kg.concepts import Concept, Roots
 from culturekit.kg.countries import country_files
 from culturekit.kg.store import GraphTables
 from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.llm.client import Client, FreeClient
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.ledger import journal_for
 from culturekit.llm.models import quoted
@@ -43,14 +47,6 @@ class FilterReads:
         Path | None, Field(description="Graph of the candidates: it tells the judge what their classes are called.")
     ] = None
 
-    def table(self, folder: Path) -> TableSlices:
-        """Open the candidates, in a folder for what has to be sorted."""
-        return slices_of(self.candidates, CANDIDATES, scratch=folder)
-
-    def labels(self, table: TableSlices) -> dict[str, str]:
-        """Name the classes of candidates, as far as the graph can."""
-        return {} if self.graph is None else GraphTables(self.graph).class_names(table.slices(("p31", "p279")))
-
 
 @dataclass(frozen=True, slots=True)
 class FilterOptions:
@@ -60,33 +56,40 @@ class FilterOptions:
     judge: Annotated[
         str, Field(description="Who judges, as a SPEC: rules, openai:MODEL, google:MODEL, replay:FOLDER."), Typed("llm")
     ]
+    reasons: Annotated[
+        bool, Field(description="The judge says why, in a few words, and how surely; `--plan` says what that costs.")
+    ] = True
 
 
 def filter_stage(given: FilterReads, options: FilterOptions, llm: LlmOptions = DEFAULTS) -> Stage:
     """Judge candidates, and keep the reason of each drop."""
     client, concepts = CLIENTS.make(options.judge), options.roots
 
-    def run(work: Work) -> Outcome:
-        table = given.table(work.scratch)
-        return filter_candidates(work, table, concepts, client, llm=llm, labels=given.labels(table))
+    def opened(folder: Path) -> tuple[TableSlices, Sequence[Concept], Client | FreeClient, FilterQuestions]:
+        table = slices_of(given.candidates, CANDIDATES, scratch=folder)
+        frames = table.slices(("p31", "p279"))
+        labels = {} if given.graph is None else GraphTables(given.graph).class_names(frames)
+        return table, concepts, client, questions_about(concepts, labels, reasons=options.reasons)
 
     def plan(out: Path, _: object) -> FilterPlan:
         with scratch() as folder:
-            table = given.table(folder)
-            labels, journal = given.labels(table), journal_for(out)
-            return plan_filter(table, concepts, client, labels=labels, journal=journal, batch=llm.batch)
+            return plan_filter(*opened(folder), journal=journal_for(out), batch=llm.batch)
 
     def pilot(work: Work, size: int) -> PilotOutcome:
-        table = given.table(work.scratch)
-        return ask_pilot(work, table, concepts, client, size=size, llm=llm, labels=given.labels(table))
+        return ask_pilot(work, *opened(work.scratch), size=size, llm=llm)
 
     stage = Stage(
         "filter",
         "filter",
-        4,
-        run,
+        5,
+        lambda work: filter_candidates(work, *opened(work.scratch), llm=llm),
         {**roles_of(given), **country_files()},
-        {"task": TASK, "wording": digest_bytes(wording().encode()), **judged_concepts(concepts)},
+        {
+            "task": TASK,
+            "wording": digest_bytes(wording().encode()),
+            **judged_concepts(concepts),
+            **({} if options.reasons else {"reasons": False}),
+        },
         packages=("msgspec", "polars"),
     )
     return asking_stage(stage, options.judge, client, unit="candidates", plan=plan, pilot=pilot, go_on=llm.go_on)

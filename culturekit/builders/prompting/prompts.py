@@ -406,7 +406,7 @@ def wordings_of(
 
 
 def check_words(concepts: Iterable[str], kinds: Sequence[PromptKind], wordings: Iterable[Wording]) -> None:
-    """Refuse a concept that prompts of a wanted kind have no words for: it would be scored by those of others."""
+    """Refuse a concept without a template for a wanted kind: it would be scored by prompts of other concepts."""
     concepts = list(concepts)
     for wording in wordings:
         by_kind: Mapping[PromptKind, Collection[str]] = {

@@ -81,7 +81,7 @@ def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def _json_rows(text: str, path: Path) -> Iterator[Row]:
-    """Read an array of objects, or an object of file names with a prompt or an object each."""
+    """Read an array of objects, or an object that gives each file name a prompt or an object."""
     expected = "an array of objects, or an object with file names as keys"
     with decoding(path, "a list of images is not JSON"):
         held = msgspec.json.decode(text)

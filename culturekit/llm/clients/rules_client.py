@@ -40,12 +40,12 @@ class RulesClient:
 def _judge_candidate(data: Mapping[str, object]) -> dict[str, str]:
     """Judge a candidate for the cultural space by the words of its label and description."""
     text = f"{data.get('label') or ''} {data.get('description') or ''}".casefold()
-    verdict = "keep"
+    verdict, why = "keep", ""
     if _ORGANISATION.search(text) or _EVENT_OR_WORK.search(text):
-        verdict = "remove"
+        verdict, why = "remove", "its words name an organisation, an event or a work"
     elif FRAGMENT.search(text):
-        verdict = "review"
-    return {"id": str(data["id"]), "verdict": verdict}
+        verdict, why = "review", "its words name a part of something"
+    return {"id": str(data["id"]), "verdict": verdict, **({"why": why} if why else {})}
 
 
 def _propose_nothing(data: Mapping[str, object]) -> dict[str, object]:

@@ -283,7 +283,7 @@ def label_classes(levels: Sequence[Codes]) -> LabelClasses:
 
 
 def narrow(codes: Codes) -> Codes:
-    """Give codes that are at most a few times as many as the items."""
+    """Renumber codes from 0 where they are much larger than the number of items; counting them takes memory."""
     if int(codes.max()) <= 8 * len(codes) + 1000:
         return codes
     return np.unique(codes, return_inverse=True)[1]

@@ -318,7 +318,7 @@ def people_errors(named: Values, answers: Values, *, alone: float) -> PeopleErro
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How limits are put around a share: by which quantile, as of at most so many pictures, of how many in all."""
+    """How limits are put around a share: the quantile, the most pictures it is worth, and the pictures in all."""
 
     quantile: float
     most: float

@@ -68,7 +68,8 @@
     return found;
   };
 
-  const shown = (name, data) => make("p", { class: "shown", dir: "auto" }, make("strong", {}, content.fields[name]), data[name] ?? "");
+  const linked = (name, text) => name === "link" && /^https:\/\//.test(text) ? make("a", { href: text, target: "_blank", rel: "noreferrer noopener" }, text) : text;
+  const shown = (name, data) => make("p", { class: "shown", dir: "auto" }, make("strong", {}, content.fields[name]), linked(name, data[name] ?? ""));
 
   /* What a page can tell of a screen that does not show colours as they are. */
   const screenNote = () => {

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.completing.completion_names import CompletionLimits
+from culturekit.builders.filtering.filter_stage import FilterOptions
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompt_templates import Wording
 from culturekit.builders.prompting.prompts import PromptOptions, check_words, wordings_of
@@ -71,8 +72,8 @@ EVALUATING = (
 """The keys that say how models are evaluated."""
 
 MAKING = (
-    "dump", "concepts", "ingest", "countries", "judge", "llm", "completion", "review", "include", "popularity",
-    "release", "checked", "card",
+    "dump", "concepts", "ingest", "countries", "judge", "reasons", "llm", "completion", "review", "include",
+    "popularity", "release", "checked", "card",
 )  # fmt: skip
 """The keys that say how a cultural space is made."""
 
@@ -172,6 +173,7 @@ class Recipe(AnyRecipe):
         AfterValidator(checked_spec(CLIENTS)),
         Field(description="Who decides what belongs to the cultural space, as a SPEC."),
     ] = "rules"
+    reasons: Annotated[bool, rules_of(FilterOptions, "reasons")] = True
     llm: Llm = Llm()
     completion: CompletionLimits | None = None
     review: Review | None = None

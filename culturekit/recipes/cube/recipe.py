@@ -493,7 +493,8 @@ def built_space(recipe: Recipe, run: Run) -> Path:
 
 def filtered(recipe: Recipe, run: Run, concepts: tuple[Concept, ...], candidates: Path) -> Path:
     """Let a judge look through the candidates, and propose what they lack."""
-    given, options = FilterReads(candidates, run.folder(roles.GRAPH)), FilterOptions(concepts, recipe.judge)
+    given = FilterReads(candidates, run.folder(roles.GRAPH))
+    options = FilterOptions(concepts, recipe.judge, recipe.reasons)
     kept = run.add(filter_stage(given, options, bought(run, recipe.llm, roles.FILTER)), roles.FILTER)
     if recipe.completion is None:
         return kept

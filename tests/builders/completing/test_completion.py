@@ -23,7 +23,7 @@ from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_recipe
 from tests.builders.completion_world import BRAZIL, CUISINE, DISH, JAPAN, Proposer, artifact_said, dish, world
 from tests.conftest import SMALL, recipe_here, stages_of
-from tests.faults.asking_kills import ROOT, environment
+from tests.faults.kill_and_resume import ROOT, environment
 from tests.llm.server.running import server_process
 
 

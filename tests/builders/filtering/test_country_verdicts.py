@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,20 @@ from culturekit.builders.filtering.candidate_review import (
     read_candidate_sheet,
     review_candidates,
 )
-from culturekit.builders.filtering.cspace_filter import filter_candidates, parted, words_of
+from culturekit.builders.filtering.cspace_filter import filter_candidates, parted, questions_about, words_of
+from culturekit.builders.filtering.second_judge import settle
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.space.cspace import release
-from culturekit.core.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT, REMOVED
+from culturekit.core.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT, REMOVED, VERDICTS
 from culturekit.core.tables import read_table, slices_of, write_table
 from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
+from culturekit.llm.client import Outgoing, Request
+from culturekit.llm.clients.clients import CLIENTS
 from tests.builders.paid_judge import PaidJudge
 from tests.builders.spaces import rows_of
 from tests.command_line import culturekit
+from tests.conftest import stage_here
 
 BRAZIL, NIGERIA, INDIA, FRANCE = "Q155", "Q1033", "Q668", "Q142"
 CONCEPT = Concept(concept="cuisine", hops=1, roots=(Root(qid="Q1", label="x"),), countries=("BR", "IN", "NG"))
@@ -54,6 +58,61 @@ SAID = {
     ("Q4", "Brazil"): "remove",
     ("Q5", "India"): "review",
 }  # fmt: skip
+
+
+@dataclass
+class Heard(PaidJudge):
+    """Keeps what it is asked."""
+
+    requests: list[Request] = field(default_factory=list)
+
+    def compose(self, request: Request) -> Outgoing:
+        self.requests.append(request)
+        return super().compose(request)
+
+
+def test_a_judge_says_why_and_how_surely_of_each_country_and_is_not_asked_where_that_costs_too_much(
+    work: Work, tmp_path: Path
+) -> None:
+    concept = CONCEPT.model_copy(update={"description": "Dishes, no brands."})
+    same = {"concept": "cuisine", "label": "a dish", "roots": ["Q1"], "path": ["Q1"]}
+    rows = [{**same, "qid": "Q2", "country_qids": [BRAZIL, FRANCE, NIGERIA]}]
+    source = slices_of(write_table(tmp_path, CANDIDATES, rows_of(CANDIDATES, *rows)), CANDIDATES, scratch=work.scratch)
+    judge = Heard(lambda _: '{"why": "a brand", "verdict": "remove", "confidence": 80}')
+    filter_candidates(work, source, [concept], judge)
+    told = read_table(work.out / "verdicts.parquet", VERDICTS)
+    assert told.select("country", "verdict", "confidence", "why").rows() == [
+        ("BR", "remove", 0.8, "a brand"), ("NG", "remove", 0.8, "a brand"),
+    ]  # fmt: skip
+    assert {request.data["country"] for request in judge.requests} == {"Brazil", "Nigeria"}
+    assert {request.data["definition"] for request in judge.requests} == {"Dishes, no brands."}
+    shapes = [set(next(iter(questions_about([concept], {}, reasons=reasons).about(rows_of(CANDIDATES, *rows).row(
+        0, named=True), concept))).schema_type.__struct_fields__) for reasons in (True, False)]  # fmt: skip
+    assert shapes == [{"why", "verdict", "confidence"}, {"verdict"}]
+
+
+def test_a_second_judge_settles_what_it_is_sure_of_and_says_by_which_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same = {"concept": "cuisine", "label": "a dish", "roots": ["Q1"], "path": ["Q1"], "country_qids": [BRAZIL],
+            "reason": "judge paid-1"}  # fmt: skip
+    rows = [{**same, "qid": f"Q{n}", "verdict": "keep" if n == 1 else "review"} for n in range(1, 6)]
+    kept = write_table(tmp_path, KEPT, rows_of(KEPT, *rows))
+    said = {"Q2": ("keep", 95), "Q3": ("remove", 92), "Q4": ("keep", 80), "Q5": ("review", 100)}
+    judge = PaidJudge(lambda qid: json.dumps({"why": "x", "verdict": said[qid][0], "confidence": said[qid][1]}))
+    monkeypatch.setattr(CLIENTS, "make", lambda _: judge)
+    stage = settle.stage(kept, roots=(CONCEPT,), judge="openai:m", sure=0.9)
+    manifest = stage_here(stage, tmp_path / "settled").manifest
+    table = read_table(tmp_path / "settled/kept.parquet", KEPT)
+    assert dict(table.select("qid", "verdict").iter_rows()) == {
+        "Q1": "keep", "Q2": "keep", "Q4": "review", "Q5": "review",
+    }  # fmt: skip
+    assert table.filter(qid="Q2")["reason"].item() == "judge paid-1, at least 90% sure"
+    drops = read_table(tmp_path / "settled/drops.parquet", DROPS)
+    assert drops.select("key", "reason").rows() == [("Q3", "judge paid-1, at least 90% sure")]
+    assert manifest.counts["settled"] == 2
+    assert read_table(tmp_path / "settled/removed.parquet", REMOVED)["qid"].to_list() == ["Q3"]
+    assert judge.sent.total() == 4
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, TooLon
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tests.faults.test_kill_and_resume import pictures_of_one_colour
+from tests.builders.picture_tables import pictures_of_one_colour
 from tests.index.models.tiny_transformers import MAKERS, SIDE, make_clip, make_siglip, packages
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")

@@ -1,6 +1,7 @@
 """Both providers' batches through their SDKs, against a server that counts."""
 
 import signal
+import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,8 @@ from culturekit.llm.clients import google_client as google_batches
 from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.rows import Answered
-from tests.faults.llm_batch_asking import client_of, questions
-from tests.faults.llm_batch_kills import start
+from tests.faults.kill_and_resume import environment
+from tests.faults.llm_batch_asking import asking_words, client_of, questions
 from tests.llm.listening import listening
 from tests.llm.server import Fault, JobPlan, Rule, Script, When, running_server
 
@@ -176,14 +177,14 @@ def test_ctrl_c_leaves_at_once_and_the_job_is_collected_later(provider: str, tmp
     with running_server(Script(jobs=(JobPlan(polls=10_000),))) as server:
         assert server.service is not None
         jobs = server.service.storage.jobs
-        process = start(provider, server.url, tmp_path)
+        command = asking_words(provider, server.url, tmp_path)
+        process = subprocess.Popen(command, env=environment())
         while not server.stats()["operations"].get("batches.get"):
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         assert process.wait() != 0
         jobs[next(iter(jobs))].plan = JobPlan()
-        again = start(provider, server.url, tmp_path)
-        assert again.wait() == 0
+        subprocess.run(command, env=environment(), check=True)
         assert server.stats()["bought_twice"] == 0 and len(jobs) == 4
 
 

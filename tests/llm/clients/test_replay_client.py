@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import msgspec
+import orjson
 import pytest
 
 from culturekit.core.errors import ConfigError, IntegrityError, UsageError
@@ -135,8 +136,9 @@ def verdict(label: str, description: str | None = None) -> str:
 
 def test_the_rules_read_wording_and_answer_the_same_for_ever() -> None:
     assert verdict("feijoada") == '{"id":"Q1","verdict":"keep"}' == verdict("feijoada")
-    assert verdict("Sadia", "Brazilian food company") == '{"id":"Q1","verdict":"remove"}'
-    assert verdict("fragment of a kaftan") == '{"id":"Q1","verdict":"review"}'
+    said = orjson.loads(verdict("Sadia", "Brazilian food company"))
+    assert (said["verdict"], said["why"]) == ("remove", "its words name an organisation, an event or a work")
+    assert orjson.loads(verdict("fragment of a kaftan"))["verdict"] == "review"
 
 
 def test_a_task_without_rules_is_refused_not_guessed_and_options_are_none() -> None:
