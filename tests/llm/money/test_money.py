@@ -188,7 +188,7 @@ def test_a_model_is_refused_from_the_day_on_which_it_is_shut_unless_somebody_goe
         check_alive(Identity("openai-images", OFFICIAL, "/images/generations", "gpt-image-1"))
     with pytest.raises(UsageError, match="was shut"):
         check_alive(chat("gpt-4-turbo-2024-04-09"))
-    assert not caplog.text
+    assert "was shut" not in caplog.text
     check_alive(chat("gpt-4"), go_on=True)
     assert "gpt-4 was shut on 2026-10-23" in caplog.text
     check_alive(Identity("google-images", "https://generativelanguage.googleapis.com", "", "gemini-2.5-flash-image"))
@@ -301,7 +301,7 @@ NO_LISTS = ["{}", "[1, 2]", "openai: {models: {m: {input: 1}}}", '{"a": {"litell
 @pytest.mark.parametrize("content", [*NO_LISTS, OURS.replace("2027-03-01", "2027-02-30")])
 def test_what_is_no_list_of_prices_is_refused_and_nothing_is_written(tmp_path: Path, content: str) -> None:
     (tmp_path / "wrong").write_text(content)
-    with pytest.raises((UsageError, ConfigError), match="2027-02-30" if content.startswith("\nopenai") else ""):
+    with pytest.raises((UsageError, ConfigError), match="2027-02-30" if content.startswith("\nopenai") else None):
         update_prices(str(tmp_path / "wrong"))
     with pytest.raises(UsageError, match="no such list"):
         update_prices("nowhere.json")
