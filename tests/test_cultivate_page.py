@@ -30,7 +30,7 @@ def test_each_setting_of_the_page_can_be_set() -> None:
 @pytest.mark.slow
 def test_pages_become_descriptors_as_the_page_says(tmp_path: Path) -> None:
     """The simulated model answers in place of the paid ones."""
-    stage = simulated_pages_stage(("IR",))
+    stage = simulated_pages_stage(countries=("IR",))
     with LocalEngine(1) as engine:
         run_stage(stage, tmp_path / "written", engine=engine)
     for file in (tmp_path / "written").iterdir():

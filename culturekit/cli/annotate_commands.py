@@ -25,8 +25,8 @@ ELSEWHERE = {
         "cube --images a/images.parquet --images b/images.parquet --prompts prompts/prompts.parquet --out to-rate",
     ),
     "aggregate": CommandAt("culturekit.people.stages:AGGREGATE"),
-    "coding-sheet": CommandAt("culturekit.recipes.inclusion.people:CODING_SHEET"),
-    "coded": CommandAt("culturekit.recipes.inclusion.people:CODED"),
+    "coding-sheet": CommandAt("culturekit.recipes.inclusion.people:coding_sheet"),
+    "coded": CommandAt("culturekit.recipes.inclusion.people:coded"),
 }
 
 annotate_app = typer.Typer(
@@ -156,6 +156,8 @@ def serve(
             if desk.looks and intervals:
                 raise UsageError("an audit that has looks tells no running intervals", hint="Leave --intervals out.")
             narrowing = Narrowing(folders_of(run), desk, engine, tell) if intervals or desk.looks else None
+            if narrowing is not None and desk.looks and desk.whole_look:
+                narrowing.look_now()  # nobody is asked again about models that are done
 
             def saved() -> None:
                 progress.tell("; ".join(filter(None, (desk.together, desk.pace))))
@@ -177,7 +179,10 @@ def serve(
     print(json.dumps(told) if as_json else desk.together)
     if desk.answered:
         root = run.parent if form else run
-        taken = f"annotate import {desk.journal.path} --project {run}"
+        review = f"cspace review import {desk.journal.path} --project {run} --kept KEPT"
+        check = f"cspace check score --project {run}"
+        by_form = {"cspace_groups": review, "cspace_review": review, "cspace_check": check}
+        taken = by_form.get(desk.scheme.name, f"annotate import {desk.journal.path} --project {run}")
         record = root / RECIPE_RECORD
         next_is = f"run {record} --workdir {root}" if record.is_file() else taken
         typer.echo(f"Next: culturekit {next_is}", err=True)

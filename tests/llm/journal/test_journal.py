@@ -132,14 +132,11 @@ NOT_SENT = {"task"}
 def compose(request: Request) -> Outgoing:
     """Write a request as a provider's body would hold it."""
     body = {
-        "system": request.instructions,
-        "user": dict(request.data),
-        "schema": msgspec.json.schema(request.schema_type),
+        "system": request.instructions, "user": dict(request.data), "schema": msgspec.json.schema(request.schema_type),
         "allowed": {name: list(values) for name, values in request.allowed.items()},
-        "images": [one.sha256 for one in request.images],
-        "max_tokens": request.max_tokens,
+        "images": [one.sha256 for one in request.images], "max_tokens": request.max_tokens,
         "weighed": list(request.weighed),
-    }
+    }  # fmt: skip
     return Outgoing(canonical_json(body), request.images, request.sample, request.max_tokens)
 
 
