@@ -55,6 +55,7 @@ _LARGEST = 2**63 - 1  # beyond this no table can hold a whole number
 _EXACT = 2**53
 _BRACES_TRIED = 20
 
+_END = re.compile(r"(?<!\\)\$$")
 _WHITE_SPACE = " \t\r\n"
 _RUN = re.compile(rf"[ \t\r\n]{{{_FLOOD}}}")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
@@ -96,6 +97,12 @@ def read_reply(request: Request, text: str, *, fences: _Fences = "refuse") -> An
         return _failure_of(str(error), text)
     if (surplus := _surplus(value, msgspec.to_builtins(answer))) is not None:
         return ParseFailure(surplus, "reply", text)
+    if broken := [each for each in _texts(value) if each.endswith("\n")]:  # to Python `$` is also before the last one
+        shape = shape_of(request.reply)
+        for fits in _patterns([shape.root, dict(shape.recursive)]):
+            ends = _END.sub(r"\\Z", fits)
+            if any(re.search(fits, each) and not re.search(ends, each) for each in broken):
+                return ParseFailure("wrong-value", "reply", text)
     for key, allowed in request.allowed.items():
         if value.get(key) in allowed:
             continue
@@ -238,6 +245,15 @@ def _surplus(value: object, kept: object) -> ReplyCode | None:
     if isinstance(value, list) and isinstance(kept, list):
         return "wrong-value" if len(kept) < len(value) else next(filter(None, map(_surplus, value, kept)), None)
     return "number-out-of-range" if isinstance(kept, int) and abs(kept) > _LARGEST else None
+
+
+def _patterns(node: object) -> Iterator[str]:
+    """Yield the patterns of a shape."""
+    if isinstance(node, dict):
+        yield from [node["pattern"]] if isinstance(node.get("pattern"), str) else ()
+        node = list(node.values())
+    for below in node if isinstance(node, list) else ():
+        yield from _patterns(below)
 
 
 def _values_at(value: object, steps: Sequence[str]) -> Iterator[object]:

@@ -1,5 +1,5 @@
 import json
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
 import pytest
@@ -31,8 +31,14 @@ class Refined(msgspec.Struct, frozen=True):
     rank: int = 1
 
 
+class Marked(msgspec.Struct, frozen=True):
+    mark: Annotated[str, msgspec.Meta(pattern="^[1-5]$")]
+    why: str = ""
+
+
 REQUEST = Request("t", "i", {"id": "Q1"}, Note, {"id": ("Q1",)})
 PAGE = Request("t", "i", {}, Page, {"verdicts[].id": ("Q1", "Q2")})
+MARKED = Request("t", "i", {}, Marked)
 REFINED = Request("t", "i", {}, Refined, {"best": ("Q1", "Q2"), "others": ("Q1", "Q2")})
 GOOD = '{"id":"Q1","note":"n"}'
 
@@ -144,6 +150,9 @@ def refined(best: str = "null", others: str = "[]", more: str = "") -> str:
         (REFINED, refined(more=',"rank":true'), "wrong-type"),
         (REFINED, refined(more=',"rank":9223372036854775808'), "number-out-of-range"),
         (REFINED, refined(more=',"share":1e999'), "number-out-of-range"),
+        (MARKED, r'{"mark":"3","why":"so\n"}', ""),
+        (MARKED, r'{"mark":"3\n"}', "wrong-value"),
+        (MARKED, r'{"mark":"6"}', "wrong-value"),
     ],
 )
 def test_ids_are_among_those_given_each_once_in_a_list_and_numbers_are_numbers(

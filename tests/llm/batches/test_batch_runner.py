@@ -291,11 +291,9 @@ def test_killed_anywhere_any_number_of_times_nothing_is_bought_twice(
             try:
                 with KilledJournal(folder) as journal:
                     journal.tick = tick
-                    asked = BatchRunner(
-                        client, batches, journal, questions(11), AskOptions(), "run", clock=clock
-                    ).answers()
-                    held = journal.reader.execute("SELECT key, attempt FROM exchanges")
-                    return list(asked), shop, sorted(held)
+                    runner = BatchRunner(client, batches, journal, questions(11), AskOptions(), "run", clock=clock)
+                    answers = list(runner.answers())
+                    return answers, shop, sorted(journal.reader.execute("SELECT key, attempt FROM exchanges"))
             except Killed:
                 continue
         raise AssertionError

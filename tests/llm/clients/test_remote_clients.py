@@ -151,7 +151,11 @@ def test_an_argument_that_only_other_servers_know_goes_beside_those_of_the_sdk(e
     composed = asked.compose(question())
     own = {**json.loads(composed.body), "guided_decoding_backend": "xgrammar"}
 
-    asyncio.run(asked.send(replace(composed, body=canonical_json(own))))
+    async def once() -> None:
+        await asked.send(replace(composed, body=canonical_json(own)))
+        await asked.close()
+
+    asyncio.run(once())
     assert json.loads(ears.heard[0].body) == own
 
 
