@@ -413,18 +413,3 @@ def judged_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
             for concept in concepts
         }
     }
-
-
-def released_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
-    """Give what a release reads: countries, languages, and the subconcepts that roots stand for, in their order."""
-    return {
-        "concepts": {
-            concept.concept: {
-                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
-                "roots": [
-                    {"qid": root.qid, "subconcept": root.subconcept} for root in concept.roots if root.subconcept
-                ],
-            }
-            for concept in concepts
-        }
-    }

@@ -179,7 +179,10 @@ def serve(
     print(json.dumps(told) if as_json else desk.together)
     if desk.answered:
         root = run.parent if form else run
-        taken = f"annotate import {desk.journal.path} --project {run}"
+        review = f"cspace review import {desk.journal.path} --project {run} --kept KEPT"
+        check = f"cspace check score --project {run}"
+        by_form = {"cspace_groups": review, "cspace_review": review, "cspace_check": check}
+        taken = by_form.get(desk.scheme.name, f"annotate import {desk.journal.path} --project {run}")
         record = root / RECIPE_RECORD
         next_is = f"run {record} --workdir {root}" if record.is_file() else taken
         typer.echo(f"Next: culturekit {next_is}", err=True)

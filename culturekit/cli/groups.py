@@ -51,9 +51,9 @@ cspace = group(
         ),
         "complete": "builders.completing.completion:COMPLETE",
         "import": CommandAt(f"{CLI}.space_commands:import_space", "dishes.csv --concept cuisine --out space"),
-        "diff": CommandAt(f"{CLI}.space_commands:diff", "runs/2025 runs/2026 --out changes"),
+        "diff": CommandAt(f"{CLI}.review_commands:diff", "runs/2025 runs/2026 --out changes"),
         "settle": "builders.filtering.second_judge:settle",
-        "review": CommandAt(f"{CLI}.space_commands:review_app"),
+        "review": CommandAt(f"{CLI}.review_commands:review_app"),
         "check": CommandAt(f"{CLI}.groups:space_check"),
     },
     help="The cultural space: artifacts judged, completed, released.",
@@ -72,17 +72,13 @@ descriptors = group(
 index = group(
     "index",
     {
-        "build": "index.folder.index_stages:BUILD",
-        "embed": "index.embedding.embed_table:EMBED",
-        "map": "index.matching.mapping:MAP",
-        "diagnose": "index.matching.mapping:DIAGNOSE",
-        "shuffle": "index.matching.mapping:SHUFFLE",
-        "append": "index.folder.index_stages:APPEND",
-        "remove": "index.folder.index_stages:REMOVE",
-        "compact": "index.folder.index_stages:COMPACT",
+        "build": "index.folder.index_stages:BUILD", "embed": "index.embedding.embed_table:EMBED",
+        "map": "index.matching.mapping:MAP", "diagnose": "index.matching.mapping:DIAGNOSE",
+        "shuffle": "index.matching.mapping:SHUFFLE", "append": "index.folder.index_stages:APPEND",
+        "remove": "index.folder.index_stages:REMOVE", "compact": "index.folder.index_stages:COMPACT",
     },
     help="The index: artifacts as vectors, and images mapped to them.",
-)
+)  # fmt: skip
 kg = group(
     "kg",
     {

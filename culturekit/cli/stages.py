@@ -172,15 +172,11 @@ def waiting_rows(run: "StageRun") -> str:
 def as_data(run: "StageRun") -> dict[str, object]:
     """Give a stage's end as data."""
     return {
-        "stage": run.manifest.stage,
-        "folder": str(run.folder),
-        "state": run.state,
-        "counts": dict(run.manifest.counts),
+        "stage": run.manifest.stage, "folder": str(run.folder), "state": run.state, "counts": dict(run.manifest.counts),
         "drops": dict(run.manifest.drops),
-        **{name: said for name, said in run.manifest.notes.items() if name == MARKED},
-        "sha256": run.manifest.sha256,
+        **{name: said for name, said in run.manifest.notes.items() if name == MARKED}, "sha256": run.manifest.sha256,
         "seconds": round(run.seconds, 3),
-    }
+    }  # fmt: skip
 
 
 def line_about(run: "StageRun", *, width: int) -> str:

@@ -136,11 +136,7 @@ class PictureStore:
         return sha256
 
     def get(self, sha256: str) -> bytes:
-        """Give kept bytes, if they are those that were kept.
-
-        Raises:
-            IntegrityError: they are gone, or others.
-        """
+        """Give kept bytes, if they are those that were kept."""
         path = self.path(sha256)
         try:
             content = path.read_bytes()

@@ -277,11 +277,7 @@ def _same(one: BatchResult, other: BatchResult, client: Client) -> bool:
 
 
 def batches_of(client: Client) -> BatchClient:
-    """Return the batches of a client; no SDK is imported yet.
-
-    Raises:
-        UsageError: it has none.
-    """
+    """Return the batches of a client; no SDK is imported yet."""
     if isinstance(client, Batched):
         return client.batches()
     raise UsageError(

@@ -128,9 +128,6 @@ def verify_run(
             stages where there is none. Hashes are followed through the whole run in any case.
         engine: who does the work; this process where none is given.
         progress: hears of each stage.
-
-    Raises:
-        UsageError: there is no finished stage, or none of those asked for.
     """
     ledger = Ledger()
     tree = open_tree(root, ledger)
@@ -262,7 +259,8 @@ class _Again:
         if IMAGES_FILE in finished.manifest.outputs:
             with self.ledger.guarded("images", finished.name):
                 check_images(self.tree, finished, self.ledger, everything=self.everything)
-        name, stage = finished.name, wiring.get(self.name_in_run(finished))
+        name = finished.name
+        stage = wiring.get(finished.folder.resolve().name if self.tree.alone else name)  # which may be named as `.`
         from_recipe, manifest = stage is not None, finished.manifest
         if stage is None:
             stage = _by_hand(finished)
@@ -298,10 +296,6 @@ class _Again:
             self.by_hash(finished, why)
             return
         self.make(stage, finished, inputs, key)
-
-    def name_in_run(self, finished: FinishedStage) -> str:
-        """Name a stage as its recipe does, also where its folder was named as `.`."""
-        return finished.folder.resolve().name if self.tree.alone else finished.name
 
     def inputs_of(self, stage: Stage) -> dict[str, InputRecord]:
         """Name each input as it lies there now; what the chain has hashed is not hashed again."""
@@ -348,7 +342,8 @@ class _Again:
     def compare(self, made: Manifest, finished: FinishedStage, out: Path) -> None:
         """Compare a stage that was made again with the one that is there."""
         there, name = finished.manifest, finished.name
-        others = _other_packages(there, made)
+        then, here = ({**one.packages, **one.code} for one in (there, made))
+        others = ", ".join(_packages({one: then[one] for one in then if then[one] != here.get(one)}))
         problems = [
             (f"{name}/{output}", *_difference(out / output, finished.folder / output))
             for output in sorted({*made.outputs, *there.outputs})
@@ -409,12 +404,6 @@ def _costly(stage: Stage) -> str:
 def _packages(packages: Mapping[str, str]) -> list[str]:
     """Name packages with their versions."""
     return [f"{name} {version}" for name, version in sorted(packages.items())]
-
-
-def _other_packages(there: Manifest, made: Manifest) -> str:
-    """Name the packages whose versions were others when a stage was made."""
-    before, now = ({**one.packages, **one.code} for one in (there, made))
-    return ", ".join(_packages({name: before[name] for name in before if before[name] != now.get(name)}))
 
 
 def _difference(made: Path, there: Path) -> tuple[str, str, str]:

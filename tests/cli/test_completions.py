@@ -22,16 +22,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_recipes_are_offered_by_name_and_by_path(here: Path) -> None:
     assert complete_recipe("cu") == ["cube", "cube-release", "cultivate", "cuisine.yml"]
     assert complete_recipe("") == [
-        "c3",
-        "cube",
-        "cube-release",
-        "cultivate",
-        "inclusion",
-        "linguistic",
-        "cuisine.yml",
-        "deeper/",
+        "c3", "cube", "cube-release", "cultivate", "inclusion", "linguistic", "cuisine.yml", "deeper/",
         "evaluation.yaml",
-    ]
+    ]  # fmt: skip
     assert complete_recipe("deeper/") == ["deeper/other.yaml"]
     assert complete_recipe(f"{here}/ev") == [f"{here}/evaluation.yaml"]
     assert complete_recipe("nowhere/") == []

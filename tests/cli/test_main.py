@@ -75,18 +75,8 @@ def test_data_is_utf8_whatever_the_terminal_is() -> None:
 
 def test_several_values_follow_one_set() -> None:
     words = [
-        "run",
-        "c3",
-        "--set",
-        "seed=1",
-        "pairs.keep=2",
-        "--out",
-        "here",
-        "d=3",
-        "--set",
-        "models.0.name=x",
-        "a=[1]",
-    ]
+        "run", "c3", "--set", "seed=1", "pairs.keep=2", "--out", "here", "d=3", "--set", "models.0.name=x", "a=[1]",
+    ]  # fmt: skip
     assert " ".join(cli.spelled_out(words)) == (
         "run c3 --set seed=1 --set pairs.keep=2 --out here d=3 --set models.0.name=x --set a=[1]"
     )

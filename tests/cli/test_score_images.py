@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 import yaml
 
-from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
+from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import CSPACE
 from culturekit.core.tables import read_table
 from culturekit.recipes.cube.begin_evaluation import EvaluationFiles, begin_evaluation
@@ -108,14 +108,11 @@ def test_nothing_was_extracted_and_every_image_and_reference_was_taken(evaluated
     run = evaluated[0] / "runs/evaluation"
     assert not [name for name in ("graph", "candidates", "filter") if (run / name).exists()]
     for name in ("images-sdxl", "images-flux"):
-        manifest = read_manifest(run / name)
-        assert manifest is not None
+        manifest = manifest_of(run / name)
         assert manifest.counts["ok"] == 24
         assert not manifest.drops
-    references = read_manifest(run / "references")
-    index = read_manifest(run / "index")
-    assert references is not None
-    assert index is not None
+    references = manifest_of(run / "references")
+    index = manifest_of(run / "index")
     assert references.counts["ok"] == index.counts["artifacts"] == index.counts["indexed"]
 
 

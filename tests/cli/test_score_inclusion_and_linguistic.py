@@ -15,7 +15,7 @@ from culturekit.index.embedding.embedding_encoders import save_vectors
 from culturekit.metrics import MONK_TONES
 from tests.command_line import culturekit
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2, line, write_csv
-from tests.metrics.inclusion.test_published_numbers import VOTES, codes
+from tests.metrics.inclusion.test_survey_themes import VOTES, codes
 from tests.recipes.linguistic.score_world import annotations, images, prompts, quality
 
 GROUPS = (None, "Africa", "Europe")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.config.checks import dump_path
+from culturekit.config.checks import dump_files
 from culturekit.config.kinds import RECIPES, AnyRecipe, RecipeKind
 from culturekit.config.load import SHIPPED, find_recipe, load_any_recipe, schema_of, shipped_recipes
 from culturekit.core.choices import SchemaKind
@@ -110,9 +110,9 @@ def test_the_bundled_sample_stands_for_a_dump_unless_a_file_is_called_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert dump_path("sample").name == "wikidata-sample.json.gz"
+    assert dump_files("sample")[0].name == "wikidata-sample.json.gz"
     Path("sample").touch()
-    assert dump_path("sample") == Path("sample")
+    assert dump_files("sample") == [Path("sample")]
 
 
 def test_the_environment_is_not_read_into_a_recipe(tmp_path: Path) -> None:

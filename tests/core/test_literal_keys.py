@@ -3,17 +3,11 @@ import pytest
 from culturekit.core.literal_keys import is_key_name, key_problem, masked
 
 KEYS = [
-    "sk-abcdefghij1234567890abcdefghij",
-    "sk-proj-Ab12-Cd34_Ef56Gh78Ij90",
-    "AIzaSyA1234567890abcdefghijklmnopqrstuv",
-    "ya29.A0ARrdaM1234567890abcdef",
-    "hf_abcdefGHIJKL1234567890",
-    "ghp_abcdefghijklmnop1234567890",
-    "xoxb-1234567890-abcdefghij",
-    "AKIAIOSFODNN7EXAMPLE",
-    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
-    "-----BEGIN PRIVATE KEY-----",
-]
+    "sk-abcdefghij1234567890abcdefghij", "sk-proj-Ab12-Cd34_Ef56Gh78Ij90", "AIzaSyA1234567890abcdefghijklmnopqrstuv",
+    "ya29.A0ARrdaM1234567890abcdef", "hf_abcdefGHIJKL1234567890", "ghp_abcdefghijklmnop1234567890",
+    "xoxb-1234567890-abcdefghij", "AKIAIOSFODNN7EXAMPLE",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N", "-----BEGIN PRIVATE KEY-----",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("key", KEYS)

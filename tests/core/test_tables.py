@@ -19,11 +19,8 @@ PETS = declare("pets by name: name str, legs u8, nicknames list[str], owner str?
 
 def pets(*names: str) -> pl.DataFrame:
     rows = {
-        "name": list(names),
-        "legs": [4] * len(names),
-        "nicknames": [["x"]] * len(names),
-        "owner": [None] * len(names),
-    }
+        "name": list(names), "legs": [4] * len(names), "nicknames": [["x"]] * len(names), "owner": [None] * len(names),
+    }  # fmt: skip
     return pl.DataFrame(rows, schema=PETS.schema)
 
 

@@ -38,11 +38,8 @@ BUDGET = 1.0
 LONGEST = 60.0  # Seconds after which a run that asks a few questions hangs; a run of stages may take five times as long
 
 JOURNAL_FAULTS = (
-    Fault(0, errno.ENOSPC),
-    Fault(0, errno.EIO),
-    Fault(0, errno.ENOSPC, lasting=True),
-    Fault(0, errno.EIO, "short"),
-)
+    Fault(0, errno.ENOSPC), Fault(0, errno.EIO), Fault(0, errno.ENOSPC, lasting=True), Fault(0, errno.EIO, "short"),
+)  # fmt: skip
 NONE = Fault(0)
 
 

@@ -14,7 +14,7 @@ from culturekit.recipes.cube.keys import load_recipe
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import recipe_here
 from tests.effort import THOROUGH
-from tests.oracles.scored_again import check_scored_again
+from tests.oracles.scored_again import scored_again
 from tests.verify.random_recipes import SEVERAL, more_of_cube, random_recipe, random_settings
 
 QUICK = (8, 13, 36)  # A run without an audit, one of a kernel that has no name, and one with an audit
@@ -29,7 +29,7 @@ def verified(seed: int, folder: Path) -> None:
     assert [str(finding) for finding in answer.findings] == []
     assert answer.exit_code == 0
     assert {verdict.verdict for verdict in answer.verdicts} <= {"verified"}
-    check_scored_again(folder / "run/scores")
+    scored_again(folder / "run/scores")
     told = pl.read_parquet(folder / "run/scores/scores.parquet").filter(metric="vs")
     lowest = 1 / told["params"].str.json_path_match("$.size").cast(pl.Float64)
     assert (told["ci_low"].fill_nan(1.0) >= lowest - 1e-9).all()

@@ -124,12 +124,7 @@ _OF_OUR_OWN = frozenset(
 
 
 def read_list(path: Path, *, label: str) -> LoadedList:
-    """Read a list; `label` is what messages call it.
-
-    Raises:
-        UsageError: the file is not there or in none of the forms.
-        ConfigError: rows of it are wrong.
-    """
+    """Read a list; `label` is what messages call it."""
     rows = list(rows_of(path))
     columns = tuple(dict.fromkeys(name for _, row in rows for name in row))
     file_column = next((name for name in FILE_COLUMNS if name in columns), None)

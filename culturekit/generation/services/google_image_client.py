@@ -63,9 +63,6 @@ class _GeminiImages:
         config = {"aspectRatio": self.aspect_ratio, "imageSize": self.image_size}
         return {name: value for name, value in config.items() if value}
 
-    def prompt_options(self) -> dict[str, object]:
-        return {**self.image_config(), **({"safety": _THRESHOLDS[self.safety]} if self.safety else {})}
-
 
 class _GoogleImageClient(ImageClient, GoogleClient):
     """Asks one model for images."""
@@ -110,7 +107,9 @@ def make(spec: Spec, size: str | None = None) -> _GoogleImageClient:
     client.image_price = settings.price
     client.rewriter = options.rewriter or "unknown"
     client.seeds = None if options.send_seed else False
-    client.sent_options = settings.prompt_options()
+    client.sent_options = settings.image_config()
+    if settings.safety:
+        client.sent_options["safety"] = _THRESHOLDS[settings.safety]
     client.filters = GOOGLE.owns(base_url)
     return client
 

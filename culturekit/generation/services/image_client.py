@@ -76,11 +76,7 @@ def price_of_images(
 
 
 def check_image_price(client: "ImageClient") -> ImagePrice:
-    """Refuse a model whose images have no known price.
-
-    Raises:
-        UsageError: neither the SPEC nor the price list says what an image of this size and quality costs.
-    """
+    """Refuse a model whose images have no known price."""
     if client.image_price is None:
         listed = rate_of(Identity(client.identity.provider.removesuffix("-images"), "", "", client.model))
         price = "IN/OUT" if listed is None else f"{listed.input:g}/{listed.output:g}, as listed,"

@@ -225,9 +225,6 @@ def place_of(url: str, *, base_url: str) -> _Place:
 
     A service on this machine may name addresses on this machine, and any service those of its own host and port; of
     others only public ones are asked, over an encrypted connection.
-
-    Raises:
-        Refused: it is none that is fetched.
     """
     try:
         parts, base = urlsplit(url), urlsplit(base_url)

@@ -22,12 +22,7 @@ from culturekit.core.stage_command import StageCommand, Typed
 from culturekit.core.tables import Gathered, blocks_of, write_drops
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import (
-    ROWS_AT_ONCE,
-    embed_texts,
-    embed_tokens,
-    text_encoder_of,
-)
+from culturekit.index.embedding.embedding_encoders import ROWS_AT_ONCE, embed_texts, embed_tokens, text_encoder_of
 from culturekit.index.encoder import ENCODERS, Vectors
 
 # pairs of id and text that are found without being named: of prompts, of any table, of captions, and of phrases, which

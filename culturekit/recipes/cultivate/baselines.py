@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -11,7 +10,7 @@ import polars as pl
 from pydantic import AfterValidator, model_validator
 
 from culturekit.builders.built import staged
-from culturekit.builders.judging import image_judge, question_graph
+from culturekit.builders.judging import image_judge
 from culturekit.builders.judging.scene_judge import MOST_STEREOTYPES
 from culturekit.config.recipe_parts import EncoderSpec, JudgeSpec, ScorerSpec
 from culturekit.core import roles
@@ -42,8 +41,8 @@ from culturekit.recipes.cultivate import roles as folders
 from culturekit.recipes.cultivate.cells import compare_images, described_images, excess_of_images, pictured
 from culturekit.recipes.cultivate.marks import extracted_phrases
 from culturekit.recipes.cultivate.scores import PhraseVectors, image_scores
-from culturekit.recipes.planning import asks
-from culturekit.scores.faithfulness import QuestionOptions, faithfulness
+from culturekit.recipes.parts import Looks
+from culturekit.scores.faithfulness import QuestionOptions
 from culturekit.scores.image_levels import MeanOptions
 
 OURS = ("align", "hal", "exag", "faith")
@@ -90,45 +89,22 @@ def wire_baselines(
     run: Run, wanted: Baselines, counts: Mapping[str, int], prompts: int, buying: Callable[[Role, str], LlmOptions]
 ) -> None:
     """Have images scored by others: a number a model of how many images it has says what that takes."""
-    table = run.table(roles.PROMPTS)
-    if wanted.questions is not None:
-        graphs = question_graph.build.stage(table, writer=wanted.questions, llm=buying(roles.QUESTIONS, ""))
-        run.add(graphs, roles.QUESTIONS, plan=asks(count=lambda: prompts, requests=lambda: prompts))
-    if wanted.cure is not None:
-        for level in LEVELS:
-            run.add(level_stage(table, level=level), folders.LEVELS, variant=level)
-    for model, made in counts.items():
-        images, limit = run.table(roles.IMAGES, model), wanted.per_prompt
-        count = partial(int, made if limit is None else min(made, limit * prompts))
-        if wanted.answers is not None:
-            answering = question_graph.answer.stage(
-                images, run.table(roles.QUESTIONS), judge=wanted.answers, per_prompt=limit,
-                llm=buying(roles.ANSWERS, model),
-            )  # fmt: skip
-            run.add(answering, roles.ANSWERS, model, plan=asks(count=count))
-        if wanted.vqascore is not None:
-            weighing = image_judge.vqascore.stage(images, table, judge=wanted.vqascore, per_prompt=limit,
-                                      llm=buying(roles.VQASCORE, model))  # fmt: skip
-            run.add(weighing, roles.VQASCORE, model, plan=asks(count=count, requests=count))
-        for number, scorer in enumerate(wanted.scorers, start=1):
-            run.add(quality_stage(images, table, scorer=scorer), roles.SCORER, model, str(number))
-        for level in LEVELS if wanted.cure is not None else ():
+    table, limit = run.table(roles.PROMPTS), wanted.per_prompt
+    looks = Looks(
+        run, buying, lambda: prompts, lambda model: min(counts[model], (limit or counts[model]) * prompts),
+        wanted.questions, wanted.answers, wanted.vqascore, wanted.scorers, limit,
+    )  # fmt: skip
+    looks.write_questions()
+    levels = LEVELS if wanted.cure is not None else ()
+    for level in levels:
+        run.add(level_stage(table, level=level), folders.LEVELS, variant=level)
+    cosine = f"clipscore:{wanted.cure}{'&' if '?' in str(wanted.cure) else '?'}factor=1"
+    for model in counts:
+        looks.look_at(model)
+        for level in levels:
             texts = run.table(folders.LEVELS, variant=level)
-            cosine = f"clipscore:{wanted.cure}{'&' if '?' in str(wanted.cure) else '?'}factor=1"
-            run.add(quality_stage(images, texts, scorer=cosine), folders.CURE, model, level)
-    others = {
-        "judgments": Numbered(run.tables(roles.ANSWERS) | run.tables(roles.VQASCORE)),
-        "quality": Numbered({
-            roles.SCORER.folder(model, number): run.table(roles.SCORER, model, number)
-            for model in run.models for number in run.variants(roles.SCORER, model)
-        }),
-    }  # fmt: skip
-    if any(others.values()):
-        asked = run.table(roles.QUESTIONS) if run.has(roles.QUESTIONS) else None
-        options = QuestionOptions(means=MeanOptions((("country",),), scheme="", groups={}, benchmark="cultivate"))
-        images_of = Numbered(run.tables(roles.IMAGES))
-        scoring = faithfulness.stage(images_of, questions=asked, prompts=table, options=options, **others)
-        run.add(scoring, roles.FAITHFULNESS)
+            run.add(quality_stage(run.table(roles.IMAGES, model), texts, scorer=cosine), folders.CURE, model, level)
+    looks.score(QuestionOptions(means=MeanOptions((("country",),), scheme="", groups={}, benchmark="cultivate")))
 
 
 @staged("prompt-levels", "levels")

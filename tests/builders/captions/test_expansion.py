@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 
 from culturekit.builders.captions.expanding import ALIKE, KEPT, SAME, TOO_MANY, culture_file, expand, load_culture
 from culturekit.core.errors import ConfigError, UsageError
@@ -112,13 +113,11 @@ def test_what_is_kept_is_unlike_all_that_came_before(work: Work) -> None:
         assert cosines[place[own], place[nearest]] == pytest.approx(similarity, abs=2e-5)
 
 
-def broken(change: Callable[[dict[str, Any]], None], folder: Path) -> Path:
-    import yaml
-
+def changed(change: Callable[[dict[str, Any]], None], folder: Path) -> Path:
     value = yaml.safe_load(CHINESE.read_text(encoding="utf-8"))
     change(value)
-    path = folder / "broken.yaml"
-    path.write_text(yaml.safe_dump(value), encoding="utf-8")
+    path = folder / "changed.yaml"
+    path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
     return path
 
 
@@ -132,30 +131,23 @@ def broken(change: Callable[[dict[str, Any]], None], folder: Path) -> Path:
         (lambda value: value.update(langauge="en"), "did you mean 'language'"),
     ],
 )
-def test_a_culture_that_cannot_be_meant_is_refused(
+def test_a_culture_that_cannot_be_meant_or_is_nowhere_is_refused(
     change: Callable[[dict[str, Any]], None], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match=said):
-        load_culture(broken(change, tmp_path))
+        load_culture(changed(change, tmp_path))
+    with pytest.raises(UsageError, match="chinese"):
+        culture_file("klingon")
 
 
 def test_seeds_may_be_typed_as_a_paper_prints_them(tmp_path: Path) -> None:
-    import yaml
-
-    value = yaml.safe_load(CHINESE.read_text(encoding="utf-8"))
-    value["seeds"] = [*SEEDS, "Fishermen mend nets on a quay before dawn"]
-    path = tmp_path / "culture.yaml"
-    path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
-    named = list(value["categories"])
-    assert [seed.category for seed in load_culture(path).seeds] == [*named, named[0]]
+    seeds = [*SEEDS, "Fishermen mend nets on a quay before dawn"]
+    culture = load_culture(changed(lambda value: value.update(seeds=seeds), tmp_path))
+    named = list(culture.categories)
+    assert [seed.category for seed in culture.seeds] == [*named, named[0]]
 
 
 def test_seeds_that_say_the_same_to_the_encoder_are_refused(work: Work) -> None:
     with pytest.raises(UsageError, match="a seed is like an earlier caption") as raised:
         expanded(work, saying(numbered(1)), captions=6, encoder="letters", similarity=-1)
     assert SEEDS[0] in str(raised.value)
-
-
-def test_a_culture_that_is_nowhere_names_those_that_are_shipped() -> None:
-    with pytest.raises(UsageError, match="chinese"):
-        culture_file("klingon")

@@ -39,10 +39,10 @@ def knob_for(dial: Dial, accuracy: float, *, artifacts: int, drawn: float = 1.0)
     return wrong * resistance / (1 - wrong + wrong * resistance)
 
 
-def drawn_share(dial: Dial, cspace: pl.DataFrame, *, hubs: int = 3, drift_to: tuple[str, ...] = ()) -> float:
+def drawn_share(dial: Dial, cspace: pl.DataFrame) -> float:
     """Give the share of a CSpace's rows that a knob can draw away: no hub is drawn to a hub, no one drifts at home."""
     rows = list(rows_of(cspace))
-    attraction = Attraction(rows, Options(hubs=hubs, drift_to=",".join(drift_to)))
+    attraction = Attraction(rows, Options(hubs=3))
     away: Mapping[Dial, Callable[[str, str], bool]] = {
         "confusability": lambda artifact_id, concept: True,
         "hub_skew": lambda artifact_id, concept: artifact_id not in attraction.hubs[concept],

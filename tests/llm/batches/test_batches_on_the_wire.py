@@ -129,14 +129,10 @@ def test_rows_that_fail_within_a_job_are_judged_as_online(provider: str, tmp_pat
         return Rule(Fault(kind), When(rows=(row,), modes=("batch",), attempts=attempts))
 
     rules = (
-        rule("server-error", "Q0", (1, 1)),
-        rule("bad-request", "Q1"),
-        rule("refusal" if provider == "openai" else "prohibited", "Q2"),
-        rule("truncated", "Q3"),
-        rule("prose", "Q4", (1, 1)),
-        rule("busy", "Q5", (1, 1)),
-        rule("wrong-id", "Q6"),
-    )
+        rule("server-error", "Q0", (1, 1)), rule("bad-request", "Q1"),
+        rule("refusal" if provider == "openai" else "prohibited", "Q2"), rule("truncated", "Q3"),
+        rule("prose", "Q4", (1, 1)), rule("busy", "Q5", (1, 1)), rule("wrong-id", "Q6"),
+    )  # fmt: skip
     with running_server(Script(rules=rules)) as server:
         answers = ask(provider, server.url, tmp_path, questions(8))
     stopped = "refused" if provider == "openai" else "blocked"

@@ -10,9 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.core.digests import read_manifest
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.lineage import manifest_of
 from culturekit.core.run import run_stage
 from culturekit.core.stage import Stage
 from culturekit.recipes.linguistic.dialects import (
@@ -205,8 +205,7 @@ def test_a_corpus_is_known_by_what_it_holds(tmp_path: Path) -> None:
     stage = dialects_stage(standard_corpus=tmp_path / "sae")
     assert set(stage.inputs) == {"lists", "standard-corpus"}
     folder, before = built(stage, tmp_path / "p"), corpus_digest(tmp_path / "sae")
-    manifest = read_manifest(folder)
-    assert manifest is not None
+    manifest = manifest_of(folder)
     assert manifest.inputs["standard-corpus"].sha256 == before
     (tmp_path / "sae").rename(tmp_path / "moved")
     assert corpus_digest(tmp_path / "moved") == before
