@@ -158,7 +158,7 @@ def serve(
             narrowing = Narrowing(folders_of(run), desk, engine, tell) if intervals or desk.looks else None
 
             def saved() -> None:
-                progress.tell("; ".join(filter(None, (desk.together, desk.pace))))
+                progress.tell(desk.progress)
                 if narrowing is not None:
                     narrowing.heard()
 
@@ -177,7 +177,13 @@ def serve(
     print(json.dumps(told) if as_json else desk.together)
     if desk.answered:
         root = run.parent if form else run
-        taken = f"annotate import {desk.journal.path} --project {run}"
+        review = f"cspace review import {desk.journal.path} --project {run} --kept KEPT"
+        by_form = {
+            "cspace_groups": review,
+            "cspace_review": review,
+            "cspace_check": f"cspace check score --project {run}",
+        }
+        taken = by_form.get(desk.scheme.name, f"annotate import {desk.journal.path} --project {run}")
         record = root / RECIPE_RECORD
         next_is = f"run {record} --workdir {root}" if record.is_file() else taken
         typer.echo(f"Next: culturekit {next_is}", err=True)

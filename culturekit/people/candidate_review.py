@@ -17,6 +17,7 @@ from culturekit.builders.filtering.candidate_review import (
     known_candidates,
     read_candidate_sheet,
     review_candidates,
+    table_beside,
     waiting,
 )
 from culturekit.builders.filtering.cspace_filter import country_name
@@ -187,7 +188,9 @@ class ReviewFiles:
 
 def project_files(project: Path) -> dict[str, Path]:
     """Name the files of a project that its answers are read with; the sheet beside them may be filled in meanwhile."""
-    return {"project": project / PROJECT_FILE, "key": project / f"{ANNOTATION_KEY.name}.parquet"}
+    groups = table_beside(project / PROJECT_FILE, REVIEW_GROUPS)
+    files = {"project": project / PROJECT_FILE, "key": project / f"{ANNOTATION_KEY.name}.parquet"}
+    return files if groups is None else {**files, "groups": groups}
 
 
 def review_stage(kept: Path, files: ReviewFiles, *, removed: Path | None = None) -> Stage:
