@@ -239,7 +239,7 @@ def test_code_that_drops_a_name(tmp_path: Path, work: Work, monkeypatch: pytest.
     alone = compare_spaces(sides[0], sides[1], work)
     assert told(alone) == {("removed", "Q4", "artifact"): (["code"], [])}
     assert because(alone, "Q4").startswith(
-        "code: filter: version 4 -> version 1\nfilter: verdict on Q4 in cuisine: keep "
+        "code: filter: version 5 -> version 1\nfilter: verdict on Q4 in cuisine: keep "
     )
     assert told(compare_spaces(sides[0], sides[2], work)) == {
         ("removed", "Q4", "artifact"): (["code"], []),

@@ -544,6 +544,11 @@ class FilterPlan(AskPlan):
 
     reasons_usd: float | None = None
 
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        data = asdict(self)
+        return {"candidates": data.pop("units"), "dropped_by_rules": data.pop("left_out"), **data}
+
     def lines(self) -> Iterator[str]:
         """Say it in words."""
         yield from AskPlan.lines(self)
