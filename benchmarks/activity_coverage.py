@@ -26,6 +26,7 @@ from culturekit.builders.judging.scene_judge import Descriptors
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.simulated import simulated_model
 from culturekit.builders.simulated.simulated_model import SimulatedModel, make
+from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import parse_spec
 from culturekit.core.schemas import (
     ANNOTATIONS,
@@ -35,6 +36,7 @@ from culturekit.core.schemas import (
     JUDGMENTS,
     PROMPTS,
     SCENE_ITEMS,
+    SCORES,
     VALUES,
 )
 from culturekit.core.tables import read_table, write_table
@@ -44,7 +46,7 @@ from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.llm.client import Image, Request
 from culturekit.people.rated_sample import rated_sample
 from culturekit.recipes.cultivate.breakdown import gaps_in, grouped_values_stage
-from culturekit.recipes.cultivate.marks import SCALE, extracted_phrases, scene_items_stage, write_marks
+from culturekit.recipes.cultivate.marks import SCALE, extracted_phrases, marks_stage, scene_items_stage
 from culturekit.recipes.cultivate.recipe import CORRECTED
 from culturekit.recipes.cultivate.scores import AheadInput, AheadOptions, PhraseVectors, score_ahead
 from culturekit.recipes.cultivate.world import marks_by_person, stereotypes_by_country, truth_rows
@@ -219,16 +221,16 @@ def run_in(root: Path, seed: int) -> list[Told]:
     sample = rated_sample(made, prompts, count=10_000, rng=np.random.default_rng([seed, 2]))
     write_table(make_dir(root / "sample"), AUDIT_SAMPLE, sample)
     scene_items_stage(
-        [root / "sample/audit_sample.parquet"], root / "prompts/prompts.parquet",
-        root / "descriptors/descriptors.parquet", [root / "said/judgments.parquet"],
+        Files({"sample": root / "sample/audit_sample.parquet"}), root / "prompts/prompts.parquet",
+        root / "descriptors/descriptors.parquet", Numbered([root / "said/judgments.parquet"]),
     ).run(work_in(root / "items"))  # fmt: skip
     items = read_table(root / "items/scene_items.parquet", SCENE_ITEMS)
     write_table(make_dir(root / "said-by-people"), ANNOTATIONS, people_say(items, truth, scored["truth"].values, seed))
-    write_marks(
-        work_in(root / "marks"), root / "said-by-people/annotations.parquet", root / "items/scene_items.parquet",
-        root / "descriptors/descriptors.parquet", PhraseVectors(root / "phrases"), TAU,
-        "dimension",
-    )  # fmt: skip
+    marks_stage(
+        root / "said-by-people/annotations.parquet", root / "items/scene_items.parquet",
+        root / "descriptors/descriptors.parquet", PhraseVectors(root / "phrases"),
+        write_table(make_dir(root / "judged"), SCORES, scored["judged"].scores),
+    ).run(work_in(root / "marks"))  # fmt: skip
     return compared(root, scored, true_scores(root / "many", prompts, descriptors, table, truth), sample)
 
 
@@ -272,7 +274,8 @@ def make_dir(folder: Path) -> Path:
 def compared(root: Path, scored: Mapping[str, Any], shown: pl.DataFrame, sample: pl.DataFrame) -> list[Told]:
     """Put people right what the judge says, and lay it beside what models show, and what these images show."""
     write_table(make_dir(root / "ahead"), VALUES, scored["judged"].values)
-    grouped_values_stage(root / "ahead/values.parquet", "cultivate", METRICS).run(work_in(root / "by-group"))
+    grouping = grouped_values_stage(root / "ahead/values.parquet", scheme="cultivate", metrics=METRICS)
+    grouping.run(work_in(root / "by-group"))
     values = read_table(root / "by-group/values.parquet", VALUES)
     marks = read_table(root / "marks/annotations.parquet", ANNOTATIONS)
     rows = []

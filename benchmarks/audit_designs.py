@@ -53,6 +53,7 @@ TRIED = {
     "3 x 400": WORLDS["3 x 400"],
     "1 x 400": WORLDS["1 x 400"],
     "150 x 8": WORLDS["150 x 8"],
+    "150 x 8, right in .8": replace(WORLDS["150 x 8"], accuracy=0.8),
     "150 x 8, right in .75": replace(WORLDS["150 x 8"], accuracy=0.75),
     "150 x 8, right in .65": replace(WORLDS["150 x 8"], accuracy=0.65),
     "3 x 400, right in .3": WORLDS["accuracy .3"],

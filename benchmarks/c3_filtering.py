@@ -27,7 +27,7 @@ from culturekit.recipes.c3.scores import C3Options, c3
 from culturekit.scores.inputs import VectorFolder
 
 WIDTHS = {"64": (64, 64), "768 and 512": (768, 512)}
-SIZES = {"64": (1_000_000, 3_000_000), "768 and 512": (100_000,)}
+SIZES = {"64": (1_000_000, 10_000_000), "768 and 512": (100_000,)}
 EVERY: tuple[Strategy, ...] = ("random", "labse", "clip", "objects", "no-objects", "c3")
 KEPT, NAIVE = 100_000, 10_000
 

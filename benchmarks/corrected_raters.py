@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from country_models import AUDITED, COUNTRIES, PARENTS, SIZE, audited, mapping, models
+from country_models import AUDITED, COUNTRIES, PARENTS, SIZE, audited, correct_counts, mapping, models
 from numpy.typing import NDArray
 from recording import record
 
 from culturekit.metrics.corrected.audit_gates import LOWEST_AGREEMENT, anchoring_seen
 from culturekit.metrics.corrected.audited_counts import AuditedCounts, rater_model
-from culturekit.metrics.corrected.corrected_diversity import correct_counts
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
 from culturekit.metrics.corrected.imputed_prompts import Findings
 

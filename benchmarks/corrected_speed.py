@@ -8,12 +8,11 @@ import time
 
 import numpy as np
 import polars as pl
-from country_models import AUDITED, PARENTS, SIZE, audited, mapping, models
+from country_models import AUDITED, PARENTS, SIZE, audited, correct_counts, mapping, models
 from recording import record
 
 from culturekit.core.schemas import AUDITS
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.corrected_diversity import correct_counts
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
 
 REPLICATES, IMAGES = 100, 1_000_000

@@ -4,7 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts
+from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_prompts import Findings
+from culturekit.metrics.corrected.rectified import parted, rectified
+from culturekit.metrics.statistics.intervals import Interval
 
 COUNTRIES, CONTINENTS, SIZE, IMAGES, AUDITED = 20, 5, 8, 100_000, 150
 PARENTS = np.append(np.repeat(np.arange(CONTINENTS), COUNTRIES // CONTINENTS), CONTINENTS)
@@ -48,3 +51,9 @@ def audited(
     labels = (*(f"label {number:02d}" for number in range(len(mapped) - 1)), NONE)
     found = Findings(np.zeros(AUDITED, np.int64), label, np.eye(len(mapped))[shown])
     return AuditedCounts(labels, PARENTS, mapped[None], found)
+
+
+def correct_counts(counts: AuditedCounts, diversity: ExpectedDiversity, *, rng: np.random.Generator) -> Interval:
+    """Correct by the audit."""
+    parts = parted(counts.mapped, counts.found, counts.parents, counts.labels.index(NONE), rng=rng)
+    return rectified(counts.mapped, counts.found, parts, diversity, confidence=0.95, rng=rng)

@@ -39,8 +39,9 @@ class Area:
 
 
 JOURNAL = ("tests/llm/journal", "tests/llm/test_damaged_journal.py", "tests/llm/test_journal_faults.py")
-BATCHES = ("tests/llm/batches", "tests/faults/test_llm_batch_kills.py")
-ENGINE = ("tests/llm/test_engine.py", "tests/cli/test_llm_commands.py", "tests/faults/test_buying_kills.py")
+BATCHES = ("tests/llm/batches", "tests/faults/test_kills.py")
+ENGINE = ("tests/llm/test_engine.py", "tests/cli/test_llm_commands.py", "tests/faults/test_kills.py")
+ARGUMENTS = "tests/metrics/test_wrong_arguments.py"
 AREAS = {
     "journal": Area(
         {
@@ -69,11 +70,11 @@ AREAS = {
     "metrics": Area(
         {
             **{
-                f"culturekit/metrics/{name}": (f"tests/metrics/{name}",)
+                f"culturekit/metrics/{name}": (f"tests/metrics/{name}", ARGUMENTS)
                 for name in ("ahead", "captions", "diversity", "inclusion", "linguistic", "questions", "realism")
             },
             "culturekit/scores/catalog": ("tests/test_docs.py", "tests/metrics/test_metrics_public.py"),
-            "culturekit/metrics/statistics": ("tests/metrics/statistics",),
+            "culturekit/metrics/statistics": ("tests/metrics/statistics", ARGUMENTS),
             "culturekit/metrics": ("tests/scores", "tests/metrics/test_metrics_public.py"),
         },
         ("tests/scores", "tests/families", "tests/recipes/c3/test_scores.py", "tests/recipes/cultivate/test_scores.py"),

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -23,9 +25,10 @@ from recording import record
 from culturekit.core.schemas import CSPACE
 from culturekit.core.tables import write_table
 from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
-from culturekit.generation.simulated.simulated_backend import Attraction, Dial, Options, drawn_share, knob_for, rows_of
+from culturekit.generation.simulated.simulated_backend import Attraction, Options, rows_of
 from culturekit.index.encoder import Vectors
 from culturekit.index.models.embedded_encoder import EmbeddedEncoder
+from tests.generation.simulated.dials import DIALS, drawn_share, knob_for
 
 COUNTRIES = ("BR", "FR", "IN", "IT", "JP", "NG", "TR", "US")
 REFERENCES = 4
@@ -140,8 +143,7 @@ def dial_table(worlds: Sequence[World], accuracies: Sequence[float]) -> list[lis
     """Dial accuracies in, and measure what comes of it."""
     table = [["knob", "artifacts", "accuracy wanted", "knob set to", "accuracy found", "furthest off"]]
     sizes = sorted({world.cspace.height for world in worlds})
-    dials: tuple[Dial, ...] = ("confusability", "hub_skew", "drift")
-    for dial in dials:
+    for dial in DIALS:
         for size in sizes:
             for wanted in accuracies:
                 of_size = [world for world in worlds if world.cspace.height == size]

@@ -31,8 +31,9 @@ def culturekit(
     env: dict[str, str] | None = None,
     given: bytes = b"",
     in_workers: bool = False,
+    ends: int | None = None,
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command, and give what it said and how it ended."""
+    """Run a command, and give what it said and how it ended; `ends` is how it has to end."""
     words = [str(argument) for argument in arguments]
     said, warned = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     code: object = 0
@@ -57,4 +58,6 @@ def culturekit(
             use_countries(None)
             use_plugins({})
     told, complained = (stream.buffer.getvalue().decode() for stream in (said, warned))
-    return subprocess.CompletedProcess(words, int(str(code or 0)), told, complained)
+    done = subprocess.CompletedProcess(words, int(str(code or 0)), told, complained)
+    assert ends in (None, done.returncode), done
+    return done

@@ -20,14 +20,9 @@ if not THOROUGH and hasattr(providers, "_get_local_constants"):
 UNTIMED = [HealthCheck.too_slow]  # Whether examples are made fast enough depends on the machine
 
 settings.register_profile(
-    "repeatable",
-    max_examples=50,
-    deadline=None,
-    suppress_health_check=UNTIMED,
-    derandomize=True,
-    database=None,
+    "repeatable", max_examples=50, deadline=None, suppress_health_check=UNTIMED, derandomize=True, database=None,
     print_blob=True,
-)
+)  # fmt: skip
 settings.register_profile(
     "thorough", max_examples=250, deadline=None, suppress_health_check=UNTIMED, database=None, print_blob=True
 )

@@ -39,8 +39,7 @@ def test_captions_grow_as_the_page_says(tmp_path: Path) -> None:
             assert answer.returncode != 0
             assert "owl" in answer.stderr
             continue
-        answer = culturekit(*plain, cwd=tmp_path)
-        assert answer.returncode == 0, (plain, answer.stderr)
+        answer = culturekit(*plain, cwd=tmp_path, ends=0)
     assert pl.read_parquet(tmp_path / "captions/captions.parquet").height == 60
     assert pl.read_parquet(tmp_path / "sample/captions.parquet").height == 20
     assert pl.read_parquet(tmp_path / "stats/caption_stats.parquet").filter(category="all")["counted"].item() == 20

@@ -18,13 +18,10 @@ def test_problems_stand_in_file_order() -> None:
     assert str(error) == "a.yaml:2: x.y: first\na.yaml:9: second"
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        IntegrityError("cut", where="dump", found="byte 3"),
-        ConfigError([Problem("m", "w", 1, "k")]),
-    ],
-)
+@pytest.mark.parametrize("error", [
+    IntegrityError("cut", where="dump", found="byte 3"),
+    ConfigError([Problem("m", "w", 1, "k")]),
+])  # fmt: skip
 def test_errors_cross_process_borders_whole(error: CultureKitError) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
@@ -34,18 +31,10 @@ def test_errors_cross_process_borders_whole(error: CultureKitError) -> None:
 def test_exit_codes_are_the_documented_ones() -> None:
     codes = {name: error.exit_code for name, error in vars(errors).items() if hasattr(error, "exit_code")}
     assert codes == {
-        "BudgetReached": 5,
-        "ConfigError": 2,
-        "CultureKitError": 70,
-        "FolderInUse": 2,
-        "IntegrityError": 4,
-        "MissingDependency": 2,
-        "NothingScored": 2,
-        "PluginFailure": 2,
-        "UnusableReplies": 3,
-        "UpstreamUnavailable": 3,
+        "BudgetReached": 5, "ConfigError": 2, "CultureKitError": 70, "FolderInUse": 2, "IntegrityError": 4,
+        "MissingDependency": 2, "NothingScored": 2, "PluginFailure": 2, "UnusableReplies": 3, "UpstreamUnavailable": 3,
         "UsageError": 2,
-    }
+    }  # fmt: skip
     assert errors.__doc__ is not None
     for name in codes:
         assert name in errors.__doc__

@@ -11,10 +11,10 @@ import pytest
 from culturekit.core.schemas import MATCHES, PROMPTS
 from culturekit.core.tables import write_table
 from tests.command_line import culturekit
+from tests.conftest import SMALL
 from tests.outside_packages import EXAMPLES, forget, install
 from tests.verify.forging import change_table, read_json, reseal
 
-SMALL = Path(__file__).parent / "fixtures/small.yaml"
 METRICS = {"cure": ["cure_gain", "cure_told"], "evenness": ["evenness_entropy"]}
 
 
@@ -61,8 +61,7 @@ def matches(path: Path, shown: dict[str, list[list[str]]]) -> Path:
 
 def scored(folder: Path, *words: str | Path) -> pl.DataFrame:
     """Run a command, and verify what it wrote."""
-    answer = culturekit("score", *words, "--out", folder)
-    assert answer.returncode == 0, answer.stderr
+    culturekit("score", *words, "--out", folder, ends=0)
     rows = pl.read_parquet(folder / "scores.parquet")
     verdicts = culturekit("verify", folder, "--json")
     assert (verdicts.returncode, json.loads(verdicts.stdout)["verdicts"]) == (0, {"verified": rows.height})
@@ -106,8 +105,7 @@ def test_gains_by_hand(tmp_path: Path) -> None:
 def test_nothing_to_compare_is_said(tmp_path: Path, small_run: Path) -> None:
     table = next(small_run.glob("matches-*/matches.parquet"))
     words = ("score", "cure", "--matches", table, "--prompts", small_run / "prompts/prompts.parquet")
-    answer = culturekit(*words, "--out", tmp_path / "out")
-    assert answer.returncode == 2
+    answer = culturekit(*words, "--out", tmp_path / "out", ends=2)
     assert "expected images of prompts that name a country, and of some that name none" in " ".join(
         answer.stderr.split()
     )
@@ -124,8 +122,7 @@ def test_a_recipe_scores_reports_and_verifies_them(tmp_path: Path, run_copy: Pat
     recipe.write_text(
         f"{text}scores: {{size: 2}}\nmetrics:\n  evenness: {{level: continent}}\n  cure: {{}}\n", encoding="utf-8"
     )
-    answer = culturekit("run", recipe, "--workdir", run_copy)
-    assert answer.returncode == 0, answer.stderr
+    culturekit("run", recipe, "--workdir", run_copy, ends=0)
     page = (run_copy / "report/report.html").read_text(encoding="utf-8")
     verdicts = json.loads(culturekit("verify", run_copy, "--json").stdout)
     assert verdicts["exit_code"] == 0, "\n".join(f"{x}" for x in verdicts["findings"])

@@ -58,14 +58,9 @@ def test_the_demo_runs_from_the_wheel(unpacked: Path, tmp_path: Path) -> None:
     )
     (tmp_path / "wheel_demo.py").write_text(script, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "wheel_demo.py", str(unpacked)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(unpacked)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+        [sys.executable, "wheel_demo.py", str(unpacked)], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(unpacked)},
+        capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "report: runs/cube/report/report.html"
     assert (tmp_path / "runs/cube/report/report.html").is_file()

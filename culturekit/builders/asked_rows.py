@@ -1,20 +1,23 @@
 """Rows put to a model, one question each: what it answered, and how each row ended that it did not answer."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sized
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import tee
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_args, get_type_hints
 
 import msgspec
+import polars as pl
 from pydantic import Field
 
 from culturekit.core.choices import ANSWERED
 from culturekit.core.digests import digest, digest_bytes
-from culturekit.core.tables import write_drops
+from culturekit.core.schemas import DROPS
+from culturekit.core.tables import Gathered, write_drops
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
@@ -75,14 +78,7 @@ def unanswered(outcomes: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass
 class AskedRows(Generic[Row]):
-    """Asks about rows, counts how they end, and writes why some brought nothing.
-
-    Attributes:
-        stage: as rows of `drops` name it.
-        client: who is asked.
-        llm: how answers are bought.
-        key: names a row in `drops`.
-    """
+    """Asks about rows, counts how they end, and writes why some brought nothing, each under its key."""
 
     stage: str
     client: Client | FreeClient
@@ -90,13 +86,14 @@ class AskedRows(Generic[Row]):
     key: Callable[[Row], str]
     outcomes: Counter[str] = field(default_factory=Counter)
     drops: list[dict[str, Any]] = field(default_factory=list)
+    on_disk: Gathered | None = field(default=None, init=False)  # the drops so far of a stage with many rows
 
     def __post_init__(self) -> None:
         """Begin to watch for replies that are of no use."""
         self.watch = ReplyWatch(go_on=self.llm.go_on)
 
     def ask(
-        self, work: Work, rows: Sequence[Row], request: Callable[[Row], Request], *, unit: str = ""
+        self, work: Work, rows: Iterable[Row], request: Callable[[Row], Request], *, unit: str = ""
     ) -> Iterator[tuple[Row, msgspec.Struct]]:
         """Give the rows that were answered, each with its answer; without a unit the caller says how far it is.
 
@@ -104,10 +101,11 @@ class AskedRows(Generic[Row]):
         answers.
         """
         if unit:
-            work.progress.begin(len(rows), unit)
-        requests = map(request, rows)
+            work.progress.begin(len(rows) if isinstance(rows, Sized) else 0, unit)
+        rows_asked, rows_answered = tee(rows)
+        requests = map(request, rows_asked)
         with closing(answers(self.client, requests, work=work, llm=self.llm, watch=self.watch)) as answered:
-            for row, answer in zip(rows, answered, strict=True):
+            for row, answer in zip(rows_answered, answered, strict=True):
                 self.outcomes[answer.outcome] += 1
                 if answer.value is None:
                     raw = answer.raw.encode("utf-8", "replace").decode()
@@ -123,11 +121,23 @@ class AskedRows(Generic[Row]):
             | {"detail": detail[:LONGEST_DETAIL] or None}
         )
 
+    def to_disk(self, work: Work) -> None:
+        """Write down the drops so far, so that memory stays flat; those of a key come together."""
+        self.on_disk = self.on_disk or Gathered(DROPS, work.scratch, once=True)
+        self.on_disk.add(pl.DataFrame(self.drops, DROPS.schema))
+        self.drops = []
+
+    def write_drops(self, work: Work) -> dict[str, int]:
+        """Write what was left out, and count it by reason."""
+        if self.on_disk is not None:
+            self.to_disk(work)
+        return write_drops(work.out, self.on_disk or self.drops, once=True)
+
     def outcome(self, work: Work, counts: dict[str, int], **notes: object) -> Outcome:
         """Write the drops, and say how it went."""
         return Outcome(
             counts | unanswered(self.outcomes),
-            write_drops(work.out, self.drops, once=True),
+            self.write_drops(work),
             {
                 "judge": self.client.model,
                 "caveat": self.client.caveat,

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Concatenate, NamedTuple
+from typing import Any, Concatenate, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -19,7 +20,6 @@ from culturekit.core.digests import JOURNAL
 from culturekit.core.engines import LocalEngine
 from culturekit.core.registry import parse_spec
 from culturekit.core.stage import AskedPlan, Asking, Left, Stage, Tried
-from culturekit.core.tables import write_drops
 from culturekit.core.work import Outcome, Quiet, Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
@@ -81,10 +81,10 @@ class Asked(AskedRows[Any]):
     planning: bool = field(kw_only=True)
     nobody: bool = field(kw_only=True)
 
-    def put(self, rows: Sequence[Any], request: Callable[[Any], Request], *, unit: str) -> Iterator[tuple[Any, Any]]:
+    def put(self, rows: Iterable[Any], request: Callable[[Any], Request], *, unit: str) -> Iterator[tuple[Any, Any]]:
         """Give the rows that were answered, each with its answer."""
         if self.planning:
-            raise _Planned(list(map(request, rows)), 0)
+            raise _Planned(map(request, rows), 0)
         return self.ask(self.work, rows, request, unit=unit)
 
     def every(
@@ -92,7 +92,7 @@ class Asked(AskedRows[Any]):
     ) -> Iterator[Answered]:
         """Give how each row ended, answered or not."""
         if self.planning:
-            raise _Planned(list(map(request, rows)), left_out)
+            raise _Planned(map(request, rows), left_out)
         self.work.progress.begin(len(rows), unit)
         requests = map(request, rows)
         with closing(answers(self.client, requests, work=self.work, llm=self.llm, watch=self.watch)) as answered:
@@ -103,11 +103,15 @@ class Asked(AskedRows[Any]):
 
     def finish(self, counts: dict[str, int], drops: Iterable[tuple[str, str, str | None]], **notes: object) -> Outcome:
         """Write what was left out, by key, reason and detail, and say how it went, also where nobody was asked."""
-        stage = {"concept": None, "stage": self.stage}
-        self.drops += [{"key": key, "reason": reason, "detail": detail} | stage for key, reason, detail in drops]
+        self.leave_out(drops)
         if not self.nobody:
             return self.outcome(self.work, counts, **notes)
-        return Outcome(counts, write_drops(self.work.out, self.drops, once=True), notes)
+        return Outcome(counts, self.write_drops(self.work), notes)
+
+    def leave_out(self, drops: Iterable[tuple[str, str, str | None]]) -> None:
+        """Write down what is left out, by key, reason and detail."""
+        stage = {"concept": None, "stage": self.stage}
+        self.drops += [{"key": key, "reason": reason, "detail": detail} | stage for key, reason, detail in drops]
 
 
 class _Planned(Exception):
@@ -173,8 +177,9 @@ def asks(
                 if left is not None:
                     named, wanted = left(given, out)
                     return plan_to_ask(client, named, wanted, out, llm)
-                requests, left_out = _first_questions(partial(answer, planning=True))
-                return plan_to_ask(client, unit, requests, out, llm, left_out=left_out)
+                with scratch() as place:
+                    requests, left_out = _first_questions(partial(answer, planning=True), place)
+                    return plan_to_ask(client, unit, requests, out, llm, left_out=left_out)
 
             typed = settings(function, given) if decides is None else decides(given)
             elsewhere = (spec, "llm", "wording", *seeds.values())
@@ -193,13 +198,12 @@ def asks(
     return declare
 
 
-def _first_questions(answer: Callable[[Work], object]) -> tuple[list[Request], int]:
+def _first_questions(answer: Callable[[Work], object], place: Path) -> tuple[Iterator[Request], int]:
     """Go as far as the first questions: give them, and how much is left out."""
-    with scratch() as place:
-        try:
-            answer(Work({}, place, place, LocalEngine(1), Quiet()))
-        except _Planned as planned:
-            requests, left_out = planned.args
+    try:
+        answer(Work({}, place, place, LocalEngine(1), Quiet()))
+    except _Planned as planned:
+        requests, left_out = planned.args
     return requests, left_out
 
 
@@ -207,6 +211,10 @@ def _spec_of(function: Callable[..., Any]) -> str:
     """Name the parameter that says who is asked."""
     (found,) = (each.name for each in declared(function) if each.typed.name == "llm")
     return found
+
+
+ImagesOf: TypeAlias = Callable[[Given, Path], Iterable[pl.DataFrame]]
+"""Lists images, block by block, with a folder to prepare them in."""
 
 
 class Judge(NamedTuple):
@@ -226,7 +234,7 @@ def looks(
     decides: Decides = lambda _: {},
     version: int = 1,
     packages: tuple[str, ...] = ("msgspec", "pillow", "polars"),
-    images: Callable[[Given], pl.DataFrame] = lambda given: prompted_images(given["images"], given.get("per_prompt")),
+    images: ImagesOf = lambda given, place: prompted_images(given["images"], given.get("per_prompt"), place),
     reads: Reads = lambda _: {},
     usual: Callable[[Given], Iterable[Request]] | None = None,
     plans: type["AskPlan"] | None = None,
@@ -263,13 +271,16 @@ def looks(
 
             def plan(out: Path, _: object) -> AskPlan:
                 with scratch() as place:
-                    table, questions = images(given), asked(place)
-                    cost = cost_of(client, requests_about(table, questions), out, batch=llm.batch)
+                    questions = asked(place)
+                    requests = requests_about(images(given, place), questions)
+                    cost = cost_of(client, requests, out, batch=llm.batch)
+                    there = sum(block.height for block in images(given, place))
                 left_out, count = len(questions.shown.drops), len(questions.open)
-                return (plans or AskPlan)(client.model, "images", table.height, left_out, count, cost)
+                return (plans or AskPlan)(client.model, "images", there, left_out, count, cost)
 
             def answer(work: Work) -> Outcome:
-                return judged(work, images(given), asked(work.scratch), client, llm=llm)
+                every = partial(images, given, work.scratch)
+                return judged(work, every, asked(work.scratch), client, llm=llm)
 
             limit = {name: given[name] for name in ("per_prompt",) if name in given}
             options = {"wording": wording_digest(words, given.get("wording")), **limit, **decides(given)}
@@ -286,7 +297,7 @@ def looks(
 def priced_ahead(
     stage: Stage, client: Client | FreeClient, usual: Callable[[], Iterable[Request]], *, llm: LlmOptions
 ) -> Stage:
-    """Let a stage say what asking about one unit costs before there are any, by what is usually asked about one."""
+    """Let a stage estimate what a unit costs before there is any, from the usual requests about one."""
 
     def each() -> float:
         cost = cost_of(client, usual(), Path("nowhere"), batch=llm.batch)
@@ -363,9 +374,10 @@ def plan_to_ask(
     left_out: int = 0,
 ) -> AskPlan:
     """Plan requests, each about another unit, for a folder; so many units are left out."""
-    every = list(requests)
-    cost = cost_of(client, every, out, batch=llm.batch)
-    return AskPlan(client.model, unit, left_out + len(every), left_out, len(every), cost)
+    number = count()
+    cost = cost_of(client, (request for request, _ in zip(requests, number, strict=False)), out, batch=llm.batch)
+    every = next(number)
+    return AskPlan(client.model, unit, left_out + every, left_out, every, cost)
 
 
 @contextmanager
@@ -397,21 +409,6 @@ def judged_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
                 **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
                 **({"description": concept.description} if concept.description else {}),
                 "roots": [{"qid": root.qid, "label": root.label} for root in concept.roots],
-            }
-            for concept in concepts
-        }
-    }
-
-
-def released_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
-    """Give what a release reads: countries, languages, and the subconcepts that roots stand for, in their order."""
-    return {
-        "concepts": {
-            concept.concept: {
-                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
-                "roots": [
-                    {"qid": root.qid, "subconcept": root.subconcept} for root in concept.roots if root.subconcept
-                ],
             }
             for concept in concepts
         }

@@ -40,34 +40,49 @@ class Asks(AskingCommand, Generic[P]):
 
 
 def builds(
+    kind: str, folder: str, *, example: str, packages: tuple[str, ...] = ("polars",), decides: Decides | None = None,
+    workers: bool = False, **more: Any,  # noqa: ANN401 - as `staged` takes it
+) -> Callable[[Callable[Concatenate[Work, P], Outcome]], Built[P]]:  # fmt: skip
+    """Declare a stage and its command; the docstring is its help, and `example` follows it where it works.
+
+    `workers` tells whether the work is divided among processes, which may be those of a cluster. By default the
+    manifest says what is typed of options.
+    """
+
+    def declare(function: Callable[Concatenate[Work, P], Outcome]) -> Built[P]:
+        said = decides or (lambda given: settings(function, given))
+        return Built(staged(kind, folder, packages=packages, decides=said, **more)(function), example, workers, workers)
+
+    return declare
+
+
+def staged(
     kind: str,
     folder: str,
     *,
-    example: str,
     version: int = 1,
     seeds: Mapping[str, str] = NO_OPTIONS,
-    packages: tuple[str, ...] = ("polars",),
+    packages: tuple[str, ...] = ("numpy", "polars"),
     decides: Decides | None = None,
     reads: Reads = lambda _: {},
-    workers: bool = False,
-) -> Callable[[Callable[Concatenate[Work, P], Outcome]], Built[P]]:
-    """Declare a stage by the function that does it; its docstring is the help of the command.
+) -> Callable[[Callable[Concatenate[Work, P], Outcome]], Callable[P, Stage]]:
+    """Declare a stage by the function that does it.
 
     Args:
         kind: what the stage is.
         folder: its name outside a run.
-        example: what follows the command in an example that works.
         version: of what it writes.
         seeds: options that are seeds, by what the manifest calls them.
         packages: whose versions decide what is written.
         decides: what the manifest says of options, of everything given; by default each as it is, without seeds.
-        reads: inputs besides those that are typed.
-        workers: whether the work is divided among processes, which may be those of a cluster.
+        reads: inputs besides those before `*`.
     """
 
-    def declare(function: Callable[Concatenate[Work, P], Outcome]) -> Built[P]:
+    def declare(function: Callable[Concatenate[Work, P], Outcome]) -> Callable[P, Stage]:
         def made(given: Given, inputs: dict[str, Path]) -> Stage:
-            said = settings(function, given) if decides is None else decides(given)
+            taken = signature(function)
+            said = {name: one for name, one in given.items() if _is_option(taken, name)}
+            said = said if decides is None else dict(decides(given))
             options = {name: value for name, value in said.items() if name not in seeds.values()}
             among = given.get("options")
             drawn: dict[str, Any] = {role: getattr(among, name, given.get(name)) for role, name in seeds.items()}
@@ -77,7 +92,7 @@ def builds(
 
             return Stage(folder, kind, version, run, {**inputs, **reads(given)}, options, drawn, packages=packages)
 
-        return Built(declaring(function, made), example, workers, workers)
+        return declaring(function, made)
 
     return declare
 

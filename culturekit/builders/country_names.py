@@ -62,11 +62,6 @@ def loose_key(text: pl.Expr) -> pl.Expr:
     return small.str.normalize("NFKD").str.replace_all(r"[^\p{L}\p{N}]+", "")
 
 
-def ascii_key(text: pl.Expr) -> pl.Expr:
-    """Give the same for texts of ASCII alone, for a quarter of the work: most names in a graph are such texts."""
-    return text.str.to_lowercase().str.replace_all(r"[^a-z0-9]+", "")
-
-
 @lru_cache(maxsize=65_536)
 def loose_key_of(name: str) -> str:
     """Give the key of one name: the same as that of a column."""
@@ -85,7 +80,9 @@ def names_among(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
         ]
     ).drop_nulls()
     is_ascii = pl.col("name").str.len_bytes() == pl.col("name").str.len_chars()
-    parts = ((is_ascii, ascii_key(pl.col("name"))), (~is_ascii, loose_key(pl.col("name"))))
+    # The same key for texts of ASCII alone, for a quarter of the work: most names in a graph are such texts.
+    ascii_key = pl.col("name").str.to_lowercase().str.replace_all(r"[^a-z0-9]+", "")
+    parts = ((is_ascii, ascii_key), (~is_ascii, loose_key(pl.col("name"))))
     hits = pl.concat(named.filter(which).filter(key.is_in(keys.implode())).select("row") for which, key in parts)
     return with_row.join(hits, on="row", how="semi", maintain_order="left").drop("row")
 
@@ -122,16 +119,14 @@ SEVERAL = {
 # What divides several countries of a cell, the surest first; what is a country as a whole is not divided.
 BETWEEN = (re.compile(r"[;|/\n]"), re.compile(","), re.compile(" and | & "))
 IN_BRACKETS = re.compile(r"([^()]+)\(([^()]+)\)")
+# Codes of ISO 3166-1 for places behind which lists write a country, as in `Hong Kong, China`: they mean the place.
 PART_OF = {
     "AU": "CC CX HM NF", "CN": "HK MO TW", "DK": "FO GL", "FI": "AX", "FR": "BL GF GP MF MQ NC PF PM RE TF WF YT",
     "GB": "AI BM FK GG GI GS IM IO JE KY MS PN SH TC VG", "NL": "AW BQ CW SX", "NO": "BV SJ", "NZ": "CK NU TK",
     "US": "AS GU MP PR UM VI",
 }  # fmt: skip
-"""Codes of ISO 3166-1 for places behind which lists write a country, as in `Hong Kong, China`: they mean the place."""
-
+# Countries that share their names with a region of another, as in `Georgia, USA`.
 NAMESAKES = {"BE": "LU", "GR": "MK", "IR": "AZ", "NG": "NE", "RO": "MD", "US": "GE WS"}
-"""Countries that share their names with a region of another, as in `Georgia, USA`."""
-
 APOSTROPHES = str.maketrans("", "", "'’‘`´ʼ")
 SMALL_WORDS = {"the", "and", "of"}
 ABBREVIATED = {

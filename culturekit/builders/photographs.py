@@ -18,7 +18,6 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field
 
@@ -253,7 +252,10 @@ class _Gathering:
         if isinstance(read, NoPicture):
             self.drops.append((f"{prompt_id} {found.url}", read.reason, read.detail or None))
             return False
-        sha256, looks = digest_bytes(content), _looks(read.pixels)
+        # 64 bits of how it looks: where its brightness rises from left to right, on a grid of eight rows.
+        grey = np.asarray(Image.fromarray(read.pixels).convert("L").resize((9, 8), Image.Resampling.BILINEAR), np.int16)
+        looks = int.from_bytes(np.packbits(grey[:, 1:] > grey[:, :-1]).tobytes())
+        sha256 = digest_bytes(content)
         known = self.seen.setdefault(prompt_id, [])
         if any(sha256 == other or (looks ^ like).bit_count() <= ALIKE for other, like in known):
             self.drops.append((f"{prompt_id} {found.url}", "there already", None))
@@ -282,12 +284,6 @@ class _Gathering:
 
 
 SUFFIXES = {b"\xff\xd8": ".jpg", b"\x89P": ".png", b"RI": ".webp", b"GI": ".gif"}
-
-
-def _looks(pixels: NDArray[np.uint8]) -> int:
-    """Give 64 bits of how a picture looks: where its brightness rises from left to right, on a grid of eight rows."""
-    grey = np.asarray(Image.fromarray(pixels).convert("L").resize((9, 8), Image.Resampling.BILINEAR), np.int16)
-    return int.from_bytes(np.packbits(grey[:, 1:] > grey[:, :-1]).tobytes())
 
 
 # What the services answer: as each documents it, and nothing more of it than is used.

@@ -1,6 +1,6 @@
 """The prompt templates, shipped or translated by people: read, checked, and filled in."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -11,9 +11,11 @@ from babel import Locale, UnknownLocaleError
 from pydantic import Field
 
 from culturekit.core.choices import TemplateSetName
-from culturekit.core.digests import digest
+from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import ConfigError, Problem, UsageError
 from culturekit.core.package_data import shipped
+from culturekit.core.schemas import PROMPTS
+from culturekit.core.spreadsheet_cells import json_text
 from culturekit.core.yaml_source import StrictModel, load_model, read_yaml, validate
 from culturekit.kg.concepts import (
     ENGLISH,
@@ -234,12 +236,18 @@ class Wording:
         """The templates that name a country."""
         return {**(self.translation or templates()).within_country, **self.added.within_country}
 
-    def name_of(self, row: Mapping[str, Any]) -> tuple[str, str]:
-        """Call an artifact by its name in the language, else in English; and mark what no speaker verified."""
-        artifact = row["artifact_id"]
-        if self.translation is None or artifact in self.translation.names:
-            return (self.translation.names[artifact] if self.translation else row["name"]), ""
-        return (self.labels[artifact], FROM_WIKIDATA) if artifact in self.labels else (row["name"], IN_ENGLISH)
+    def names_of(self, space: pl.DataFrame) -> pl.DataFrame:
+        """Call artifacts by their names in the language, else in English; and mark what no speaker verified."""
+        if self.translation is None:
+            return space.select("name", name_mark=pl.lit(""))
+        verified, known = (
+            pl.col("artifact_id").replace_strict(names, default=None, return_dtype=pl.String)
+            for names in (self.translation.names, self.labels)
+        )
+        mark = pl.when(verified.is_not_null()).then(pl.lit("")).when(known.is_null()).then(pl.lit(IN_ENGLISH))
+        return space.select(
+            pl.coalesce(verified, known, "name").alias("name"), name_mark=mark.otherwise(pl.lit(FROM_WIKIDATA))
+        )
 
     def place(self, iso: str, template: str) -> tuple[Country | None, str]:
         """Find the forms of a country that a template asks for, and mark those that no speaker verified.
@@ -287,95 +295,100 @@ def labels_in(items: Path, artifacts: pl.Series, language: str) -> Mapping[str, 
     return {qid: label for qid, (_, label) in found.items()}
 
 
-def artifact_text(row: Mapping[str, Any], wording: Wording) -> str | None:
-    """Write what names an artifact; None without a template or a country's form."""
-    found = wording.artifact.find(row["concept"], row["subconcept"])
-    form = None if found is None else wording.place(row["country"], found[1])[0]
-    if found is None or form is None:
-        return None
-    return worded(found[1], name=wording.name_of(row)[0], country=form, concept=row["concept"])
+# Prompts before they are rows of the table: words without a `text` have a `reason`, a `detail` and the `key` of a drop.
+
+_GAP = "\0"  # stands for the name of an artifact, which has no control characters
+_TEXTS = ("key", "concept", "country", "artifact_id", "text", "template_id", "reason", "detail")
+_WORDS: Mapping[str, pl.DataType] = {**dict.fromkeys(_TEXTS, pl.String()), "marks": pl.List(pl.String())}
 
 
-def artifact_prompt(row: Mapping[str, Any], wording: Wording) -> dict[str, Any]:
-    """Write the prompt that names an artifact; without a template or a country's form, the row of `drops`."""
-    chosen = wording.artifact
-    found = chosen.find(row["concept"], row["subconcept"])
+def artifact_words(space: pl.DataFrame, wording: Wording) -> pl.DataFrame:
+    """Write what names each artifact, row by row."""
+    groups = space.select("concept", "subconcept", "country").unique()
+    found = [_frame_of(concept, subconcept, iso, wording) for concept, subconcept, iso in groups.iter_rows()]
+    schema = dict.fromkeys((*groups.columns, "template_id", "form_mark", "reason", "detail"), pl.String())
+    table = pl.DataFrame(found, {**schema, "pieces": pl.List(pl.String())})
+    rows = space.select("artifact_id", *groups.columns, *wording.names_of(space))
+    rows = rows.join(table, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")
+    said = pl.concat_list("name_mark", "form_mark")
+    return rows.with_columns(
+        key="artifact_id", text=pl.col("pieces").list.join(pl.col("name")),
+        marks=said.list.eval(pl.element().filter(pl.element() != "")),
+    ).select(*_WORDS)  # fmt: skip
+
+
+def _frame_of(concept: str, subconcept: str | None, iso: str, wording: Wording) -> dict[str, Any]:
+    """Find the words around the name of an artifact, in pieces; without a template or a country's form, say why."""
+    group = {"concept": concept, "subconcept": subconcept, "country": iso}
+    found = wording.artifact.find(concept, subconcept)
     if found is None:
         what = wording.set_name if wording.translation is None else wording.language
-        return without_words(row["artifact_id"], row["concept"], f"no {what} template", row["subconcept"])
+        return {**group, "reason": f"no {what} template", "detail": subconcept}
     key, template = found
-    form, form_mark = wording.place(row["country"], template)
+    form, mark = wording.place(iso, template)
     if form is None:
-        return without_form(row["artifact_id"], row["concept"], row["country"], wording)
-    name, name_mark = wording.name_of(row)
-    return prompt_row(
-        worded(template, name=name, country=form, concept=row["concept"]), wording, marks=(name_mark, form_mark),
-        kind="cube", template_id=f"{wording.set_name}/{key}", negative=chosen.negative, concept=row["concept"],
-        country=row["country"], artifact_id=row["artifact_id"],
-    )  # fmt: skip
+        return {**group, "reason": _no_form(wording), "detail": iso}
+    pieces = worded(template, name=_GAP, country=form, concept=concept).split(_GAP)
+    return {**group, "template_id": f"{wording.set_name}/{key}", "form_mark": mark, "pieces": pieces}
 
 
-def underspecified_prompts(space: pl.DataFrame, wording: Wording) -> Iterator[dict[str, Any]]:
-    """Write the prompts that name neither an artifact nor a country, for the concepts of the space."""
+def _no_form(wording: Wording) -> str:
+    """Say that a translation does not say what a country is called."""
+    return f"no {wording.language} form of the country"
+
+
+def underspecified_words(space: pl.DataFrame, wording: Wording) -> pl.DataFrame:
+    """Write what names neither an artifact nor a country, for the concepts of the space."""
+    rows: list[dict[str, Any]] = []
     for concept in space["concept"].unique().sort():
         found = wording.leaving_open(concept)
         if not found:
-            yield without_words(concept, concept, f"no {wording.language} template", "underspecified")
+            reason = f"no {wording.language} template"
+            rows.append({"key": concept, "concept": concept, "reason": reason, "detail": "underspecified"})
         for number, template in enumerate(found):
-            template_id = f"underspecified/{concept}/{number}"
             text = worded(template, concept=concept)
-            yield prompt_row(text, wording, kind="underspecified", template_id=template_id, concept=concept)
+            rows.append({"concept": concept, "text": text, "template_id": f"underspecified/{concept}/{number}"})
+    return pl.DataFrame(rows, _WORDS)
 
 
-def within_country_prompts(space: pl.DataFrame, wording: Wording) -> Iterator[dict[str, Any]]:
-    """Write the prompts that name a country and leave the artifact open."""
+def within_country_words(space: pl.DataFrame, wording: Wording) -> pl.DataFrame:
+    """Write what names a country and leaves the artifact open."""
+    rows: list[dict[str, Any]] = []
     for concept, iso in space.select("concept", "country").unique().sort("concept", "country").iter_rows():
+        about = {"key": f"{concept} {iso}", "concept": concept, "country": iso}
         found = open_templates(wording.within_country, concept)
         if not found:
-            yield without_words(f"{concept} {iso}", concept, f"no {wording.language} template", "within-country")
+            rows.append({**about, "reason": f"no {wording.language} template", "detail": "within-country"})
         for number, template in enumerate(found):
             form, mark = wording.place(iso, template)
             if form is None:
-                yield without_form(f"{concept} {iso}", concept, iso, wording)
+                rows.append({**about, "reason": _no_form(wording), "detail": iso})
                 continue
-            yield prompt_row(
-                worded(template, country=form, concept=concept), wording, kind="within-country",
-                template_id=f"within-country/{concept}/{number}", concept=concept, country=iso, marks=(mark,),
-            )  # fmt: skip
+            text, template_id = worded(template, country=form, concept=concept), f"within-country/{concept}/{number}"
+            rows.append({**about, "text": text, "template_id": template_id, "marks": [mark] if mark else []})
+    return pl.DataFrame(rows, _WORDS)
 
 
-def prompt_row(
-    text: str,
-    wording: Wording,
-    *,
-    kind: str,
-    template_id: str,
-    concept: str,
-    negative: str | None = None,
-    country: str | None = None,
-    artifact_id: str | None = None,
-    marks: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Make a prompt row; its id depends on what it is about, not on where it stands."""
-    pair = [BENCHMARK, kind, template_id, concept, country, artifact_id]
-    about = [*pair, text] if wording.translation is None else [*pair, text, wording.language]
-    return {
-        "prompt_id": f"{kind}-{concept}-{digest(about)[:10]}", "text": text, "negative_text": negative,
-        "benchmark": BENCHMARK, "kind": kind, "concept": concept, "country": country, "group": None,
-        "artifact_id": artifact_id, "language": wording.language, "template_id": template_id,
-        "pair_id": f"pair-{digest(pair)[:12]}",
-        "marks": [mark for mark in marks if mark],
-    }  # fmt: skip
+def prompt_rows(words: pl.DataFrame, wording: Wording, *, kind: str) -> pl.DataFrame:
+    """Make rows of prompts, with `pair_id` and `marks`; an id depends on what a prompt is about, not on its row."""
+    negative = wording.artifact.negative if kind == "cube" else None
+    rows = words.drop_nulls("text").with_columns(
+        pl.col("marks").fill_null([]), negative_text=pl.lit(negative, pl.String), benchmark=pl.lit(BENCHMARK),
+        kind=pl.lit(kind), group=pl.lit(None, pl.String), language=pl.lit(wording.language),
+    )  # fmt: skip
+    pair = ("benchmark", "kind", "template_id", "concept", "country", "artifact_id")
+    about = (*pair, "text") if wording.translation is None else (*pair, "text", "language")
+    digests = {name: _digests_of(rows, columns) for name, columns in (("prompt_id", about), ("pair_id", pair))}
+    return rows.with_columns(**digests).with_columns(
+        prompt_id=pl.format("{}-{}-{}", "kind", "concept", pl.col("prompt_id").str.head(10)),
+        pair_id=pl.format("pair-{}", pl.col("pair_id").str.head(12)),
+    ).select(*PROMPTS.schema, "pair_id", "marks")  # fmt: skip
 
 
-def without_words(key: str, concept: str, reason: str, detail: str | None) -> dict[str, Any]:
-    """Say that something has no prompt."""
-    return {"key": key, "concept": concept, "stage": "prompts", "reason": reason, "detail": detail}
-
-
-def without_form(key: str, concept: str, iso: str, wording: Wording) -> dict[str, Any]:
-    """Say that a translation does not say what a country is called."""
-    return without_words(key, concept, f"no {wording.language} form of the country", iso)
+def _digests_of(rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+    """Hash each row as a JSON list, as `digest` does."""
+    texts = rows.select(pl.format("[{}]", pl.concat_str(map(json_text, columns), separator=","))).to_series()
+    return pl.Series([digest_bytes(text.encode()) for text in texts], dtype=pl.String)
 
 
 TEMPLATES = "builders/wording/cube_prompts.yaml"

@@ -1,9 +1,10 @@
 """Images that are put before a model with their prompts: which ones, and why others are not."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -15,9 +16,9 @@ from culturekit.core.digests import digest
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
-from culturekit.core.schemas import IMAGES, JUDGMENTS
+from culturekit.core.schemas import DROPS, IMAGES, JUDGMENTS
 from culturekit.core.stage_command import Seed, Typed
-from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.tables import Gathered, blocks_of, read_table, write_drops
 from culturekit.core.work import Outcome, Progress, Work
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
@@ -94,6 +95,7 @@ def sample_note(images: pl.DataFrame, taken: pl.DataFrame, sample: ImageSample) 
     return {"sample": {**asdict(sample), "drawn": taken.height, "of": images.height}} if sample.images else {}
 
 
+ROWS_PER_BLOCK = 2**14  # images, and answers about them, that are in memory together
 ID_LETTERS = 16  # of a picture's hash, by which a model knows it: file names and ids could tell what it should show
 
 Question = TypeVar("Question")
@@ -112,16 +114,16 @@ PerPrompt: TypeAlias = Annotated[
 ]
 
 
-def prompted_images(path: Path, per_prompt: int | None) -> pl.DataFrame:
+def prompted_images(path: Path, per_prompt: int | None, scratch: Path) -> Iterator[pl.DataFrame]:
     """List images by their ids; of each model and prompt only the first ones, by repeat and slot, where told so."""
     columns = ("image_id", "model", "prompt_id", "repeat", "slot", "path", "sha256", "status", "reason",
                "prompt_sent")  # fmt: skip
-    images = read_table(path, IMAGES).select(columns).sort("image_id")
     if per_prompt is None:
-        return images
-    order = ("repeat", "slot", "image_id")
+        yield from (block.select(columns) for block in blocks_of(path, IMAGES, rows=ROWS_PER_BLOCK, scratch=scratch))
+        return
+    images, order = read_table(path, IMAGES).select(columns), ("repeat", "slot", "image_id")
     first = images.sort(order, nulls_last=True).group_by("model", "prompt_id", maintain_order=True).head(per_prompt)
-    return first.select(columns).sort("image_id")
+    yield first.select(columns).sort("image_id")
 
 
 @dataclass
@@ -215,10 +217,10 @@ class AskedImages(Generic[Question]):
 
 
 def requests_about(
-    images: pl.DataFrame, asked: AskedImages[Any], progress: Progress | None = None
+    images: Iterable[pl.DataFrame], asked: AskedImages[Any], progress: Progress | None = None
 ) -> Iterator[Request]:
     """Give the requests about all images that can be shown; one with a file that nothing is asked about is done."""
-    for row in images.iter_rows(named=True):
+    for row in chain.from_iterable(block.iter_rows(named=True) for block in images):
         requests = list(asked.about(row))
         if progress is not None and not requests and row["status"] == "ok":
             progress.advance(1)
@@ -226,23 +228,40 @@ def requests_about(
 
 
 def judged(
-    work: Work, images: pl.DataFrame, asked: AskedImages[Any], client: Client | FreeClient, *, llm: LlmOptions
+    work: Work,
+    images: Callable[[], Iterable[pl.DataFrame]],
+    asked: AskedImages[Any],
+    client: Client | FreeClient,
+    *,
+    llm: LlmOptions,
 ) -> Outcome:
     """Put images before a judge, and write what it said and which images it was not shown, with the reason.
 
     An image is done when the last answer about it is there.
     """
-    work.progress.begin(images.filter(pl.col("status") == "ok").height, "images")
-    watch, requests = ReplyWatch(go_on=llm.go_on), requests_about(images, asked, work.progress)
+    there = pl.concat([block.select("status") for block in images()])["status"]
+    work.progress.begin(there.filter(there == "ok").len(), "images")
+    rows, left_out = Gathered(JUDGMENTS, work.scratch), Gathered(DROPS, work.scratch)
+
+    def to_disk(least: int) -> None:
+        for table, waiting in ((rows, asked.rows), (left_out, asked.shown.drops)):
+            if len(waiting) >= least:
+                table.add(pl.DataFrame(waiting, schema=table.table.schema, orient="row"))
+                waiting.clear()
+
+    watch, requests = ReplyWatch(go_on=llm.go_on), requests_about(images(), asked, work.progress)
     with closing(answers(client, requests, work=work, llm=llm, watch=watch)) as answered:
         for answer in answered:
-            work.progress.advance(1 if asked.take(answer) else 0)
-    drops = write_drops(work.out, asked.shown.drops)
-    if not asked.rows and not work.in_run:
-        why = drops or {"images that no question is about": images.height}
+            if asked.take(answer):
+                work.progress.advance(1)
+                to_disk(ROWS_PER_BLOCK)
+    to_disk(0)
+    drops = write_drops(work.out, left_out)
+    if not rows.rows and not work.in_run:
+        why = drops or {"images that no question is about": len(there)}
         raise NothingScored.because("nothing is asked about any image", why, where=str(asked.shown.root))
-    write_table(work.out, JUDGMENTS, pl.DataFrame(asked.rows, schema=JUDGMENTS.schema, orient="row"))
-    counts = {"judgments": len(asked.rows), "images": images.height, "drops": len(asked.shown.drops)}
+    rows.write(work.out)
+    counts = {"judgments": rows.rows, "images": len(there), "drops": left_out.rows}
     more = asked.write(work)
     notes = {
         "judge": asked.judge, "caveat": " ".join(filter(None, (client.caveat, asked.caveat))),

@@ -25,8 +25,8 @@ ELSEWHERE = {
         "cube --images a/images.parquet --images b/images.parquet --prompts prompts/prompts.parquet --out to-rate",
     ),
     "aggregate": CommandAt("culturekit.people.stages:AGGREGATE"),
-    "coding-sheet": CommandAt("culturekit.recipes.inclusion.people:CODING_SHEET"),
-    "coded": CommandAt("culturekit.recipes.inclusion.people:CODED"),
+    "coding-sheet": CommandAt("culturekit.recipes.inclusion.people:coding_sheet"),
+    "coded": CommandAt("culturekit.recipes.inclusion.people:coded"),
 }
 
 annotate_app = typer.Typer(
@@ -156,6 +156,8 @@ def serve(
             if desk.looks and intervals:
                 raise UsageError("an audit that has looks tells no running intervals", hint="Leave --intervals out.")
             narrowing = Narrowing(folders_of(run), desk, engine, tell) if intervals or desk.looks else None
+            if narrowing is not None and desk.looks and desk.whole_look:
+                narrowing.look_now()  # nobody is asked again about models that are done
 
             def saved() -> None:
                 progress.tell(desk.progress)

@@ -57,7 +57,7 @@ COMMANDS = {
     "references choose": CommandAt("culturekit.builders.judging.image_judge:choose"),
     "activities": at("groups:activities"),
     "descriptors": at("groups:descriptors"),
-    "triplets": CommandAt("culturekit.recipes.inclusion.people:TRIPLETS_OF"),
+    "triplets": CommandAt("culturekit.recipes.inclusion.people:triplets_of"),
     "captions": at("groups:captions"),
     "index": at("groups:index"),
     "score": at("score_app:score_app"),

@@ -46,14 +46,14 @@ cspace = group(
     {
         "filter": "builders.filtering.filter_stage:FILTER",
         "release": CommandAt(
-            f"{CLI}.cspace.space_commands:release",
+            f"{CLI}.space_commands:release",
             "--kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv --out cspace",
         ),
         "complete": "builders.completing.completion:COMPLETE",
-        "import": CommandAt(f"{CLI}.cspace.space_commands:import_space", "dishes.csv --concept cuisine --out space"),
-        "diff": CommandAt(f"{CLI}.cspace.diff_command:diff", "runs/2025 runs/2026 --out changes"),
+        "import": CommandAt(f"{CLI}.space_commands:import_space", "dishes.csv --concept cuisine --out space"),
+        "diff": CommandAt(f"{CLI}.space_commands:diff", "runs/2025 runs/2026 --out changes"),
         "settle": "builders.filtering.second_judge:settle",
-        "review": CommandAt(f"{CLI}.cspace.review_commands:review_app"),
+        "review": CommandAt(f"{CLI}.space_commands:review_app"),
         "check": CommandAt(f"{CLI}.groups:space_check"),
     },
     help="The cultural space: artifacts judged, completed, released.",
@@ -72,17 +72,13 @@ descriptors = group(
 index = group(
     "index",
     {
-        "build": "index.folder.index_stages:BUILD",
-        "embed": "index.embedding.embed_table:EMBED",
-        "map": "index.matching.mapping:MAP",
-        "diagnose": "index.matching.mapping:DIAGNOSE",
-        "shuffle": "index.matching.mapping:SHUFFLE",
-        "append": "index.folder.index_stages:APPEND",
-        "remove": "index.folder.index_stages:REMOVE",
-        "compact": "index.folder.index_stages:COMPACT",
+        "build": "index.folder.index_stages:BUILD", "embed": "index.embedding.embed_table:EMBED",
+        "map": "index.matching.mapping:MAP", "diagnose": "index.matching.mapping:DIAGNOSE",
+        "shuffle": "index.matching.mapping:SHUFFLE", "append": "index.folder.index_stages:APPEND",
+        "remove": "index.folder.index_stages:REMOVE", "compact": "index.folder.index_stages:COMPACT",
     },
     help="The index: artifacts as vectors, and images mapped to them.",
-)
+)  # fmt: skip
 kg = group(
     "kg",
     {
@@ -105,15 +101,15 @@ kg = group(
 prompts = group(
     "prompts",
     {
-        "build geographic": "recipes.inclusion.prompts:GEOGRAPHIC",
+        "build geographic": "recipes.inclusion.prompts:geographic",
         "build": CommandAt(
-            f"{CLI}.cspace.prompts_command:build",
+            f"{CLI}.space_commands:build_prompts",
             "cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv --out prompts",
         ),
         "build dialects": "recipes.linguistic.dialects:DIALECTS",
         "dialects draft": "recipes.linguistic.dialects:DRAFT",
         "build neutral": "recipes.linguistic.prompts:NEUTRAL",
-        "build specific": "recipes.linguistic.prompts:SPECIFIC",
+        "build specific": "recipes.linguistic.prompts:specific",
         "wordnet": "recipes.linguistic.wordnet:MEND",
     },
     help="Prompts: of the space, of dialects, nouns and groups.",

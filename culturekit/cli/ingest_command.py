@@ -14,7 +14,8 @@ def ingest(
     dump: Annotated[
         list[Path],
         typer.Argument(
-            help="Dump files: JSON or truthy triples, plain, .gz, .bz2 or .zst; sample, or - for standard input."
+            help="Dump files, or a folder of them, as the chunks of a Wikimedia Enterprise snapshot: JSON or truthy "
+            "triples, plain, .gz, .tar.gz, .bz2 or .zst; sample, or - for standard input."
         ),
     ],
     out: Out,
@@ -37,9 +38,9 @@ def ingest(
     as_json: AsJson = False,
 ) -> None:
     """Read a Wikidata dump into a graph store."""
-    from culturekit.config.checks import dump_path
+    from culturekit.config.checks import dump_files
 
-    files = [dump_path(str(file)) for file in dump]
+    files = [path for given in dump for path in dump_files(str(given))]
     stage = ingest_stage(files, options, sha256=sha256 or (), redirects=redirects)
     run_one(
         stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh, strict=strict

@@ -56,17 +56,13 @@ def log(
             found = latest_exchanges(place.path, outcome=outcome, limit=limit)
         for exchange in found:
             shows_any = True
-            texts = {name: text_in(getattr(exchange, name)) for name in ("request", "reply")}
+            sent = {"request": exchange.request, "reply": exchange.reply}
+            texts = {name: redact(content.decode("utf-8", "backslashreplace")) for name, content in sent.items()}
             data = {"stage": place.stage, **asdict(exchange), **texts}
             show(data, exchange_lines(place.stage, exchange), as_json=as_json)
     if not shows_any:
         ended = sorted({line.outcome for line in read_ledger(places).lines})
         typer.echo(f"no such exchange; those that are there ended {', '.join(ended) or 'in nothing'}", err=True)
-
-
-def text_in(content: bytes) -> str:
-    """Read a request or a reply; bytes that are no text are written as escapes."""
-    return redact(content.decode("utf-8", "backslashreplace"))
 
 
 def exchange_lines(stage: str, exchange: "Exchange") -> Iterator[str]:

@@ -1,7 +1,6 @@
 """`culturekit run`, `plan`, `demo` and `report`: whole recipes."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +10,8 @@ from culturekit.cli.completions import complete_recipe
 from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Prices, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.showing.results import show
-from culturekit.cli.stages import as_data, few_malformed, line_about, run_one, set_aside, stoppable, waiting_rows
+from culturekit.cli.stages import as_data, leave_if_set_aside, line_about, run_one, stoppable
 from culturekit.core.counting import counted
-from culturekit.core.work import QUARANTINED
 
 if TYPE_CHECKING:
     from culturekit.core.run import StageRun
@@ -76,18 +74,14 @@ def run(
     name, file = ("report", "report.html") if wanted.evaluated else ("card", "README.md")
     page = folder / name / file
     last = shown(page) if name in {stage_run.name for stage_run in runs} and page.is_file() else None
-    if as_json:
-        print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], name: last}))
-        leave_if_set_aside(runs, strict=strict)
-        return
-    reused = sum(stage_run.state == "reused" for stage_run in runs)
-    typer.echo(f"{counted(len(runs), 'stages')}: {reused} reused, {len(runs) - reused} done", err=True)
-    done = Run(folder, wanted.evaluated, tuple(stage_run.name for stage_run in runs))
-    for line in recipe_kind(wanted.recipe).headline(done):
-        print(line)
-    if last is not None:
-        print(f"{name}: {last}")
-    leave_if_set_aside(runs, strict=strict)
+    headline: Iterable[str] = ()
+    if not as_json:
+        reused = sum(stage_run.state == "reused" for stage_run in runs)
+        typer.echo(f"{counted(len(runs), 'stages')}: {reused} reused, {len(runs) - reused} done", err=True)
+        headline = recipe_kind(wanted.recipe).headline(Run(folder, wanted.evaluated, tuple(run.name for run in runs)))
+    lines = (*headline, *([f"{name}: {last}"] if last else ()))
+    show({"stages": [as_data(stage_run) for stage_run in runs], name: last}, lines, as_json=as_json)
+    leave_if_set_aside({f"{stage_run.name}: ": stage_run for stage_run in runs}, strict=strict)
 
 
 def demo(
@@ -105,20 +99,6 @@ def demo(
     """
     workdir = workdir or RUNS / recipe
     run(Path(recipe), workdir=workdir, workers=workers, engine=engine, go_on=go_on, prices=prices, as_json=as_json)
-
-
-def leave_if_set_aside(runs: "Sequence[StageRun]", *, strict: bool) -> None:
-    """Leave with 1 when rows of some stage wait for a person to look at."""
-    for few in filter(None, map(few_malformed, runs)):
-        typer.echo(few, err=True)
-    waiting = [stage_run for stage_run in runs if set_aside(stage_run, strict=strict)]
-    for stage_run in waiting:
-        if findings := stage_run.manifest.notes.get("findings"):
-            typer.echo(f"{stage_run.name}: to be looked at: {'; '.join(findings)}", err=True)
-        if QUARANTINED in stage_run.manifest.counts:
-            typer.echo(f"{stage_run.name}: {waiting_rows(stage_run)}", err=True)
-    if waiting:
-        raise typer.Exit(1)
 
 
 def shown(path: Path) -> str:

@@ -64,15 +64,22 @@ def run_one(
     if every := every_abstained(run):
         typer.echo(every, err=True)
         raise typer.Exit(1)
-    if few := few_malformed(run):
-        typer.echo(few, err=True)
-    if set_aside(run, strict=strict):
-        if findings := run.manifest.notes.get("findings"):
-            typer.echo(f"to be looked at: {'; '.join(findings)}", err=True)
-        if QUARANTINED in run.manifest.counts:
-            typer.echo(f"{waiting_rows(run)} The same command with --fresh asks about them once more.", err=True)
-        raise typer.Exit(1)
+    leave_if_set_aside({"": run}, strict=strict, again=" The same command with --fresh asks about them once more.")
     return run
+
+
+def leave_if_set_aside(runs: Mapping[str, "StageRun"], *, strict: bool, again: str = "") -> None:
+    """Leave with 1 when rows of some stage wait for a person; the name of each begins what is said of it."""
+    for few in filter(None, map(few_malformed, runs.values())):
+        typer.echo(few, err=True)
+    waiting = {name: run for name, run in runs.items() if set_aside(run, strict=strict)}
+    for name, run in waiting.items():
+        if findings := run.manifest.notes.get("findings"):
+            typer.echo(f"{name}to be looked at: {'; '.join(findings)}", err=True)
+        if QUARANTINED in run.manifest.counts:
+            typer.echo(f"{name}{waiting_rows(run)}{again}", err=True)
+    if waiting:
+        raise typer.Exit(1)
 
 
 @contextmanager
@@ -119,7 +126,7 @@ def tried_first(stage: "Stage", out: Path, size: int, *, wait: bool, as_json: bo
     return tried
 
 
-def set_aside(run: "StageRun", *, strict: bool = False) -> bool:
+def set_aside(run: "StageRun", *, strict: bool) -> bool:
     """Tell whether rows wait for a person: dropped as malformed, kept without an answer, or found to be odd."""
     malformed = malformed_rows(run) > 0 and (strict or not few_malformed(run))
     return malformed or bool(run.manifest.notes.get("findings")) or run.manifest.counts.get(QUARANTINED, 0) > 0
@@ -165,15 +172,11 @@ def waiting_rows(run: "StageRun") -> str:
 def as_data(run: "StageRun") -> dict[str, object]:
     """Give a stage's end as data."""
     return {
-        "stage": run.manifest.stage,
-        "folder": str(run.folder),
-        "state": run.state,
-        "counts": dict(run.manifest.counts),
+        "stage": run.manifest.stage, "folder": str(run.folder), "state": run.state, "counts": dict(run.manifest.counts),
         "drops": dict(run.manifest.drops),
-        **{name: said for name, said in run.manifest.notes.items() if name == MARKED},
-        "sha256": run.manifest.sha256,
+        **{name: said for name, said in run.manifest.notes.items() if name == MARKED}, "sha256": run.manifest.sha256,
         "seconds": round(run.seconds, 3),
-    }
+    }  # fmt: skip
 
 
 def line_about(run: "StageRun", *, width: int) -> str:

@@ -73,15 +73,12 @@ def verify(
 def as_data(answer: "Verification") -> dict[str, Any]:
     """Give all of it as data, without the place of the run."""
     return {
-        "run": answer.root.name,
-        "fingerprint": answer.fingerprint,
-        "exit_code": answer.exit_code,
-        "stages": answer.stages,
-        "checked": answer.checked,
+        "run": answer.root.name, "fingerprint": answer.fingerprint, "exit_code": answer.exit_code,
+        "stages": answer.stages, "checked": answer.checked,
         "verdicts": dict(sorted(Counter(verdict.verdict for verdict in answer.verdicts).items())),
         "findings": [asdict(finding) for finding in answer.findings],
         "scores": [asdict(verdict) for verdict in answer.verdicts],
-    }
+    }  # fmt: skip
 
 
 def lines_of(answer: "Verification") -> Iterator[str]:

@@ -1,14 +1,17 @@
 """What a value of a recipe must be besides well-formed; each says what is wrong in one line."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from culturekit.core.errors import CultureKitError
+import polars as pl
+
+from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.registry import Registry, parse_spec
 from culturekit.core.table import Table
-from culturekit.core.tables import read_table
+from culturekit.core.tables import read_table, scan_table
 from culturekit.generation.folder.folder_backend import FOLDER, Options, folder_of
 from culturekit.generation.folder.folder_detection import stated_list
 
@@ -17,13 +20,24 @@ HAND = "card.yaml"  # The fields of the hand-written half of a data card
 SHIPPED_HAND = "cspace"  # Stands for the hand-written half of CSpace's card, whose publisher is still to be filled in
 BLIND = "rules"  # The judge that reads words only
 PROJECT = "project.json"  # What an annotation project keeps of itself
+ROWS_READ = 2**20  # of a table that a recipe names, before anything runs
 TRUTHFUL = "simulated"  # The backend whose images come with what they show
 
 
-def dump_path(name: str) -> Path:
-    """Find a dump file; `sample` is the bundled one, where no other is found by that name."""
+_DUMP_SUFFIXES = (".json", ".ndjson", ".jsonl", ".nt", ".gz", ".tgz", ".bz2", ".zst")
+
+
+def dump_files(name: str) -> list[Path]:
+    """Find a dump file, or those of a folder by their numbers; `sample` is the bundled one, unless a file is there."""
     here = Path(name)
-    return here if name != SAMPLE or here.is_file() else shipped("kg/sample/wikidata-sample.json.gz")
+    if here.is_dir():
+        found = [path for path in here.iterdir() if path.suffix in _DUMP_SUFFIXES and path.is_file()]
+        if not found:
+            raise UsageError(
+                "a folder without dump files", where=name, expected=f"files in {', '.join(_DUMP_SUFFIXES)}"
+            )
+        return sorted(found, key=lambda path: [(len(part), part) for part in re.split(r"(\d+)", path.name)])
+    return [here if name != SAMPLE or here.is_file() else shipped("kg/sample/wikidata-sample.json.gz")]
 
 
 def hand_path(name: str) -> Path:
@@ -54,7 +68,9 @@ def existing_table(table: Table) -> Callable[[str], str]:
 
     def check(name: str) -> str:
         try:
-            rows = read_table(existing_file(name), table).height
+            rows = scan_table(Path(existing_file(name)), table).select(pl.len()).collect().item()
+            if rows <= ROWS_READ:  # of more, the stages that read some at a time find what is wrong
+                read_table(name, table)
         except CultureKitError as error:
             raise ValueError(str(error)) from error
         if not rows:

@@ -185,11 +185,7 @@ STRAY = ".writing-"  # How the name of a file begins while it is being written
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that a reader, or a run after a kill, sees whole or not at all.
-
-    Raises:
-        OSError: the system refused, whatever the library that writes makes of it.
-    """
+    """Open a file for writing that a reader, or a run after a kill, sees whole or not at all."""
     temporary = path.with_name(f"{STRAY}{os.getpid()}-{path.name}")
     try:
         with system_errors(path), temporary.open("wb") as file:
@@ -204,11 +200,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: Path) -> None:
-    """Let the system refuse a file at once that it would refuse when the work for it is done.
-
-    Raises:
-        OSError: nothing can be written where the file would lie.
-    """
+    """Let the system refuse a file at once that it would refuse when the work for it is done."""
     folder = next(folder for folder in path.absolute().parents if folder.exists())
     try:
         TemporaryFile(dir=folder).close()

@@ -22,7 +22,6 @@ from distributed import CancelledError, Client, KilledWorker, LocalCluster
 from culturekit.core.engines import (
     SINGLE_THREAD,
     Raised,
-    Returned,
     SharedGround,
     Task,
     abandoned_in,
@@ -30,6 +29,7 @@ from culturekit.core.engines import (
     check_ground,
     end_series,
     lay_ground,
+    result_of,
     work_on,
 )
 from culturekit.core.errors import IntegrityError, UpstreamUnavailable, UsageError
@@ -232,7 +232,9 @@ class DaskEngine:
                     done = self.next_of(finished, asked)
                     answers[done] = self.answer(asked[done], items[done])
                     del asked[done]
-                result: Result = result_in(answers.pop(place), self.ground)
+                if (answer := answers.pop(place)) is None:
+                    raise IntegrityError("removed while the workers needed it", where=str(self.ground.marker))
+                result: Result = result_of(answer)
                 yield result
             self.wait_while(end_series, name)
         finally:
@@ -287,16 +289,6 @@ class DaskEngine:
     def place(self) -> str:
         """Name the cluster."""
         return self.address or "the dask cluster of this machine"
-
-
-def result_in(answer: Returned[Result] | Raised | None, ground: SharedGround) -> Result:
-    """Take the result out of an answer, or raise what the item raised."""
-    if isinstance(answer, Raised):
-        answer.error.add_note(f"in a worker:\n{answer.place}")
-        raise answer.error
-    if answer is None:
-        raise IntegrityError("removed while the workers needed it", where=str(ground.marker))
-    return answer.result
 
 
 def make_local(spec: Spec, *, workers: int | None, folder: Path) -> DaskEngine:

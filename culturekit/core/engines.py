@@ -8,8 +8,9 @@ import signal
 import threading
 import time
 import traceback
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -235,6 +236,15 @@ def check_ground(ground: SharedGround) -> Raised | None:
     return None
 
 
+def result_of(answer: Returned[Result] | Raised) -> Result:
+    """Take the result out of an answer, or raise what the item raised, with where."""
+    if isinstance(answer, Raised):
+        if answer.place:
+            answer.error.add_note(f"in a worker:\n{answer.place}")
+        raise answer.error
+    return answer.result
+
+
 def _raised(error: BaseException) -> Raised:
     """Give an error, and where, in a form that crosses process borders; what the system refused stays just that."""
     sent = system_error(error) or error
@@ -250,9 +260,6 @@ def _raised(error: BaseException) -> Raised:
 
 SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
 
-# Workers are born one at a time: each birth changes the environment of the process for a moment.
-_BIRTH = threading.Lock()
-
 
 class _WorkerDied(Exception):
     """The process ended before it answered; `signal` names what ended it, if it was a signal."""
@@ -263,32 +270,25 @@ class _WorkerDied(Exception):
 
 
 class _WorkerProcess:
-    """A process with one thread for arithmetic that does one item after another and ends with its parent.
-
-    It is born in a thread that is `_deaf`.
-    """
+    """A process with one thread for arithmetic that does one item after another and ends with its parent."""
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        with _BIRTH, _single_threaded():
+        with _deaf(), _single_threaded():
             self.process.start()
         theirs.close()
 
-    def work(self, function: Callable[[Item], Result], item: Item) -> Returned[Result] | Raised:
-        """Have one item done; raises _WorkerDied where the process is gone, with nothing else on its hands."""
+    def answer(self) -> Returned[Any] | Raised:
+        """Take the answer to the item it was given."""
         try:
-            request = ForkingPickler.dumps((function, item))
-        except Exception as error:
-            return Raised(error, traceback.format_exc())
-        try:
-            self.connection.send_bytes(request)
-            reply: Returned[Result] | Raised = self.connection.recv()
+            reply: Returned[Any] | Raised = self.connection.recv()
         except (EOFError, OSError) as error:
-            self.connection.close()
             self.process.join()
-            raise _WorkerDied(self.process.exitcode) from error
+            code = self.process.exitcode
+            self.leave()
+            raise _WorkerDied(code) from error
         return reply
 
     def leave(self) -> None:
@@ -315,7 +315,7 @@ def _single_threaded() -> Iterator[None]:
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Hold Ctrl-C back in this thread, and in the workers that are born in it: the main thread hears it.
+    """Hold Ctrl-C back in this thread, and in the workers that are born meanwhile.
 
     A worker cut off in its first lines would complain of its parent. The tracker of multiprocessing lets Ctrl-C
     through again when it is started, and is therefore started before.
@@ -409,113 +409,50 @@ class LocalEngine:
         while self.idle:
             self.idle.pop().leave()
 
+    def given(self, request: memoryview) -> _WorkerProcess:
+        """Give an item to a worker that is idle, or to a new one."""
+        worker = self.idle.pop() if self.idle else _WorkerProcess()
+        with suppress(OSError):  # of one that is gone the answer tells
+            worker.connection.send_bytes(request)
+        return worker
+
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         """Yield results in the order of the items; the item of a dead worker is given to another.
 
         When the results are no longer waited for, as after an error, workers are stopped where they are: what they
         keep is whole.
         """
-        round_of_work = _RoundOfWork(function, items, self.idle)
+        waiting, busy = deque(range(len(items))), dict[Any, tuple[_WorkerProcess, int]]()
+        done, deaths = dict[int, Returned[Result] | Raised](), defaultdict[int, list[str]](list)
         try:
-            round_of_work.start(min(self.workers, len(items)))
             for index in range(len(items)):
-                yield round_of_work.result(index)
+                while index not in done:
+                    while waiting and len(busy) < self.workers:
+                        place = waiting.popleft()
+                        try:
+                            request = ForkingPickler.dumps((function, items[place]))
+                        except Exception as error:
+                            done[place] = Raised(error, traceback.format_exc())
+                            continue
+                        worker = self.given(request)
+                        busy[worker.connection] = worker, place
+                    for ready in wait(list(busy)):
+                        worker, place = busy.pop(ready)
+                        try:
+                            done[place] = worker.answer()
+                            self.idle.append(worker)
+                        except _WorkerDied as death:
+                            deaths[place].append(death.signal)
+                            if len(deaths[place]) == _MAX_DEATHS:
+                                done[place] = Raised(_dead(items[place], deaths[place]), "")
+                            else:
+                                waiting.appendleft(place)
+                yield result_of(done.pop(index))
         finally:
-            round_of_work.end()
-
-
-class _RoundOfWork(Generic[Item, Result]):
-    """One pass over items: a thread for each worker hands it one item after another."""
-
-    def __init__(self, function: Callable[[Item], Result], items: Sequence[Item], idle: list[_WorkerProcess]) -> None:
-        """Take the items; workers come from, and go back to, those that are idle."""
-        self.function, self.items, self.idle = function, items, idle
-        self.coming = iter(range(len(items)))
-        self.left = len(items)
-        self.ended = False
-        self.change = threading.Condition()
-        self.done: dict[int, Returned[Result] | Raised | BaseException] = {}
-        self.busy: dict[threading.Thread, _WorkerProcess | None] = {}
-
-    def start(self, count: int) -> None:
-        """Begin with so many workers."""
-        for _ in range(count):
-            thread = threading.Thread(target=self.feed, daemon=True)
-            self.busy[thread] = self.idle.pop() if self.idle else None
-        for thread in list(self.busy):
-            thread.start()
-
-    def result(self, index: int) -> Result:
-        """Wait for one item; an error of the item is raised as it was."""
-        with self.change:
-            self.change.wait_for(lambda: index in self.done)
-            outcome = self.done.pop(index)
-        if isinstance(outcome, Returned):
-            return outcome.result
-        if isinstance(outcome, Raised):
-            outcome.error.add_note(outcome.place)
-            raise outcome.error
-        raise outcome
-
-    def end(self) -> None:
-        """Keep the workers for the next round, but stop those that are still at work."""
-        with self.change:
-            self.ended = self.left > 0
-            for worker in self.busy.values():
-                if worker is not None and self.ended:
-                    worker.process.terminate()  # what it keeps is whole
-        for thread in list(self.busy):
-            if thread.ident is not None:
-                thread.join()
-
-    def feed(self) -> None:
-        """Hand items to one worker until none is left or nobody waits."""
-        thread = threading.current_thread()
-        with _deaf():
-            while True:
-                with self.change:
-                    index = None if self.ended else next(self.coming, None)
-                if index is None:
-                    break
-                try:
-                    outcome: Returned[Result] | Raised | BaseException = self.outcome(index, thread)
-                except BaseException as error:
-                    outcome = error
-                with self.change:
-                    self.done[index] = outcome
-                    self.left -= 1
-                    self.change.notify()
-        with self.change:
-            worker, self.busy[thread] = self.busy[thread], None
-        if worker is not None and not self.ended:
-            self.idle.append(worker)
-        elif worker is not None:
-            worker.leave()
-
-    def outcome(self, index: int, thread: threading.Thread) -> Returned[Result] | Raised:
-        """Have one item done, by another worker if the first dies of it."""
-        signals: list[str] = []
-        for _ in range(_MAX_DEATHS):
-            worker = self.worker_of(thread)
-            try:
-                return worker.work(self.function, self.items[index])
-            except _WorkerDied as death:
-                signals.append(death.signal)
-                with self.change:
-                    self.busy[thread] = None
+            for worker, _ in busy.values():
+                worker.process.terminate()
+            for worker, _ in busy.values():
                 worker.leave()
-                if self.ended:
-                    break
-        raise _dead(self.items[index], signals)
-
-    def worker_of(self, thread: threading.Thread) -> _WorkerProcess:
-        """Give the worker of a thread; one is born if it has none."""
-        worker = self.busy[thread] or _WorkerProcess()
-        with self.change:
-            self.busy[thread] = worker
-            if self.ended:
-                worker.process.terminate()  # what it keeps is whole
-        return worker
 
 
 def _dead(item: object, signals: Sequence[str]) -> CultureKitError:

@@ -25,11 +25,7 @@ def offline() -> Iterator[None]:
 
 
 def check_sending(who: str) -> None:
-    """Make sure that requests may be sent.
-
-    Raises:
-        SendingRefused: nothing may be, as a finished stage is made again from what is stored.
-    """
+    """Make sure that requests may be sent."""
     if _State.refused:
         raise SendingRefused(
             "nothing is sent while a finished stage is made again", where=who, expected="every reply in its journal",

@@ -124,11 +124,7 @@ class Plugin:
         return f"the package {self.package} {self.version}".rstrip() if self.package else "an unknown package"
 
     def load(self) -> Any:  # noqa: ANN401 - whatever the package brings
-        """Import what it names.
-
-        Raises:
-            UsageError: its package fails while it is imported, or lacks what it needs.
-        """
+        """Import what it names."""
         module, _, name = self.place.partition(":")
         how = "cannot be imported"
         with self.blamed(how):
@@ -207,8 +203,7 @@ class Plugin:
         return {"version": stated} if stated else {"code": digest_of_code(module)}
 
 
-OF_RECIPE: list[Plugin] = []
-"""What the recipe that counts brings itself: `culturekit.core.recipe_plugins` lists it here."""
+OF_RECIPE: list[Plugin] = []  # What the recipe that counts brings itself, as core.recipe_plugins finds it
 
 
 def installed() -> list[Plugin]:
@@ -251,11 +246,7 @@ def guard_exit() -> None:
 
 
 def plugins_of(kind: str) -> dict[str, Plugin]:
-    """Give the plugins of a kind by their names.
-
-    Raises:
-        UsageError: two packages bring one name.
-    """
+    """Give the plugins of a kind by their names."""
     named: dict[str, Plugin] = {}
     for one in installed():
         if one.kind != kind or not one.name:
@@ -291,20 +282,15 @@ def files_of(module: str) -> Iterator[tuple[str, Path]]:
             yield origin.name, origin
             return
         named = {path.relative_to(origin.parent): path for path in origin.parent.rglob("*.py") if path.is_file()}
-        shown = {within.as_posix(): path for within, path in named.items() if not is_hidden(within)}
-        yield from sorted(shown.items())
+        for within, path in sorted(named.items(), key=lambda one: one[0].as_posix()):
+            if not any(part.startswith((".", "__pycache__")) for part in within.parts):  # what tools keep there
+                yield within.as_posix(), path
         return
-
-
-def is_hidden(path: Path) -> bool:
-    """Tell whether a path leads through a folder that tools keep for themselves."""
-    return any(part.startswith((".", "__pycache__")) for part in path.parts)
 
 
 # What a plugin promises, held where it enters: it has what its kind has, and answers as its kind answers.
 
-STATE = 16
-"""Letters that tell the states of a plugin apart."""
+STATE = 16  # Letters that tell the states of a plugin apart
 
 
 class Broken(Exception):
@@ -317,11 +303,7 @@ class Broken(Exception):
 
 
 def hold(true: bool, expected: str, found: str) -> None:
-    """Make sure of what an answer has to be.
-
-    Raises:
-        Broken: it is not so.
-    """
+    """Make sure of what an answer has to be."""
     if not true:
         raise Broken(expected, found)
 
@@ -349,11 +331,7 @@ class Contract:
     says: Callable[[Any], Mapping[str, object]] = lambda _: {}
 
     def held(self, thing: object, plugin: Plugin) -> Any:  # noqa: ANN401 - fits the shapes
-        """Give a thing in such a form that each answer is held against the contract when it comes.
-
-        Raises:
-            PluginFailure: it lacks what things of its kind have.
-        """
+        """Give a thing in such a form that each answer is held against the contract when it comes."""
         with plugin.blamed():
             lacking = {shape: [name for name in members(shape) if not has(thing, name)] for shape in self.shapes}
         nearest = min(self.shapes, key=lambda shape: (len(lacking[shape]), -len(members(shape))))
@@ -364,7 +342,8 @@ class Contract:
             )  # fmt: skip
         met = [shape for shape in self.shapes if not lacking[shape]]
         guard: dict[str, Any] = {}
-        for name in sorted({*public_names(thing), *(name for shape in met for name in members(shape))}):
+        public = {name for name in dir(thing) if not name.startswith("_")}
+        for name in sorted(public.union(*map(members, met))):
             shape = next((shape for shape in met if name in members(shape)), None)
             promised = None if shape is None else inspect.getattr_static(shape, name)
             if shape is not None and promised is not None and not isinstance(promised, property):
@@ -405,11 +384,6 @@ def members(shape: type) -> list[str]:
     """List what a protocol asks for, as it stands there, what it inherits first."""
     bases = [base for base in reversed(shape.__mro__) if getattr(base, "_is_protocol", False)]
     return [name for base in bases for name in vars(base) if not name.startswith("_")]
-
-
-def public_names(thing: object) -> list[str]:
-    """List what a thing has that is meant for others."""
-    return [name for name in dir(thing) if not name.startswith("_")]
 
 
 def has(thing: object, name: str) -> bool:
@@ -470,11 +444,7 @@ def broken_by(plugin: Plugin, name: str) -> Iterator[None]:
 
 
 def check_call(thing: object, name: str, shape: type, plugin: Plugin) -> None:
-    """Make sure that a method can be called as its protocol says.
-
-    Raises:
-        PluginFailure: it takes other arguments.
-    """
+    """Make sure that a method can be called as its protocol says."""
     promised = list(inspect.signature(getattr(shape, name)).parameters.values())[1:]
     with plugin.blamed(f"failed at {name}"):
         method = getattr(thing, name)

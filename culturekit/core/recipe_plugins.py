@@ -86,9 +86,6 @@ def use_plugins(stated: Mapping[str, str]) -> None:
 
     Args:
         stated: `KIND.NAME` to `FILE.py:THING`, relative to the folder the command runs in, or to `module:THING`.
-
-    Raises:
-        UsageError: a kind is unknown, a file is not there, or its module has the name of another.
     """
     choose(stated, {})
 
@@ -99,11 +96,7 @@ def typed_plugins() -> Mapping[str, str]:
 
 
 def use_plugins_of_recipe(stated: Mapping[str, str]) -> None:
-    """Let the plugins that a recipe names count, until another recipe is read.
-
-    Raises:
-        UsageError: one of them is wrong, or the command line gives the same name to another.
-    """
+    """Let the plugins that a recipe names count, until another recipe is read."""
     for point in stated.keys() & Chosen.typed.keys():
         if stated[point] != Chosen.typed[point]:
             raise UsageError(

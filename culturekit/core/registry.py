@@ -145,22 +145,14 @@ class Entry(Generic[Thing]):
             spec.read(options)
 
     def ready(self, kind: str) -> None:
-        """Make sure that the packages are installed, without importing them.
-
-        Raises:
-            MissingDependency: one is not.
-        """
+        """Make sure that the packages are installed, without importing them."""
         with needing(self.extra or "all", f"the {kind} {self.name}"):
             for package in self.packages:
                 if find_spec(package) is None:
                     raise ModuleNotFoundError(name=package)
 
     def load(self, kind: str) -> Any:  # noqa: ANN401 - a function, or a thing
-        """Import what the name stands for, or say which command installs what is missing.
-
-        Raises:
-            UsageError: a package is missing, or that of a plugin cannot be imported, whatever it raises.
-        """
+        """Import what the name stands for, or say which command installs what is missing."""
         return self.imported(kind, self.factory) if self.plugin is None else self.plugin.load()
 
     def imported(self, kind: str, reference: str) -> Any:  # noqa: ANN401 - a function or a class

@@ -133,11 +133,7 @@ class Run:
         self.root = Path(self.root)
 
     def add(self, stage: Stage, role: Role, model: str = "", variant: str = "", *, plan: Slot | None = None) -> Path:
-        """Add a stage, and give the table that others read from it; `plan` says what it takes besides time.
-
-        Raises:
-            UsageError: another stage has its folder already.
-        """
+        """Add a stage, and give the table that others read from it; `plan` says what it takes besides time."""
         name = role.folder(model, variant)
         if name in self.stages:
             raise UsageError(

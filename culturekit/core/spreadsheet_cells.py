@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,19 +11,32 @@ from pathlib import Path
 import orjson
 import polars as pl
 
-from culturekit.core.atomic import write_atomically
+from culturekit.core.atomic import whole_file
 from culturekit.core.choices import ExportFormat
 from culturekit.core.errors import ConfigError, Problem, UsageError
 from culturekit.core.table import Column
 
+_ROWS_AT_ONCE = 20_000
+
 
 def export_table(parquet: Path, form: ExportFormat) -> Path:
     """Write a table a second time beside itself; Parquet stays the one that stages read."""
-    frame = pl.read_parquet(parquet)
-    path = parquet.with_suffix(f".{form}")
-    content = frame.write_ndjson() if form == "jsonl" else frame_as_csv(frame)
-    write_atomically(path, content.encode("utf-8"))
+    return export_frame(pl.read_parquet(parquet), parquet.with_suffix(f".{form}"))
+
+
+def export_frame(frame: pl.DataFrame, path: Path) -> Path:
+    """Write a table as JSON lines or CSV, by its suffix."""
+    with whole_file(path) as file:
+        file.writelines(exported(frame, path.suffix))
     return path
+
+
+def exported(frame: pl.DataFrame, suffix: str) -> Iterator[bytes]:
+    """Give a table as JSON lines or CSV, some rows at a time."""
+    for start in range(0, max(frame.height, 1), _ROWS_AT_ONCE):
+        rows = frame.slice(start, _ROWS_AT_ONCE)
+        text = rows.write_ndjson() if suffix == ".jsonl" else frame_as_csv(rows, header=not start)
+        yield text.encode("utf-8")
 
 
 # What spreadsheets trim from the front of a cell, or show as nothing.
@@ -56,7 +69,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]], *, li
     return file.getvalue()
 
 
-def frame_as_csv(frame: pl.DataFrame) -> str:
+def frame_as_csv(frame: pl.DataFrame, *, header: bool = True) -> str:
     """Write a table as CSV; lists and structs are JSON text."""
     texts = [name for name, kind in frame.schema.items() if kind == pl.String or kind in (pl.Categorical, pl.Enum)]
     nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
@@ -66,7 +79,7 @@ def frame_as_csv(frame: pl.DataFrame) -> str:
         for name, text in plain.items()
     )
     written = frame.with_columns(*(json_text(name) for name in nested), *guard)
-    return written.rename({name: guarded(name) for name in frame.columns}).write_csv()
+    return written.rename({name: guarded(name) for name in frame.columns}).write_csv(include_header=header)
 
 
 def json_text(name: str) -> pl.Expr:
@@ -100,10 +113,6 @@ def read_sheet(path: Path, needed: Sequence[str] = (), *, plain: bool = True, wh
 
     Columns without a name are passed over. `plain` takes white space from around cells, and capitals from columns;
     `whole` rows have a cell for each column.
-
-    Raises:
-        UsageError: it is no sheet, lacks a column, or has one twice.
-        ConfigError: rows have more cells than there are columns, or fewer where they are to be whole; each is named.
     """
     header, rows = _rows_in(path)
     header = [unguarded(name.strip().lower() if plain else name) for name in header]
@@ -202,11 +211,7 @@ RECOMPUTED = re.compile(
 
 
 def cell_as(text: str, kind: pl.DataType, *, free: bool, divider: str) -> object:
-    """Read a cell as a value of a type; `free` is text that may look as a spreadsheet's dates do.
-
-    Raises:
-        ValueError: it is none; says what was expected.
-    """
+    """Read a cell as a value of a type; `free` is text that may look as a spreadsheet's dates do."""
     if isinstance(kind, pl.String):
         if not free and RECOMPUTED.fullmatch(text):
             raise ValueError("a name or a word, and a spreadsheet made a date, a power or an error of it")
@@ -232,11 +237,7 @@ def cell_as(text: str, kind: pl.DataType, *, free: bool, divider: str) -> object
 
 
 def read_sheet_as(path: Path, columns: Mapping[str, Column], free: Collection[str]) -> tuple[pl.DataFrame, list[int]]:
-    """Read a sheet whose columns are declared, and the line of each row; an empty cell is null, where one may be.
-
-    Raises:
-        ConfigError: all cells that cannot be read.
-    """
+    """Read a sheet whose columns are declared, and the line of each row; an empty cell is null, where one may be."""
     rows, divider = read_sheet(path), divider_of(sheet_text(path))
     known = [name for name in (rows[0].cells if rows else ()) if name in columns]
     found: dict[str, list[object]] = {name: [] for name in known}

@@ -100,7 +100,7 @@ class Table:
                 found.append(f"column {name} is {frame.schema[name]}, not {known[name].dtype}")
             elif not known[name].nullable and has_null(frame[name]):
                 found.append(f"column {name} has nulls and may not")
-            elif name in NAMES and has_blank(frame[name]):
+            elif name in NAMES and (frame[name].str.strip_chars() == "").any():
                 found.append(f"column {name} has blank texts; what is not known is null")
         if not found and self.repeated(frame).height:
             found.append(f"rows repeat the key ({', '.join(self.key)})")
@@ -197,11 +197,6 @@ def has_null(column: pl.Series) -> bool:
     if column.null_count():
         return True
     return isinstance(column.dtype, pl.List) and column.explode(empty_as_null=False).null_count() > 0
-
-
-def has_blank(column: pl.Series) -> bool:
-    """Tell whether a text has nothing but spaces."""
-    return bool((column.str.strip_chars().str.len_bytes() == 0).any())
 
 
 def declare(

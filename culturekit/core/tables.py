@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from os import SEEK_END
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -51,9 +52,15 @@ def table_outcome(
 
 
 def write_drops(
-    folder: Path, rows: pl.DataFrame | Sequence[Mapping[str, object] | tuple[str | None, ...]], *, once: bool = False
+    folder: Path,
+    rows: "Gathered | pl.DataFrame | Sequence[Mapping[str, object] | tuple[str | None, ...]]",
+    *,
+    once: bool = False,
 ) -> dict[str, int]:
     """Write what a stage left out, and count it by reason; `once`: of rows that repeat the key, only the first."""
+    if isinstance(rows, Gathered):
+        reasons = pl.scan_parquet(rows.write(folder)).group_by("reason").len().sort("reason")
+        return dict(reasons.collect(engine="streaming").iter_rows())
     drops = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(rows, schema=DROPS.schema, orient="row")
     if once:
         drops = drops.unique(DROPS.key, keep="first", maintain_order=True)
@@ -100,6 +107,37 @@ def write_frames(
                 raise raised[0] from None
             raise
     return path
+
+
+class Gathered:
+    """Rows of a table that come in blocks, and wait on disk; blocks in order of the key never meet in memory."""
+
+    def __init__(self, table: Table, scratch: Path, *, once: bool = False) -> None:
+        """Begin without any; `once`: of rows that repeat the key, only the first is kept."""
+        self.table, self.scratch, self.once = replace(table, optional={}), scratch, once
+        self.parts, self.rows, self.last, self.in_order = list[Path](), 0, list[Any](), True
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take a block."""
+        block = self._ordered(frame)
+        if block.is_empty():
+            return
+        keys = block[self.table.key[0]]
+        self.in_order = self.in_order and (not self.last or self.last[0] < keys[0])
+        self.last, self.rows = [keys[-1]], self.rows + block.height
+        self.parts.append(self.scratch / f"{self.table.name}-{len(self.parts):06d}.arrow")
+        save_part(block, self.parts[-1])
+
+    def write(self, folder: Path) -> Path:
+        """Write all of them as a table."""
+        if self.in_order and self.parts:
+            return write_frames(folder, self.table, map(read_part, self.parts))
+        whole = pl.concat([pl.DataFrame(schema=self.table.schema), *map(read_part, self.parts)])
+        return write_table(folder, self.table, self._ordered(whole))
+
+    def _ordered(self, frame: pl.DataFrame) -> pl.DataFrame:
+        rows = frame.unique(self.table.key, keep="first", maintain_order=True) if self.once else frame
+        return rows.select(list(self.table.schema)).sort(self.table.key, nulls_last=False, maintain_order=True)
 
 
 def in_groups(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
@@ -301,18 +339,46 @@ class TableSlices:
         return True
 
 
-def slices_of(path: Path, table: Table, *, scratch: Path) -> TableSlices:
-    """Open a table for reading by slices; one whose rows stand in another order is sorted into `scratch` first."""
+def scan_table(path: Path, table: Table) -> pl.LazyFrame:
+    """Open Parquet without reading it, or read CSV; only the columns are held to the declaration."""
     if not path.is_file():
         raise no_such_table(path, table)
+    if path.suffix.lower() in {".csv", ".tsv"}:
+        return read_table(path, table).lazy()
     with reading(path, table):
-        scan = pl.scan_parquet(path)
-        schema = scan.collect_schema()
-        rows = int(scan.select(pl.len()).collect().item())
+        schema = pl.scan_parquet(path).collect_schema()
     known = {name: dtype for name, dtype in schema.items() if name in table.columns or name in table.optional}
     refuse(path, table.name, table.problems(pl.DataFrame(schema=known)))
+    return pl.scan_parquet(path).select(list(known))
+
+
+def blocks_of(path: Path, table: Table, *, rows: int, scratch: Path) -> Iterator[pl.DataFrame]:
+    """Read a table in order of its key: Parquet of more rows by slices, anything else at once."""
+    large = path.suffix == ".parquet" and path.is_file()
+    if large and scan_table(path, table).select(pl.len()).collect().item() > rows:
+        yield from in_groups(slices_of(path, table, scratch=scratch).slices(), rows)
+    else:
+        yield read_table(path, table).sort(table.key)
+
+
+def whole_groups(frames: Iterable[pl.DataFrame], column: str) -> Iterator[pl.DataFrame]:
+    """Divide rows in order of a column so that rows with the same value stay together."""
+    rest: list[pl.DataFrame] = []
+    for frame in frames:
+        together = pl.concat([*rest, frame])
+        last = together[column] == together[column][-1]
+        rest = [together.filter(last)]
+        if not last.all():
+            yield together.filter(~last)
+    yield from rest
+
+
+def slices_of(path: Path, table: Table, *, scratch: Path) -> TableSlices:
+    """Open a table for reading by slices; one whose rows stand in another order is sorted into `scratch` first."""
+    scan = scan_table(path, table)
+    known = scan.collect_schema()
     own = replace(table, optional={name: column for name, column in table.optional.items() if name in known})
-    opened = TableSlices(path, own, rows)
+    opened = TableSlices(path, own, int(scan.select(pl.len()).collect().item()))
     if opened.in_order():
         return opened
     ordered = scratch / f"{table.name}.parquet"

@@ -127,11 +127,8 @@ SERVICES: list[Entry[Any]] = [
         extra="llm",
     ),
     Entry(
-        "google",
-        "culturekit.generation.services.google_image_client:make",
-        "Gemini models that make images",
-        options="culturekit.generation.image_options:GoogleImageOptions",
-        extra="llm",
+        "google", "culturekit.generation.services.google_image_client:make", "Gemini models that make images",
+        options="culturekit.generation.image_options:GoogleImageOptions", extra="llm",
     ),
     Entry(
         "service",
@@ -139,7 +136,7 @@ SERVICES: list[Entry[Any]] = [
         "any service that makes images over HTTP (submit, poll, fetch), described by a file of YAML",
         options="culturekit.generation.image_options:ServiceImageOptions",
     ),
-]
+]  # fmt: skip
 
 _STATUSES = ("refused", "filtered", "failed")
 

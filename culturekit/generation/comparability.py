@@ -41,13 +41,10 @@ class Traits:
     def noted(self) -> dict[str, object]:
         """Write the traits for a manifest."""
         return {
-            "rewriter": dict(self.rewriter),
-            "seed_honoured": dict(self.seeds),
-            "sizes": dict(self.sizes),
-            "negative_prompts_not_sent": self.unsent_negatives,
-            "versions": dict(self.versions),
+            "rewriter": dict(self.rewriter), "seed_honoured": dict(self.seeds), "sizes": dict(self.sizes),
+            "negative_prompts_not_sent": self.unsent_negatives, "versions": dict(self.versions),
             "prompts_cut": self.cut_prompts,
-        }
+        }  # fmt: skip
 
 
 _Models: TypeAlias = Mapping[str, Traits]

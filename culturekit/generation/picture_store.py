@@ -136,11 +136,7 @@ class PictureStore:
         return sha256
 
     def get(self, sha256: str) -> bytes:
-        """Give kept bytes, if they are those that were kept.
-
-        Raises:
-            IntegrityError: they are gone, or others.
-        """
+        """Give kept bytes, if they are those that were kept."""
         path = self.path(sha256)
         try:
             content = path.read_bytes()
@@ -254,23 +250,11 @@ def image_id_of(model: str, request: ImageRequest, pixels: Pixels | None = None)
 def asked_row(request: ImageRequest, model: str, version: str | None) -> dict[str, Any]:
     """Describe an image that is asked for, before anything of it is there."""
     return {
-        "image_id": image_id_of(model, request),
-        "path": "",
-        "prompt_id": request.prompt_id,
-        "model": model,
-        "model_version": version,
-        "seed": request.seed,
-        "repeat": request.repeat,
-        "slot": request.slot,
-        "prompt_sent": request.text,
-        "rewriter": "unknown",
-        "provider_params": "{}",
-        "sha256": "",
-        "width": 0,
-        "height": 0,
-        "concept": request.concept,
-        "country": request.country,
-    }
+        "image_id": image_id_of(model, request), "path": "", "prompt_id": request.prompt_id, "model": model,
+        "model_version": version, "seed": request.seed, "repeat": request.repeat, "slot": request.slot,
+        "prompt_sent": request.text, "rewriter": "unknown", "provider_params": "{}", "sha256": "", "width": 0,
+        "height": 0, "concept": request.concept, "country": request.country,
+    }  # fmt: skip
 
 
 def _saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, Any]:
@@ -279,21 +263,14 @@ def _saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, A
     relative = f"files/{place}/{request.repeat:04d}-{request.slot:02d}.{shard.format}"
     content = encoded(picture.pixels, shard.format)
     placed(content, shard.out / relative)
-    return {
-        "image_id": image_id_of(shard.maker.model, request, picture.pixels),
-        "seed_honoured": picture.seed_honoured,
-        "prompt_revised": picture.prompt_revised,
-        "rewriter": picture.rewriter,
-        "safety": picture.safety,
-        "truth_artifact_id": picture.truth_artifact_id,
-        "truth_country": picture.truth_country,
-        "truth_scene": picture.truth_scene,
-        "path": relative,
-        "sha256": digest_bytes(content),
-        "width": picture.pixels.shape[1],
-        "height": picture.pixels.shape[0],
+    said = (
+        "seed_honoured", "prompt_revised", "rewriter", "safety", "truth_artifact_id", "truth_country", "truth_scene",
+    )  # fmt: skip
+    return {name: getattr(picture, name) for name in said} | {
+        "image_id": image_id_of(shard.maker.model, request, picture.pixels), "path": relative,
+        "sha256": digest_bytes(content), "width": picture.pixels.shape[1], "height": picture.pixels.shape[0],
         "provider_params": canonical_json(picture.provider_params).decode(),
-    }
+    }  # fmt: skip
 
 
 def truth_columns(backend: ImageBackend) -> tuple[str, ...]:

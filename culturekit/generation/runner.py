@@ -152,22 +152,14 @@ def list_requests(prompts: pl.DataFrame, plan: ImagePlan, seed: int) -> tuple[Im
     width, height = map(int, plan.size.split("x")) if plan.size else (None, None)
     return tuple(
         ImageRequest(
-            prompt_id=row["prompt_id"],
-            text=row["text"],
-            negative_text=row["negative_text"],
-            seed=plan.seed_of(seed, row["prompt_id"], repeat, slot),
-            repeat=repeat,
-            slot=slot,
-            concept=row["concept"],
-            country=row["country"],
-            artifact_id=row["artifact_id"],
-            width=width,
+            **{name: row[name] for name in ("prompt_id", "text", "negative_text", "concept", "country", "artifact_id")},
+            seed=plan.seed_of(seed, row["prompt_id"], repeat, slot), repeat=repeat, slot=slot, width=width,
             height=height,
         )
         for row in prompts.sort("prompt_id").iter_rows(named=True)
         for repeat in range(plan.repeats)
         for slot in range(plan.slots)
-    )
+    )  # fmt: skip
 
 
 def derive_seed(run_seed: int, prompt_id: str, repeat: int, slot: int) -> int:

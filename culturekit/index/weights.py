@@ -87,12 +87,7 @@ def find_model(target: str, *, revision: str = "", kind: str) -> ModelFolder:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """List the weights of a folder as they are loaded: one safetensors file, or those that an index names.
-
-    Raises:
-        UsageError: there are none, or only pickles.
-        IntegrityError: one that an index names is missing.
-    """
+    """List the weights of a folder as they are loaded: one safetensors file, or those that an index names."""
     names = _weight_names(folder)
     if not names:
         raise no_weights(folder)
@@ -280,11 +275,7 @@ def loaded_tensors(path: Path, *, asked_by: str) -> dict[str, Any]:
 
 
 def check_complete(run: Callable[[], object], *, of: str, where: str) -> None:
-    """Run a network on tensors of the device `meta`, which holds no numbers.
-
-    Raises:
-        IntegrityError: a tensor is missing, or has another shape.
-    """
+    """Run a network on tensors of the device `meta`, which holds no numbers."""
     try:
         run()
     except KeyError as error:
@@ -329,10 +320,6 @@ def convert_weights(file: Path, *, sha256: str, out: Path, kind: Kind | None = N
     """Convert a file of a known kind, if it is the one with this SHA-256; it is hashed before anything reads it.
 
     `torch.load(weights_only=True)` reads it, which builds tensors and plain containers and calls nothing else.
-
-    Raises:
-        IntegrityError: another file, one that is broken, or one that holds more than tensors.
-        UsageError: weights of no known kind, or of another than the one asked for.
     """
     expected = _checked(sha256, out)
     try:
@@ -340,12 +327,9 @@ def convert_weights(file: Path, *, sha256: str, out: Path, kind: Kind | None = N
             found = hashlib.file_digest(opened, "sha256").hexdigest()
             if found != expected:
                 raise IntegrityError(
-                    "not the file that was published",
-                    where=str(file),
-                    expected=f"SHA-256 {expected}",
-                    found=found,
+                    "not the file that was published", where=str(file), expected=f"SHA-256 {expected}", found=found,
                     hint="Nothing in it was read. Fetch it again.",
-                )
+                )  # fmt: skip
             _refuse_overwriting(out, expected)
             tensors, left_out = _weights_in(_loaded(opened, file), file)
     except (FileNotFoundError, IsADirectoryError) as error:

@@ -15,7 +15,16 @@ from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.stage_command import Typed
 from culturekit.core.yaml_source import StrictModel, closest, each_once, load_model, not_empty, past_day
-from culturekit.kg.countries import OWN_FILE, Qid, by_qid, countries, country, not_in_use, whole_world
+from culturekit.kg.countries import (
+    OWN_FILE,
+    Qid,
+    by_qid,
+    countries,
+    country,
+    not_in_use,
+    use_countries_of_recipe,
+    whole_world,
+)
 from culturekit.kg.redirects import load_successors
 
 # The words in which prompts speak of a concept: templates, and what is wrong with one.
@@ -331,14 +340,36 @@ def shipped_concepts() -> list[str]:
     return shipped_names(_FOLDER, ".yaml")
 
 
+_SCOPE = "?countries="  # after the name of a root config, in place of its countries
+
+
 def concept_path(name: str) -> Path:
-    """Find a shipped concept by name, or take a path as it is."""
+    """Find a shipped concept by name, or take a path as it is; countries named after it are no part of it."""
+    name = name.partition(_SCOPE)[0]
     return shipped(f"{_FOLDER}/{name}.yaml") if name in shipped_concepts() else Path(name)
 
 
 def load_concept(name: str) -> Concept:
-    """Load a concept by shipped name or by path."""
-    return load_model(concept_path(name), Concept)
+    """Load a concept by shipped name or by path; `art?countries=KE,BE` is about other countries than the file says.
+
+    `all` are those of the whole world, `cultivate` those that a scheme of groups has.
+    """
+    concept, stated = load_model(concept_path(name), Concept), name.partition(_SCOPE)[2]
+    return concept.model_copy(update={"countries": _scope_of(stated)}) if stated else concept
+
+
+def _scope_of(stated: str) -> str | tuple[str, ...]:
+    """Read countries; where no file in use has them, the table of the world is used."""
+    scheme = tuple(iso for iso, one in countries().items() if stated in one.groups)
+    codes = scheme or tuple(word.strip().upper() for word in stated.split(","))
+    wanted = set(whole_world()) if stated == "all" else set(codes) & set(whole_world())
+    if not wanted <= set(countries()):
+        use_countries_of_recipe(Path("world"))
+    try:
+        return _check_scope("all" if stated == "all" else tuple(map(_check_country, codes)))
+    except ValueError as error:
+        raise UsageError("no such countries", found=stated, expected="ISO codes, `all` or `cultivate`",
+                         hint=str(error)) from error  # fmt: skip
 
 
 def load_concepts(names: Iterable[str]) -> tuple[Concept, ...]:
@@ -356,7 +387,10 @@ def load_concepts(names: Iterable[str]) -> tuple[Concept, ...]:
 
 Roots: TypeAlias = Annotated[
     tuple[Concept, ...],
-    Field(description="Root config: a YAML file, or a shipped concept. Repeatable."),
+    Field(
+        description="Root config: a YAML file, or a shipped concept; `art?countries=KE,BE`, `all` or `cultivate` is of "
+        "these countries. Repeatable."
+    ),
     Typed("roots", gather=load_concepts),
 ]
 

@@ -43,6 +43,11 @@ def number_of_item(qid: str) -> int:
     return int(qid[1:])
 
 
+def wikipedia_of(language: str) -> str:
+    """Name the Wikipedia of a language of labels: there is one for all that Portuguese is spoken."""
+    return "pt" if language.startswith("pt-") else language
+
+
 # The sub-regions of UN M49, each with its region.
 UN_REGIONS: Mapping[str, str] = {
     "Antarctica": "Antarctica",

@@ -52,12 +52,7 @@ class LiveEntity:
 def live_entity(
     qid: str, contact: str, *, url: str = WIKIDATA, cache: Path | None = None, pace: Pace | None = None
 ) -> LiveEntity:
-    """Ask for one item; with `cache`, a folder, a reply is kept and the item is not asked for again.
-
-    Raises:
-        UsageError: there is no such item, or it is no QID.
-        UpstreamUnavailable: nobody answers, or the answer is no item.
-    """
+    """Ask for one item; with `cache`, a folder, a reply is kept and the item is not asked for again."""
     number_of_item(qid)
     check_contact(contact)
     kept = None if cache is None else KeptAnswers(cache, _EntityReply)

@@ -277,11 +277,7 @@ def _same(one: BatchResult, other: BatchResult, client: Client) -> bool:
 
 
 def batches_of(client: Client) -> BatchClient:
-    """Return the batches of a client; no SDK is imported yet.
-
-    Raises:
-        UsageError: it has none.
-    """
+    """Return the batches of a client; no SDK is imported yet."""
     if isinstance(client, Batched):
         return client.batches()
     raise UsageError(
@@ -360,7 +356,7 @@ class BatchRunner(Asker):
                 yield replace(question.ended, bought=bool(self.bought[question.place]))
 
     def _look(self, places: Sequence[int]) -> Iterator[Question]:
-        """Take rows as far as the journal goes; those that have not ended are composed."""
+        """Replay the journal for some rows; compose the next request of those that have not ended."""
         questions = []
         for index in places:
             request = self.requests[index]

@@ -174,7 +174,7 @@ class Failure(Exception):
 
 @runtime_checkable
 class FreeClient(Protocol):
-    """Something that answers in this process for nothing, the same for ever; it needs no journal."""
+    """A client that answers in this process, free of charge and always the same; it needs no journal."""
 
     @property
     def model(self) -> str:

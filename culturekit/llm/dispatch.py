@@ -98,10 +98,7 @@ class _Tempo:
             self.tested = before
 
     def _blameless(self) -> bool:
-        """Check whether refusals come whatever the tempo: half of it did not make them go away.
-
-        A tempo that is too high is refused often; a little too high, it is not refused any more at half of it.
-        """
+        """Tell whether refusals do not depend on the tempo: they are seldom, and half the tempo did not end them."""
         if self.refused_share >= _OFTEN:
             self.blameless = False
         elif self.per_second < self.tested * _MUCH_SLOWER and not math.isinf(self.tested):
@@ -362,7 +359,7 @@ class _Outage:
         return ended
 
     def failed(self, row: int, *, first_sent: float, sent: float, now: float) -> bool:
-        """Record that a try of a row failed; True when that begins an outage.
+        """Record a failed try of a row; give True when an outage begins with it.
 
         `first_sent` is when the first try of the row that failed was sent, `sent` when this one was.
         """
@@ -457,7 +454,7 @@ class Dispatch:
         return max(self.limiter.due(now), self.outage.next_probe if self.outage.open else now)
 
     def _choose(self) -> Question:
-        """Take the first row in order; as a probe rather one that has not failed, or seldom."""
+        """Take the first row in order; for a probe, the row that has failed least."""
         if not self.outage.open:
             return heapq.heappop(self.ready)[1]
         chosen = min(self.ready, key=lambda entry: (entry[1].failures, entry[0]))

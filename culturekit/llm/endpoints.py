@@ -13,11 +13,7 @@ NO_KEY = "no-key"  # what is sent to a server that needs none: some want to see 
 
 
 def check_base_url(url: str) -> None:
-    """Reject a base URL that carries credentials or cannot be one; nothing of it is repeated.
-
-    Raises:
-        ValueError: what is wrong with it.
-    """
+    """Reject a base URL that carries credentials or cannot be one; nothing of it is repeated."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

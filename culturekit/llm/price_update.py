@@ -110,11 +110,7 @@ def update_prices(source: str) -> _Renewal:
 
 
 def get(url: str, headers: Mapping[str, str] | None = None, *, seconds: float = _SECONDS) -> bytes:
-    """Read an address; with headers, which may hold a key, nobody is followed elsewhere.
-
-    Raises:
-        UpstreamUnavailable: there was no answer, or one that says no; the address is named without its headers.
-    """
+    """Read an address; with headers, which may hold a key, nobody is followed elsewhere."""
     opener = urllib.request.build_opener(_Stay if headers else _Checked)
     _check_address(url, here=True)
     try:
@@ -336,9 +332,6 @@ def check_listed(identity: Identity, *, go_on: bool = False) -> None:
 
     That holds for the provider's address: its own, or the one that the variable names. A list that is not there in
     time says nothing: the model will answer, or say why not.
-
-    Raises:
-        UsageError: the provider says that the model is shut, and nobody said to go on all the same.
     """
     provider = identity.provider.removesuffix("-images")
     name = identity.model.removeprefix("models/")

@@ -201,11 +201,7 @@ def price_of(model: str, *, provider: str = "") -> Price | None:
 
 
 def today() -> date:
-    """Return what day it is: that of the variable where it is set, else that of the clock, in UTC.
-
-    Raises:
-        UsageError: the variable holds no day.
-    """
+    """Return what day it is: that of the variable where it is set, else that of the clock, in UTC."""
     stated = os.environ.get(_TODAY, "").strip()
     if not stated:
         return datetime.now(UTC).date()
@@ -238,9 +234,6 @@ def check_alive(identity: Identity, *, go_on: bool = False) -> None:
     """Reject a model that its provider has shut, and warn of one that will be soon.
 
     That holds for the provider's own address: what a server elsewhere calls by the same name is its own affair.
-
-    Raises:
-        UsageError: the model is shut, and nobody said to go on all the same.
     """
     price = price_of(identity.model, provider=identity.provider.removesuffix("-images"))
     if price is None or price.shuts is None or is_elsewhere(identity):

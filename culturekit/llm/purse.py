@@ -34,11 +34,7 @@ def check_asking(client: Client | FreeClient, *, go_on: bool = False) -> None:
 
 
 def check_price(client: Client) -> None:
-    """Reject a client whose price is unknown; one that costs nothing says so in its SPEC.
-
-    Raises:
-        UsageError: neither the SPEC nor the price list says what the tokens of the model cost.
-    """
+    """Reject a client whose price is unknown; one that costs nothing says so in its SPEC."""
     if client.rate is None:
         raise UsageError(
             f"the price of {client.model} is not known",

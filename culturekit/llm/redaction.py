@@ -75,11 +75,7 @@ def resolve_key(option: str | None, *names: str) -> Secret:
 
 
 def key_from_environment(*names: str) -> Secret:
-    """Take the key from the first of some environment variables that is set.
-
-    Raises:
-        MissingDependency: none is set.
-    """
+    """Take the key from the first of some environment variables that is set."""
     for name in names:
         value = os.environ.get(name, "").strip()
         if not value:

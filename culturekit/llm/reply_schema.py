@@ -201,11 +201,7 @@ class Shape:
 
 @cache
 def shape_of(reply_type: _ReplyType) -> Shape:
-    """Read the shape of a msgspec struct from the JSON Schema that msgspec writes, once.
-
-    Raises:
-        UsageError: a part of the type is nothing that can be asked for; the message names the field.
-    """
+    """Read the shape of a msgspec struct from the JSON Schema that msgspec writes, once."""
     name = _name_of(reply_type)
     try:
         schema = msgspec.json.schema(reply_type)

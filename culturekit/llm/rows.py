@@ -314,7 +314,7 @@ class ReplyWatch:
         return not self.go_on and (self.began_badly or self.in_a_row >= LOOKED_AT)
 
     def stops_before(self, repairs: int) -> bool:
-        """Check whether to stop before repairs are asked at once, as in batches: most first replies were no answers."""
+        """Tell whether most first replies were no answers, so that a batch stops before it asks for repairs."""
         rows = self.rows + repairs
         return not self.go_on and rows >= LOOKED_AT and 2 * (self.unusable.total() + repairs) > rows
 

@@ -32,12 +32,17 @@ def check_confidence(confidence: float) -> None:
         raise argument_error("confidence", "between 0 and 1", confidence)
 
 
+def float_array(name: str, rule: str, values: object) -> NDArray[np.float64]:
+    """Read numbers as float64."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise argument_error(name, rule, values) from error
+
+
 def finite_vector(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[np.float64]:
     """Read numbers as float64, (n,); all are finite, and there are `length` of them."""
-    try:
-        vector = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise argument_error(name, "a sequence of numbers", values) from error
+    vector = float_array(name, "a sequence of numbers", values)
     if vector.ndim != 1 or len(vector) == 0:
         raise argument_error(name, "a sequence of at least one number", values)
     if length is not None and len(vector) != length:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.errors import UsageError, argument_error
+from culturekit.metrics.arguments import float_array
 
 TERMS = ("text", "image", "object")
 
@@ -44,10 +45,10 @@ class C3Alignment:
         return math.fsum(present) if present else math.nan
 
 
+# The terms whose sum captions are ranked by: the whole, each baseline (LaBSE only, CLIP only), and two ablations
 STRATEGIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"labse": ("text",), "clip": ("image",), "objects": ("object",), "no-objects": ("text", "image"), "c3": TERMS}
 )
-"""The terms whose sum captions are ranked by: the whole, each baseline (LaBSE only, CLIP only), and two ablations."""
 
 
 def alignment_c3(
@@ -95,10 +96,7 @@ def unit_vectors(name: str, vectors: ArrayLike | None) -> NDArray[np.float64] | 
     """Read vectors at length 1, float64 (n, dim); None where there are none."""
     if vectors is None:
         return None
-    try:
-        rows = np.asarray(vectors, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise argument_error(name, "an array of numbers, (n, dim) or (dim,)", vectors) from error
+    rows = float_array(name, "an array of numbers, (n, dim) or (dim,)", vectors)
     if rows.size == 0:
         return None
     if rows.ndim not in {1, 2}:
@@ -168,10 +166,7 @@ def keep_best(ids: Sequence[str], scores: ArrayLike, *, n: int) -> list[str]:
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise argument_error("n", "a whole number of at least 0", n)
-    try:
-        values = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise argument_error("scores", "a sequence of numbers", scores) from error
+    values = float_array("scores", "a sequence of numbers", scores)
     if values.shape != (len(ids),):
         raise argument_error("scores", f"one per id, of shape ({len(ids)},)", f"shape {values.shape}")
     if len(set(ids)) < len(ids):

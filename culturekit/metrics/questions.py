@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.errors import UsageError, argument_error, check_choice
+from culturekit.metrics.arguments import float_array
 
 Denominator: TypeAlias = Literal["all", "valid"]
 
@@ -91,10 +92,7 @@ def dsg_score(
 
 def answer_rows(answers: ArrayLike, *, questions: int) -> NDArray[np.float64]:
     """Read answers as 1, 0 and NaN."""
-    try:
-        given = np.asarray(answers, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise argument_error("answers", "1, 0 or NaN, (n, questions)", answers) from error
+    given = float_array("answers", "1, 0 or NaN, (n, questions)", answers)
     if given.ndim != 2 or given.shape[1] != questions:
         raise argument_error("answers", f"of shape (n, {questions}), a column per question", f"shape {given.shape}")
     odd = np.argwhere(~(np.isnan(given) | np.isin(given, (0, 1))))
@@ -147,10 +145,7 @@ def vqa_score(
 
 def token_rows(logits: ArrayLike) -> NDArray[np.float64]:
     """Read one row of numbers per question; -inf is a token of probability 0."""
-    try:
-        rows = np.asarray(logits, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise argument_error("logits", "numbers, (n, tokens)", logits) from error
+    rows = float_array("logits", "numbers, (n, tokens)", logits)
     if rows.ndim != 2:
         raise argument_error("logits", "a row of numbers per question, (n, tokens)", f"shape {rows.shape}")
     odd = np.argwhere(np.isnan(rows) | np.isposinf(rows))

@@ -34,7 +34,6 @@ from culturekit.scores.answers import COPIED, FLAGS, PoolsBy, copies_flagged, po
 from culturekit.scores.family import Confidence
 from culturekit.scores.meta import MetaOptions, score_meta
 from culturekit.scores.raters import raters_of, who_counted
-from culturekit.scores.score_rows import Scored
 
 # Mean ratings as a page to look at: models by concept down, countries across, low cells shaded.
 
@@ -52,13 +51,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One table of the page.
-
-    Attributes:
-        title: what is rated, and by whom.
-        countries: the columns.
-        rows: concept, model and a cell per column; None where nobody rated.
-    """
+    """One table of the page: its columns are countries, its rows a concept, a model and cells."""
 
     title: str
     countries: tuple[str, ...]
@@ -132,13 +125,7 @@ def behind(row: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """What is in no average.
-
-    Attributes:
-        quarantine: annotations that were not taken over, by reason; one with several is under the first.
-        notes: how checks and repeats went, and whose answers these are.
-        raters: conforms to RATERS: how each person did.
-    """
+    """What is in no average; an annotation in quarantine for several reasons counts under the first."""
 
     quarantine: Mapping[str, int] = field(default_factory=dict)
     notes: Mapping[str, object] = field(default_factory=dict)
@@ -151,14 +138,7 @@ NOTHING_ASIDE = SetAside()
 def set_aside(
     quarantine: Sequence[pl.DataFrame], checks: Sequence[pl.DataFrame], answers: pl.DataFrame, keep: Sequence[str] = ()
 ) -> SetAside:
-    """Count what importing set aside.
-
-    Args:
-        quarantine: each conforms to QUARANTINE.
-        checks: each conforms to ANNOTATION_CHECKS.
-        answers: conforms to ANNOTATIONS: says who answered.
-        keep: flags that do no harm.
-    """
+    """Count what importing set aside, and who answered; flags to `keep` do no harm."""
     reasons: Counter[str] = Counter()
     for table in quarantine:
         firsts = table.unique(["file", "task_number", "annotation_number"], keep="first", maintain_order=True)
@@ -172,8 +152,7 @@ def set_aside(
     if not quarantine and not checks:
         return SetAside(notes=told, raters=raters)
     asked = {kind: counted(checks, kind) for kind in ("check", "repeat")}
-    people = answers.select("annotator", "annotator_region").unique()
-    simulated = bool(people.height) and bool(people["annotator"].str.starts_with("simulated-").all())
+    simulated = bool(answers.height) and bool(answers["annotator"].str.starts_with("simulated-").all())
     notes: dict[str, object] = {"checks": asked["check"], "repeats": asked["repeat"], **told}
     if simulated:
         notes["caveat"] = "The ratings are by simulated people, who know what the simulated models drew."
@@ -190,9 +169,7 @@ def counted(checks: Sequence[pl.DataFrame], kind: str) -> dict[str, int]:
 
 PAGE = "ratings.html"
 
-BELOW = (2, 3)
-"""A cell with a mean below one of these is marked with the first of them."""
-
+BELOW = (2, 3)  # a cell with a mean below one of these is marked with the first of them
 PLACE = ("concept", "country")
 
 
@@ -226,16 +203,7 @@ def aggregate_answers(
     options: AggregateOptions,
     aside: SetAside = NOTHING_ASIDE,
 ) -> Outcome:
-    """Write the tables of what people said.
-
-    Args:
-        work: where to write.
-        annotations: conforms to ANNOTATIONS.
-        items: conforms to RATED_ITEMS.
-        values: conforms to VALUES: metrics of the same items, or None.
-        options: how to put answers together.
-        aside: what was set aside before, to be told beside the tables.
-    """
+    """Write the tables of what people said; `values` are metrics of the same items."""
     kept, drops = careful(annotations, options.keep)
     kept, elsewhere = of_pools(kept, options)
     if kept.is_empty():
@@ -252,30 +220,21 @@ def aggregate_answers(
     ratings, choices = (make(answers.join(common, on=ASKED, how="semi")) for make in (rating_table, choice_table))
     few = kept.join(common, on=ASKED, how="anti").height
     whole = kept.join(common, on=ASKED, how="semi", maintain_order="left")
-    said = agreement(whole, options)
-    correlated = None if values is None else correlations(whole, values, options)
+    how: dict[str, Any] = {name: getattr(options, name) for name in ("by", "confidence", "resamples", "seed")}
+    said = score_agreement(whole, options=AgreementOptions(**how))
+    correlated = None if values is None else score_meta(values, annotations=whole, options=MetaOptions(**how))
     drops |= {"of other pools": elsewhere, "answers about unknown items": strange, FEW: few}
     drops |= {**said.left_out, **aside.quarantine}
     drops = {reason: count for reason, count in sorted(drops.items()) if count}
-    write_table(work.out, RATING_TABLE, ratings)
-    write_table(work.out, CHOICE_TABLE, choices)
-    write_table(work.out, ANNOTATIONS, kept)
     scores = said.scores if correlated is None else pl.concat([said.scores, correlated.scores])
-    write_table(work.out, SCORES, scores)
-    write_table(work.out, VALUES, said.values)
-    write_table(work.out, RATERS, aside.raters)
+    tables = [(RATING_TABLE, ratings), (CHOICE_TABLE, choices), (ANNOTATIONS, kept), (SCORES, scores),
+              (VALUES, said.values), (RATERS, aside.raters)]  # fmt: skip
+    for table, frame in tables:
+        write_table(work.out, table, frame)
     schemes = ", ".join(sorted(annotations["scheme"].unique()))
     notes = [f"{reason}: {count:,}" for reason, count in drops.items()]
     write_atomically(work.out / PAGE, rating_page(ratings, choices, scheme=schemes, notes=notes).encode())
-    counts = {
-        RATING_TABLE.name: ratings.height,
-        CHOICE_TABLE.name: choices.height,
-        ANNOTATIONS.name: kept.height,
-        SCORES.name: scores.height,
-        VALUES.name: said.values.height,
-        RATERS.name: aside.raters.height,
-    }
-    return Outcome(counts, drops, aside.notes)
+    return Outcome({table.name: frame.height for table, frame in tables}, drops, aside.notes)
 
 
 ASKED = ("scheme", "criterion")
@@ -306,27 +265,6 @@ def of_pools(annotations: pl.DataFrame, options: AggregateOptions) -> tuple[pl.D
     return kept, annotations.height - kept.height
 
 
-def agreement(kept: pl.DataFrame, options: AggregateOptions) -> Scored:
-    """Score how far people agree, within each pool and between pools."""
-    return score_agreement(
-        kept,
-        options=AgreementOptions(
-            by=options.by, confidence=options.confidence, resamples=options.resamples, seed=options.seed
-        ),
-    )
-
-
-def correlations(kept: pl.DataFrame, values: pl.DataFrame, options: AggregateOptions) -> Scored:
-    """Hold metrics against the ratings of each pool."""
-    return score_meta(
-        values,
-        annotations=kept,
-        options=MetaOptions(
-            by=options.by, confidence=options.confidence, resamples=options.resamples, seed=options.seed
-        ),
-    )
-
-
 def values_of_quality(quality: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Turn scores of single images into values, with the model and the place of each."""
     known: Mapping[str, Mapping[str, str | None]] = {row["item_id"]: row for row in items.iter_rows(named=True)}
@@ -347,13 +285,9 @@ def values_of_quality(quality: pl.DataFrame, items: pl.DataFrame) -> pl.DataFram
 
 
 def careful(annotations: pl.DataFrame, keep: Sequence[str]) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Leave out flagged answers; count the answers that have each flag, those with several under the first.
+    """Leave out flagged answers; count those that have each flag, those with several under the first.
 
-    A flag that does no harm is taken away: the answer counts from here on.
-
-    Args:
-        annotations: conforms to ANNOTATIONS.
-        keep: flags that do no harm.
+    A flag to `keep` does no harm and is taken away: the answer counts from here on.
     """
     rest, counts = annotations, {}
     for flag in (flag for flag in FLAGS if flag not in keep):
@@ -409,8 +343,7 @@ def by_cell(answers: pl.DataFrame, table: Callable[[pl.DataFrame], pl.DataFrame]
     return pl.concat(
         [
             table(cell.drop(*PLACE)).with_columns(
-                pl.lit(concept, pl.String).alias("concept"),
-                pl.lit(country, pl.String).alias("country"),
+                pl.lit(concept, pl.String).alias("concept"), pl.lit(country, pl.String).alias("country")
             )
             for part, over_all in ((own, False), (own.with_columns(concept=pl.lit(None, pl.String)), True))
             for cell in part.partition_by(PLACE, maintain_order=True)

@@ -26,13 +26,10 @@ from culturekit.people.importing import read_project
 from culturekit.people.known_answers import TRIAL, passes
 from culturekit.people.scheme import Scheme
 
-LONGEST_NAME, LONGEST_FIELD = 120, 200
-"""Characters of a name, and of any other text that is kept beside answers."""
-
+LONGEST_NAME, LONGEST_FIELD = 120, 200  # characters of a name, and of any other text that is kept beside answers
 FAILED = "Too few of your answers to the trial were right, so there is nothing more to do. Thank you for trying."
 
-PACE_MINUTES = 10
-"""How far back answers count as the pace."""
+PACE_MINUTES = 10  # how far back answers count as the pace
 
 
 def kept_form(entry: Mapping[str, Any], sheet: str) -> dict[str, Any]:
@@ -54,13 +51,8 @@ class AnswerDesk:
     """Hands out sheets and takes answers, from several people at once.
 
     Attributes:
-        page: the form, as it is served.
-        pictures: the files that it shows, by name.
-        project: what all tasks belong to.
-        scheme: how the answers are checked.
         key: what the tasks stand for, a table of one row each.
         sheets: the tasks of each sheet, in the order in which sheets are handed out.
-        journal: where answers are kept.
         holders: who was given each sheet.
         counts: how many people answered each task.
         aside: what else those who answer are told of the whole.
@@ -281,13 +273,10 @@ def open_desk(project: Path, journal: AnswerJournal) -> AnswerDesk:
     ordered = sorted(sheets, key=lambda sheet: int(sheet.rpartition("-")[2]))
     return AnswerDesk(
         page_of(scheme, content, served=True),
-        {path.name: path for path in (project / HAND_OUT / "pictures").iterdir()},
-        name,
-        scheme,
-        {row["task"][0]: row for row in key.partition_by("task")},
-        {sheet: sheets[sheet] for sheet in ordered},
+        {path.name: path for path in (project / HAND_OUT / "pictures").iterdir()}, name, scheme,
+        {row["task"][0]: row for row in key.partition_by("task")}, {sheet: sheets[sheet] for sheet in ordered},
         journal,
-    )
+    )  # fmt: skip
 
 
 # A form served to browsers of this machine alone, under an address that nobody guesses.
@@ -295,8 +284,8 @@ def open_desk(project: Path, journal: AnswerJournal) -> AnswerDesk:
 LOOPBACK = "127.0.0.1"
 HERE = (LOOPBACK, "localhost")
 MOST_BYTES = 1_000_000
+# How browsers say that a request came from the form itself, or from who typed its address.
 FROM_HERE = (None, "same-origin", "none")
-"""How browsers say that a request came from the form itself, or from who typed its address."""
 
 
 class FormServer(ThreadingHTTPServer):

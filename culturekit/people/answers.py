@@ -38,10 +38,7 @@ logger = logging.getLogger(__name__)
 # Answers on disk as they are given: a line each, in the form of an export of one task; the last of a kind stands.
 
 SUFFIX = ".jsonl"
-"""How the name of a journal of answers ends."""
-
-Said = tuple[str, str]
-"""Who answered which task."""
+Said = tuple[str, str]  # who answered which task
 
 
 def journal_in(project: Path) -> Path:
@@ -193,16 +190,10 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What one annotator answered to one task.
+    """What one annotator answered to one task: values and comments by question, a text as a list of one.
 
-    Attributes:
-        record: the task as it came.
-        number: of the annotation in it, from 1.
-        annotator: a name that is no address.
-        seconds: how long it took; None where nobody says.
-        answers: values by question; a text is a list of one.
-        comments: texts by question.
-        recruitment: where the annotator was found; empty where nobody says.
+    `number` is that of the annotation in the record, from 1; where nobody says, `seconds` is None and `recruitment`
+    empty.
     """
 
     record: TaskRecord
@@ -224,11 +215,9 @@ def read_export(path: Path) -> Iterator[TaskRecord]:
         raise UsageError("there is no such export", where=str(path)) from error
     except orjson.JSONDecodeError as error:
         raise UsageError(
-            "not JSON",
-            where=f"{path}:{error.lineno}",
-            found=error.msg,
+            "not JSON", where=f"{path}:{error.lineno}", found=error.msg,
             expected="the format JSON of Label Studio, or of the form",
-        ) from error
+        ) from error  # fmt: skip
     if not isinstance(value, list):
         raise UsageError(
             "not an export of Label Studio", where=str(path), expected="a list of tasks", found=type(value).__name__,
@@ -257,9 +246,7 @@ def annotator_of(value: object) -> str | None:
 
 # Answers held against their scheme: allowed, asked for, and complete.
 
-Offered = Mapping[str, Mapping[str, Mapping[str, str]]]
-"""Meanings by code, by list: the options that one item has of its own."""
-
+Offered = Mapping[str, Mapping[str, Mapping[str, str]]]  # meanings by code, by list: options of an item's own
 Answers = Mapping[str, tuple[str, ...]]
 
 
@@ -327,11 +314,9 @@ KeyRow = Mapping[str, Any]
 
 @dataclass(slots=True)
 class ImportedAnswers:
-    """What came in.
+    """What came in: answers to tasks of the project, each with the task's row of the key.
 
     Attributes:
-        good: answers to tasks of the project, with the task's row of the key.
-        quarantine: rows of the table of that name.
         skipped: tasks that an annotator passed over, in Label Studio.
         names: each annotator as first written, by what all spellings of the name have in common.
         homes: the region of each annotator, in the first answer that was taken over.
@@ -414,7 +399,9 @@ def import_annotation(
         mistakes.append(Mistake("malformed", "was_cancelled", repr(cancelled)[:200]))
     row = None if of_task else rows[record.data["task"]]
     if row is not None:
-        if all_read(mistakes, scheme):
+        about = {"result", *(name for one in scheme.criteria for name in (one.name, one.comment_name))}
+        # an answer that could not be read only seems to be missing
+        if not any(mistake.field.partition(".")[0] in about for mistake in mistakes):
             offered = orjson.loads(row["options"])
             mistakes += answer_mistakes(scheme, answered.answers, answered.comments, offered)
         if not mistakes and (judged(row), answered.annotator) in seen:
@@ -428,12 +415,6 @@ def import_annotation(
     seen.add((judged(row), answered.annotator))
     taken.homes[answered.annotator] = row["annotator_region"]
     taken.good.append((answered, row))
-
-
-def all_read(mistakes: list[Mistake], scheme: Scheme) -> bool:
-    """Tell whether every answer could be read: what could not would only seem to be missing."""
-    about = {name for criterion in scheme.criteria for name in (criterion.name, criterion.comment_name)}
-    return not any(mistake.field.partition(".")[0] in {"result", *about} for mistake in mistakes)
 
 
 def judged(row: KeyRow) -> str:
@@ -478,7 +459,8 @@ def read_annotation(record: TaskRecord, number: int, value: object, scheme: Sche
     if annotator is None or any(category(letter) == "Cc" for letter in annotator):
         mistakes.append(Mistake("nobody signed it", "completed_by", repr(person)[:200]))
     seconds = value.get("lead_time")
-    if not is_duration(seconds):
+    timed = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if seconds is not None and not (timed and math.isfinite(seconds) and seconds >= 0):
         mistakes.append(Mistake("malformed", "lead_time", repr(seconds)[:200]))
         seconds = None
     answers: dict[str, tuple[str, ...]] = {}
@@ -492,13 +474,6 @@ def read_annotation(record: TaskRecord, number: int, value: object, scheme: Sche
     recruitment, strange = recruited(record)
     answered = Answered(record, number, annotator or "", seconds, answers, comments, recruitment)
     return answered, [*mistakes, *strange]
-
-
-def is_duration(value: object) -> bool:
-    """Tell whether a value is a number of seconds, or not given."""
-    if value is None:
-        return True
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
 def recruited(record: TaskRecord) -> tuple[str, list[Mistake]]:
@@ -613,8 +588,7 @@ def annotation_rows(answered: Answered, row: KeyRow, scheme: Scheme, flags: list
             yield {**shared, "criterion": name, "value": value, "choice": choice, "text": comment}
 
 
-Cell = tuple[str, float | None, str | None, str | None]
-"""Criterion, value, choice, text."""
+Cell = tuple[str, float | None, str | None, str | None]  # criterion, value, choice, text
 
 
 def cells(
@@ -632,13 +606,8 @@ def cells(
         for code in codes_of(criterion, offered, scheme):
             shown = criterion.type == "pictures" and code.isdigit()
             what = row["places"][int(code) - 1] if shown else meaning(criterion, code, row, offered)
-            taken = code in chosen
-            yield (
-                f"{criterion.name}/{what}",
-                float(taken),
-                meaning(criterion, code, row, offered) if taken else None,
-                None,
-            )
+            choice = meaning(criterion, code, row, offered) if code in chosen else None
+            yield f"{criterion.name}/{what}", float(code in chosen), choice, None
 
 
 def meaning(criterion: Criterion, code: str, row: KeyRow, offered: Offered) -> str:

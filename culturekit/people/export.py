@@ -34,7 +34,6 @@ from culturekit.people.tasks import (
     Part,
     Project,
     Quotas,
-    Task,
     drawn,
     label_studio_tasks,
     make_parts,
@@ -66,7 +65,7 @@ def copy_bare(picture: BarePicture) -> str | None:
     """
     found = read_inside(picture.root, picture.relative, sha256=picture.sha256 or None)
     if isinstance(found, NoPicture):
-        return f"{found.reason}: {found.detail}" if found.detail else found.reason
+        return str(found)
     write_atomically(picture.to, encoded(found.pixels))
     return None
 
@@ -74,17 +73,6 @@ def copy_bare(picture: BarePicture) -> str | None:
 # The tasks as one HTML page that works from a disk: it loads nothing but pictures, and runs only its own script.
 
 CONTENT = re.compile(r'<script type="application/json" id="content">(.*?)</script>', re.DOTALL)
-
-
-def form_page(project: Project, parts: Sequence[Part], *, completion: str = "") -> str:
-    """Write the page that works from a disk.
-
-    Args:
-        project: what all tasks share.
-        parts: all of them; every slot is a sheet.
-        completion: the address that ends a Prolific study, shown after the answers were saved; empty for none.
-    """
-    return page_of(project.scheme, content_of_form(project, parts, completion))
 
 
 def page_of(scheme: Scheme, content: Mapping[str, object], *, served: bool = False) -> str:
@@ -97,14 +85,12 @@ def page_of(scheme: Scheme, content: Mapping[str, object], *, served: bool = Fal
         f"default-src 'none'; script-src '{source_hash(script)}'; style-src '{source_hash(style)}'; "
         "img-src 'self' file:; base-uri 'none'; form-action 'none'" + ("; connect-src 'self'" if served else "")
     )
+    # JSON in which nothing can end the element that holds it
+    text = json.dumps({**content, "served": True} if served else content, ensure_ascii=True, separators=(",", ":"))
     page = page_template("form.html").render(
-        scheme=scheme,
-        style=Markup(style),
-        script=Markup(script),
-        policy=policy,
-        content=Markup(in_script({**content, "served": True} if served else content)),
-        served=served,
-    )
+        scheme=scheme, style=Markup(style), script=Markup(script), policy=policy,
+        content=Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")), served=served,
+    )  # fmt: skip
     return page + "\n"
 
 
@@ -123,7 +109,10 @@ def sheet_name(part: Part, slot: int) -> str:
 
 
 def content_of_form(project: Project, parts: Sequence[Part], completion: str) -> dict[str, object]:
-    """Give everything the script needs: questions, tasks, and which sheet holds which tasks in which order."""
+    """Give everything the script needs: questions, tasks, and which sheet holds which tasks in which order.
+
+    `completion` is the address that ends a Prolific study, shown after the answers were saved; empty for none.
+    """
     scheme = project.scheme
     starts: dict[str, int] = {}
     tasks: list[object] = []
@@ -151,10 +140,10 @@ def content_of_form(project: Project, parts: Sequence[Part], completion: str) ->
     }
 
 
+# what the number of tasks is made of, in words for those who answer
 KINDS = {"item": "to judge", "repeat": "shown again later", "check": "that check whether you read along",
          "gold": "whose answer is known",
          "trial": "to try out: most must be right before other answers count"}  # fmt: skip
-"""What the number of tasks is made of, in words for those who answer."""
 
 
 def about(part: Part) -> str:
@@ -176,12 +165,15 @@ def question(scheme: Scheme, number: int) -> dict[str, object]:
     """Describe one question for the script."""
     criterion = scheme.criteria[number]
     comment = criterion.comment
+    # the ends of a scale are written beside it, not into its steps
+    plain = criterion.type == "scale" and [(value, value) for value in criterion.fixed_values]
+    options = plain or fixed_options(criterion, scheme)
     return {
         "name": criterion.name,
         "text": criterion.question,
         "type": criterion.type,
         "several": criterion.several,
-        "options": [] if criterion.type == "text" else [list(pair) for pair in plain_options(scheme, number)],
+        "options": [] if criterion.type == "text" else [list(pair) for pair in options],
         "ends": list(criterion.ends or ()),
         "levels": list(criterion.levels),
         "colours": {option.value: option.colour for option in criterion.options if option.colour},
@@ -198,20 +190,6 @@ def question(scheme: Scheme, number: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def plain_options(scheme: Scheme, number: int) -> list[tuple[str, str]]:
-    """List the options of a question; the ends of a scale are written beside it, not into its steps."""
-    criterion = scheme.criteria[number]
-    if criterion.type == "scale":
-        return [(value, value) for value in criterion.fixed_values]
-    return fixed_options(criterion, scheme)
-
-
-def in_script(value: object) -> str:
-    """Write JSON so that nothing in it can end the element that holds it."""
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
 @cache
 def page_template(name: str) -> Template:
     """Compile a template of this package once; all that is put into it is escaped."""
@@ -224,17 +202,10 @@ def template_text(name: str) -> str:
     return files("culturekit").joinpath(f"people/templates/{name}").read_text(encoding="utf-8").strip()
 
 
-HAND_OUT = "hand-out"
-"""The folder that annotators may see."""
-
-PROJECT_FILE = "project.json"
-"""What the importer knows of a project besides its key: its name and its scheme."""
-
+HAND_OUT = "hand-out"  # the folder that annotators may see
+PROJECT_FILE = "project.json"  # what the importer knows of a project besides its key: its name and its scheme
 EVERYBODY_AT_HOME = Quotas()
-
-MOST_TRIED = 1000
-"""People of one region who may take its trial in Label Studio."""
-
+MOST_TRIED = 1000  # people of one region who may take its trial in Label Studio
 FILLED_IN = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
 COLUMNS = ("sheet", "annotator_region", "items", "places", "url")
 
@@ -264,10 +235,7 @@ class ExportOptions:
         ),
         Typed(needs="gold"),
     ] = 0
-    queues: Annotated[
-        bool,
-        Field(description="Each sheet has items of one concept and region."),
-    ] = False
+    queues: Annotated[bool, Field(description="Each sheet has items of one concept and region.")] = False
     pictures_at: Annotated[str, Field(description="How Label Studio addresses the pictures.")] = (
         "/data/local-files/?d=pictures/"
     )
@@ -281,8 +249,10 @@ class ExportOptions:
     def __post_init__(self) -> None:
         """Refuse an address that is none."""
         for name, address in (("--form-at", self.form_at), ("--completion", self.completion)):
-            if address:
-                check_address(address, name=name)
+            parts = urlsplit(address)
+            web = parts.scheme in {"http", "https"} and parts.netloc
+            if address and (not web or any(c.isspace() or c in "<>\"'" for c in address)):
+                raise UsageError(f"{name} is no web address", expected="https://HOST/PATH", found=repr(address))
 
 
 def plan_project(
@@ -350,7 +320,8 @@ def export_project(
     record = {"project": project.name, "scheme": scheme.model_dump(mode="json")}
     record |= {"drawing": drawing} if drawing else {}
     write_atomically(work.out / PROJECT_FILE, orjson.dumps(record, option=orjson.OPT_INDENT_2) + b"\n")
-    key = key_table(project, parts)
+    rows = [row for part in parts for row in rows_of(project, part)]
+    key = pl.DataFrame(rows, schema=ANNOTATION_KEY.schema).sort(ANNOTATION_KEY.key)
     write_table(work.out, ANNOTATION_KEY, key)
     known = len(project.gold) + len(project.trial)
     counts = {"annotation_key": key.height, "items": len(readable) - known}
@@ -396,7 +367,7 @@ def copy_pictures(work: Work, folder: Path, parts: Sequence[Part], images: Mappi
 
 def write_hand_out(out: Path, project: Project, parts: Sequence[Part], options: ExportOptions) -> None:
     """Write what annotators and the annotation tool get."""
-    page = form_page(project, parts, completion=options.completion)
+    page = page_of(project.scheme, content_of_form(project, parts, options.completion))
     write_atomically(out / "form.html", page.encode())
     if not options.label_studio:
         return
@@ -418,15 +389,11 @@ def write_hand_out(out: Path, project: Project, parts: Sequence[Part], options: 
         write_atomically(out / "prolific.csv", prolific_links(parts, options.form_at))
 
 
-def key_table(project: Project, parts: Sequence[Part]) -> pl.DataFrame:
-    """Write down every task."""
-    rows = [row for part in parts for row in rows_of(project, part)]
-    return pl.DataFrame(rows, schema=ANNOTATION_KEY.schema).sort(ANNOTATION_KEY.key)
-
-
 def rows_of(project: Project, part: Part) -> Iterator[dict[str, Any]]:
     """Write down the tasks of a part."""
     for task in part.tasks:
+        offers = project.offers.get(task.item.item_id, {})
+        meanings = {name: {offer.code: dict(offer.meaning) for offer in listed} for name, listed in offers.items()}
         yield {
             "task": task.task,
             "part": part.name,
@@ -440,23 +407,10 @@ def rows_of(project: Project, part: Part) -> Iterator[dict[str, Any]]:
             "pictures": [task.item.pictures[place] for place in task.places],
             "places": list(task.places),
             "files": list(task.files),
-            "options": orjson.dumps(meanings(project, task), option=orjson.OPT_SORT_KEYS).decode(),
+            "options": orjson.dumps(meanings, option=orjson.OPT_SORT_KEYS).decode(),
             "content": task.content,
             **{name: task.item.about.get(name) for name in ("model", "concept", "country", "group", "prompt_id")},
         }
-
-
-def meanings(project: Project, task: Task) -> dict[str, dict[str, dict[str, str]]]:
-    """Tell what the codes of a task's options mean."""
-    offers = project.offers.get(task.item.item_id, {})
-    return {name: {offer.code: dict(offer.meaning) for offer in listed} for name, listed in offers.items()}
-
-
-def check_address(address: str, *, name: str) -> None:
-    """Refuse what is no address of a page on the web."""
-    parts = urlsplit(address)
-    if parts.scheme not in {"http", "https"} or not parts.netloc or any(c.isspace() or c in "<>\"'" for c in address):
-        raise UsageError(f"{name} is no web address", expected="https://HOST/PATH", found=repr(address))
 
 
 def places_of(part: Part, parts: Sequence[Part]) -> int:

@@ -56,11 +56,8 @@ from culturekit.scores.raters import raters_of, who_counted
 
 # Answers that differ from item to item: artifacts to recognise, countries, continents, or lists of an item's own.
 
-FIRST, LATER = "first", "later"
-"""Where the list of an item holds what its picture was mapped to."""
-
-OF_SPACE = ("artifacts", "countries", "continents")
-"""The lists that come from a cultural space."""
+FIRST, LATER = "first", "later"  # where the list of an item holds what its picture was mapped to
+OF_SPACE = ("artifacts", "countries", "continents")  # the lists that come from a cultural space
 
 Offers = dict[str, Sequence[Offer]]
 
@@ -73,21 +70,16 @@ def wanted_lists(scheme: Scheme) -> set[str]:
 def space_offers(
     items: Sequence[Item], scheme: Scheme, space: pl.DataFrame, matches: pl.DataFrame | None, *, length: int, seed: int
 ) -> dict[str, Offers]:
-    """Offer each item artifacts of its concept, and all countries and continents.
+    """Offer each item artifacts of its concept, and all countries and continents, where the scheme asks for such lists.
 
     The artifacts are those that the picture was mapped to, filled up with others drawn from the concept, in a drawn
-    order. By chance the nearest one stands first or later, so that what raters make of the first can be seen.
-
-    Args:
-        items: what is judged.
-        scheme: asks for some of the lists.
-        space: conforms to CSPACE.
-        matches: conforms to MATCHES; without it a concept may have no more artifacts than are listed.
-        length: how many artifacts are listed.
-        seed: of the draws.
+    order. By chance the nearest one stands first or later, so that what raters make of the first can be seen. Without
+    matches a concept may have no more artifacts than are listed.
     """
     wanted = wanted_lists(scheme)
     places = space.select("country", "country_name", "continent").unique().sort("country_name", "country")
+    # what is not in the lists may lie in another continent of the world
+    of_space, world = places["continent"].unique(), {country.continent for country in countries().values()}
     shared: Offers = {
         "countries": [
             Offer(code, name, {"choice": code, "country": code, "continent": continent})
@@ -95,7 +87,7 @@ def space_offers(
         ],
         "continents": [
             Offer(f"c{number}", name, {"choice": name, "continent": name})
-            for number, name in enumerate(continents(places["continent"].unique()), start=1)
+            for number, name in enumerate([*of_space.sort(), *sorted(world - set(of_space))], start=1)
         ],
     }
     shared = {name: offers for name, offers in shared.items() if name in wanted}
@@ -119,13 +111,7 @@ def space_offers(
     }
 
 
-def continents(of_space: pl.Series) -> list[str]:
-    """List those of the space, then the others of the world: what is not in the lists may lie there."""
-    return [*of_space.sort(), *sorted({country.continent for country in countries().values()} - set(of_space))]
-
-
-Artifact = tuple[str, str, str, str, str]
-"""Id, name, ISO code, name of the country, continent."""
+Artifact = tuple[str, str, str, str, str]  # id, name, ISO code, name of the country, continent
 
 
 def by_concept(space: pl.DataFrame) -> dict[str, list[Artifact]]:
@@ -152,11 +138,9 @@ def shortlist(
     places = known.get(concept or "", ()) if concept else [place for one in known.values() for place in one]
     if not places:
         raise UsageError(
-            "the cultural space has no artifact of an item's concept",
-            where=f"item {item.item_id!r}",
-            found=concept or "no concept",
-            expected=", ".join(sorted(known)),
-        )
+            "the cultural space has no artifact of an item's concept", where=f"item {item.item_id!r}",
+            found=concept or "no concept", expected=", ".join(sorted(known)),
+        )  # fmt: skip
     ids = list(dict.fromkeys(place[0] for place in places))
     if len(ids) > length and not near:
         raise UsageError(
@@ -211,28 +195,20 @@ def offers_of(cell: object, name: str, item_id: str) -> Iterator[Offer]:
     values = [part.strip() for part in cell.split("|")] if isinstance(cell, str) else cell
     if not isinstance(values, list) or not values or not all(isinstance(text, str) and text for text in values):
         raise UsageError(
-            f"{name} is no list of texts",
-            where=f"item {item_id!r}",
-            expected="texts, parted by | in CSV",
+            f"{name} is no list of texts", where=f"item {item_id!r}", expected="texts, parted by | in CSV",
             found=repr(cell),
-        )
+        )  # fmt: skip
     for number, text in enumerate(dict.fromkeys(values), start=1):
         yield Offer(f"o{number}", text, {"choice": text})
 
 
 # Answers to the scheme audit as rows of the table `audits`: artifact, country or continent, or what none means.
 
-AUDIT = "audit"
-"""The scheme whose answers become audits."""
-
-GOLD = ("gold", "known_artifact_id", "known_country", "known_continent")
-"""The columns of audits that had gold items."""
-
-MAPPED = ("offered_first", "as_mapped")
-"""The columns of audits whose form knew what images were mapped to."""
-
+AUDIT = "audit"  # the scheme whose answers become audits
+GOLD = ("gold", "known_artifact_id", "known_country", "known_continent")  # the columns of audits that had gold items
+MAPPED = ("offered_first", "as_mapped")  # those of audits whose form knew what images were mapped to
+# what options of the first question mean where no place is named; a form that has only `none` tells nothing apart
 MEANS = {"none": NO_CULTURE, "cannot_tell": CANNOT_TELL, "not_in_list": NOT_IN_LIST}
-"""What options of the first question mean where no place is named; a form that has only `none` tells nothing apart."""
 
 
 def audits_of(taken: Sequence[tuple[Answered, KeyRow]], scheme: Scheme, pool: str | None) -> pl.DataFrame:
@@ -266,6 +242,8 @@ def audit_row(answered: Answered, row: KeyRow, scheme: Scheme, pool: str | None)
     gold = row["kind"] == "gold"
     known = orjson.loads(row["expected"]) if gold else {}
     apart = "cannot_tell" in scheme.criterion("shows").fixed_values
+    listed = orjson.loads(row["options"]).get("artifacts", {}).values()
+    mapped_to = {offer["mapped"] for offer in listed if "mapped" in offer}
     return {
         "image_id": row["item_id"],
         "pool": pool or row["annotator_region"],
@@ -276,18 +254,9 @@ def audit_row(answered: Answered, row: KeyRow, scheme: Scheme, pool: str | None)
         "none_of_these": nowhere,
         "none_means": MEANS.get(shows) if nowhere and apart else None,
         "gold": gold,
-        **offered_mapped(row, said),
+        "offered_first": FIRST in mapped_to if mapped_to else None,
+        "as_mapped": "mapped" in said if mapped_to else None,
         **{f"known_{name}": known.get(name) for name in ("artifact_id", "country", "continent")},
-    }
-
-
-def offered_mapped(row: KeyRow, said: Mapping[str, str]) -> dict[str, bool | None]:
-    """Tell whether what an image was mapped to was listed first, and whether it was chosen; None if not known."""
-    listed = orjson.loads(row["options"]).get("artifacts", {}).values()
-    places = {offer["mapped"] for offer in listed if "mapped" in offer}
-    return {
-        "offered_first": FIRST in places if places else None,
-        "as_mapped": "mapped" in said if places else None,
     }
 
 
@@ -323,7 +292,13 @@ def check_rows(good: Taken, scheme: Scheme) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for answered, row in good:
         if row["kind"] == "check":
-            rows += checked(answered, row, scheme)
+            asked = orjson.loads(row["expected"])  # other questions are free
+            said = {criterion: " | ".join(answered.answers.get(criterion, ())) for criterion in asked}
+            rows += (
+                {**shared(answered, row, scheme, criterion), "choice": said[criterion] or None, "expected": value,
+                 "held": said[criterion] == value}
+                for criterion, value in asked.items()
+            )  # fmt: skip
         elif row["kind"] == "repeat":
             before = first.get((row["repeat_of"], answered.annotator))
             rows += repeated(answered, row, before, scheme)
@@ -347,18 +322,6 @@ def shared(answered: Answered, row: KeyRow, scheme: Scheme, criterion: str) -> d
         "criterion": criterion,
         "seconds": answered.seconds,
     }
-
-
-def checked(answered: Answered, row: KeyRow, scheme: Scheme) -> Iterator[dict[str, Any]]:
-    """Hold the answers to an attention check against what it asked for; other questions are free."""
-    for criterion, value in orjson.loads(row["expected"]).items():
-        said = " | ".join(answered.answers.get(criterion, ()))
-        yield {
-            **shared(answered, row, scheme, criterion),
-            "choice": said or None,
-            "expected": value,
-            "held": said == value,
-        }
 
 
 def repeated(answered: Answered, row: KeyRow, before: Answered | None, scheme: Scheme) -> Iterator[dict[str, Any]]:
@@ -398,24 +361,21 @@ def written(cell: Mapping[str, Any] | None) -> str | None:
 
 
 def flags_of(good: Taken, checks: Sequence[Mapping[str, Any]], scheme: Scheme, key: pl.DataFrame) -> list[list[str]]:
-    """Flag each annotation, in the order given."""
-    careless = {ATTENTION: inattentive(checks, scheme.filters), INCONSISTENT: inconsistent(checks, scheme.filters),
+    """Flag each annotation, in the order given; one wrong answer fails an attention check."""
+    filters = scheme.filters
+    failed = {(row["annotator"], row["task"]) for row in checks if row["kind"] == "check" and not row["held"]}
+    counts = Counter(annotator for annotator, _ in failed)
+    inattentive = {annotator for annotator, count in counts.items() if count > filters.attention_failures}
+    careless = {ATTENTION: inattentive, INCONSISTENT: inconsistent(checks, filters),
                 TRIAL_FAILED: without_trial(good, key, scheme)}  # fmt: skip
     return [
         [
             *sorted(flag for flag, names in careless.items() if answered.annotator in names),
-            *([TOO_FAST] if too_fast(answered.seconds, scheme.filters) else []),
+            *([TOO_FAST] if answered.seconds is not None and answered.seconds < filters.fewest_seconds else []),
             *([f"recruitment:{answered.recruitment}"] if answered.recruitment else []),
         ]
         for answered, _ in good
     ]
-
-
-def inattentive(checks: Sequence[Mapping[str, Any]], filters: Filters) -> set[str]:
-    """Name the annotators who failed more attention checks than are allowed; one wrong answer fails a check."""
-    failed = {(row["annotator"], row["task"]) for row in checks if row["kind"] == "check" and not row["held"]}
-    counts = Counter(annotator for annotator, _ in failed)
-    return {annotator for annotator, count in counts.items() if count > filters.attention_failures}
 
 
 def inconsistent(checks: Sequence[Mapping[str, Any]], filters: Filters) -> set[str]:
@@ -426,22 +386,13 @@ def inconsistent(checks: Sequence[Mapping[str, Any]], filters: Filters) -> set[s
     return {name for name, count in total.items() if apart[name] / count > filters.inconsistent_share}
 
 
-def too_fast(seconds: float | None, filters: Filters) -> bool:
-    """Tell whether an item was answered faster than anybody could look at it."""
-    return seconds is not None and seconds < filters.fewest_seconds
-
-
 def import_answers(
     work: Work, project: Path, exports: Sequence[Path], *, pool: str | None, distinct: bool = False
 ) -> Outcome:
-    """Import the exports of a project.
+    """Import exports of Label Studio or of the form.
 
-    Args:
-        work: where to write.
-        project: the folder that the export of the tasks wrote.
-        exports: JSON files of Label Studio or of the form.
-        pool: the name of the pool that audits come from; the region of each annotator, without it.
-        distinct: people who answer alike are several.
+    Audits come from the pool that is named, else from the region of each annotator; `distinct` people who answer alike
+    are several.
     """
     tables, drops, notes = imported_tables(project, exports, pool=pool, distinct=distinct)
     for table, frame in tables:
@@ -469,7 +420,9 @@ def imported_tables(
         (QUARANTINE, taken.quarantine_table),
     ]
     drops = Counter(taken.skipped)
-    flagged = flag_counts(items) + Counter({COPIED: sum(pair[0].annotator in copies for pair, _ in items)})
+    flagged = Counter(flag for _, own in items for flag in own if flag in FLAGS) + Counter(
+        {COPIED: sum(pair[0].annotator in copies for pair, _ in items)}
+    )
     notes: dict[str, object] = {"slots": slots(key, taken), "flagged": dict(sorted(flagged.items()))}
     if scheme.name == AUDIT:
         asked = [each for each in zip(taken.good, flags, strict=True) if each[0][1]["kind"] in {"item", "gold"}]
@@ -548,11 +501,6 @@ def slots(key: pl.DataFrame, taken: ImportedAnswers) -> dict[str, int]:
     }
 
 
-def flag_counts(items: Sequence[tuple[object, Sequence[str]]]) -> Counter[str]:
-    """Count the annotations that have each flag."""
-    return Counter(flag for _, flagged in items for flag in flagged if flag in FLAGS)
-
-
 def reasons(taken: ImportedAnswers) -> str:
     """Say why, the most frequent reason first."""
     counts = Counter(row["reason"] for row in taken.quarantine)
@@ -604,7 +552,10 @@ def decisions_of_exports(
         place = (answered.record.file, answered.record.number)
         (word,) = answered.answers[QUESTION]
         decided: dict[str, DecisionWord] = {known_word: known_word for known_word in get_args(DecisionWord)}
-        day, comment = day_of(answered) or on or "", answered.comments.get(QUESTION)
+        annotation = answered.record.value["annotations"][answered.number - 1]
+        when = annotation.get("updated_at") or annotation.get("created_at")
+        day = (when[:10] if isinstance(when, str) else "") or on or ""
+        comment = answered.comments.get(QUESTION)
         if word in decided and (problem := day_problem(day)):
             problems.append(Problem(f"{problem}; name a day with --on", *place))
             continue
@@ -618,10 +569,3 @@ def decisions_of_exports(
     if problems:
         raise ConfigError(problems)
     return decisions
-
-
-def day_of(answered: Answered) -> str:
-    """Read the day of an annotation; empty where the export does not say."""
-    annotation = answered.record.value["annotations"][answered.number - 1]
-    when = annotation.get("updated_at") or annotation.get("created_at")
-    return when[:10] if isinstance(when, str) else ""

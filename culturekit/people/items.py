@@ -50,13 +50,9 @@ class Item:
 def items_of_images(
     images: pl.DataFrame, prompts: pl.DataFrame | None, scheme: Scheme, left_out: Counter[str]
 ) -> list[Item]:
-    """Make an item of every image that was made, in the order of the ids.
+    """Make an item of every image that was made, in the order of the ids; what is left out is counted.
 
-    Args:
-        images: conforms to IMAGES; its concept and country, where it has them, stand in for a prompt's.
-        prompts: conforms to PROMPTS: texts, concepts and countries; without it an image's own prompt is shown.
-        scheme: asks for the fields `prompt`, `concept`, `country` or `group`.
-        left_out: counts to add to.
+    An image's own concept and country stand in for its prompt's, and its own prompt where there is no table of them.
     """
     if len(scheme.pictures) != 1:
         raise UsageError(
@@ -76,12 +72,9 @@ def item_of_image(image: Mapping[str, Any], prompt: Mapping[str, Any], scheme: S
     known = {"prompt": text, "meaning": prompt.get("meaning") or prompt.get("artifact_id") or text, **place}
     about = {**place, "model": image["model"], "prompt_id": image["prompt_id"]}
     return Item(
-        image["image_id"],
-        {scheme.pictures[0]: image["image_id"]},
-        texts_of(known, scheme, image["image_id"]),
-        known.get(scheme.region) if scheme.region else None,
-        about,
-    )
+        image["image_id"], {scheme.pictures[0]: image["image_id"]}, texts_of(known, scheme, image["image_id"]),
+        known.get(scheme.region) if scheme.region else None, about,
+    )  # fmt: skip
 
 
 def items_of_rows(rows: pl.DataFrame, images: pl.DataFrame, scheme: Scheme, left_out: Counter[str]) -> list[Item]:
@@ -174,12 +167,8 @@ LABELS = ("artifact_id", "country", "continent")
 def gold_items(pictures: pl.DataFrame, space: pl.DataFrame, scheme: Scheme, left_out: Counter[str]) -> list[Item]:
     """Make an item of every known picture, in the order of the ids.
 
-    Args:
-        pictures: IMAGES with `truth_artifact_id` and `truth_country`: the first is null where only the country is
-            known, both where a picture shows no culture; an artifact of several countries needs both.
-        space: conforms to CSPACE.
-        scheme: shows one picture and no fields.
-        left_out: counts to add to.
+    Of `truth_artifact_id` and `truth_country` the first is null where only the country is known, both where a picture
+    shows no culture; an artifact of several countries needs both.
     """
     if "truth_artifact_id" not in pictures.columns:
         raise UsageError(
@@ -261,12 +250,8 @@ def listed_files(path: Path) -> list[Path]:
 def known_pictures(path: Path, space: pl.DataFrame, prompts: Path | None = None) -> pl.DataFrame:
     """Read a table of images, or a list of files with the name or id of an artifact, a country, or neither.
 
-    Of a list the id of a picture is its file's name; a row without artifact and country shows no culture.
-
-    Args:
-        path: IMAGES with `truth_artifact_id`, or a list in CSV, TSV or JSON.
-        space: conforms to CSPACE.
-        prompts: PROMPTS that name what each of the images shows, where these do not say it themselves.
+    Of a list the id of a picture is its file's name; a row without artifact and country shows no culture. `prompts`
+    name what images show that do not say it themselves.
 
     Raises:
         ConfigError: all problems of a list, each with its line.

@@ -13,11 +13,8 @@ from culturekit.people.answers import Answered, KeyRow, meaning, meanings_of
 from culturekit.people.items import Item, items_of_rows
 from culturekit.people.scheme import Scheme, of_pictures
 
-TRIAL, GOLD = "trial", "gold"
-"""The kinds of tasks whose answers are known."""
-
-PARTED = " | "
-"""What stands between several answers to one question."""
+TRIAL, GOLD = "trial", "gold"  # the kinds of tasks whose answers are known
+PARTED = " | "  # what stands between several answers to one question
 
 
 def known_items(rows: pl.DataFrame, images: pl.DataFrame, scheme: Scheme, left_out: Counter[str]) -> list[Item]:

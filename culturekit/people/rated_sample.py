@@ -24,14 +24,11 @@ from culturekit.core.schemas import AUDIT_SAMPLE
 from culturekit.people.scheme import Scheme
 from culturekit.people.tasks import subject_of
 
+# What a person answers about a row of the key, by question; comments by their own names.
 Answering: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str | Sequence[str]]]
-"""What a person answers about a row of the key, by question; comments by their own names."""
-
 STRATUM = ("country", "concept")
 
-SIMULATED = "simulated"
-"""How the name of every simulated annotator begins."""
-
+SIMULATED = "simulated"  # how the name of every simulated annotator begins
 SCHEME = "cube"
 
 
@@ -40,16 +37,8 @@ def rated_sample(
 ) -> pl.DataFrame:
     """Draw prompts that name a country, as evenly as they allow, and take the first images of each model.
 
-    Args:
-        images: conforms to IMAGES: those of all models.
-        prompts: conforms to PROMPTS.
-        count: how many prompts; all, where there are fewer.
-        rng: draws them.
-        each: images of each model and prompt.
-
-    Returns:
-        AUDIT_SAMPLE; `chance` is that of the prompt among those of its country and concept, or, where several images
-        of a prompt are taken, that of an image.
+    `chance` is that of the prompt among those of its country and concept, or, where several images of a prompt are
+    taken, that of an image.
 
     Raises:
         UsageError: no image was made for a prompt that names a country.
@@ -91,19 +80,7 @@ def simulated_export(
     tasks: Sequence[Mapping[str, Any]], key: pl.DataFrame, scheme: Scheme, answer: Answering, how: SimulatedPeople,
     *, seed: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Answer every slot of every task, checks and repeated items among them.
-
-    Args:
-        tasks: what the annotation tool shows: the tasks of the project.
-        key: conforms to ANNOTATION_KEY.
-        scheme: of the project.
-        answer: says what a person answers about a row of the key.
-        how: how people answer.
-        seed: of what they answer.
-
-    Returns:
-        Tasks with annotations, as Label Studio exports them.
-    """
+    """Answer every slot of every task, checks and repeats too, as Label Studio exports it."""
     rows = {row["task"]: row for row in key.iter_rows(named=True)}
     exported = []
     for number, task in enumerate(sorted(tasks, key=lambda task: str(task["data"]["task"])), start=1):

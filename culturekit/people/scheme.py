@@ -18,23 +18,20 @@ from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.yaml_source import StrictModel, load_model, not_empty
 from culturekit.metrics.inclusion.region_rates import region_code
 
+# A number from low to high; one or several of some options, or of the pictures shown; free text.
 QuestionType: TypeAlias = Literal["scale", "choice", "choices", "picture", "pictures", "text"]
-"""A number from low to high; one or several of some options, or of the pictures shown; free text."""
-
 FIELD_MARK = re.compile(r"\$\w")
 
+# Names that every task uses for itself.
 RESERVED = frozenset({"task", "project", "note", "subject", *(f"picture_{place}" for place in range(1, 7))})
-"""Names that every task uses for itself."""
-
 WIDEST_SCALE = 100
 
 FOLDER = "people/schemes"
 
+# The list of options that is the regions of a study, and what stands for each in a question.
 REGIONS, REGION_MARK = "regions", "{region}"
-"""The list of options that is the regions of a study, and what stands for each in a question."""
-
+# Keys that came later: a scheme without them keeps the name of its project, and so the answers that it has.
 LATER = ("levels", "open", "each_region", "colour")
-"""Keys that came later: a scheme without them keeps the name of its project, and so the answers that it has."""
 
 
 def plain_text(text: str) -> str:
@@ -299,13 +296,10 @@ def fixed_options(criterion: Criterion, scheme: Scheme) -> list[tuple[str, str]]
     options = [(option.value, option.label or option.value) for option in criterion.options]
     if not of_pictures(criterion):
         return options
-    places = [place for place, name in enumerate(scheme.pictures, start=1) if can_be_chosen(name, criterion, scheme)]
+    # to choose one picture is to choose among those whose places are drawn
+    every = criterion.type == "pictures" or not scheme.drawn
+    places = [place for place, name in enumerate(scheme.pictures, start=1) if every or name in scheme.drawn]
     return [*((str(place), f"Picture {place}") for place in places), *options]
-
-
-def can_be_chosen(name: str, criterion: Criterion, scheme: Scheme) -> bool:
-    """Tell whether a picture can be chosen: one of those whose places are drawn, if one is to be chosen."""
-    return criterion.type == "pictures" or not scheme.drawn or name in scheme.drawn
 
 
 def scale_label(criterion: Criterion, value: str) -> str:

@@ -85,13 +85,7 @@ class AggregateReads:
 
 @dataclass(frozen=True, slots=True)
 class AggregateFiles(AggregateReads):
-    """All files that tables of ratings are made of.
-
-    Attributes:
-        more: further tables of answers; what they are about lies beside each.
-        quarantine: what importing set aside.
-        checks: answers to attention checks and to items asked again.
-    """
+    """Files that tables of ratings are made of; what `more` answers are about lies beside them."""
 
     more: Sequence[Path] = ()
     quarantine: Sequence[Path] = ()
@@ -195,6 +189,7 @@ class FormTables(Protocol):
         """Write the tables."""
 
 
+# The forms, by the names of their schemes, whose answers become tables of their own.
 FORMS: Registry[FormTables] = Registry(
     "form with tables",
     [
@@ -203,7 +198,6 @@ FORMS: Registry[FormTables] = Registry(
     ],
     point="form",
 )
-"""The forms, by the names of their schemes, whose answers become tables of their own."""
 
 
 def write_form_tables(
@@ -234,9 +228,7 @@ def all_items(paths: Sequence[Path]) -> pl.DataFrame:
     return table
 
 
-ANSWERS_FILE = "answers.json"
-"""What simulated people answered, as an export of Label Studio."""
-
+ANSWERS_FILE = "answers.json"  # what simulated people answered, as an export of Label Studio
 CAVEAT = "The ratings are by simulated people, who know what the simulated models drew."
 
 
@@ -323,22 +315,15 @@ def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, di
     if not exports:
         raise UsageError("there is nothing to import", expected="at least one JSON file of Label Studio or of the form")
     return Stage(
-        "ratings",
-        "annotate-import",
-        5,
+        "ratings", "annotate-import", 5,
         lambda work: import_answers(work, project, exports, pool=pool, distinct=distinct),
-        {"project": project, **roles("export", exports)},
-        {"pool": pool, **({"distinct": True} if distinct else {})},
+        {"project": project, **roles("export", exports)}, {"pool": pool, **({"distinct": True} if distinct else {})},
         packages=("polars",),
-    )
+    )  # fmt: skip
 
 
 def items_of(
-    work: Work,
-    files: ExportFiles,
-    images: Sequence[tuple[Path, pl.DataFrame]],
-    scheme: Scheme,
-    left_out: Counter[str],
+    work: Work, files: ExportFiles, images: Sequence[tuple[Path, pl.DataFrame]], scheme: Scheme, left_out: Counter[str]
 ) -> list[Item]:
     """Make the items, from images or from rows that name them; a survey without pictures is one item."""
     if not scheme.pictures and not scheme.fields and files.items is None:
@@ -358,11 +343,7 @@ def items_of(
 
 
 def gold_of(
-    work: Work,
-    files: ExportFiles,
-    images: Sequence[tuple[Path, pl.DataFrame]],
-    scheme: Scheme,
-    left_out: Counter[str],
+    work: Work, files: ExportFiles, images: Sequence[tuple[Path, pl.DataFrame]], scheme: Scheme, left_out: Counter[str]
 ) -> tuple[pl.DataFrame | None, list[Item]]:
     """Make the gold items: of an audit pictures that are no image to judge, else rows as --items has, with answers."""
     if files.gold is not None and scheme.name != AUDIT:

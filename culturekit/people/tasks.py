@@ -33,11 +33,6 @@ def task_id(project: str, *what: object, seed: int) -> str:
     return f"t{digest(['task', project, [str(part) for part in what], seed])[:20]}"
 
 
-def picture_file(project: str, image_id: str, *, seed: int) -> str:
-    """Name the file of a picture so that neither its model nor its prompt shows."""
-    return f"{digest(['picture', project, image_id, seed])[:20]}.png"
-
-
 def drawn(count: int, *key: object, seed: int) -> list[int]:
     """Draw an order of so many things."""
     return [int(place) for place in own_generator(seed, *key).permutation(count)]
@@ -59,8 +54,7 @@ def plain(key: str, value: object) -> object:
 
 # Who is to judge what: slots of each item for annotators of its own region, and of others.
 
-ANYWHERE = "anywhere"
-"""The region of annotators where nobody is more at home than others."""
+ANYWHERE = "anywhere"  # the region of annotators where nobody is more at home than others
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +87,7 @@ def shares(items: Sequence[Item], quotas: Quotas, *, seed: int, ranked: bool = F
     """Give every item its annotators; `ranked` items stay in their order.
 
     Where items have no region, all slots are for annotators from anywhere, unless `everywhere` says else. Slots of
-    other regions go round these
-    from a drawn start, so that each region gets about as many.
+    other regions go round these from a drawn start, so that each region gets about as many.
 
     Raises:
         UsageError: there are no slots, or no other region to fill them.
@@ -128,21 +121,16 @@ def slots_of(item: Item, regions: Sequence[str], quotas: Quotas, number: int) ->
     if quotas.inside:
         if item.region not in regions:
             raise UsageError(
-                "no annotators are found in the region of an item",
-                where=f"item {item.item_id!r}",
-                found=item.region,
-                expected=", ".join(regions),
-                hint="Name it as a region of annotators too, or ask for none in region.",
-            )
+                "no annotators are found in the region of an item", where=f"item {item.item_id!r}", found=item.region,
+                expected=", ".join(regions), hint="Name it as a region of annotators too, or ask for none in region.",
+            )  # fmt: skip
         found.append((item.region, quotas.inside, True))
     others = [region for region in regions if region != item.region]
     if quotas.outside and not others:
         raise UsageError(
-            "there is no other region to find annotators in",
-            where=f"item {item.item_id!r}",
-            found=", ".join(regions),
+            "there is no other region to find annotators in", where=f"item {item.item_id!r}", found=", ".join(regions),
             hint="Name regions of annotators, or ask for none out of region.",
-        )
+        )  # fmt: skip
     return [*found, *((region, count, False) for region, count in in_turn(others, number, quotas.outside))]
 
 
@@ -184,13 +172,9 @@ class Task:
 
     Attributes:
         task: its blinded name.
-        kind: `item`, `check`, `repeat`, `gold` or `trial`.
-        item: what is judged, or shown beside a check.
         places: the names of the pictures, in the order in which they stand.
-        files: their blinded files.
-        data: what the annotation tool gets; pictures by file name.
+        data: what the annotation tool gets; pictures by their blinded files.
         content: the hash of that.
-        repeat_of: the task that asked first.
         expected: the answers that a check asks for, or those that are right of a gold item or of a trial.
     """
 
@@ -278,7 +262,9 @@ def make_task(project: Project, part: str, kind: str, item: Item, number: int, *
     scheme, seed = project.scheme, project.seed
     name = task_id(project.name, part, kind, item.item_id, number, seed=seed)
     places = places_of(scheme, part, item, seed) if first is None else first.places
-    files = tuple(picture_file(project.name, item.pictures[place], seed=seed) for place in places)
+    # neither its model nor its prompt shows in the name of a picture
+    images = [item.pictures[place] for place in places]
+    files = tuple(f"{digest(['picture', project.name, image, seed])[:20]}.png" for image in images)
     check = scheme.checks[number % len(scheme.checks)] if kind == "check" else None
     offers = project.offers.get(item.item_id, {})
     data: dict[str, object] = {
@@ -399,16 +385,10 @@ def add_question(view: ElementTree.Element, criterion: Criterion, scheme: Scheme
     for value, label in fixed_options(criterion, scheme):
         swatch = f'<span style="background:{colours[value]};padding:0 1.5em"></span> ' if value in colours else ""
         add(choices, "Choice", value=value, html=swatch + escape(label))
-    if criterion.comment is not None:
-        add_comment(inside, criterion, scheme)
-
-
-def add_comment(inside: ElementTree.Element, criterion: Criterion, scheme: Scheme) -> None:
-    """Write the comment of a question, hidden until an answer asks for it."""
     comment = criterion.comment
     if comment is None:
         return
-    view = add(inside, "View", visibleWhen="choice-selected", whenTagName=criterion.name,
+    view = add(inside, "View", visibleWhen="choice-selected", whenTagName=criterion.name,  # until an answer asks for it
                whenChoiceValue=",".join(comment.when))  # fmt: skip
     add(view, "Header", value=comment.question, size="5")
     must = {"required": "true"} if comment.required else {}
@@ -418,10 +398,6 @@ def add_comment(inside: ElementTree.Element, criterion: Criterion, scheme: Schem
 
 def label_studio_tasks(parts: Sequence[Part], pictures_at: str) -> list[dict[str, object]]:
     """Write the tasks of some parts, each part in the order of its first slot."""
-    return [{"data": addressed(part.tasks[place], pictures_at)} for part in parts for place in part.orders[0]]
-
-
-def addressed(task: Task, pictures_at: str) -> Mapping[str, object]:
-    """Give the data of a task with the addresses of its pictures."""
-    pictures = {f"picture_{place}": pictures_at + file for place, file in enumerate(task.files, start=1)}
-    return {**task.data, **pictures}
+    tasks = [part.tasks[place] for part in parts for place in part.orders[0]]
+    pictures = [{f"picture_{n}": pictures_at + file for n, file in enumerate(task.files, start=1)} for task in tasks]
+    return [{"data": {**task.data, **addresses}} for task, addresses in zip(tasks, pictures, strict=True)]

@@ -1,14 +1,19 @@
 """Stages that several recipes share: images that a model makes of prompts, what is bought, answers to forms."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
+import polars as pl
+
+from culturekit.builders.judging import question_graph
+from culturekit.builders.judging.image_judge import vqascore
 from culturekit.config.recipe_parts import Buying, Model
 from culturekit.core import roles
 from culturekit.core.errors import MissingDependency
+from culturekit.core.inputs import Numbered
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
@@ -16,10 +21,12 @@ from culturekit.core.stage import Slot, Stage
 from culturekit.generation.folder.folder_backend import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage
+from culturekit.index.raters.quality import quality_stage
 from culturekit.llm.answers import LlmOptions
 from culturekit.people.answers import served_answers
 from culturekit.people.stages import ANSWERS_FILE, import_stage
-from culturekit.recipes.planning import Prompts, asks, makes, unknown
+from culturekit.recipes.planning import Count, Prompts, asks, makes, unknown
+from culturekit.scores.faithfulness import QuestionOptions, faithfulness
 
 SCENES = "simulated-scenes"  # The backend whose images come with what they show
 
@@ -108,3 +115,76 @@ def imported_answers(
     if people is not None:
         said = [run.add(people, answers, model, variant) / ANSWERS_FILE]
     return run.add(import_stage(project, said, pool=None), imported, model, variant) if said else None
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Who looks at the images of a run and says how well they show their prompts, and at how many.
+
+    Attributes:
+        run: what the stages are added to.
+        asking: says how the stage of a role and a model asks for words.
+        prompts: counts the prompts whose images are looked at, as far as that can be known now.
+        images: counts the images of a model that are looked at.
+        questions: who writes questions about prompts, and `answers` who answers them.
+        vqascore: who says how probable it is that an image shows its prompt, which is a share `of` what.
+        scorers: what compares pictures and texts.
+        per_prompt: how many images of a prompt are looked at.
+        kinds: those of prompts; without any all.
+    """
+
+    run: Run
+    asking: Callable[[Role, str], LlmOptions]
+    prompts: Count
+    images: Callable[[str], int | None]
+    questions: str | None
+    answers: str | None
+    vqascore: str | None
+    scorers: Sequence[str]
+    per_prompt: int | None
+    kinds: tuple[str, ...] = ()
+    of: Literal["yes-no", "vocabulary"] = "yes-no"
+
+    def write_questions(self) -> None:
+        """Have prompts turned into questions."""
+        if self.questions is not None:
+            table, llm = self.run.table(roles.PROMPTS), self.asking(roles.QUESTIONS, "")
+            writing = question_graph.build.stage(table, writer=self.questions, kinds=self.kinds, llm=llm)
+            self.run.add(writing, roles.QUESTIONS, plan=asks(count=self.prompts, requests=self.prompts))
+
+    def look_at(self, model: str) -> None:
+        """Have the images of a model looked at: a request for each image and question, one for each image, or none."""
+        run, limit, count = self.run, self.per_prompt, partial(self.images, model)
+        images, prompts = run.table(roles.IMAGES, model), run.table(roles.PROMPTS)
+        if self.answers is not None:
+            asked, llm = run.table(roles.QUESTIONS), self.asking(roles.ANSWERS, model)
+            stage = question_graph.answer.stage(images, asked, judge=self.answers, per_prompt=limit, llm=llm)
+            run.add(stage, roles.ANSWERS, model, plan=asks(count=count, requests=partial(self._questions_of, model)))
+        if self.vqascore is not None:
+            llm = self.asking(roles.VQASCORE, model)
+            stage = vqascore.stage(images, prompts, judge=self.vqascore, of=self.of, per_prompt=limit, llm=llm)
+            run.add(stage, roles.VQASCORE, model, plan=asks(count=count, requests=count))
+        for number, scorer in enumerate(self.scorers, start=1):
+            run.add(quality_stage(images, prompts, scorer=scorer), roles.SCORER, model, str(number))
+
+    def _questions_of(self, model: str) -> int | None:
+        """Count the questions about the images of a model, once they are written."""
+        asked, images, prompts = self.run.table(roles.QUESTIONS), self.images(model), self.prompts()
+        if not asked.is_file() or not images or not prompts:
+            return None
+        return pl.read_parquet(asked, columns=["prompt_id"]).height * images // prompts
+
+    def score(self, options: QuestionOptions) -> None:
+        """Score what was said of the images of all models; the quality of each is a scorer beside the others."""
+        run = self.run
+        judged = {role.folder(model): run.table(role, model) for model in run.models
+                  for role in (roles.ANSWERS, roles.VQASCORE) if run.has(role, model)}  # fmt: skip
+        quality = {roles.QUALITY.folder(model): run.table(roles.QUALITY, model) for model in run.models
+                   if run.has(roles.QUALITY, model)}  # fmt: skip
+        quality |= {roles.SCORER.folder(model, number): run.table(roles.SCORER, model, number)
+                    for model in run.models for number in run.variants(roles.SCORER, model)}  # fmt: skip
+        if judged or quality:
+            asked = run.table(roles.QUESTIONS) if run.has(roles.QUESTIONS) else None
+            scoring = faithfulness.stage(Numbered(run.tables(roles.IMAGES)), Numbered(judged), asked, Numbered(quality),
+                                         run.table(roles.PROMPTS), options=options)  # fmt: skip
+            run.add(scoring, roles.FAITHFULNESS)

@@ -88,9 +88,6 @@ def audit_plan(
     """Plan the audit of each model of a run; say what the plan takes to be known, and how a first audit is marked.
 
     Last, by what part intervals of the first audit are as wide with each other instrument of the run as second.
-
-    Raises:
-        UsageError: there is no such run, or what is wished for breaks a rule.
     """
     weights = STANDARD_KERNELS.get(wish.kernel)
     if weights is None or weights[2] > 0:
@@ -500,11 +497,7 @@ def pilot_models(
     progress: Progress,
     on_start: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
-    """Make two images of each model that has weights, where the run will find them; name the stages that had any left.
-
-    Raises:
-        UsageError: no such model is there, or its prompts are not built yet.
-    """
+    """Make two images of each model with weights, where the run will find them; name the stages that had any left."""
     made = [step.stage for step in wired(recipe, workdir).steps if step.stage.kind == "generate"]
     stages = [stage for stage in made if "weights" in stage.options]
     if not stages:

@@ -120,16 +120,12 @@ def mend(sheet: Sheet, knowledge: Knowledge) -> Mended:
     log: list[LogLine] = []
     tried: set[tuple[str, int, str, str]] = set()
     for _ in range(MOST_ROUNDS):
-        open_ones = next((found for turn in Turn if (found := mendable(sheet, knowledge, turn))), None)
+        by_turn = ([f for f in inspect(sheet, knowledge, turn) if counted(f) and f.changes] for turn in Turn)
+        open_ones = next(filter(None, by_turn), None)
         if open_ones is None:
             return Mended(sheet, tuple(log), tuple(inspect(sheet, knowledge)))
         sheet = one_round(sheet, open_ones, log, tried)
     return last_resort(sheet, knowledge, log)
-
-
-def mendable(sheet: Sheet, knowledge: Knowledge, turn: Turn) -> list[Finding]:
-    """List what counts and can be mended in a turn."""
-    return [finding for finding in inspect(sheet, knowledge, turn) if counted(finding) and finding.changes]
 
 
 def one_round(

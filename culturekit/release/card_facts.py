@@ -43,7 +43,7 @@ _ITEMS = {"artifact_id", "prompt_id", "name", "text"}
 """A table that is split has one of these: its rows are things, not sums."""
 
 _RESERVED = {"all", _WHOLE}
-_MOST_SPLITS = 100
+_MOSTSPLITS = 100
 
 
 def write_splits(name: str, parquet: Path, folder: Path) -> list[Path]:
@@ -65,7 +65,7 @@ def _splits_of(name: str, lazy: pl.LazyFrame) -> Mapping[str, str | None]:
     if name in _NEVER_SPLIT or schema.get(_COLUMN) != pl.String() or not _ITEMS & set(schema):
         return {_WHOLE: None}
     concepts = lazy.select(pl.col(_COLUMN).unique()).collect()[_COLUMN].to_list()
-    if not concepts or None in concepts or len(concepts) > _MOST_SPLITS:
+    if not concepts or None in concepts or len(concepts) > _MOSTSPLITS:
         return {_WHOLE: None}
     return dict(_named(sorted(concepts)))
 
@@ -143,12 +143,6 @@ def scan(folder: Path, name: str) -> pl.LazyFrame:
     """Read a table of a card lazily, its splits in order."""
     paths = sorted((folder / DATA / name).glob("*.parquet"))
     return pl.concat([pl.scan_parquet(path, glob=False) for path in paths]) if paths else pl.LazyFrame()
-
-
-def other_files(folder: Path, hashes: Hashes = NOT_KNOWN) -> tuple[FileFacts, ...]:
-    """Describe what the release holds besides: the same tables in other forms, and whatever else it came with."""
-    paths = sorted(path for path in (folder / FILES).rglob("*") if path.is_file())
-    return tuple(_file_facts(folder, path, hashes) for path in paths)
 
 
 def _file_facts(folder: Path, path: Path, hashes: Hashes, *, split: str = "") -> FileFacts:
@@ -304,7 +298,7 @@ def agreement_in(folder: Path, tables: Sequence[CardTable]) -> Iterator[Mapping[
 # What lies in a release folder, and what of it goes into a card.
 
 SUMS = "SHA256SUMS"
-_SPLITS = "splits"
+SPLITS = "splits"
 """Where a release has its own tables by concept; a card has the same rows below `data/`."""
 
 _DESCRIBED = {".parquet", ".jsonl", ".csv", ".json", ".tsv", ".txt", ".md", ".yaml", ".nt", ".ttl", ".jsonld"}
@@ -343,7 +337,7 @@ def release_files(folder: Path) -> ReleaseFiles:
     tables, others, left_out = {}, [], []
     for relative in paths:
         path = Path(relative)
-        if relative in OWN or path.parts[0] == JOURNAL or path.match(f"{_SPLITS}/*.parquet"):
+        if relative in OWN or path.parts[0] == JOURNAL or path.match(f"{SPLITS}/*.parquet"):
             continue
         if path.suffix == ".parquet" and len(path.parts) == 1 and _TABLE_NAME.match(path.stem):
             tables[path.stem] = folder / path
@@ -580,10 +574,11 @@ def facts_of(folder: Path, hashes: Mapping[str, str] = NOT_KNOWN) -> Facts:
     """
     manifests = carried_manifests(folder)
     tables = tables_in(folder, hashes)
+    others = sorted(path for path in (folder / FILES).rglob("*") if path.is_file())
     return Facts(
         release=manifests[0].key,
         tables=tables,
-        others=other_files(folder, hashes),
+        others=tuple(_file_facts(folder, path, hashes) for path in others),
         counts={table.name: count_table(folder, table.name) for table in tables},
         stages=_stages_of(manifests),
         not_at_hand=tuple(not_at_hand(manifests)),
@@ -670,17 +665,11 @@ def _is_dump(manifest: Manifest, role: str) -> bool:
 def _dumps_of(manifests: Sequence[Manifest]) -> tuple[Dump, ...]:
     """Find the dumps behind a release, in the order in which they were read."""
     return tuple(
-        Dump(record.name, record.sha256, _date_of(record.name))
+        Dump(record.name, record.sha256, "-".join(found.groups()) if (found := _DATE.search(record.name)) else "")
         for manifest in manifests
         for role, record in sorted(manifest.inputs.items(), key=lambda item: (len(item[0]), item[0]))
         if _is_dump(manifest, role)
     )
-
-
-def _date_of(name: str) -> str:
-    """Read a date from the name of a dump; empty where it tells none."""
-    found = _DATE.search(name)
-    return "-".join(found.groups()) if found else ""
 
 
 def _drops_of(manifests: Sequence[Manifest]) -> tuple[Drop, ...]:

@@ -156,8 +156,8 @@ def drops(facts: Facts) -> str:
 
 def review(facts: Facts) -> str:
     """Say whether the release holds what nobody kept, how much of it, and why it waits."""
-    silent = [code(one.name) for one in facts.tables if one.name == "cspace" and "verdict" not in _names_of(one)]
-    if silent:
+    silent = ({column.name for column in one.columns} for one in facts.tables if one.name == "cspace")
+    if any("verdict" not in names for names in silent):
         return "The release does not record which of its rows wait for a person to look at."
     if not facts.under_review:
         return "Nothing that waits for a person to look at is in the release."
@@ -179,11 +179,6 @@ def under_review_sentence(facts: Facts) -> str:
     count = sum(facts.under_review.values())
     artifacts = counted(count, "artifacts that", verb="wait")
     return f"The release holds {artifacts} for a person to look at: its maker chose to include what nobody kept."
-
-
-def _names_of(one: CardTable) -> set[str]:
-    """Name the columns of a table."""
-    return {column.name for column in one.columns}
 
 
 def _stages(facts: Facts) -> str:

@@ -38,10 +38,14 @@ WORD = re.compile(r"[^\W\d_]+")
 SCRIPTS = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}
 
 
+# Texts of these alone have no slip: each is seen, is one letter, and the long s is not among them.
+PLAIN = re.compile("[\x20-\x7e\u00c0-\u017e\u0180-\u024f]*")
+
+
 def find_unicode_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
-    """Look at every text that is more than ASCII, or has control characters."""
+    """Look at every text that is more than plain Latin."""
     for number, column, text in sheet.texts():
-        if not (text.isascii() and text.isprintable()):
+        if not PLAIN.fullmatch(text):
             yield from look(number, column, text)
 
 
@@ -57,7 +61,7 @@ def look(number: int, column: str, text: str) -> Iterator[Finding]:
         yield slip(HIDDEN, f"hidden in {quoted(text)}: {', '.join(kinds)}", HALF.sub("", seen))
     if unicodedata.normalize("NFC", text) != text:
         yield slip(NOT_NFC, f"accents stand apart in {quoted(text)}", unicodedata.normalize("NFC", text))
-    twin = latin_twin(text)
+    twin = WORD.sub(lambda match: twin_of(match[0]), text)
     if twin != text:
         yield slip(LOOK_ALIKE, f"look-alike letters in {quoted(text)}: {foreign(text, twin)}", twin)
     if words := mixed_words(twin):
@@ -71,11 +75,6 @@ def foreign(text: str, twin: str) -> str:
 
 
 UNICODE_SLIPS = Check(Turn.CELL, (HIDDEN, NOT_NFC, LOOK_ALIKE, MIXED), find_unicode_slips)
-
-
-def latin_twin(text: str) -> str:
-    """Write words that pose as Latin in Latin letters; a word of one script stays as it is."""
-    return WORD.sub(lambda match: twin_of(match[0]), text)
 
 
 @lru_cache(maxsize=65_536)

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
+import numpy as np
+
 from culturekit.builders.country_names import folded, without_accents
 from culturekit.builders.space.public_cube import slug
 from culturekit.core.artifact_ids import has_no_item
@@ -402,9 +404,10 @@ def find_near_duplicates(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding
 def near_names(sheet: Sheet, rows: list[Row]) -> Iterator[Finding]:
     """Find names that share a form with one letter less: they differ in a letter, or in two neighbours."""
     known: dict[str, Row] = {}
-    for row in rows:
+    bares = [without_accents(folded(sheet.text(row, "name"))) for row in rows]
+    for index in sharing_a_form(bares):
+        row, bare = rows[index], bares[index]
         name = sheet.text(row, "name")
-        bare = without_accents(folded(name))
         forms = [bare, *shortened(bare)]
         near = next((other for form in forms if (other := known.get(form)) is not None), None)
         if near is not None and fold(sheet.text(near, "name")) != fold(name):
@@ -417,6 +420,32 @@ def near_names(sheet: Sheet, rows: list[Row]) -> Iterator[Finding]:
             )
         for form in forms:
             known.setdefault(form, row)
+
+
+_BASE = 0x9E3779B97F4A7C15
+_INVERSE = pow(_BASE, -1, 2**64)
+
+
+def sharing_a_form(names: Sequence[str]) -> list[int]:
+    """Find the names that may share a form with another: itself, or one letter less, by their hashes, in their order.
+
+    A name has the hash of its letters times the powers of an odd number; a letter less moves those after it by one.
+    """
+    letters = np.frombuffer("".join(names).encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
+    sizes = np.array([len(name) for name in names], np.int64)
+    ends = np.cumsum(sizes)
+    owners = np.repeat(np.arange(len(names)), sizes)
+    powers = np.cumprod(np.full(int(sizes.max(initial=0)) + 1, _BASE, np.uint64))
+    terms = (letters + np.uint64(1)) * powers[np.arange(len(letters)) - (ends - sizes)[owners]]
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)])
+    before = sums[:-1] - sums[ends - sizes][owners]
+    after = sums[ends][owners] - sums[1:]
+    hashes = np.concatenate([sums[ends] - sums[ends - sizes], before + after * np.uint64(_INVERSE)])
+    of_name = np.concatenate([np.arange(len(names)), owners])
+    order = np.argsort(hashes)
+    hashes, of_name = hashes[order], of_name[order]
+    shared = (hashes[1:] == hashes[:-1]) & (of_name[1:] != of_name[:-1])
+    return [int(index) for index in np.unique(np.concatenate([of_name[1:][shared], of_name[:-1][shared]]))]
 
 
 def shortened(name: str) -> list[str]:

@@ -109,18 +109,15 @@ def find_template_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]
         for row in sheet.rows:
             yield from look_at_prompt(sheet, row, knowledge)
         return
-    slips = [(row, slip) for row in sheet.rows for slip in slips_in(sheet, row)]
+    slips: list[tuple[Row, Slip]] = []
+    for row in sheet.rows:
+        country, concept, name = sheet.country(row), sheet.concept(row), sheet.text(row, "name")
+        if country is not None and concept is not None and name.strip():
+            slips += [(row, slip) for slip in slips_of(sheet.text(row, "prompt"), name, country, concept)]
     spaceless = {slip.frame for _, slip in slips if slip.kind == "space-missing"}
     for row, slip in slips:
         if slip.kind != "space-in-name" or slip.frame in spaceless:
             yield look(sheet, row, slip, known)
-
-
-def slips_in(sheet: Sheet, row: Row) -> Iterator[Slip]:
-    """Find what is wrong with the prompt of a row that has a name."""
-    country, concept, name = sheet.country(row), sheet.concept(row), sheet.text(row, "name")
-    if country is not None and concept is not None and name.strip():
-        yield from slips_of(sheet.text(row, "prompt"), name, country, concept)
 
 
 def look(sheet: Sheet, row: Row, slip: Slip, known: dict[str, dict[str, str]]) -> Finding:
@@ -218,7 +215,8 @@ def look_at_prompt(sheet: Sheet, row: Row, knowledge: Knowledge) -> Iterator[Fin
     released = list(frames_of(concept))
     if not released:
         return
-    name = name_known(sheet.text(row, "id"), knowledge)
+    artifact = sheet.text(row, "id")
+    name = next((known for each in knowledge.sources if (known := each.name_of_item.get(artifact)) is not None), None)
     if name is not None:
         yield from against_name(sheet, row, name, country, concept)
         return
@@ -226,13 +224,6 @@ def look_at_prompt(sheet: Sheet, row: Row, knowledge: Knowledge) -> Iterator[Fin
     if any(slots.place == frame.place(country) for frame, slots in read):
         return
     yield alone(sheet, row, country, released, read)
-
-
-def name_known(artifact: str, knowledge: Knowledge) -> str | None:
-    """Find the name of an artifact where a cultural space or a graph is at hand."""
-    return next(
-        (source.name_of_item[artifact] for source in knowledge.sources if artifact in source.name_of_item), None
-    )
 
 
 def against_name(sheet: Sheet, row: Row, name: str, country: Country, concept: str) -> Iterator[Finding]:

@@ -149,14 +149,9 @@ def _optional(hand: Hand) -> dict[str, Any]:
     """Give what a card may leave out, or has not been given yet."""
     fields = hand.fields
     published = fields.published if fields.published and MARKER not in fields.published else None
-    return {"url": fields.homepage, "datePublished": published, "citeAs": fields.citation or _cited(hand)}
-
-
-def _cited(hand: Hand) -> str:
-    """Say how to cite a release that has no citation of its own."""
-    fields = hand.fields
-    parts = (", ".join(fields.creators), fields.title or fields.name, fields.version, fields.published)
-    return ". ".join(text for text in parts if text)
+    named = (", ".join(fields.creators), fields.title or fields.name, fields.version, fields.published)
+    cited = fields.citation or ". ".join(filter(None, named))
+    return {"url": fields.homepage, "datePublished": published, "citeAs": cited}
 
 
 def _responsible(hand: Hand, facts: Facts) -> dict[str, Any]:

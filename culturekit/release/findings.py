@@ -301,7 +301,8 @@ def known_from_graph(folder: Path, sheet: Sheet, concepts_meant: Sequence[Concep
     items = {int(item[1:]) for row in sheet.rows if (item := item_of(sheet, row)) and int(item[1:]) < NUMBERS}
     called = items_called(tables, names_in(sheet))
     numbers = items | {number for numbers in called.values() for number in numbers}
-    parents = parents_of(tables, numbers, levels=max(map(most_hops, concepts_meant)))
+    most = [concept.hops_of(root) for concept in concepts_meant for root in concept.roots]
+    parents = parents_of(tables, numbers, levels=max(most))
     concepts: dict[str, set[str]] = {}
     for concept in concepts_meant:
         for number in reached(concept, parents) & numbers:
@@ -318,11 +319,6 @@ def known_from_graph(folder: Path, sheet: Sheet, concepts_meant: Sequence[Concep
         frozen({name: found for name, found in by_name.items() if found}),
         {f"Q{number}": label for number, label in labels.items()} if not sheet.has("name") else {},
     )
-
-
-def most_hops(concept: Concept) -> int:
-    """Give the longest way from any root of a concept."""
-    return max(concept.hops_of(root) for root in concept.roots)
 
 
 def names_in(sheet: Sheet) -> set[str]:

@@ -181,6 +181,7 @@ def squeeze(text: str) -> str:
     return "".join(text.split())
 
 
+@lru_cache(maxsize=1_000_000)
 def fold(text: str) -> str:
     """Fold case, width and white space; accents stay, for they can tell two dishes apart."""
     return tidy(unicodedata.normalize("NFKC", text).casefold())

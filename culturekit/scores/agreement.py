@@ -229,9 +229,6 @@ def score_agreement(
         Rows of the metrics krippendorff_alpha, fleiss_kappa, cohen_kappa (of two annotators), pairwise_agreement,
         unanimous_agreement, pool_difference, pool_correlation, judge_bias and judge_agreement. As values, the
         pairwise agreement on each item and the difference of two pools on each.
-
-    Raises:
-        UsageError: a table does not conform, an option breaks its rule, or nobody answered.
     """
     check_choices(options)
     check_count("resamples", options.resamples)

@@ -30,8 +30,8 @@ from culturekit.scores.score_rows import Row, statistic_row, with_reason
 
 # What a form offered: what people answered, and what is said of it, is held against that.
 
+# The lowest and the highest rating that people could give; none where that is not known
 Ends: TypeAlias = tuple[float | None, float | None]
-"""The lowest and the highest rating that people could give; none where that is not known."""
 
 NO_ENDS: Ends = (None, None)
 
@@ -204,14 +204,14 @@ def bucket_row(bucket: YesBucket) -> Row:
     }
 
 
+# What is said of `inputs` by metrics of answers
 ANSWERS_READ = "annotations: item_id, annotator, annotator_region, in_region, scheme, criterion, value, choice, flags"
-"""What is said of `inputs` by metrics of answers."""
 
+# A pitfall of every score of a pool
 NEVER_MERGED = (
     "It belongs to one pool of annotators (params.pool). Pools are never merged: people of two regions see different "
     "things in one picture, and their mean is the view of neither.",
 )
-"""A pitfall of every score of a pool."""
 
 TRUTH = "truth"  # the pool, and the labels of scores, of what simulated pictures truly show
 
@@ -228,11 +228,11 @@ INCONSISTENT = "inconsistent-repeats"
 TOO_FAST = "too-fast"
 TRIAL_FAILED = "trial-failed"
 COPIED = "copied"
+# All but `too-fast`, which is an item's, are an annotator's, in all that they answered
 FLAGS = (ATTENTION, INCONSISTENT, TOO_FAST, TRIAL_FAILED, COPIED)
-"""All but `too-fast`, which is an item's, are an annotator's, in all that they answered."""
 
+# Flags that do no harm: whose answers a copy has, and that somebody says that people who answer alike are several
 SAME_AS, SEVERAL = "same-as:", "distinct"
-"""Flags that do no harm: whose answers a copy has, and that somebody says that people who answer alike are several."""
 
 
 def copies_flagged(answers: pl.DataFrame, *, distinct: bool = False) -> pl.DataFrame:
@@ -282,11 +282,7 @@ CARELESS = "answers of people who did not read along"
 
 
 def careful_answers(annotations: pl.DataFrame, left_out: Counter[str] | None = None) -> pl.DataFrame:
-    """Keep the answers without a flag; the others are counted. `annotate aggregate --keep` takes flags away.
-
-    Raises:
-        UsageError: the table does not conform to ANNOTATIONS, or all its answers have flags.
-    """
+    """Keep the answers without a flag; the others are counted. `annotate aggregate --keep` takes flags away."""
     table = checked(annotations, ANNOTATIONS)
     kept = table.filter(~pl.col("flags").list.eval(pl.element().is_in(FLAGS)).list.any())
     if kept.is_empty() and table.height:
@@ -300,11 +296,7 @@ def careful_answers(annotations: pl.DataFrame, left_out: Counter[str] | None = N
 
 
 def of_criterion(answers: pl.DataFrame, criterion: str) -> pl.DataFrame:
-    """Keep the answers to one question; where nobody has answered anything, there is none.
-
-    Raises:
-        UsageError: people answered others only.
-    """
+    """Keep the answers to one question; where nobody has answered anything, there is none."""
     asked = answers.filter(criterion=criterion)
     if asked.is_empty() and answers.height:
         found = ", ".join(answers["criterion"].unique().sort())
@@ -314,13 +306,13 @@ def of_criterion(answers: pl.DataFrame, criterion: str) -> pl.DataFrame:
 
 PoolsBy: TypeAlias = Literal["region", "in-region", "recruitment"]
 InRegion: TypeAlias = Annotated[int, Field(ge=0, le=50, description="Annotators of an item's own region.")]
+# How many people of either kind judge an item
 OutOfRegion: TypeAlias = Annotated[int, Field(ge=0, le=50, description="Annotators of other regions.")]
-"""How many people of either kind judge an item."""
 
 POOLS_BY: tuple[PoolsBy, ...] = ("region", "in-region", "recruitment")
 
+# How the flag begins that says where an annotator was found, such as `recruitment:prolific`
 RECRUITMENT = "recruitment:"
-"""How the flag begins that says where an annotator was found, such as `recruitment:prolific`."""
 
 UNKNOWN = "unknown"
 
@@ -374,11 +366,7 @@ class PoolRatings:
 def pooled_ratings(
     annotations: pl.DataFrame, *, by: PoolsBy, left_out: Counter[str] | None = None
 ) -> tuple[list[PoolRatings], int]:
-    """Part annotations by scheme, criterion and pool; count the answers that are neither a value nor a choice.
-
-    Raises:
-        UsageError: the table does not conform, or `by` is not one of its choices.
-    """
+    """Part annotations by scheme, criterion and pool; count the answers that are neither a value nor a choice."""
     check_choice("by", by, POOLS_BY)
     known = pl.when(pl.col("value").is_finite()).then("value")
     table = careful_answers(annotations, left_out).with_columns(pool=pool_of(by), value=known)
@@ -483,11 +471,11 @@ def record_rows(judge: str, pool: PoolRatings, record: JudgeCalibration, by: str
         )
 
 
+# 1 where an image is mapped to the country that its prompt names, 0 where to another; not known where it abstained
 MAPPED_AS_ASKED = "mapped_as_asked"
-"""1 where an image is mapped to the country that its prompt names, 0 where to another; not known where it abstained."""
 
+# Values that a match has, by their names here
 OF_MATCHES = {"similarity": "score", "margin": "margin", "country_margin": "country_margin"}
-"""Values that a match has, by their names here."""
 
 ABOUT = ("item", "model", "prompt_id", "concept", "country")
 
@@ -513,9 +501,8 @@ def automatic_values(
     nearest = pl.concat([checked(table, MATCHES).select(list(MATCHES.schema)) for table in matches])
     nearest = nearest.filter(pl.col("rank") == 1, pl.col("image_id").is_in(list(items)))
     about = asked_for(nearest, prompts)
-    scored = pl.concat(
-        [checked(table, QUALITY).select("image_id", "scorer", "value") for table in quality] or [none_scored()]
-    )
+    none = pl.DataFrame(schema={"image_id": pl.String, "scorer": pl.String, "value": pl.Float64})
+    scored = pl.concat([none, *(checked(table, QUALITY).select(none.columns) for table in quality)])
     rated = about.select(ABOUT).join(scored, left_on="item", right_on="image_id")
     params = {scorer: canonical_json({"scorer": scorer}).decode() for scorer in rated["scorer"].unique()}
     parts = [
@@ -546,8 +533,3 @@ def as_asked() -> pl.Expr:
     """Tell whether the mapped country is the one asked for; an artifact of several countries counts for each."""
     same = (pl.col("mapped_country") == pl.col("country")) | pl.col("countries").list.contains(pl.col("country"))
     return pl.when(pl.col("abstained")).then(None).otherwise(same.cast(pl.Float64))
-
-
-def none_scored() -> pl.DataFrame:
-    """Give the scores of no image."""
-    return pl.DataFrame(schema={"image_id": pl.String, "scorer": pl.String, "value": pl.Float64})

@@ -37,21 +37,21 @@ from culturekit.scores.inputs import tables_of_matches
 from culturekit.scores.qvs import ONCE, answers_of, samples_of
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
+# Each level with the column that names it, and the kernel whose rules the audit of it keeps
 LEVELS: Mapping[str, tuple[str, Weights]] = {
     "continent": ("continent", (1.0, 0.0, 0.0)),
     "country": ("country", (0.0, 1.0, 0.0)),
     "artifact": ("artifact_id", (0.0, 0.0, 1.0)),
 }
-"""Each level with the column that names it, and the kernel whose rules the audit of it keeps."""
 
+# How the reasons begin for which an audit says nothing of a level
 REFUSED = "levels of models and concepts without a figure: "
-"""How the reasons begin for which an audit says nothing of a level."""
 
 
 _WILSON = "Wilson 1927; limits over concepts: Zou and Donner 2008"
 
+# Describe a share of images; concepts are weighed by their images
 _share = partial(describe, inputs=("matches", "audits"))
-"""Describe a share of images; concepts are weighed by their images."""
 
 MAPPING_ACCURACY = _share(
     "mapping_accuracy",
@@ -135,9 +135,6 @@ def score_audited(
         audits: conforms to AUDITS; of several answers about an image each counts its part.
         sample: conforms to AUDIT_SAMPLE: which images people were asked about, where that is known.
         options: whose answers count, how the images were chosen, and the confidence of intervals.
-
-    Raises:
-        NothingScored: no audit says anything.
     """
     rows: list[Row] = []
     reasons = Refusals()

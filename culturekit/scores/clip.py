@@ -33,13 +33,13 @@ from culturekit.scores.image_levels import MeanOptions, Rows, cells_of, mean_row
 from culturekit.scores.inputs import LabelledVectors, VectorFolder, images_with_prompts, one_identity
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
+# What texts are of -> the metric, the column of images that holds the id of each one's text, and the scale
 TEXTS: Mapping[str, tuple[str, str, float]] = {
     "prompt": ("clip_score", "prompt_id", 100.0),
     "region": ("region_clip_score", "group", 1.0),
     "country": ("region_clip_score", "country", 1.0),
     "object": ("object_clip_score", "concept", 1.0),
 }
-"""What texts are of -> the metric, the column of images that holds the id of each one's text, and the scale."""
 
 PLACES = ("region", "country")  # Texts of which the nearest one says where an image seems to be from
 
@@ -78,10 +78,10 @@ _CLIP_INTERVAL = (
     "prompts under these.",
 )
 
+# Describe a metric on cosines of images and texts
 _of_texts = partial(
     describe, inputs=_TEXT_INPUTS, direction="higher", licence="that of the encoder named in params.encoder (CLIP: MIT)"
 )
-"""Describe a metric on cosines of images and texts."""
 
 CLIP_SCORE = _of_texts(
     "clip_score",
@@ -258,16 +258,6 @@ def score_clip(
 
     Texts of objects add the share of images whose object counts as shown, and the consistency of objects: the mean
     over objects of a low percentile. Texts of regions or countries add the share of images nearest to their own.
-
-    Args:
-        vectors: of images, ids their image ids.
-        texts: vectors of texts from the same encoder; ids as TEXTS says.
-        table: conforms to IMAGES.
-        annotations: conforms to ANNOTATIONS, items being images; may be none.
-        options: what to score, and how.
-
-    Raises:
-        UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
     """
     check_choices(options)
     left_out: Counter[str] = Counter()

@@ -144,15 +144,8 @@ def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Sc
     comparison, in which each country counts the same. P values are corrected over all comparisons of one metric
     with the same benchmark and parameters: all pairs of models, concepts, countries and groups.
 
-    Args:
-        values: conforms to VALUES; of several models.
-        options: how to compare.
-
     Returns:
         Rows of the metric `model_difference`, and as values the difference on each prompt, where paired.
-
-    Raises:
-        UsageError: the table does not conform, an option breaks its rule, or no two models share a score.
     """
     check_comparison(options)
     stated = {name for text in values["params"].unique() for name in parsed(text)}
@@ -161,7 +154,8 @@ def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Sc
     known, unknown = known_values(values, ignore=options.ignore)
     found, differences, apart = [], [], 0
     for score in with_all_countries(known):
-        for first, second in pairs_of_models(score):
+        models = score.sort("model").partition_by("model", maintain_order=True)
+        for first, second in itertools.combinations(models, 2):
             shared = first.join(second, on="unit_id", how="semi").height
             if options.paired and not shared:
                 apart += 1
@@ -197,11 +191,6 @@ def with_all_countries(known: pl.DataFrame) -> Iterator[pl.DataFrame]:
                 stratum=pl.col("country"),
                 country=pl.lit(None, pl.String),
             )
-
-
-def pairs_of_models(score: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Take the models of a score two by two, in alphabetical order."""
-    yield from itertools.combinations(score.sort("model").partition_by("model", maintain_order=True), 2)
 
 
 def one_comparison(first: pl.DataFrame, second: pl.DataFrame, options: ComparisonOptions) -> Found:
@@ -331,6 +320,7 @@ def with_what_differs(params: pl.Series, traits: Mapping[str, Traits]) -> pl.Ser
 # The audits of two models are independent, so each limit of a difference takes the distances of the two limits that
 # it depends on, in squares (Zou and Donner 2008: no normal shape is assumed, and no clipped limit is looked at).
 
+# Parameters of corrected scores that say something of one model's audit; without them the scores are the same
 OF_EACH_AUDIT = (
     "audited",
     "marked",
@@ -341,7 +331,6 @@ OF_EACH_AUDIT = (
     "if_alike",
     "if_different",
 )
-"""Parameters of corrected scores that say something of one model's audit; without them the scores are the same."""
 
 
 @scores(
@@ -371,9 +360,6 @@ def score_ranks(scores: pl.DataFrame, *, correction: str = "holm") -> Scored:
     Args:
         scores: conforms to SCORES; rows whose labels are not corrected, or that have no interval, are not looked at.
         correction: how p values are corrected.
-
-    Raises:
-        NothingScored: no two models have the same corrected score.
     """
     found: list[Found] = []
     groups: list[tuple[list[dict[str, Any]], list[Found]]] = []

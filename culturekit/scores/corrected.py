@@ -49,18 +49,14 @@ from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 # The answers of an audit as scores take them: places by their codes, and counted where they are about other images.
 
 
+# The answers, the drawn sample, and the matches of a second instrument, the last two where there are any
 People: TypeAlias = tuple[pl.DataFrame, pl.DataFrame | None, pl.DataFrame | None]
-"""The answers, the drawn sample, and the matches of a second instrument, the last two where there are any."""
 
 
 def checked_answers(audits: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame:
     """Accept a table of answers; refuse names where the matches have codes, which would be labels of their own.
 
     What is named alone lies where the matches have it.
-
-    Raises:
-        UsageError: the table does not conform to AUDITS, calls a country or an artifact by its name or its address,
-            has an artifact in a country that is none of its own, or stands a row away from its images.
     """
     said = checked(audits, AUDITS)
     said = said.with_columns(audits[name] for name in AUDITS.optional if name in audits.columns)
@@ -132,19 +128,19 @@ def answers_about_others(audits: pl.DataFrame, matches: pl.DataFrame) -> Mapping
 
 KERNELS = "kernels of models and concepts"  # What reasons are counted of: no images
 
+# How the reasons begin for which a kernel of a model and concept was left out
 NOT_CORRECTED = "kernels not corrected: "
-"""How the reasons begin for which a kernel of a model and concept was left out."""
 
 
+# Images of known quality below which there is no corrected qVS: the mean quality of fewer is not known to hold
 FEWEST_RATED = 30
-"""Images of known quality below which there is no corrected qVS: the mean quality of fewer is not known to hold."""
 
+# Why a product with a quality was left out
 UNRATED = f"qvs not corrected: the quality of fewer than {FEWEST_RATED} images is known"
-"""Why a product with a quality was left out."""
 
+# Share of images of known quality below which corrected qVS is marked: as with audits, those that lack it are seldom
+# like the others
 LEAST_RATED = 0.8
-"""Share of images of known quality below which corrected qVS is marked: as with audits, those that lack it are seldom
-like the others."""
 
 
 def score_corrected(
@@ -170,10 +166,6 @@ def score_corrected(
         sample: conforms to AUDIT_SAMPLE: which images people were asked about, where that is known. Where it was drawn
             for looks, each model is corrected by those that are whole, and pairs of models have a row of their own.
         second: conforms to MATCHES: the same images by another instrument.
-
-    Raises:
-        UsageError: a table does not conform, an option breaks its rule, or nothing could be corrected although it is
-            required.
     """
     nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
     said = checked_answers(audits, nearest)

@@ -40,9 +40,6 @@ def distribution(
 def label_distributions(matches: pl.DataFrame) -> pl.DataFrame:
     """Count the labels of the nearest matches of each model and concept, and of each model over its concepts.
 
-    Args:
-        matches: conforms to MATCHES.
-
     Returns:
         Rows that conform to DISTRIBUTIONS, in the order of its key.
     """

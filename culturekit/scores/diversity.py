@@ -25,10 +25,10 @@ from culturekit.scores.image_collections import Answer, ImageCollection, over_re
 
 Values: TypeAlias = NDArray[np.float64]
 
+# Of commands that read answers
 Distinct: TypeAlias = Annotated[
     bool, Field(description="People whose answers are nearly the same are several. [the first counts, others do not]")
 ]
-"""Of commands that read answers."""
 
 Within: TypeAlias = Literal["none", "country"]  # Whether diversity is also scored within each country that prompts name
 

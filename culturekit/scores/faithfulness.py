@@ -76,12 +76,7 @@ def answer_matrix(answers: pl.DataFrame, images: list[str], questions: list[str]
 
 
 def answer_counts(images: pl.DataFrame, judgments: pl.DataFrame) -> pl.DataFrame:
-    """Count how the judgments of each model's images ended, task by task, over all concepts and for each.
-
-    Args:
-        images: image_id, model, concept.
-        judgments: conforms to JUDGMENTS; those of other images count nowhere.
-    """
+    """Count how the judgments of each model's images ended, task by task, over all concepts and for each."""
     own = judgments.join(images.select("image_id", "model", "concept"), on="image_id", how="inner")
     unclear = (pl.col("task") == DSG) & pl.col("outcome").is_in(ANSWERED) & yes_or_no().is_null()
     own = own.with_columns(outcome=pl.when(unclear).then(pl.lit(NOT_YES_OR_NO)).otherwise("outcome"))
@@ -101,11 +96,6 @@ def question_rates(images: pl.DataFrame, judgments: pl.DataFrame, questions: pl.
 
     `failed` are images about which the answer was no, or was yes although a parent was answered no: what the question
     asks for is missing there. `rate` is their share of the images with an answer.
-
-    Args:
-        images: image_id, model, prompt_id, concept.
-        judgments: conforms to JUDGMENTS; only answers to the questions count.
-        questions: conforms to QUESTIONS.
     """
     said = judgments.filter(task=DSG).select(
         "judge", "image_id", question_id="item", yes=pl.when(pl.col("outcome").is_in(ANSWERED)).then(yes_or_no())
@@ -309,9 +299,6 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored
 
     An image enters DSG only if every question of its prompt was answered. Judgments that failed, and answers that
     are neither yes nor no, answer nothing; images that lack an answer are counted, and stand in the values with none.
-
-    Raises:
-        UsageError: an option breaks its rule, tables do not conform, or (NothingScored) there is nothing to score.
     """
     check_choices(options)
     left_out: Counter[str] = Counter()

@@ -132,9 +132,6 @@ def score_gaps(values: pl.DataFrame, *, options: GapOptions, prompts: pl.DataFra
 
     Returns:
         Rows of the metric `group_gap`, `a - b` in the column group; of languages, of `group_mean` as well.
-
-    Raises:
-        UsageError: the table does not conform, an option breaks its rule, or no score has two groups.
     """
     check_options(options)
     known, unknown = known_values(values)

@@ -61,8 +61,8 @@ MEAN_QUALITY = describe(
 )
 
 
+# What labels are called, by the method that gave them; all others are `mapped`
 LABEL_KINDS = {"truth": "truth", "vlm": "tagged"}
-"""What labels are called, by the method that gave them; all others are `mapped`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +162,10 @@ def only_method(images: pl.DataFrame) -> str:
     method, *others = images["method"].unique().sort().to_list()
     if others:
         raise UsageError(
-            f"images of one model and concept are labelled by {len(others) + 1} methods",
-            where=place_of(images),
-            expected="one method",
-            found=", ".join([method, *others]),
+            f"images of one model and concept are labelled by {len(others) + 1} methods", where=place_of(images),
+            expected="one method", found=", ".join([method, *others]),
             hint="Score the matches of each method on their own.",
-        )
+        )  # fmt: skip
     return str(method)
 
 
@@ -204,11 +202,9 @@ def quality_by_scorer(quality: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
     unusable = table.filter(~pl.col("value").is_finite())
     if unusable.height:
         raise UsageError(
-            f"the quality of {unusable.height} images is not finite",
-            where=f"scorer {unusable['scorer'][0]!r}",
-            expected="a number for each image",
-            found=f"{unusable['value'][0]} for image {unusable['image_id'][0]!r}",
-        )
+            f"the quality of {unusable.height} images is not finite", where=f"scorer {unusable['scorer'][0]!r}",
+            expected="a number for each image", found=f"{unusable['value'][0]} for image {unusable['image_id'][0]!r}",
+        )  # fmt: skip
     found = {rows["scorer"][0]: rows for rows in table.sort("scorer").partition_by("scorer")}
     for scorer, rows in found.items():
         ends = scale_of(scorer)
@@ -355,11 +351,11 @@ class WholeScore:
 
 # The values behind scores, ready to be compared: which belong together, and what was not known.
 
+# The columns that say where a value belongs, besides metric, model and params
 PLACE = ("benchmark", "concept", "country", "group")
-"""The columns that say where a value belongs, besides metric, model and params."""
 
+# Parameters that count what a score left out; scores that differ in them only are the same score
 COUNTS = ("images_left_out",)
-"""Parameters that count what a score left out; scores that differ in them only are the same score."""
 
 
 def known_values(values: pl.DataFrame, *, ignore: Sequence[str] = COUNTS) -> tuple[pl.DataFrame, int]:
@@ -409,19 +405,13 @@ OF_ALL = "as many as the model with the fewest has"
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """Images of which every model has as many, and how they were chosen.
+    """Images of which every model has as many, and how they were chosen."""
 
-    Attributes:
-        images: those drawn, in the order they came.
-        left_out: how many were not.
-        params: what params say of it; empty where there was nothing to draw.
-        least: the concept that has the fewest references, where that decided how many each concept gives.
-    """
-
-    images: pl.DataFrame
-    left_out: int = 0
+    images: pl.DataFrame  # those drawn, in the order they came
+    left_out: int = 0  # how many were not
+    # what params say of it; empty where there was nothing to draw
     params: dict[str, object] = field(default_factory=dict)
-    least: str = ""
+    least: str = ""  # the concept that has the fewest references, where that decided how many each concept gives
 
 
 def equal_images(images: pl.DataFrame, *, seed: int, most: int | None = None) -> Equal:
@@ -566,9 +556,6 @@ def prompted_images(
         prompts: conforms to PROMPTS; without it images have no group.
         left_out: counts to add to.
         pair: the columns of prompts that a prompt shares with its counterparts of other groups.
-
-    Raises:
-        UsageError: a table does not conform, or no prompt has the columns of a pair.
     """
     table = checked(images, IMAGES)
     made = table.filter(status="ok").select("image_id", "model", "prompt_id").sort("image_id")

@@ -40,8 +40,8 @@ def shipped_schemes() -> dict[str, Groups]:
     }
 
 
+# CULTIVate's Global North and South (16 countries), and the UN's regions and sub-regions
 SHIPPED = ("cultivate", "un-m49-region", "un-m49-subregion")
-"""CULTIVate's Global North and South (16 countries), and the UN's regions and sub-regions."""
 
 
 OF_PROMPTS = "of-prompts"  # The scheme by which an image is of the region that its prompt names, whatever its country
@@ -69,7 +69,8 @@ def read_groups(path: Path) -> dict[str, Groups]:
     if path.suffix.lower() in {".yaml", ".yml"}:
         rows = yaml_rows(path)
     elif path.suffix.lower() == ".csv":
-        rows = csv_rows(path)
+        columns = ("scheme", "group", "country")
+        rows = [(row.line, *(row.cells[name] for name in columns)) for row in read_sheet(path, columns)]  # type: ignore[misc]
     else:
         raise UsageError("groups are read from YAML or CSV", where=str(path), expected="a .yaml, .yml or .csv file")
     schemes: dict[str, dict[str, str]] = {}
@@ -112,14 +113,8 @@ def yaml_rows(path: Path) -> list[tuple[int, str, str, str]]:
     return rows
 
 
-def csv_rows(path: Path) -> list[tuple[int, str, str, str]]:
-    """Read line, scheme, group and country of each row of a CSV file."""
-    columns = ("scheme", "group", "country")
-    return [(row.line, *(row.cells[name] for name in columns)) for row in read_sheet(path, columns)]  # type: ignore[misc]
-
-
+# What images can be parted by -> the column of scores that holds it
 LEVELS: Mapping[str, str] = {"region": "group", "country": "country", "concept": "concept"}
-"""What images can be parted by -> the column of scores that holds it."""
 
 Rows: TypeAlias = tuple[list[Row], list[pl.DataFrame]]  # Scores, and the tables of the values behind them
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 # Matches as scores take them: countries by their codes, or by their names, throughout.
 
+# How the code of a country looks; most tables have nothing else, and then no name is looked up
 CODE = re.compile("[A-Z]{2}")
-"""How the code of a country looks; most tables have nothing else, and then no name is looked up."""
 
 
 def tables_of_matches(paths: Sequence[Path]) -> list[pl.DataFrame]:
@@ -135,12 +135,10 @@ def one_identity(first: Path, second: Path) -> dict[str, Any]:
     if UNKNOWN not in (identity, other) and identity != other:
         differ = [key for key in {**identity, **other} if identity.get(key) != other.get(key)]
         raise UsageError(
-            "the vectors were made by different encoders",
-            where=f"{first}, {second}",
+            "the vectors were made by different encoders", where=f"{first}, {second}",
             expected=", ".join(f"{key} {identity.get(key)}" for key in differ),
-            found=", ".join(f"{key} {other.get(key)}" for key in differ),
-            hint="Encode both with one.",
-        )
+            found=", ".join(f"{key} {other.get(key)}" for key in differ), hint="Encode both with one.",
+        )  # fmt: skip
     return other if identity == UNKNOWN else identity
 
 

@@ -40,13 +40,13 @@ Alike: TypeAlias = Literal["items", "prompts", "countries"]
 
 KEY = ("metric", "model", "benchmark", "params", "concept", "country", "group")
 
+# How the reasons begin for which people's answers put a score right in nothing
 REFUSED = "scores of a pool not corrected: "
-"""How the reasons begin for which people's answers put a score right in nothing."""
 
 ROUNDING = 1e-9
 
+# Metrics whose values are not of items that people could be asked about; `score qvs` corrects them itself
 NOT_MEANS = ("vs", "qvs")
-"""Metrics whose values are not of items that people could be asked about; `score qvs` corrects them itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +129,6 @@ def score_judged(
         annotations: conforms to ANNOTATIONS: what people say of some of the items.
         sample: conforms to AUDIT_SAMPLE: which items people were asked about, where that is known.
         options: which answers, and how.
-
-    Raises:
-        UsageError: a table does not conform, people's answers are not on the judge's scale, or they put nothing right
-            (NothingScored).
     """
     known, unknown = known_values(values)
     reasons, refused = Counter({"values that are no number": unknown}), Refusals()

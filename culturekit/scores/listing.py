@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Another package adds a family as the entry point `metric.NAME`
 KNOWN: "Registry[Family]" = Registry(
     "metric", [Entry(name, place, "") for name, place in FAMILIES.items()], point="metric",
     wanted="culturekit.scores.family:Family",
 )  # fmt: skip
-"""Another package adds a family as the entry point `metric.NAME`."""
 
 
 def outside_names() -> list[str]:
@@ -27,16 +27,12 @@ def outside_names() -> list[str]:
 
 
 def family_named(name: str) -> "Family":
-    """Import a family.
-
-    Raises:
-        UsageError: there is none of that name, or what its package brings is no family with metrics of its own.
-    """
+    """Import a family."""
     family: Family = KNOWN.load(name)
     plugin = KNOWN.find(name).plugin
     if plugin is None:
         return family
-    from culturekit.scores.brought import held_family
+    from culturekit.scores.family import held_family
 
     refuse_taken(name, family, CATALOG)
     return held_family(family, plugin)

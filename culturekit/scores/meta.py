@@ -48,8 +48,8 @@ FEW = f"fewer than {FEWEST_CLUSTERS} prompts, or no scatter"
 
 UNRATED = "rated items of which no metric has a value"
 
+# Options that came later: a stage that does without them is the stage it was
 LATER = ("choices", "people_only", "level")
-"""Options that came later: a stage that does without them is the stage it was."""
 
 
 HUMAN_CORRELATION = describe(
@@ -231,9 +231,6 @@ def score_meta(
 
     Returns:
         Rows of the metrics `human_correlation` and `metric_correlation`.
-
-    Raises:
-        UsageError: a table does not conform, an option breaks its rule, or no item has two scores.
     """
     if not options.methods:
         raise argument_error("methods", "at least one correlation", options.methods)

@@ -14,18 +14,13 @@ from culturekit.core.stage import Stage
 from culturekit.scores.family import Family, Scores
 from culturekit.scores.listing import family_named
 
+# The fields that a family in a recipe can read: tables of all models, the prompts, the values behind the scores.
+# Judgments are those of `tags` and `faithfulness`.
 TABLES_OF_A_RUN = ("images", "judgments", "matches", "prompts", "quality", "values")
-"""The fields that a family in a recipe can read: tables of all models, the prompts, the values behind the scores.
-
-Judgments are those of `tags` and `faithfulness`."""
 
 
 def check_named(name: str, stated: Mapping[str, Any]) -> None:
-    """Make sure that a recipe can name a family, with these options.
-
-    Raises:
-        UsageError: there is no such family, it reads what runs do not make, or an option breaks its rule.
-    """
+    """Make sure that a recipe can name a family, with these options."""
     family = family_named(name)
     reads = [each for each in inputs_of(family.stage) if each.help]
     lacking = [each.name for each in reads if each.default is MISSING and each.name not in TABLES_OF_A_RUN]

@@ -21,12 +21,6 @@ def raters_of(
 ) -> pl.DataFrame:  # fmt: skip
     """Write a row for everybody who answered anything.
 
-    Args:
-        answers: conforms to ANNOTATIONS.
-        checks: conforms to ANNOTATION_CHECKS.
-        quarantine: conforms to QUARANTINE.
-        keep: flags that do no harm.
-
     Returns:
         Conforms to RATERS.
     """

@@ -162,9 +162,6 @@ def score_ratings(
         images: conforms to IMAGES: the model of each item; without it items have none.
         prompts: conforms to PROMPTS: the group of each image's prompt.
         options: what to score, and how.
-
-    Raises:
-        UsageError: a table does not conform, nobody answered, or an annotator rated an item twice.
     """
     left_out: Counter[str] = Counter()
     table = careful_answers(annotations, left_out)

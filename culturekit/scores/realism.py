@@ -61,7 +61,7 @@ NO_FRECHET_INTERVAL = "its bias depends on n, and resampled images would add to 
 
 @dataclass(frozen=True, slots=True)
 class RealismMeans(MeanOptions):
-    """How means are made; whose images they are is said where no table says it."""
+    """How means are made, and the model that images are of where no table names it."""
 
     model: Annotated[str, Field(description="Whose images they are, where no table says it.")] = "images"
 
@@ -327,8 +327,8 @@ _PRDC_PAPER = "Naeem et al. 2020, Reliable Fidelity and Diversity Metrics for Ge
 
 _EXTRACTOR = "that of the extractor named in params.encoder"
 
+# Describe one of the four numbers of PRDC
 _share = partial(describe, inputs=_VECTORS, direction="higher", licence=_EXTRACTOR)
-"""Describe one of the four numbers of PRDC."""
 
 PRECISION = _share(
     "prdc_precision",
@@ -523,9 +523,6 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     nothing: of images with equal vectors, real or of one model, all are left out; the real ones are then drawn in
     equal numbers from every cell that some model made images for. A cell with too few images for k, or fewer than
     `fewest`, is left out and counted.
-
-    Raises:
-        UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
     """
     means = options.means
     left_out: Counter[str] = Counter()

@@ -36,11 +36,11 @@ NOTHING_COMMON = "no image for which both routes name a label of this level"
 
 # What two routes say of the same images: the nearest artifact and a model's tag, side by side.
 
+# The label, on every level, of images of which a judge says that they show no artifact: they are alike in that
 NONE_SHOWN = "(none shown)"
-"""The label, on every level, of images of which a judge says that they show no artifact: they are alike in that."""
 
+# What a route says of an image: a label; a label it is not sure of, or none; that nothing is shown; nothing at all
 SAID = ("named", "abstained", "none shown", "no answer")
-"""What a route says of an image: a label; a label it is not sure of, or none; that nothing is shown; nothing at all."""
 
 READ = ("ok", "repaired")  # Outcomes of judgments whose reply could be read
 
@@ -67,9 +67,6 @@ def read_route(matches: pl.DataFrame, judgments: pl.DataFrame | None, *, name: s
 
     Only judgments tell an image that is said to show nothing from one about which there is no answer; without them
     an image without a label counts as one about which nothing is known.
-
-    Raises:
-        UsageError: a table does not conform, or the route has several methods.
     """
     nearest = nearest_of(matches)
     methods = nearest["method"].unique().sort().to_list()
@@ -106,9 +103,6 @@ def common_images(a: Route, b: Route) -> pl.DataFrame:
     Returns:
         image_id, model, prompt_id, concept, repeat, slot, and for both `said_` and the three labels, such as
         `country_a`, in the order of the images.
-
-    Raises:
-        UsageError: the routes say different things of where an image stands.
     """
     columns = ["image_id", *LEVELS, "said"]
     joined = a.images.select(*PLACE, *columns).join(
@@ -281,9 +275,6 @@ def score_routes(
     Returns:
         `vs` and `qvs` of each route, `route_agreement` and `route_kappa` per model, concept and level, and
         `ranking_stability` between the routes; values are the means of repeats.
-
-    Raises:
-        UsageError: a table does not conform, the routes have no image in common, or an option breaks its rule.
     """
     one, other = read_route(a, judgments, name="a"), read_route(b, judgments, name="b")
     if one.name == other.name:

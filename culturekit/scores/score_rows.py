@@ -20,17 +20,11 @@ Row: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """The repeats that some ordered rows, such as images or batches, belong to.
+    """The repeats that some ordered rows, such as images or batches, belong to."""
 
-    Attributes:
-        of_row: int64, (n_rows,) and sorted: the number of each row's repeat.
-        prompts: str, (n_repeats,): the prompt of each repeat.
-        numbers: int64, (n_repeats,): which repeat of that prompt it is.
-    """
-
-    of_row: NDArray[np.int64]
-    prompts: NDArray[np.str_]
-    numbers: NDArray[np.int64]
+    of_row: NDArray[np.int64]  # int64, (n_rows,) and sorted: the number of each row's repeat
+    prompts: NDArray[np.str_]  # str, (n_repeats,): the prompt of each repeat
+    numbers: NDArray[np.int64]  # int64, (n_repeats,): which repeat of that prompt it is
 
     def values(self, means: NDArray[np.float64]) -> pl.DataFrame:
         """Give the mean of each repeat as a value; its item is the prompt, a slash, the repeat."""
@@ -155,9 +149,6 @@ def scored(
     """Put rows and tables of rows into tables, in the order of their keys; a column that a row lacks is null.
 
     What was left out is named in the order of its reasons; those for which nothing was are not.
-
-    Raises:
-        UsageError: a score or a value lies where the metric cannot: what it is made of is on another scale.
     """
     parts = [values] if isinstance(values, pl.DataFrame) else list(values)
     tables = [part.select(list(VALUES.schema)) for part in parts if isinstance(part, pl.DataFrame)]

@@ -196,17 +196,6 @@ def score_spread(
     Within a repeat of a prompt, images in the order of their slots make batches, as for VS; incomplete ones enter no
     score. A score is averaged over the batches of a repeat, then over repeats, then over prompts; the means of the
     repeats are its values.
-
-    Args:
-        images: conforms to IMAGES: model, prompt, repeat, slot and concept.
-        vectors: of the images.
-        distances: conforms to PAIR_DISTANCES.
-        options: how to score.
-        encoder: what made the vectors.
-        measures: what made the distances, by the name of the measure.
-
-    Raises:
-        UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
     """
     check_options(options)
     check_slots(images.filter(pl.col("status") == "ok"))

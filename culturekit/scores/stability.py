@@ -93,9 +93,6 @@ def score_stability(scores: Mapping[str, pl.DataFrame]) -> Scored:
         `ranking_stability`: Kendall's tau-b of the models' values, with the names of the two instruments in params.
         No interval: the models are not a sample of anything. Of fewer than three models there is no ranking to speak
         of, nor where an instrument gives all models one value, and the score is counted as left out.
-
-    Raises:
-        UsageError: there are fewer than two instruments, or a table does not conform.
     """
     if len(scores) < 2:
         raise UsageError("a ranking is compared with another", expected="at least two tables of scores")

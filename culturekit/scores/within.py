@@ -72,9 +72,6 @@ def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOp
         prompts: prompt_id, kind, concept and country. Every country that prompts of the kinds with images name gets a
             row for each model.
         options: how to score; kernels are not looked at, and intervals speak about these prompts.
-
-    Raises:
-        UsageError: a table does not conform, an option breaks its rule, or no image belongs to such a prompt.
     """
     options = replace(options, kernels=(ARTIFACT,), target="these", within="country")
     stated = prompts.drop_nulls("country")

@@ -300,7 +300,9 @@ def fitting(values: pl.DataFrame, score: Mapping[str, Any]) -> pl.DataFrame:
         known = [value for value in accepted if value is not None]
         alike = values.filter(pl.col(name).is_in(known) if known else pl.col(name).is_null())
         values = values if alike.is_empty() else alike
-    every = {params: _conflicts(_flat(params), said) for params in values["params"].unique().sort()}
+    every: dict[str, int] = {}  # how many parameters of the values the score contradicts
+    for params in values["params"].unique().sort():
+        every[params] = sum(name in said and said[name] != value for name, value in _flat(params).items())
     fewest = min(every.values(), default=0)
     return values.filter(pl.col("params").is_in([params for params, number in every.items() if number == fewest]))
 
@@ -310,11 +312,6 @@ def _flat(params: str) -> dict[str, Any]:
     said: dict[str, Any] = msgspec.json.decode(params)
     within = (said.get("of"), said.get("params"))
     return {**{name: value for each in within if isinstance(each, dict) for name, value in each.items()}, **said}
-
-
-def _conflicts(own: Mapping[str, Any], said: Mapping[str, Any]) -> int:
-    """Count the parameters of values that a score contradicts."""
-    return sum(name in said and said[name] != value for name, value in own.items())
 
 
 def number_lines(trail: NumberTrail) -> Iterator[str]:

@@ -295,19 +295,11 @@ def _table_row(
     """Give a change as a row of the table `diff`."""
     concept, country, artifact_id = change.keys[0]
     return {
-        "part": change.part,
-        "qid": artifact_id,
-        "concept": concept,
-        "property": None if change.part == "artifact" else change.part,
-        "value": country,
-        "change": change.change,
-        "before": change.before,
-        "after": change.after,
-        "stage": stage,
-        "causes": list(causes),
-        "undecided": list(undecided),
-        "because": "\n".join(dict.fromkeys(because)),
-    }
+        "part": change.part, "qid": artifact_id, "concept": concept,
+        "property": None if change.part == "artifact" else change.part, "value": country, "change": change.change,
+        "before": change.before, "after": change.after, "stage": stage, "causes": list(causes),
+        "undecided": list(undecided), "because": "\n".join(dict.fromkeys(because)),
+    }  # fmt: skip
 
 
 def _differences(before: SpaceBehind, after: SpaceBehind) -> Iterator[_Difference]:

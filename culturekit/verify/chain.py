@@ -3,7 +3,7 @@
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,6 @@ from culturekit.core.digests import (
     RUN_RECORD,
     InputRecord,
     Manifest,
-    OutputRecord,
     digest,
     digest_file,
     digest_tree,
@@ -40,11 +39,11 @@ Severity: TypeAlias = Literal["broken", "finding", "note"]
 # Made again and equal; not made again, for a stated reason; not equal.
 Verdict: TypeAlias = Literal["verified", "not verifiable", "wrong"]
 
-_UNREADABLE = (
-    CultureKitError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError,
-    RuntimeError, pl.exceptions.PolarsError,
-)  # fmt: skip
 # What reading a file that somebody changed can raise, or a stage that reads it.
+_UNREADABLE = (
+    CultureKitError, OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError,
+    pl.exceptions.PolarsError,
+)  # fmt: skip
 
 _BESIDE = (MANIFEST, RUN_RECORD, JOURNAL)  # lie in a stage folder and are no output of the stage
 _STAGES_BEHIND = "the stages behind the release"  # what a card names as an input that is no file
@@ -64,12 +63,9 @@ class Finding:
 
     def __str__(self) -> str:
         """Say it in one line."""
-        text = f"{self.where}: {self.problem}"
-        if self.expected:
-            text += f"; expected {self.expected}"
-        if self.found:
-            text += f", found {self.found}" if self.expected else f"; found {self.found}"
-        return text
+        expected = f"; expected {self.expected}" if self.expected else ""
+        found = f"{',' if expected else ';'} found {self.found}" if self.found else ""
+        return f"{self.where}: {self.problem}{expected}{found}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +106,8 @@ class Ledger:
 
     def judge(self, folder: str, row: Mapping[str, Any], verdict: Verdict, how: str) -> None:
         """Say what became of a score; `row` has its number beside its columns."""
-        self.verdicts.append(
-            ScoreVerdict(
-                folder, row["row"], row["metric"], row["model"], row["concept"], row["country"], row["group"],
-                row["params"], verdict, how,
-            )
-        )  # fmt: skip
+        columns = ("row", "metric", "model", "concept", "country", "group", "params")
+        self.verdicts.append(ScoreVerdict(folder, verdict=verdict, how=how, **{name: row[name] for name in columns}))
 
     def count(self, what: str, number: int = 1) -> None:
         """Count what was looked at."""
@@ -168,11 +160,7 @@ class _RecipeRecord(msgspec.Struct):
 
 
 def open_tree(root: Path, ledger: Ledger) -> RunTree:
-    """Read the manifests of a run, or of one stage folder.
-
-    Raises:
-        UsageError: there is no finished stage.
-    """
+    """Read the manifests of a run, or of one stage folder."""
     if not root.is_dir():
         raise UsageError("there is no such folder", where=str(root), expected="the folder of a run")
     alone = (root / MANIFEST).is_file()
@@ -253,40 +241,37 @@ def check_chain(tree: RunTree, ledger: Ledger) -> None:
     """Follow the chain from the outputs of each stage to the inputs of the next."""
     for stage in tree.stages.values():
         with ledger.guarded("chain", stage.name):
-            _check_outputs(tree, stage, ledger)
-            _check_key(stage, ledger)
+            _check_written(tree, stage, ledger)
             _check_journal(stage, ledger)
     for stage in tree.stages.values():
         with ledger.guarded("chain", stage.name):
             _check_inputs(tree, stage, ledger)
 
 
-def _check_outputs(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
-    """Hash what a stage wrote, and look for what it did not write."""
+def _check_written(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Hash what a stage wrote, and what decided its bytes; look for what it did not write."""
     manifest = stage.manifest
-    for path in sorted(stage.folder.iterdir()):
-        if path.name not in manifest.outputs and path.name not in _BESIDE:
-            ledger.broken(
-                "chain", f"{stage.name}/{path.name}", "is in no manifest", expected="only what the stage wrote"
-            )
+    for name in sorted({path.name for path in stage.folder.iterdir()} - {*manifest.outputs, *_BESIDE}):
+        ledger.broken("chain", f"{stage.name}/{name}", "is in no manifest", expected="only what the stage wrote")
     for path in stage.folder.rglob("*"):
         if path.is_symlink():
             ledger.broken("chain", str(path.relative_to(stage.folder.parent)), "a link leads out of the stage's folder")
-    found = {
-        name: _check_output(tree, stage, name, record, ledger) for name, record in sorted(manifest.outputs.items())
-    }
-    content = digest({name: record.sha256 for name, record in manifest.outputs.items()})
+    found = {name: _check_output(tree, stage, name, ledger) for name in sorted(manifest.outputs)}
+    content, where = digest({name: one.sha256 for name, one in manifest.outputs.items()}), f"{stage.name}/{MANIFEST}"
     if content != manifest.sha256:
-        ledger.broken(
-            "chain", f"{stage.name}/{MANIFEST}", "the hash of all outputs is not that of the hashes listed",
-            expected=content, found=manifest.sha256,
-        )  # fmt: skip
+        problem = "the hash of all outputs is not that of the hashes listed"
+        ledger.broken("chain", where, problem, expected=content, found=manifest.sha256)
+    key = key_stated(manifest, exports_of(manifest))
+    ledger.count("keys worked out")
+    if manifest.key != key:
+        problem = "the key is not that of its inputs, options and seeds"
+        ledger.broken("chain", where, problem, expected=key, found=manifest.key)
     tree.content[stage.folder.resolve()] = InputRecord(digest(found), manifest.stage, stage=manifest.stage)
 
 
-def _check_output(tree: RunTree, stage: FinishedStage, name: str, record: OutputRecord, ledger: Ledger) -> str:
+def _check_output(tree: RunTree, stage: FinishedStage, name: str, ledger: Ledger) -> str:
     """Compare one output with its record: bytes, hash, number of files, number of rows; give its hash."""
-    path, where = stage.folder / name, f"{stage.name}/{name}"
+    path, where, record = stage.folder / name, f"{stage.name}/{name}", stage.manifest.outputs[name]
     if not path.exists():
         ledger.broken("chain", where, "is gone", expected=f"SHA-256 {record.sha256}")
         return "gone"
@@ -296,10 +281,10 @@ def _check_output(tree: RunTree, stage: FinishedStage, name: str, record: Output
     if found != record.sha256:
         ledger.broken("chain", where, "is not what its stage wrote", expected=f"SHA-256 {record.sha256}", found=found)
     elif (files, size) != (record.files, record.bytes):
+        stated = f"{record.files} files, {record.bytes} bytes"
         ledger.broken(
-            "chain", where, "the manifest miscounts it", expected=f"{files} files, {size} bytes",
-            found=f"{record.files} files, {record.bytes} bytes",
-        )  # fmt: skip
+            "chain", where, "the manifest miscounts it", expected=f"{files} files, {size} bytes", found=stated
+        )
     if path.suffix == ".parquet":
         with ledger.guarded("chain", where):
             rows = pl.scan_parquet(path).select(pl.len()).collect().item()
@@ -308,17 +293,6 @@ def _check_output(tree: RunTree, stage: FinishedStage, name: str, record: Output
             if said != {rows}:
                 ledger.broken("chain", where, "the manifest counts other rows", expected=rows, found=sorted(said))
     return found
-
-
-def _check_key(stage: FinishedStage, ledger: Ledger) -> None:
-    """Hash what decided the stage's bytes: its inputs, options and seeds, as the manifest names them."""
-    key = key_stated(stage.manifest, exports_of(stage.manifest))
-    ledger.count("keys worked out")
-    if stage.manifest.key != key:
-        ledger.broken(
-            "chain", f"{stage.name}/{MANIFEST}", "the key is not that of its inputs, options and seeds",
-            expected=key, found=stage.manifest.key,
-        )  # fmt: skip
 
 
 def _check_journal(stage: FinishedStage, ledger: Ledger) -> None:
@@ -341,9 +315,8 @@ def _check_journal(stage: FinishedStage, ledger: Ledger) -> None:
 
 def exports_of(manifest: Manifest) -> tuple[ExportFormat, ...]:
     """Name the forms in which tables were asked for besides Parquet; a stage may write such files by itself, too."""
-    found = tuple(
-        sorted({_EXPORTED[suffix] for name in manifest.outputs if (suffix := Path(name).suffix) in _EXPORTED})
-    )
+    suffixes = {Path(name).suffix for name in manifest.outputs}
+    found = tuple(sorted(form for suffix, form in _EXPORTED.items() if suffix in suffixes))
     return found if manifest.key == key_stated(manifest, found) else ()
 
 
@@ -355,23 +328,16 @@ def _check_inputs(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
         ledger.count("inputs followed")
         place = stage.places.get(role)
         inside = place is not None and place.resolve().is_relative_to(root) and not tree.alone
-        if place is None or (inside and not place.exists()):
-            if record.sha256 in written:
-                continue
-            if place is None and not record.stage:
-                ledger.note("chain", where, "is named by its content and its run does not say where it lay")
-            else:
-                ledger.broken(
-                    "chain", where, "no stage of the run wrote this input", expected=f"SHA-256 {record.sha256}"
-                )
-            continue
-        if not place.exists():
-            ledger.finding(
-                "chain", where, "lay outside this folder and is no longer there", expected=f"SHA-256 {record.sha256}",
-                found=str(place),
-            )  # fmt: skip
-            continue
-        _follow(tree, stage, role, place, ledger)
+        expected = f"SHA-256 {record.sha256}"
+        if place is not None and place.exists():
+            _follow(tree, stage, role, place, ledger)
+        elif place is not None and not inside:
+            problem = "lay outside this folder and is no longer there"
+            ledger.finding("chain", where, problem, expected=expected, found=place)
+        elif record.sha256 not in written and place is None and not record.stage:
+            ledger.note("chain", where, "is named by its content and its run does not say where it lay")
+        elif record.sha256 not in written:
+            ledger.broken("chain", where, "no stage of the run wrote this input", expected=expected)
 
 
 _IMAGES_OF_ANYBODY = "a folder of images"  # an input known by its pictures alone, also where a stage made the folder
@@ -385,32 +351,25 @@ def _follow(tree: RunTree, stage: FinishedStage, role: str, place: Path, ledger:
         found = digest(keys_behind(place))
     elif known is not None and record.name != _IMAGES_OF_ANYBODY:
         found = known.sha256
-    elif place.is_dir():
-        if record.name == _IMAGES_OF_ANYBODY or not (place / MANIFEST).is_file():
-            ledger.note("chain", where, "is a folder named by the content of its images; it was not hashed here")
-            return
-        found = _content_of(place)
-        tree.content[place.resolve()] = InputRecord(found, record.name, stage=record.stage)
+    elif place.is_dir() and (record.name == _IMAGES_OF_ANYBODY or not (place / MANIFEST).is_file()):
+        ledger.note("chain", where, "is a folder named by the content of its images; it was not hashed here")
+        return
     else:
-        found = digest_file(place)
-        tree.content[place.resolve()] = InputRecord(found, place.name, stage=record.stage)
+        found, name = (_content_of(place), record.name) if place.is_dir() else (digest_file(place), place.name)
+        tree.content[place.resolve()] = InputRecord(found, name, stage=record.stage)
     if found != record.sha256:
-        ledger.broken(
-            "chain", where, f"{stage.name} was not made from what lies there now", expected=f"SHA-256 {record.sha256}",
-            found=f"{found} in {place.parent.name}/{place.name}",
-        )  # fmt: skip
+        problem, now = f"{stage.name} was not made from what lies there now", f"{place.parent.name}/{place.name}"
+        ledger.broken("chain", where, problem, expected=f"SHA-256 {record.sha256}", found=f"{found} in {now}")
 
 
 def _content_of(folder: Path) -> str:
     """Hash what a stage folder outside the run holds now, output by output as its manifest names them."""
     manifest = read_manifest(folder)
-    paths: Iterable[Path] = [] if manifest is None else (folder / name for name in sorted(manifest.outputs))
-    return digest(
-        {
-            path.name: "gone" if not path.exists() else digest_tree(path)[0] if path.is_dir() else digest_file(path)
-            for path in paths
-        }
-    )
+    paths = [] if manifest is None else [folder / name for name in sorted(manifest.outputs)]
+    return digest({
+        path.name: "gone" if not path.exists() else digest_tree(path)[0] if path.is_dir() else digest_file(path)
+        for path in paths
+    })  # fmt: skip
 
 
 def fingerprint(tree: RunTree) -> str:

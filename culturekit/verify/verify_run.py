@@ -45,7 +45,7 @@ from culturekit.core.yaml_source import as_json
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.picture_spread import PAIR_MEASURES
 from culturekit.index.raters.quality import SCORERS
-from culturekit.kg.concepts import Concept, load_concept
+from culturekit.kg.concepts import load_concept
 from culturekit.llm.journal import go_on_as, last_run
 from culturekit.people.stages import import_stage
 from culturekit.recipes.run_recipe import report_of
@@ -79,8 +79,8 @@ _COSTLY = {
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-_MODELS: Mapping[str, Registry[Any]] = {"encoder": ENCODERS, "scorer": SCORERS, "measure": PAIR_MEASURES}
 # Options that name a model by a SPEC.
+_MODELS: Mapping[str, Registry[Any]] = {"encoder": ENCODERS, "scorer": SCORERS, "measure": PAIR_MEASURES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,6 @@ def verify_run(
             stages where there is none. Hashes are followed through the whole run in any case.
         engine: who does the work; this process where none is given.
         progress: hears of each stage.
-
-    Raises:
-        UsageError: there is no finished stage, or none of those asked for.
     """
     ledger = Ledger()
     tree = open_tree(root, ledger)
@@ -222,9 +219,8 @@ def _stages_of(path: Path, ledger: Ledger, *, alone: bool) -> dict[str, Stage]:
         if canonical_json(_completed(record, whole)) == canonical_json(whole) and names:
             ledger.finding("recipe", RECIPE_RECORD, "lacks keys that a run of this version writes", found=names)
         else:
-            ledger.broken(
-                "recipe", RECIPE_RECORD, "is not what a run writes of its recipe", found=names or "other bytes"
-            )
+            names = names or "other bytes"
+            ledger.broken("recipe", RECIPE_RECORD, "is not what a run writes of its recipe", found=names)
     ledger.count("recipes wired again")
     return stages
 
@@ -263,7 +259,8 @@ class _Again:
         if IMAGES_FILE in finished.manifest.outputs:
             with self.ledger.guarded("images", finished.name):
                 check_images(self.tree, finished, self.ledger, everything=self.everything)
-        name, stage = finished.name, wiring.get(self.name_in_run(finished))
+        name = finished.name
+        stage = wiring.get(finished.folder.resolve().name if self.tree.alone else name)  # which may be named as `.`
         from_recipe, manifest = stage is not None, finished.manifest
         if stage is None:
             stage = _by_hand(finished)
@@ -291,19 +288,14 @@ class _Again:
         if manifest.stage != stage.kind or manifest.key != key or manifest.inputs != inputs:
             found = [f"kind: {manifest.stage} -> {stage.kind}"] if manifest.stage != stage.kind else []
             found += [*what_differs(stage, manifest, inputs)] or ["its inputs are named otherwise"]
-            self.ledger.broken(
-                "recipe", name, "is not the stage that its recipe gives", found="; ".join(found[:_SHOWN])
-            )
+            told = "; ".join(found[:_SHOWN])
+            self.ledger.broken("recipe", name, "is not the stage that its recipe gives", found=told)
             self.judge(finished, None, "its stage is another than its recipe gives")
             return
         if not self.everything and (why := _costly(stage)):
             self.by_hash(finished, why)
             return
         self.make(stage, finished, inputs, key)
-
-    def name_in_run(self, finished: FinishedStage) -> str:
-        """Name a stage as its recipe does, also where its folder was named as `.`."""
-        return finished.folder.resolve().name if self.tree.alone else finished.name
 
     def inputs_of(self, stage: Stage) -> dict[str, InputRecord]:
         """Name each input as it lies there now; what the chain has hashed is not hashed again."""
@@ -350,7 +342,8 @@ class _Again:
     def compare(self, made: Manifest, finished: FinishedStage, out: Path) -> None:
         """Compare a stage that was made again with the one that is there."""
         there, name = finished.manifest, finished.name
-        others = _other_packages(there, made)
+        then, here = ({**one.packages, **one.code} for one in (there, made))
+        others = ", ".join(_packages({one: then[one] for one in then if then[one] != here.get(one)}))
         problems = [
             (f"{name}/{output}", *_difference(out / output, finished.folder / output))
             for output in sorted({*made.outputs, *there.outputs})
@@ -413,12 +406,6 @@ def _packages(packages: Mapping[str, str]) -> list[str]:
     return [f"{name} {version}" for name, version in sorted(packages.items())]
 
 
-def _other_packages(there: Manifest, made: Manifest) -> str:
-    """Name the packages whose versions were others when a stage was made."""
-    before, now = ({**one.packages, **one.code} for one in (there, made))
-    return ", ".join(_packages({name: before[name] for name in before if before[name] != now.get(name)}))
-
-
 def _difference(made: Path, there: Path) -> tuple[str, str, str]:
     """Say where an output departs from the one that was made again."""
     if not there.exists() or not made.exists():
@@ -465,7 +452,10 @@ def _by_hand(finished: FinishedStage) -> Stage | None:
         try:
             given = {**seeds, **manifest.options}
             if isinstance(concepts := manifest.options.get("concepts"), dict):
-                given["roots"] = [_concept(name, each) for name, each in concepts.items()]
+                given["roots"] = [  # shipped, with the countries that the stage was made for; the key tells whether so
+                    load_concept(name).model_copy(update={"countries": tuple(each["countries"])})
+                    for name, each in concepts.items()
+                ]
             if isinstance(command, AskingCommand):
                 _, mode = last_run(finished.folder / JOURNAL)
                 given |= {**_judge_of(settings_of(command.stage), given), "batch": mode == "batch", "go_on": True}
@@ -497,11 +487,6 @@ def _commands(kind: str) -> Iterator[StageCommand]:
             module = importlib.import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
             yield from (thing for thing in vars(module).values() if isinstance(thing, StageCommand))
     yield from (family_named(name) for name in FAMILIES if name != family)
-
-
-def _concept(name: str, stated: Mapping[str, Any]) -> Concept:
-    """Give a shipped concept with the countries that a stage was made for; the key tells whether it is the one."""
-    return load_concept(name).model_copy(update={"countries": tuple(stated["countries"])})
 
 
 def _judge_of(settings: Iterable[Declared], given: Mapping[str, Any]) -> dict[str, str]:

@@ -17,14 +17,10 @@ def by_number(qid: str) -> str | Failure | Reply:
     """Judge by the number of the item, so that every way to end is met."""
     number = int(qid[1:])
     ways: Mapping[int, str | Failure | Reply] = {
-        1: f'{{"id":"{qid}","verdict":"remove"}}',
-        2: f'{{"id":"{qid}","verdict":"review"}}',
-        3: Reply("I cannot.", stop="refusal"),
-        4: Reply('{"id":', stop="length"),
-        5: Reply("", stop="blocked"),
-        6: Failure("rejected", "no such thing", status=400),
-        7: f'{{"id":"Q{number + 1}","verdict":"keep"}}',
-    }
+        1: f'{{"id":"{qid}","verdict":"remove"}}', 2: f'{{"id":"{qid}","verdict":"review"}}',
+        3: Reply("I cannot.", stop="refusal"), 4: Reply('{"id":', stop="length"), 5: Reply("", stop="blocked"),
+        6: Failure("rejected", "no such thing", status=400), 7: f'{{"id":"Q{number + 1}","verdict":"keep"}}',
+    }  # fmt: skip
     return ways.get(number % 10, f'{{"id":"{qid}","verdict":"keep"}}')
 
 

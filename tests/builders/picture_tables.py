@@ -34,3 +34,14 @@ def images_table(folder: Path, rows: list[Mapping[str, object]]) -> Path:
     named = {name for row in rows for name in row}
     optional = {name: column.dtype for name, column in IMAGES.optional.items() if name in named}
     return write_table(folder, IMAGES, pl.DataFrame(rows, schema={**IMAGES.schema, **optional}))
+
+
+def pictures_of_one_colour(folder: Path, count: int) -> Path:
+    """Write a table of pictures, each of another colour."""
+    folder.mkdir()
+    rows: list[Mapping[str, object]] = []
+    for number in range(count):
+        path = folder / f"{number:06d}.png"
+        Image.new("RGB", (64, 64), f"#{number * 7:06x}").save(path)
+        rows.append(image_row(folder, path.name, rewriter="off", width=64, height=64))
+    return images_table(folder, rows)

@@ -10,15 +10,8 @@ import polars as pl
 import pytest
 
 from tests.command_line import culturekit
-from tests.faults.asking_kills import (
-    COMPLETING,
-    ROOT,
-    asking_command,
-    collection,
-    completion_words,
-    environment,
-    tables,
-)
+from tests.faults.asking_commands import COMPLETING, asking_command, collection, completion_words, tables
+from tests.faults.kill_and_resume import ROOT, environment
 from tests.llm.server import RunningServer
 from tests.llm.server.running import server_process
 

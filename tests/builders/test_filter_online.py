@@ -14,7 +14,8 @@ import polars as pl
 import pytest
 
 from tests.command_line import culturekit
-from tests.faults.asking_kills import asking_command, dishes, environment, filter_words, tables
+from tests.faults.asking_commands import asking_command, dishes, filter_words, tables
+from tests.faults.kill_and_resume import environment
 from tests.llm.server import Fault, Rule, RunningServer, Script, When
 from tests.llm.server.running import server_process
 

@@ -56,16 +56,11 @@ def test_every_candidate_ends_in_one_table_whatever_came_of_asking(work: Work, t
     assert dict(drops["reason"].value_counts().iter_rows()) == {"judge paid-1": 12, "no usable label": 6}
     said = {int(qid[1:]) % 10: (verdict, reason) for qid, verdict, reason in kept["qid", "verdict", "reason"].rows()}
     assert said == {
-        0: ("keep", "judge paid-1"),
-        2: ("review", "judge paid-1"),
-        3: ("review", "judge paid-1: refused"),
-        4: ("review", "judge paid-1: truncated"),
-        5: ("review", "judge paid-1: blocked"),
-        6: ("review", "judge paid-1: invalid"),
-        7: ("review", "judge paid-1: invalid"),
-        8: ("keep", "judge paid-1"),
+        0: ("keep", "judge paid-1"), 2: ("review", "judge paid-1"), 3: ("review", "judge paid-1: refused"),
+        4: ("review", "judge paid-1: truncated"), 5: ("review", "judge paid-1: blocked"),
+        6: ("review", "judge paid-1: invalid"), 7: ("review", "judge paid-1: invalid"), 8: ("keep", "judge paid-1"),
         9: ("keep", "judge paid-1"),
-    }
+    }  # fmt: skip
     assert outcome.counts == {"kept": 102, "review": 72, "drops": 18, "quarantined": 60}
     assert outcome.notes["outcomes"] == {"blocked": 12, "invalid": 24, "ok": 54, "refused": 12, "truncated": 12}
 

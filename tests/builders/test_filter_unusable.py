@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.builders.test_filter_online import ran
-from tests.faults.asking_kills import asking_command, dishes, filter_words
+from tests.faults.asking_commands import asking_command, dishes, filter_words
 from tests.llm.server import RunningServer
 from tests.llm.server.running import server_process
 

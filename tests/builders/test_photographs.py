@@ -34,17 +34,14 @@ def picture(seed: int, form: str = "JPEG", *, side: int = 64) -> bytes:
 
 
 class Services(BaseHTTPRequestHandler):
-    """Both services, and the hosts of pictures; `asked` counts paths, `fails` answers the next ones with 503."""
+    """Both services, and the hosts of pictures; `asked` counts paths."""
 
     asked: ClassVar[Counter[str]] = Counter()
     queries: ClassVar[list[tuple[str, str]]] = []
-    fails: ClassVar[list[int]] = []
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         self.asked[parts.path] += 1
-        if self.fails and parts.path.startswith("/files/"):
-            return self.reply(self.fails.pop(), b"busy", "text/plain")
         values = {name: texts[0] for name, texts in parse_qs(parts.query).items()}
         home = f"http://127.0.0.1:{self.server.server_port}"  # type: ignore[attr-defined]
         if parts.path == "/w/api.php":
@@ -146,19 +143,6 @@ def test_a_second_search_is_in_the_language_of_the_country(tmp_path: Path, home:
     assert sorted(languages.values()) == ["en", "en", "fr"]
     assert languages["Bastille Day France"] == "en"
     assert table.filter(language="fr").height == 2
-
-
-def test_a_run_that_was_cut_goes_on_and_asks_nothing_twice(tmp_path: Path, home: str) -> None:
-    prompts_table(tmp_path / "prompts", ("IR", "celebrations", "Nowruz"), ("NG", "eating", "eating at home"))
-    Services.fails[:] = [503, 503]  # two tries of the first file bring nothing
-    cut = culturekit(*words(home, "photographs", "--each", "2"), cwd=tmp_path)
-    assert cut.returncode == 0, cut.stderr
-    whole = culturekit(*words(home, "again", "--each", "2"), cwd=tmp_path)
-    assert whole.returncode == 0, whole.stderr
-    before = Services.asked.total()
-    reused = culturekit(*words(home, "again", "--each", "2"), cwd=tmp_path)
-    assert reused.returncode == 0
-    assert Services.asked.total() == before
 
 
 @pytest.mark.slow

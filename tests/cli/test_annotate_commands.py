@@ -7,11 +7,11 @@ from unittest import mock
 
 import orjson
 import polars as pl
-from typer.testing import CliRunner
+import pytest
 
-from culturekit.cli.app import app
 from culturekit.people.answer_desk import FormServer
-from tests.people.projects import image_row, key_of, labelled, prompt_row, studio_tasks, write_images, write_prompts
+from tests.command_line import culturekit
+from tests.people.projects import by_key, image_row, labelled, prompt_row, studio_tasks, write_images, write_prompts
 from tests.people.serving import entry
 
 
@@ -19,71 +19,30 @@ def test_forms_out_answers_in_tables_out(tmp_path: Path) -> None:
     images = [write_images(tmp_path / m, [image_row(f"{m}-{n}", m, "p") for n in range(3)]) for m in "ab"]
     prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", "Image of food, India", "cuisine", "IN")])
     project, rated, people = (tmp_path / name for name in ("to-rate", "rated", "people"))
-    words = [
-        "annotate",
-        "export",
-        "cube",
-        "--images",
-        str(images[0]),
-        "--images",
-        str(images[1]),
-        "--prompts",
-        str(prompts),
-    ]
-    done = CliRunner().invoke(app, [*words, "--out", str(project), "--workers", "1", "--json"])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout.splitlines()[-1])["counts"]["items"] == 6
-    key = key_of(project)
+    words = ("--images", images[0], "--images", images[1], "--prompts", prompts, "--out", project, "--json")
+    assert json.loads(culturekit("annotate", "export", "cube", *words, ends=0).stdout)["counts"]["items"] == 6
 
-    def answer(data: dict[str, object], _: object) -> dict[str, object]:
-        row = key[str(data["task"])]
-        if row["kind"] == "check":
-            return dict(orjson.loads(row["expected"]))
+    def answer(row: dict[str, object], _: object) -> dict[str, object]:
         return {"belongs": "yes", "faithfulness": 4 if row["model"] == "a" else 1, "realism": 5}
 
-    (tmp_path / "answers.json").write_bytes(orjson.dumps(labelled(studio_tasks(project), (1, 2, 3), answer)))
-    words = ["annotate", "import", str(tmp_path / "answers.json"), "--project", str(project), "--out", str(rated)]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    words = ["annotate", "aggregate", "--annotations", str(rated / "annotations.parquet"), "--out", str(people)]
-    done = CliRunner().invoke(app, [*words, "--also", "csv", "--resamples", "99"])
-    assert done.exit_code == 0, done.output
+    said = labelled(studio_tasks(project), (1, 2, 3), by_key(project, answer))
+    (tmp_path / "answers.json").write_bytes(orjson.dumps(said))
+    culturekit("annotate", "import", tmp_path / "answers.json", "--project", project, "--out", rated, ends=0)
+    options = ("--out", people, "--also", "csv", "--resamples", "99")
+    culturekit("annotate", "aggregate", "--annotations", rated / "annotations.parquet", *options, ends=0)
     table = pl.read_parquet(people / "rating_table.parquet").filter(criterion="faithfulness", concept="cuisine")
     assert table.select("model", "mean", "mark").rows() == [("a", 4.0, None), ("b", 1.0, "below 2")]
     assert (people / "rating_table.csv").is_file()
     assert "below-2" in (people / "ratings.html").read_text(encoding="utf-8")
 
 
-def test_a_flag_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    words = [
-        "annotate",
-        "aggregate",
-        "--annotations",
-        str(tmp_path / "a"),
-        "--out",
-        str(tmp_path / "b"),
-        "--keep",
-        "slow",
-    ]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code != 0
-    assert "no such flag" in str(done.exception)
-
-
-def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
-    words = [
-        "annotate",
-        "export",
-        "cube",
-        "--images",
-        "x",
-        "--out",
-        str(tmp_path / "b"),
-        "--form-at",
-        "javascript:alert(1)",
-    ]
-    done = CliRunner().invoke(app, words)
-    assert "no web address" in str(done.exception)
+@pytest.mark.parametrize(("words", "said"), [
+    ("aggregate --annotations a --out b --keep slow", "no such flag"),
+    ("export cube --images x --out b --form-at javascript:alert(1)", "no web address"),
+    ("serve .", "not the folder of a run"),
+])  # fmt: skip
+def test_what_cannot_be_is_refused(tmp_path: Path, words: str, said: str) -> None:
+    assert said in culturekit("annotate", *words.split(), cwd=tmp_path, ends=2).stderr
 
 
 def test_serve_prints_an_address_of_this_machine_and_ends_with_what_was_answered(run_copy: Path) -> None:
@@ -95,19 +54,13 @@ def test_serve_prints_an_address_of_this_machine_and_ends_with_what_was_answered
         server.saved()
         raise KeyboardInterrupt
 
-    words = ["annotate", "serve", str(run_copy), "--images", "30", "--people", "1", "--workers", "1"]
+    words = ("annotate", "serve", run_copy, "--images", "30", "--people", "1")
     with mock.patch.object(FormServer, "serve_forever", answered_and_ended):
-        done = CliRunner().invoke(app, [*words, "--json"])
-        assert done.exit_code == 0, done.output
+        done = culturekit(*words, "--json", ends=0)
         started, ended = map(json.loads, done.stdout.splitlines())
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", started["address"])
         assert (ended["answered"], ended["people"]) == (1, ["ana"])
         assert f"Next: culturekit run {run_copy / 'recipe.json'} --workdir {run_copy}" in done.stderr
-        again = CliRunner().invoke(app, [*words, "--intervals"])
+        again = culturekit(*words, "--intervals")
         assert "after 1 answer, corrected diversity (country kernel):" in again.stderr
         assert again.stdout.splitlines()[-1] == f"1 of {ended['wanted']} answers by 1 person"
-
-
-def test_serve_refuses_a_folder_that_is_no_run(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["annotate", "serve", str(tmp_path)])
-    assert "not the folder of a run" in str(done.exception)

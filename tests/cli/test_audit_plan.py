@@ -36,9 +36,9 @@ def run(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_plan_says_how_many_images_of_each_model_and_how_long_that_takes(run: Path) -> None:
     done = culturekit(
-        "audit", "plan", run, "--width", "0.2", "--accuracy", "0.8", "--people", "2", "--per-hour", "100", "--json"
-    )
-    assert done.returncode == 0, done.stderr
+        "audit", "plan", run, "--width", "0.2", "--accuracy", "0.8", "--people", "2", "--per-hour", "100", "--json",
+        ends=0,
+    )  # fmt: skip
     told = json.loads(done.stdout)
     assert told["source"] == "the mapping is right in 80%, as stated"
     assert {plan["model"] for plan in told["models"]} == {"broad", "empty", "narrow"}
@@ -51,8 +51,7 @@ def test_a_plan_says_how_many_images_of_each_model_and_how_long_that_takes(run: 
 
 
 def test_a_plan_in_words_says_what_it_takes_to_be_known_and_what_comes_next(run: Path) -> None:
-    done = culturekit("audit", "plan", run, "--width", "0.3")
-    assert done.returncode == 0, done.stderr
+    done = culturekit("audit", "plan", run, "--width", "0.3", ends=0)
     assert "Simulated: the mapping is" in done.stdout
     assert f"Next: culturekit annotate serve {run} --images 30" in done.stdout
 
@@ -67,19 +66,15 @@ def answers_about(run: Path, one_of: int) -> pl.DataFrame:
 def test_a_first_audit_takes_the_place_of_an_assumption(run: Path, tmp_path: Path) -> None:
     file = tmp_path / "audits.parquet"
     answers_about(run, 2).write_parquet(file)
-    done = culturekit("audit", "plan", run, "--width", "0.3", "--audits", file)
-    assert done.returncode == 0, done.stderr
+    done = culturekit("audit", "plan", run, "--width", "0.3", "--audits", file, ends=0)
     assert f"Simulated: first audit: {file}. People are taken to be right" in done.stdout
     assert "Marked: one rater. Corrected scores rest on one rater" in done.stdout  # it said: people err as there
 
 
-@pytest.mark.parametrize(
-    ("one_of", "source"),
-    [
-        (2, "first audit: that of this run"),
-        (5, "of generated images it may be less; answers of this run tell nothing: too few images were audited"),
-    ],
-)
+@pytest.mark.parametrize(("one_of", "source"), [
+    (2, "first audit: that of this run"),
+    (5, "of generated images it may be less; answers of this run tell nothing: too few images were audited"),
+])  # fmt: skip
 def test_answers_that_corrected_a_run_are_its_first_audit(run: Path, tmp_path: Path, one_of: int, source: str) -> None:
     root = Path(shutil.copytree(run, tmp_path / "run"))
     answers_about(root, one_of).write_parquet(root / "audits.parquet")
@@ -88,8 +83,7 @@ def test_answers_that_corrected_a_run_are_its_first_audit(run: Path, tmp_path: P
     record["inputs"]["audits"] = "../audits.parquet"
     write_json(root / "scores/manifest.json", manifest)
     write_json(root / "scores/run.json", record)
-    done = culturekit("audit", "plan", root, "--width", "0.3", "--json")
-    assert done.returncode == 0, done.stderr
+    done = culturekit("audit", "plan", root, "--width", "0.3", "--json", ends=0)
     told = json.loads(done.stdout)
     assert told["source"].endswith(source)  # it was: the mapping is right in 100% of held-out references
     assert ("one rater" in told["marked"]) == (one_of == 2)
@@ -98,8 +92,7 @@ def test_answers_that_corrected_a_run_are_its_first_audit(run: Path, tmp_path: P
 def test_kernels_with_artifacts_are_not_forecast(run: Path) -> None:
     both = culturekit("audit", "plan", run, "--accuracy", "0.9", "--audits", "first.parquet")
     assert "expected --audits or --accuracy" in both.stderr
-    done = culturekit("audit", "plan", run, "--kernel", "artifact")
-    assert done.returncode == 2
+    done = culturekit("audit", "plan", run, "--kernel", "artifact", ends=2)
     assert "forecast for kernels without artifacts only; expected continent or country or hierarchical" in done.stderr
 
 
@@ -122,8 +115,7 @@ def test_a_first_audit_says_what_a_second_instrument_saves(run: Path, tmp_path: 
     names = [name for name in said["stages"] if name.startswith("matches-")]
     said["stages"] += [f"{name}-by-{one}" for one in ("two", "copy") for name in names if "floor" not in name]
     write_json(root / "recipe.json", said)
-    done = culturekit("audit", "plan", root, "--width", "0.3", "--audits", file, "--json")
-    assert done.returncode == 0, done.stderr
+    done = culturekit("audit", "plan", root, "--width", "0.3", "--audits", file, "--json", ends=0)
     second = json.loads(done.stdout)["second"]
     assert second["two"] < 0.95
     assert second["copy"] == pytest.approx(1.0, abs=0.03)

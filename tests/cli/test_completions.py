@@ -22,16 +22,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_recipes_are_offered_by_name_and_by_path(here: Path) -> None:
     assert complete_recipe("cu") == ["cube", "cube-release", "cultivate", "cuisine.yml"]
     assert complete_recipe("") == [
-        "c3",
-        "cube",
-        "cube-release",
-        "cultivate",
-        "inclusion",
-        "linguistic",
-        "cuisine.yml",
-        "deeper/",
+        "c3", "cube", "cube-release", "cultivate", "inclusion", "linguistic", "cuisine.yml", "deeper/",
         "evaluation.yaml",
-    ]
+    ]  # fmt: skip
     assert complete_recipe("deeper/") == ["deeper/other.yaml"]
     assert complete_recipe(f"{here}/ev") == [f"{here}/evaluation.yaml"]
     assert complete_recipe("nowhere/") == []
@@ -63,8 +56,7 @@ def test_each_shell_is_answered(shell: str, here: Path) -> None:
 
 
 def test_a_recipe_that_is_not_there_is_answered_with_the_nearest(here: Path) -> None:
-    done = culturekit("run", "evalution.yaml", cwd=here)
-    assert done.returncode == 2
+    done = culturekit("run", "evalution.yaml", cwd=here, ends=2)
     assert (
         "there is no such recipe; expected a YAML file, or one of: c3, cube, cube-release, cultivate, inclusion, "
         "linguistic. "

@@ -3,11 +3,10 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from culturekit.cli import doctor_command
-from culturekit.cli.app import app
 from culturekit.cli.doctor_command import KEYS, Check, keys, packages, problem_with
+from tests.command_line import culturekit
 
 
 @pytest.fixture(autouse=True)
@@ -17,11 +16,11 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command_looks_at_everything(tmp_path: Path) -> None:
-    told = CliRunner().invoke(app, ["doctor", "--workdir", str(tmp_path / "not/yet/there"), "--json"])
+    told = culturekit("doctor", "--workdir", tmp_path / "not/yet/there", "--json")
     data = json.loads(told.stdout)
-    assert told.exit_code == (0 if data["ok"] else 1)
+    assert told.returncode == (0 if data["ok"] else 1)
     assert {check["group"] for check in data["checks"]} == {"core", "extras", "devices", "keys", "data", "machine"}
-    text = CliRunner().invoke(app, ["doctor", "--workdir", str(tmp_path)]).stdout
+    text = culturekit("doctor", "--workdir", tmp_path).stdout
     assert "machine" in text
     assert text.rstrip().endswith("broken")
 

@@ -5,11 +5,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
-from culturekit.cli.app import app
-from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
+from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import DROPS
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
@@ -18,6 +16,7 @@ from culturekit.index.embedding.embedding_encoders import load_vectors
 from culturekit.scores.inputs import labelled, vector_inputs
 from tests.builders.counting_encoder import CountingEncoder, drawn, register
 from tests.builders.picture_tables import image_row, images_table, save_picture
+from tests.command_line import culturekit
 
 
 @pytest.fixture(autouse=True)
@@ -40,17 +39,14 @@ def images(tmp_path: Path) -> Path:
 
 def test_images_become_a_folder_that_scores_take(tmp_path: Path, images: Path) -> None:
     out = tmp_path / "vectors"
-    command = ["index", "embed", "--images", str(images), "--encoder", "embedded", "--out", str(out), "--json"]
-    result = CliRunner().invoke(app, [*command, "--workers", "1"])
-    assert result.exit_code == 0, result.output
+    result = culturekit("index", "embed", "--images", images, "--encoder", "embedded", "--out", out, "--json", ends=0)
     vectors, ids = load_vectors(out)
     assert ids == ["i0", "i2", "i3", "i4"]
     np.testing.assert_array_equal(vectors[0], vectors[3])
     drops = read_table(out / "drops.parquet", DROPS).select("key", "reason", "detail")
     assert drops.rows() == [("i1", "picture file is empty", ""), ("i9", "image without a picture", "no answer")]
-    assert json.loads(result.stdout.splitlines()[-1])["counts"] == {"different": 3, "drops": 2, "ids": 4}
-    manifest = read_manifest(out)
-    assert manifest is not None
+    assert json.loads(result.stdout)["counts"] == {"different": 3, "drops": 2, "ids": 4}
+    manifest = manifest_of(out)
     assert manifest.notes["identity"]["name"] == "embedded"
     assert "not a cultural encoder" in manifest.notes["caveat"]
 
@@ -59,23 +55,21 @@ def test_images_of_which_none_can_be_embedded_are_refused(tmp_path: Path, images
     unread = pl.read_parquet(images).filter(pl.col("image_id").is_in(["i1", "i9"]))
     for table, said in ((unread, "1 image without a picture, 1 picture file is empty"), (unread.clear(), "no rows")):
         table.write_parquet(images)
-        command = ["index", "embed", "--images", str(images), "--encoder", "embedded", "--out", str(tmp_path / "none")]
-        refused = CliRunner().invoke(app, [*command, "--workers", "1"])
-        assert f"no image can be embedded; found {said}" in str(refused.exception)
+        done = culturekit(
+            "index", "embed", "--images", images, "--encoder", "embedded", "--out", tmp_path / "o", ends=2
+        )
+        assert f"no image can be embedded; found {said}" in done.stderr
 
 
 def test_texts_become_a_folder_too(tmp_path: Path) -> None:
     table = tmp_path / "texts.csv"
     table.write_text("id,text\nb,a plate of rice\na,one two three four five six seven\nc,\n", encoding="utf-8")
     out = tmp_path / "vectors"
-    command = ["index", "embed", "--texts", str(table), "--encoder", "counting", "--out", str(out)]
-    result = CliRunner().invoke(app, command)
-    assert result.exit_code == 0, result.output
+    culturekit("index", "embed", "--texts", table, "--encoder", "counting", "--out", out, ends=0)
     vectors, ids = load_vectors(out)
     assert ids == ["a", "b"]
     np.testing.assert_array_equal(vectors[1], drawn(b"a plate of rice"))
-    manifest = read_manifest(out)
-    assert manifest is not None
+    manifest = manifest_of(out)
     assert manifest.notes["samples_too_long"] == ["a"]
     assert manifest.drops == {"empty text": 1}
 
@@ -87,16 +81,13 @@ def test_phrases_are_their_own_ids(tmp_path: Path) -> None:
     assert dict(found.texts) == {"drum": "drum", "feather headdress": "feather headdress", "red": "red"}
 
 
-@pytest.mark.parametrize(
-    ("content", "columns", "problem"),
-    [
-        ("id,text\na,x\na,y\n", TextColumns(), "one id stands for two texts; found 'a' for 'x' and for 'y'"),
-        ("name,words\na,x\n", TextColumns(), "no such columns"),
-        ("name,words\na,x\n", TextColumns("name", "text"), "expected name and text, found name, words"),
-        ("id,text\na,\n", TextColumns(), "no text to embed"),
-        ("id,text\n,x\n", TextColumns(), "a text has no id"),
-    ],
-)
+@pytest.mark.parametrize(("content", "columns", "problem"), [
+    ("id,text\na,x\na,y\n", TextColumns(), "one id stands for two texts; found 'a' for 'x' and for 'y'"),
+    ("name,words\na,x\n", TextColumns(), "no such columns"),
+    ("name,words\na,x\n", TextColumns("name", "text"), "expected name and text, found name, words"),
+    ("id,text\na,\n", TextColumns(), "no text to embed"),
+    ("id,text\n,x\n", TextColumns(), "a text has no id"),
+])  # fmt: skip
 def test_texts_that_are_not_clear_are_refused(tmp_path: Path, content: str, columns: TextColumns, problem: str) -> None:
     (tmp_path / "texts.csv").write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=problem):
@@ -111,9 +102,8 @@ def test_columns_can_be_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [[], ["--images", "x.parquet", "--texts", "y.parquet"]])
 def test_either_images_or_texts_are_embedded(given: list[str], tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["index", "embed", "--encoder", "embedded", "--out", str(tmp_path / "o"), *given])
-    assert isinstance(result.exception, UsageError)
-    assert "expected --images or --texts" in str(result.exception)
+    done = culturekit("index", "embed", "--encoder", "embedded", "--out", tmp_path / "o", *given, ends=2)
+    assert "expected --images or --texts" in done.stderr
 
 
 class Describing(CountingEncoder):

@@ -36,8 +36,7 @@ def test_the_likeliest_mistakes_get_the_expected_words(here: Path) -> None:
     said = []
     for what, arguments in MISTAKEN.items():
         out = [] if "--out" in arguments else ["--out", "images"]
-        done = culturekit("generate", *arguments, *out, cwd=here)
-        assert done.returncode == 2, (what, done.stderr)
+        done = culturekit("generate", *arguments, *out, cwd=here, ends=2)
         assert done.stdout == ""
         said.append(f"# {what}\n{done.stderr}")
     assert "".join(said) == MISTAKES.read_text(encoding="utf-8")
@@ -48,8 +47,7 @@ def test_a_dry_run_shows_what_maps_and_writes_nothing(here: Path) -> None:
     before = content(here)
     command = "generate --backend folder:pics --prompts prompts.parquet --slots 2 --out images"
     arguments = command.split()
-    done = culturekit(*arguments, "--dry-run", cwd=here)
-    assert done.returncode == 1
+    done = culturekit(*arguments, "--dry-run", cwd=here, ends=1)
     for words in (
         "pics: 6 pictures by name",
         "guessed            {prompt_id}__{id}  (4 files)",
@@ -69,16 +67,13 @@ def test_a_dry_run_shows_what_maps_and_writes_nothing(here: Path) -> None:
 def test_findings_end_with_one_and_a_clean_folder_with_nought(here: Path) -> None:
     arguments = ["generate", "--backend", "folder:pics", "--prompts", "prompts.parquet", "--out", "images"]
     for state in ("built", "reused"):
-        done = culturekit(*arguments, cwd=here)
-        assert done.returncode == 1
+        done = culturekit(*arguments, cwd=here, ends=1)
         assert state in done.stdout
         assert "to be looked at: 2 files found no prompt" in done.stderr
     for name in ("p9__0.png", "cover.png"):
         (here / "pics" / name).unlink()
     assert "input folder (a folder of images) has other content" in culturekit(*arguments, "--json", cwd=here).stderr
-    done = culturekit(*arguments, "--json", "--replace", cwd=here)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["counts"]["ok"] == 4
+    assert json.loads(culturekit(*arguments, "--json", "--replace", cwd=here, ends=0).stdout)["counts"]["ok"] == 4
 
 
 def test_only_a_folder_can_do_without_prompts_and_has_a_dry_run(here: Path) -> None:
@@ -92,8 +87,7 @@ def test_only_a_folder_can_do_without_prompts_and_has_a_dry_run(here: Path) -> N
 @pytest.mark.slow
 def test_a_recipe_may_have_a_model_of_images_that_exist(tmp_path: Path) -> None:
     made = tmp_path / "made"
-    done = culturekit("run", SMALL, "--workdir", made, "--until", "images")
-    assert done.returncode == 0, done.stderr
+    culturekit("run", SMALL, "--workdir", made, "--until", "images", ends=0)
     own = tmp_path / "own.yaml"
     text = SMALL.read_text(encoding="utf-8")
     own.write_text(
@@ -101,13 +95,9 @@ def test_a_recipe_may_have_a_model_of_images_that_exist(tmp_path: Path) -> None:
         "pattern={prompt_id}/{repeat}-{slot}.png'}\n", encoding="utf-8",
     )  # fmt: skip
     (tmp_path / "theirs").symlink_to(made / "images-broad/files")
-    plan = culturekit("plan", own, "--workdir", tmp_path / "run", cwd=tmp_path)
-    assert plan.returncode == 0, plan.stderr
-    assert "images-mine" in plan.stdout
-    run = culturekit("run", own, "--workdir", tmp_path / "run", cwd=tmp_path)
-    assert run.returncode == 0, run.stderr
+    assert "images-mine" in culturekit("plan", own, "--workdir", tmp_path / "run", cwd=tmp_path, ends=0).stdout
+    culturekit("run", own, "--workdir", tmp_path / "run", cwd=tmp_path, ends=0)
     assert (tmp_path / "run/report/report.html").is_file()
     assert "done" in culturekit("plan", own, "--workdir", tmp_path / "run", cwd=tmp_path).stdout
-    missing = culturekit("plan", own, "--set", "models.0.backend=folder:nowhere", cwd=tmp_path)
-    assert missing.returncode == 2
+    missing = culturekit("plan", own, "--set", "models.0.backend=folder:nowhere", cwd=tmp_path, ends=2)
     assert "there is no such folder of images" in missing.stderr

@@ -2,12 +2,11 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from culturekit.cli.app import app
-from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.errors import ConfigError
 from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_recipe
+from tests.command_line import culturekit
 from tests.conftest import SMALL, stages_of
 from tests.generation.folder.folder_worlds import prompts
 
@@ -22,23 +21,20 @@ def recipe_with(line: str, folder: Path) -> Path:
 
 
 def test_a_plan_is_told_in_words_and_as_data(tmp_path: Path) -> None:
-    command = ["generate", "--backend", "openai:gpt-image-1?quality=high", "--prompts", str(prompts(tmp_path))]
-    command += ["--slots", "2", "--plan", "--out", str(tmp_path / "out")]
-    told = CliRunner().invoke(app, command)
-    assert told.exit_code == 0
+    command = ("generate", "--backend", "openai:gpt-image-1?quality=high", "--prompts", prompts(tmp_path))
+    more = ("--slots", "2", "--plan", "--out", tmp_path / "out")
+    told = culturekit(*command, *more, ends=0)
     assert "8 images by gpt-image-1: 8 calls, 0 bought already, 8 left" in told.stdout
     assert "nothing was sent" in told.stdout
-    data = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    data = json.loads(culturekit(*command, *more, "--json").stdout)
     assert data["usd"] == pytest.approx(8 * 0.1664, rel=0.01)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("option", [["--plan"], ["--budget", "1"], ["--batch"], ["--concurrency", "2"]])
 def test_what_costs_nothing_is_not_bought(option: list[str], tmp_path: Path) -> None:
-    command = ["generate", "--backend", "simulated", "--prompts", str(prompts(tmp_path)), "--out", str(tmp_path / "o")]
-    ended = CliRunner().invoke(app, [*command, *option])
-    assert isinstance(ended.exception, UsageError)
-    assert "paid services" in str(ended.exception)
+    command = ("generate", "--backend", "simulated", "--prompts", prompts(tmp_path), "--out", tmp_path / "o")
+    assert "paid services" in culturekit(*command, *option, ends=2).stderr
 
 
 def test_a_recipe_plans_the_dollars_of_its_services(tmp_path: Path) -> None:

@@ -23,8 +23,7 @@ TWICE = {
 @pytest.mark.parametrize("where", TWICE)
 def test_an_option_of_one_value_that_stands_twice_is_refused(where: str) -> None:
     words, option = TWICE[where]
-    done = culturekit(*words)
-    assert done.returncode == 2
+    done = culturekit(*words, ends=2)
     assert f"error: {option} is given 2 times, and only the last would count; expected it once" in done.stderr
 
 
@@ -37,8 +36,7 @@ def test_what_may_be_repeated_and_flags_are_taken(tmp_path: Path) -> None:
 
 
 def test_a_value_of_a_recipe_that_is_set_twice_is_refused() -> None:
-    done = culturekit("plan", "cube", "--set", "seed=1", "--set", "scores.size=4", "--set", "seed=2")
-    assert done.returncode == 2
+    done = culturekit("plan", "cube", "--set", "seed=1", "--set", "scores.size=4", "--set", "seed=2", ends=2)
     assert "--set seed: set 2 times, and only the last would count" in done.stderr
 
 

@@ -39,18 +39,15 @@ class PanicException(BaseException):
     """As polars raises it."""
 
 
-@pytest.mark.parametrize(
-    ("raised", "code", "words"),
-    [
-        (OSError(28, "No space left on device", "/tmp/x"), 3, "/tmp/x: the system refused: No space left on device"),
-        (OSError("without a number"), 3, "OSError: without a number"),
-        (TimeoutError("nobody is there"), 3, "TimeoutError: nobody is there"),
-        (pl.exceptions.ComputeError("Input/output error (os error 5)"), 3, "Input/output error"),
-        (PanicException("No space left on device (os error 28)"), 3, "No space left on device"),
-        (PanicException("index out of bounds"), 4, "a Parquet file is damaged"),
-        (ValueError("ours"), 70, "a mistake in culturekit"),
-    ],
-)
+@pytest.mark.parametrize(("raised", "code", "words"), [
+    (OSError(28, "No space left on device", "/tmp/x"), 3, "/tmp/x: the system refused: No space left on device"),
+    (OSError("without a number"), 3, "OSError: without a number"),
+    (TimeoutError("nobody is there"), 3, "TimeoutError: nobody is there"),
+    (pl.exceptions.ComputeError("Input/output error (os error 5)"), 3, "Input/output error"),
+    (PanicException("No space left on device (os error 28)"), 3, "No space left on device"),
+    (PanicException("index out of bounds"), 4, "a Parquet file is damaged"),
+    (ValueError("ours"), 70, "a mistake in culturekit"),
+])  # fmt: skip
 def test_the_outside_is_3_a_file_4_and_we_are_70(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], raised: BaseException, code: int, words: str
 ) -> None:
@@ -78,18 +75,8 @@ def test_data_is_utf8_whatever_the_terminal_is() -> None:
 
 def test_several_values_follow_one_set() -> None:
     words = [
-        "run",
-        "c3",
-        "--set",
-        "seed=1",
-        "pairs.keep=2",
-        "--out",
-        "here",
-        "d=3",
-        "--set",
-        "models.0.name=x",
-        "a=[1]",
-    ]
+        "run", "c3", "--set", "seed=1", "pairs.keep=2", "--out", "here", "d=3", "--set", "models.0.name=x", "a=[1]",
+    ]  # fmt: skip
     assert " ".join(cli.spelled_out(words)) == (
         "run c3 --set seed=1 --set pairs.keep=2 --out here d=3 --set models.0.name=x --set a=[1]"
     )

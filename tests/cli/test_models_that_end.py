@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from culturekit.cli.app import app
-from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.errors import UsageError
 from culturekit.llm import price_update, prices
 from culturekit.llm.client import Identity
+from tests.command_line import culturekit
 from tests.conftest import SMALL
 from tests.generation.folder.folder_worlds import prompts
 from tests.loopback import served
@@ -35,12 +35,9 @@ def late_november(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def typed(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-def generating(folder: Path, backend: str, *more: object) -> Result:
-    return typed("generate", "--backend", backend, "--prompts", prompts(folder), "--out", folder / "o", "--plan", *more)
+def generating(folder: Path, backend: str, *more: str | Path, ends: int = 0) -> "CompletedProcess[str]":
+    files = ("--prompts", prompts(folder), "--out", folder / "o")
+    return culturekit("generate", "--backend", backend, *files, "--plan", *more, ends=ends)
 
 
 def recipe_with(line: str, folder: Path) -> Path:
@@ -50,93 +47,81 @@ def recipe_with(line: str, folder: Path) -> Path:
 
 
 def test_generate_refuses_a_model_that_is_shut_unless_told_to_go_on(tmp_path: Path) -> None:
-    ended = generating(tmp_path, "openai:gpt-image-1?quality=low")
-    assert isinstance(ended.exception, UsageError) and ended.exception.exit_code == 2
-    assert "gpt-image-1 was shut on 2026-10-23" in str(ended.exception) and "gpt-image-2" in str(ended.exception)
-    assert generating(tmp_path, "openai:gpt-image-1?quality=low", "--go-on").exit_code == 0
+    said = generating(tmp_path, "openai:gpt-image-1?quality=low", ends=2).stderr
+    assert "gpt-image-1 was shut on 2026-10-23" in said and "gpt-image-2" in said
+    generating(tmp_path, "openai:gpt-image-1?quality=low", "--go-on")
 
 
 def test_generate_without_a_plan_refuses_before_anything_is_sent(tmp_path: Path) -> None:
-    ended = typed(
-        "generate", "--backend", "openai:gpt-image-1?quality=low", "--prompts", prompts(tmp_path), "--out",
-        tmp_path / "o",
-    )  # fmt: skip
-    assert isinstance(ended.exception, UsageError) and "was shut on 2026-10-23" in str(ended.exception)
+    files = ("--prompts", prompts(tmp_path), "--out", tmp_path / "o")
+    ended = culturekit("generate", "--backend", "openai:gpt-image-1?quality=low", *files, ends=2)
+    assert "was shut on 2026-10-23" in ended.stderr
 
 
-def test_generate_warns_once_of_a_model_that_is_shut_soon(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert generating(tmp_path, "openai:gpt-image-1.5?quality=low").exit_code == 0
-    assert caplog.text.count("gpt-image-1.5 is shut on 2026-12-01") == 1
+def test_generate_warns_once_of_a_model_that_is_shut_soon(tmp_path: Path) -> None:
+    told = generating(tmp_path, "openai:gpt-image-1.5?quality=low")
+    assert told.stderr.count("gpt-image-1.5 is shut on 2026-12-01") == 1
 
 
 def test_a_recipe_with_a_model_that_is_shut_is_not_planned_unless_told_to_go_on(tmp_path: Path) -> None:
     recipe, workdir = recipe_with(DEAD, tmp_path), tmp_path / "run"
-    ended = typed("plan", recipe, "--workdir", workdir)
-    assert isinstance(ended.exception, ConfigError) and "was shut on 2026-10-23" in str(ended.exception)
-    assert typed("plan", recipe, "--workdir", workdir, "--go-on").exit_code == 0
-    ended = typed("run", recipe, "--workdir", workdir, "--until", "graph")
-    assert ended.exit_code == 0, "a stage that is not run is not held against it"
-    ended = typed("run", recipe, "--workdir", workdir)
-    assert isinstance(ended.exception, ConfigError) and "was shut on 2026-10-23" in str(ended.exception)
+    assert "was shut on 2026-10-23" in culturekit("plan", recipe, "--workdir", workdir, ends=2).stderr
+    culturekit("plan", recipe, "--workdir", workdir, "--go-on", ends=0)
+    culturekit("run", recipe, "--workdir", workdir, "--until", "graph", ends=0)  # what is not run is not looked at
+    assert "was shut on 2026-10-23" in culturekit("run", recipe, "--workdir", workdir, ends=2).stderr
 
 
 def test_references_are_planned_likewise(tmp_path: Path) -> None:
     words = ("plan", SMALL, "--workdir", tmp_path / "run", "--set", "references.backend=openai:gpt-image-1?quality=low")
-    assert "was shut on 2026-10-23" in str(typed(*words).exception)
-    assert typed(*words, "--go-on").exit_code == 0
+    assert "was shut on 2026-10-23" in culturekit(*words, ends=2).stderr
+    culturekit(*words, "--go-on", ends=0)
 
 
 def test_a_preview_says_what_a_judge_costs_by_the_prices_that_win(tmp_path: Path) -> None:
-    assert typed("run", SMALL, "--workdir", tmp_path / "run", "--until", "graph").exit_code == 0
+    culturekit("run", SMALL, "--workdir", tmp_path / "run", "--until", "graph", ends=0)
     words = ("kg", "preview", "--graph", tmp_path / "run/graph", "--roots", "landmarks", "--json", "--llm")
     (tmp_path / "mine.yaml").write_text(SOURCE.replace("gpt-image-1", "gpt-9"))
-    assert isinstance(typed(*words, "openai:o1").exception, UsageError)
-    assert typed(*words, "openai:o1", "--go-on").exit_code == 0
-    told = json.loads(typed(*words, "openai:gpt-9", "--prices", tmp_path / "mine.yaml").stdout)
+    culturekit(*words, "openai:o1", ends=2)
+    culturekit(*words, "openai:o1", "--go-on", ends=0)
+    told = json.loads(culturekit(*words, "openai:gpt-9", "--prices", tmp_path / "mine.yaml").stdout)
     assert told[0]["cost"]["price"] > 0
-    assert json.loads(typed(*words, "openai:gpt-9").stdout)[0]["cost"]["price"] is None
+    assert json.loads(culturekit(*words, "openai:gpt-9").stdout)[0]["cost"]["price"] is None
 
 
 def test_a_stage_that_asks_refuses_too(tmp_path: Path) -> None:
-    ended = typed(
-        "questions", "build", "--prompts", prompts(tmp_path), "--llm", "openai:o1", "--plan", "--out", tmp_path / "q"
-    )
-    assert isinstance(ended.exception, UsageError) and "o1 was shut on 2026-10-23" in str(ended.exception)
+    words = ("questions", "build", "--prompts", prompts(tmp_path), "--llm", "openai:o1", "--plan")
+    assert "o1 was shut on 2026-10-23" in culturekit(*words, "--out", tmp_path / "q", ends=2).stderr
 
 
 def test_a_file_of_prices_wins_for_one_command(tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
     mine.write_text(SOURCE)
     told = generating(tmp_path, "openai:gpt-image-1?quality=low", "--prices", mine, "--json")
-    assert told.exit_code == 0
     assert json.loads(told.stdout)["source"] == "https://example.org/prices, 2026-11-20"
-    listed = json.loads(typed("llm", "prices", "gpt-image-1", "--prices", mine, "--json").stdout)
+    listed = json.loads(culturekit("llm", "prices", "gpt-image-1", "--prices", mine, "--json").stdout)
     assert listed[0]["output"] == 20
-    assert json.loads(typed("llm", "prices", "gpt-image-1", "--json").stdout)[0]["output"] == 40
-    assert isinstance(typed("llm", "prices", "--prices", tmp_path / "none.yaml").exception, UsageError)
+    assert json.loads(culturekit("llm", "prices", "gpt-image-1", "--json").stdout)[0]["output"] == 40
+    culturekit("llm", "prices", "--prices", tmp_path / "none.yaml", ends=2)
 
 
 def test_an_update_is_told_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "mine.yaml").write_text(SOURCE)
-    told = typed("llm", "prices", "update", tmp_path / "mine.yaml")
+    told = culturekit("llm", "prices", "update", tmp_path / "mine.yaml")
     assert (
         "changed  gpt-image-1: output 40.0 -> 20.0, cached 1.25 -> None, shuts 2026-10-23 -> 2027-11-20" in told.stdout
     )
     assert (tmp_path / "config/culturekit/prices.yaml").is_file()
-    assert "2027-11-20" in typed("llm", "prices", "gpt-image-1").stdout
+    assert "2027-11-20" in culturekit("llm", "prices", "gpt-image-1").stdout
 
 
 def test_images_of_an_unknown_model_and_any_quality_are_planned_with_a_stated_price(tmp_path: Path) -> None:
     unknown = generating(tmp_path, "openai:gpt-image-9?quality=max&size=3000x1000&price=5/30", "--json")
-    assert unknown.exit_code == 0, unknown.exception
     assert json.loads(unknown.stdout)["each"] == pytest.approx(7050 * 30 / 1e6)
-    ended = generating(tmp_path, "google:gemini-9-image?aspect_ratio=1:8&image_size=8K&price=1/60")
-    assert ended.exit_code == 0, ended.exception
-    ended = generating(tmp_path, "openai:gpt-image-9?quality=max")
-    assert isinstance(ended.exception, UsageError) and "or price=IN/OUT per million tokens" in str(ended.exception)
-    ended = generating(tmp_path, "openai:gpt-image-2.5-flare")
-    assert isinstance(ended.exception, UsageError) and "or price=5/30, as listed, per million" in str(ended.exception)
+    generating(tmp_path, "google:gemini-9-image?aspect_ratio=1:8&image_size=8K&price=1/60")
+    ended = generating(tmp_path, "openai:gpt-image-9?quality=max", ends=2)
+    assert "or price=IN/OUT per million tokens" in ended.stderr
+    assert "or price=5/30, as listed, per million" in generating(tmp_path, "openai:gpt-image-2.5-flare", ends=2).stderr
 
 
 class Lists(BaseHTTPRequestHandler):
@@ -170,15 +155,15 @@ def lists(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield url
 
 
-def found_by_doctor(*more: object) -> dict[str, tuple[str, str]]:
-    checks = json.loads(typed("doctor", "--models", "--json", *more).stdout)["checks"]
+def found_by_doctor(*more: str | Path) -> dict[str, tuple[str, str]]:
+    checks = json.loads(culturekit("doctor", "--json", *more).stdout)["checks"]
     return {one["name"]: (one["level"], one["found"]) for one in checks if one["group"] == "models"}
 
 
 def test_the_doctor_asks_both_providers(lists: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
     monkeypatch.setenv("GEMINI_API_KEY", "goog-of-a-test")
-    found = found_by_doctor("--recipe", recipe_with(DEAD, tmp_path))
+    found = found_by_doctor("--models", "--recipe", recipe_with(DEAD, tmp_path))
     assert found["openai:gpt-5.4"] == ("ok", "alive")
     assert found["openai:gpt-4o"] == ("ok", "shuts on 2027-01-14; gpt-6-luna takes its place")
     assert found["openai:gpt-5.2"] == ("ok", "shuts on 2026-12-20; the list of prices does not say so")
@@ -213,21 +198,18 @@ def test_a_run_asks_the_provider_before_money_is_spent(
 def test_the_doctor_says_where_a_key_is_missing_or_wrong(
     lists: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    found = found_by_doctor("--recipe", recipe_with(DEAD, tmp_path))
+    found = found_by_doctor("--models", "--recipe", recipe_with(DEAD, tmp_path))
     assert found["openai"][0] == "absent" and found["openai"][1].startswith("not asked: there is no key")
     assert found["openai:gpt-image-1"] == ("broken", "shut: 2026-10-23, by the list of prices")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-wrong-one")
-    level, said = found_by_doctor()["openai"]
+    level, said = found_by_doctor("--models")["openai"]
     assert level == "broken" and "sk-a-wrong-one" not in said
 
 
 def test_the_doctor_warns_of_models_of_a_recipe_a_judge_and_a_key(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def said(*words: object) -> dict[str, tuple[str, str]]:
-        checks = json.loads(typed("doctor", "--json", *words).stdout)["checks"]
-        return {one["name"]: (one["level"], one["found"]) for one in checks if one["group"] == "models"}
-
+    said = found_by_doctor
     soon = '  - {name: gpt, backend: "openai:gpt-image-1.5?quality=low"}\n'
     assert said() == {}
     assert said("--recipe", recipe_with(soon, tmp_path)) == {
@@ -236,10 +218,11 @@ def test_the_doctor_warns_of_models_of_a_recipe_a_judge_and_a_key(
     assert said("--recipe", recipe_with(DEAD, tmp_path))["openai:gpt-image-1"][0] == "broken"
     elsewhere = DEAD.replace("quality=low", "base_url=http://127.0.0.1:1/v1&image_price=0")
     assert said("--recipe", recipe_with(elsewhere, tmp_path)) == {}, "its names are its own affair"
+    warned = culturekit("doctor", "--judge", "openai:gpt-4o").stderr
+    assert "gpt-4o is shut on 2027-01-14" in warned, "before it is asked"
     assert said("--judge", "openai:gpt-4o") == {
         "openai:gpt-4o": ("absent", "shuts soon: 2027-01-14, by the list of prices")
     }
-    assert "gpt-4o is shut on 2027-01-14" in caplog.text, "before it is asked"
     monkeypatch.setenv("CULTUREKIT_TODAY", "2027-01-10")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
     mine = tmp_path / "mine.yaml"

@@ -4,15 +4,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from culturekit.core.plugins import digest_of_code
 from tests.command_line import culturekit
+from tests.conftest import SMALL
 from tests.outside_packages import EXAMPLES, forget, install
-from tests.verify.forging import change_table, read_json, reseal
-
-SMALL = Path(__file__).parents[1] / "fixtures/small.yaml"
+from tests.verify.forging import read_json
 
 
 @pytest.fixture
@@ -22,8 +20,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def scored(matches: Path, out: Path) -> Path:
-    answer = culturekit("score", "evenness", "--matches", matches, "--level", "continent", "--out", out, "--json")
-    assert answer.returncode == 0, answer.stderr
+    culturekit("score", "evenness", "--matches", matches, "--level", "continent", "--out", out, "--json", ends=0)
     return out
 
 
@@ -34,29 +31,12 @@ def verified(folder: Path) -> tuple[int, dict[str, int]]:
 
 @pytest.mark.usefixtures("package")
 def test_it_stands_among_the_metrics_and_the_commands() -> None:
-    assert "evenness_entropy" in json.loads(culturekit("metrics", "list", "--json").stdout)
     assert "entropy of the answers" in culturekit("metrics", "show", "evenness_entropy").stdout
     assert "evenness" in culturekit("score", "--help").stdout
     shown = culturekit("score", "evenness", "--help").stdout
     assert "Column of matches that says what is shown." in shown
     assert "Example: culturekit score evenness --matches" in " ".join(shown.split())
     assert culturekit("score", "evenness", "--matches", "m", "--confidence", "7", "--out", "o").returncode == 2
-
-
-@pytest.mark.usefixtures("package")
-def test_it_is_scored_and_recomputed(small_run: Path, tmp_path: Path) -> None:
-    matches = next(small_run.glob("matches-*/matches.parquet"))
-    folder = scored(matches, tmp_path / "scores")
-    rows = pl.read_parquet(folder / "scores.parquet")
-    seen = pl.read_parquet(matches).filter(~pl.col("abstained"), rank=1)
-    assert rows["n"].sum() == seen.height
-    assert read_json(folder / "manifest.json")["options"] == {
-        "confidence": 0.95, "level": "continent", "metric_plugin": {"version": "1.0"},
-    }  # fmt: skip
-    assert verified(folder) == (0, {"verified": rows.height})
-    change_table(folder / "scores.parquet", lambda table: table.with_columns(n=pl.col("n") - 1))
-    reseal(folder)
-    assert verified(folder) == (4, {"wrong": rows.height})
 
 
 def test_without_a_version_its_code_is_named(small_run: Path, tmp_path: Path, package: Path) -> None:
@@ -69,8 +49,7 @@ def test_without_a_version_its_code_is_named(small_run: Path, tmp_path: Path, pa
 def test_where_its_package_is_gone_it_is_not_verifiable(small_run: Path, tmp_path: Path, package: Path) -> None:
     folder = scored(next(small_run.glob("matches-*/matches.parquet")), tmp_path / "scores")
     (package.parent / "evenness-1.0.dist-info/entry_points.txt").write_text("")
-    answer = culturekit("verify", folder)
-    assert answer.returncode == 1
+    answer = culturekit("verify", folder, ends=1)
     assert "scores: not verifiable here: neither a recipe nor its options say how it was made" in answer.stdout
     assert set(verified(folder)[1]) == {"not verifiable"}
 
@@ -87,8 +66,7 @@ WRONG = {
 def test_a_package_that_is_wrong_breaks_only_what_names_it(package: Path, text: str) -> None:
     (package / "family.py").write_text(text)
     for words in (("metrics", "list"), ("metrics", "show", "vs"), ("score", "--help")):
-        answer = culturekit(*words)
-        assert answer.returncode == 0, answer.stderr
+        answer = culturekit(*words, ends=0)
         assert "evenness is left out" in answer.stderr
         assert WRONG[text] in " ".join(answer.stderr.split())
     assert "audit-sample" in answer.stdout
@@ -98,6 +76,14 @@ def test_a_package_that_is_wrong_breaks_only_what_names_it(package: Path, text: 
     assert "evenness.family:evenness" in answer.stderr
     answer = culturekit("score", "spread", "--help")
     assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def test_a_metric_that_does_not_describe_what_it_reads_is_named(package: Path) -> None:
+    text, described = (package / "family.py").read_text(), 'Annotated[Files, Field(description="Table of matches; '
+    (package / "family.py").write_text(text.replace(f'{described}repeat it for more than one.")]', "Files"))
+    answer = culturekit("score", "evenness", "--help")
+    assert (answer.returncode, "answers what it reads with something else" in answer.stderr) == (2, True)
+    assert "expected Annotated[..., Field(description=...)] of each, found evenness.matches without" in answer.stderr
 
 
 def test_no_two_metrics_have_one_name(package: Path) -> None:
@@ -116,9 +102,7 @@ def test_a_kind_of_recipe_that_is_wrong_is_said_to_be(package: Path, tmp_path: P
     points.write_text(f"[culturekit.plugins]\nkind of recipe.theirs = {place}\n")
     (tmp_path / "recipe.yaml").write_text("recipe: theirs\n")
     words = ["--workdir", str(tmp_path / "run")] if command == "run" else []
-    answer = culturekit(command, tmp_path / "recipe.yaml", *words)
-    assert answer.returncode == 2
-    assert place in answer.stderr
+    assert place in culturekit(command, tmp_path / "recipe.yaml", *words, ends=2).stderr
 
 
 @pytest.fixture
@@ -128,46 +112,24 @@ def recipe(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("package")
-def test_a_recipe_names_it_and_the_report_shows_it(recipe: Path, run_copy: Path) -> None:
-    answer = culturekit("run", recipe, "--workdir", run_copy)
-    assert answer.returncode == 0, answer.stderr
-    rows = pl.read_parquet(run_copy / "metric-evenness/scores.parquet")
-    assert sorted(rows["model"]) == ["broad", "empty", "narrow"]
-    manifest = read_json(run_copy / "metric-evenness/manifest.json")
-    assert sorted(manifest["inputs"]) == ["matches-broad", "matches-empty", "matches-narrow"]
-    page = (run_copy / "report/report.html").read_text(encoding="utf-8")
-    assert "Evenness of what the images of a prompt show" in page
-    assert f"n = {rows['n'][0]}, row 0 of metric-evenness/scores.parquet" in page
-    verdicts = json.loads(culturekit("verify", run_copy, "--json").stdout)
-    assert verdicts["exit_code"] == 0, "\n".join(f"{each}" for each in verdicts["findings"])
-    of_it = [each["verdict"] for each in verdicts["scores"] if each["folder"] == "metric-evenness"]
-    assert of_it == ["verified"] * rows.height
-
-
-@pytest.mark.parametrize(
-    ("stated", "problem"),
-    [
-        ("evenness: {level: city}", "evenness: an option is wrong"),
-        ("evenness: {least: 2}", "there is no such option; expected confidence or level, found least"),
-        ("evennes: {}", "Did you mean 'evenness'?"),
-        ("c3: {}", "c3 cannot be scored in a recipe"),
-        ("pairs: {}", "pairs cannot be scored in a recipe"),
-        ("gaps: {}", "scheme: Field required"),
-        ("within: {q: -1}", "q must be a number above 0"),
-        ("within: {confidence: 7}", "confidence must be between 0 and 1"),
-        ("within: {size: 1}", "size: Input should be greater than or equal to 2"),
-        ("qvs: {size: 1}", "size: Input should be greater than or equal to 2"),
-        ("spread: {}", "spread cannot be scored in a recipe: nothing says how unlike the images are"),
-        ("meta: {}", "meta cannot be scored in a recipe: quality and matches are held against annotations"),
-        ("questions: {by: [[city]]}", "by must be levels of region, country, concept"),
-        ("questions: {means: {}}", "expected by or denominator or groups or scheme or target, found means"),
-    ],
-)
+@pytest.mark.parametrize(("stated", "problem"), [
+    ("evenness: {level: city}", "evenness: an option is wrong"),
+    ("evenness: {least: 2}", "there is no such option; expected confidence or level, found least"),
+    ("evennes: {}", "Did you mean 'evenness'?"),
+    ("c3: {}", "c3 cannot be scored in a recipe"),
+    ("pairs: {}", "pairs cannot be scored in a recipe"),
+    ("gaps: {}", "scheme: Field required"),
+    ("within: {q: -1}", "q must be a number above 0"),
+    ("within: {confidence: 7}", "confidence must be between 0 and 1"),
+    ("within: {size: 1}", "size: Input should be greater than or equal to 2"),
+    ("qvs: {size: 1}", "size: Input should be greater than or equal to 2"),
+    ("spread: {}", "spread cannot be scored in a recipe: nothing says how unlike the images are"),
+    ("meta: {}", "meta cannot be scored in a recipe: quality and matches are held against annotations"),
+    ("questions: {by: [[city]]}", "by must be levels of region, country, concept"),
+    ("questions: {means: {}}", "expected by or denominator or groups or scheme or target, found means"),
+])  # fmt: skip
 @pytest.mark.usefixtures("package")
 def test_what_a_recipe_cannot_name_is_said_when_it_is_read(recipe: Path, stated: str, problem: str) -> None:
     text = recipe.read_text(encoding="utf-8")
     recipe.write_text(text.replace("evenness: {level: continent}", stated), encoding="utf-8")
-    answer = culturekit("plan", recipe)
-    assert answer.returncode == 2
-    assert problem in " ".join(answer.stderr.split())
+    assert problem in " ".join(culturekit("plan", recipe, ends=2).stderr.split())

@@ -5,26 +5,18 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
-from culturekit.cli.app import app
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_graph import prompts
+from tests.command_line import culturekit
 from tests.faults.seeing_model import sees
 from tests.llm.server import running_server
 
 PROBES = 3  # Each of the three commands asks once whether the server enforces schemas
 
 
-def ran(*words: str | Path) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    return getattr(result.exception, "exit_code", result.exit_code), result.output
-
-
 def planned(*words: str | Path) -> dict[str, object]:
-    code, said = ran(*words, "--plan", "--json")
-    assert code == 0, said
-    found: dict[str, object] = json.loads(said.splitlines()[-1])
+    found: dict[str, object] = json.loads(culturekit(*words, "--plan", "--json", ends=0).stdout)
     return found
 
 
@@ -39,35 +31,31 @@ def test_from_prompts_to_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         weigh = ("vqascore", "--images", images, "--prompts", own, "--llm", spec, "--out", tmp_path / "v")
 
         assert planned(*build)["requests"] == 3
-        assert ran(*build, "--budget", "0.00001")[0] == 5
-        assert ran(*build)[0] == 0
+        culturekit(*build, "--budget", "0.00001", ends=5)
+        culturekit(*build, ends=0)
         assert planned(*ask, "--out", tmp_path / "a")["requests"] == 6 * 4
-        assert ran(*ask, "--out", tmp_path / "a")[0] in {0, 1}
+        assert culturekit(*ask, "--out", tmp_path / "a").returncode in {0, 1}
         assert planned(*weigh)["requests"] == 6
-        assert ran(*weigh)[0] == 0
+        culturekit(*weigh, ends=0)
         stats = server.stats()
         assert stats["broken"] == []
         assert stats["bought_twice"] == PROBES - 1, "and two prompts that say the same are asked about once"
         for again in (build, (*ask, "--out", tmp_path / "a"), weigh):
-            ran(*again)
+            culturekit(*again)
         assert server.stats()["requests"] == stats["requests"]
-    code, said = ran(
+    culturekit(
         "score", "questions", "--images", images, "--judgments", tmp_path / "a/judgments.parquet", "--judgments",
         tmp_path / "v/judgments.parquet", "--questions", tmp_path / "q/questions.parquet", "--out", tmp_path / "s",
+        ends=0,
     )  # fmt: skip
-    assert code == 0, said
     scores = pl.read_parquet(tmp_path / "s/scores.parquet")
     assert set(scores["metric"]) == {"dsg", "vqascore"}
     assert scores["value"].is_between(0, 1).all()
-    code, said = ran("verify", tmp_path / "s")
-    assert code == 0, said
-    assert "2 verified" in said
+    assert "2 verified" in culturekit("verify", tmp_path / "s", ends=0).stdout
 
 
 def test_who_cannot_see_is_told_so(tmp_path: Path) -> None:
     images = table(tmp_path / "images", {"a": png()}, prompt_sent="A red square")
-    code, said = ran("vqascore", "--images", images, "--llm", "rules", "--out", tmp_path / "v")
-    assert code == 2
-    code, said = ran("vqascore", "--images", images, "--llm", "google:gemini-2.5-flash", "--out", tmp_path / "v")
-    assert code == 2, said
+    for spec in ("rules", "google:gemini-2.5-flash"):
+        culturekit("vqascore", "--images", images, "--llm", spec, "--out", tmp_path / "v", ends=2)
     assert not (tmp_path / "v").exists()

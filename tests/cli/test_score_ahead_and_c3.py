@@ -34,8 +34,9 @@ def arguments(*models: str, phrases: Path | str = "phrases") -> Sequence[str | P
 
 def test_ahead_is_scored_end_to_end(folder: Path) -> None:
     stereotypes = [word for model in ("made", "real") for word in ("--stereotypes", f"{model}/judgments.parquet")]
-    done = culturekit(*arguments("made", "real"), *stereotypes, "--real", "real", "--out", "all", "--json", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    done = culturekit(
+        *arguments("made", "real"), *stereotypes, "--real", "real", "--out", "all", "--json", cwd=folder, ends=0
+    )
     answer = json.loads(done.stdout)
     assert (answer["stage"], answer["state"]) == ("score-ahead", "built")
     assert any("people" in reason for reason in answer["drops"])
@@ -76,8 +77,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("options", "message"), WRONG)
 def test_a_wrong_question_is_answered_with_what_to_do(folder: Path, options: Sequence[str], message: str) -> None:
-    done = culturekit(*arguments("made"), *options, "--out", "wrong", cwd=folder)
-    assert done.returncode == 2
+    done = culturekit(*arguments("made"), *options, "--out", "wrong", cwd=folder, ends=2)
     assert message in " ".join(done.stderr.split())
 
 
@@ -85,8 +85,7 @@ def test_a_phrase_without_a_vector_is_named(folder: Path, tmp_path: Path) -> Non
     few = tmp_path / "few"
     few.mkdir()
     save_vectors(few, np.eye(2, dtype=np.float32), ["thing 0", "thing 1"])
-    done = culturekit(*arguments("made", phrases=few), "--out", tmp_path / "out", cwd=folder)
-    assert done.returncode == 2
+    done = culturekit(*arguments("made", phrases=few), "--out", tmp_path / "out", cwd=folder, ends=2)
     assert "38 of 40 phrases have no vector" in " ".join(done.stderr.split())
 
 
@@ -98,8 +97,7 @@ def test_c3_is_scored_end_to_end(tmp_path: Path) -> None:
         save_vectors(tmp_path / role, rng.normal(size=(len(names), width)).astype(np.float32), names)
     texts = ("--source", "source", "--target", "target", "--objects", "objects")
     images = ("--image", "image", "--image-target", "captions", "--keep", "4", "--strategy", "clip", "--out", "out")
-    done = culturekit("score", "c3", *texts, *images, "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = culturekit("score", "c3", *texts, *images, "--json", cwd=tmp_path, ends=0)
     assert json.loads(done.stdout)["drops"] == {"items without the term object": 2}
     scores = read_table(tmp_path / "out/scores.parquet", SCORES)
     assert dict(scores.select("metric", "n").iter_rows()) == {"c3": 22, "c3_text": 22, "c3_image": 22, "c3_object": 20}
@@ -125,14 +123,12 @@ def test_folders_of_one_space_are_of_one_encoder(tmp_path: Path) -> None:
         folder.mkdir()
         save_vectors(folder, np.eye(3, dtype=np.float32), ["a", "b", "c"])
         made_by(folder, name=name)
-    done = culturekit("score", "c3", "--source", "source", "--target", "target", "--out", "out", cwd=tmp_path)
-    assert done.returncode == 2
+    done = culturekit("score", "c3", "--source", "source", "--target", "target", "--out", "out", cwd=tmp_path, ends=2)
     assert "made by different encoders; expected name labse, found name minilm" in " ".join(done.stderr.split())
 
 
 def test_a_table_given_twice_is_named(folder: Path, tmp_path: Path) -> None:
-    done = culturekit(*arguments("made", "made"), "--out", tmp_path / "out", cwd=folder)
-    assert done.returncode == 2
+    done = culturekit(*arguments("made", "made"), "--out", tmp_path / "out", cwd=folder, ends=2)
     said = " ".join(done.stderr.split())
     assert "made/images.parquet, made/images.parquet: two tables of images have the same rows; found image_id" in said
     assert "Give each table once" in said

@@ -5,13 +5,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
-from culturekit.cli.app import app
-from culturekit.core.digests import read_manifest
-from culturekit.core.errors import UsageError
+from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import ANNOTATIONS, JUDGMENTS, SCORES, VALUES
 from culturekit.core.tables import read_table, write_table
+from tests.command_line import culturekit
 from tests.scores.value_tables import annotations, judgments, values
 
 
@@ -30,9 +28,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*words: str) -> dict[str, object]:
-    done = CliRunner().invoke(app, ["score", *words, "--json"], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    return dict(json.loads(culturekit("score", *words, "--json", ends=0).stdout))
 
 
 def test_compare_reads_a_file_per_model(tables: Path, tmp_path: Path) -> None:
@@ -42,8 +38,7 @@ def test_compare_reads_a_file_per_model(tables: Path, tmp_path: Path) -> None:
     assert told["counts"] == {"scores": 7, "values": 72}
     assert set(scores["metric"]) == {"model_difference"}
     assert read_table(tmp_path / "out/values.parquet", VALUES).height == 72
-    manifest = read_manifest(tmp_path / "out")
-    assert manifest is not None
+    manifest = manifest_of(tmp_path / "out")
     assert manifest.seeds == {"permutations": 0}
     assert run("compare", *words, "--resamples", "199", "--out", str(tmp_path / "out"))["state"] == "reused"
     again = run("compare", *reversed_pairs(words), "--resamples", "199", "--out", str(tmp_path / "again"))
@@ -68,8 +63,8 @@ def test_gaps_by_a_shipped_scheme_and_by_ones_own(tables: Path, tmp_path: Path) 
     own = read_table(tmp_path / "own/scores.parquet", SCORES)
     assert own["group"].to_list() == ["one - two"]
     assert json.loads(own["params"][0])["scheme"] == "own"
-    with pytest.raises(UsageError, match="expected values with a group"):
-        run("gaps", "--values", file, "--scheme", "group", "--out", str(tmp_path / "group"))
+    refused = culturekit("score", "gaps", "--values", file, "--scheme", "group", "--out", tmp_path / "group", ends=2)
+    assert "expected values with a group" in refused.stderr
 
 
 def test_agreement_with_a_judge(tables: Path, tmp_path: Path) -> None:
@@ -99,5 +94,5 @@ def test_meta_against_people(tables: Path, tmp_path: Path) -> None:
     run("meta", *words[:2], *human, "--method", "kendall", "--resamples", "99", "--out", str(tmp_path / "same"))
     same = read_table(tmp_path / "same/scores.parquet", SCORES)
     assert same["value"].to_list() == pytest.approx([1.0])
-    with pytest.raises(UsageError, match="method must be 'spearman' or 'kendall' or 'pearson'; found 'cosine'"):
-        run("meta", *words[:2], *human, "--method", "cosine", "--out", str(tmp_path / "wrong"))
+    refused = culturekit("score", "meta", *words[:2], *human, "--method", "cosine", "--out", tmp_path / "no", ends=2)
+    assert "method must be 'spearman' or 'kendall' or 'pearson'; found 'cosine'" in refused.stderr

@@ -43,15 +43,12 @@ def typed(*words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-@pytest.mark.parametrize(
-    ("words", "wall"),
-    [
-        ((), Wall(Colours())),
-        (("--names", "green", "--height", "2"), Wall(Colours(("green",)), 2)),
-        (("--names", "green, white", "--share", "0.25"), Wall(Colours(("green", "white"), 0.25))),
-        (("--names", ""), Wall(Colours(()))),
-    ],
-)
+@pytest.mark.parametrize(("words", "wall"), [
+    ((), Wall(Colours())),
+    (("--names", "green", "--height", "2"), Wall(Colours(("green",)), 2)),
+    (("--names", "green, white", "--share", "0.25"), Wall(Colours(("green", "white"), 0.25))),
+    (("--names", ""), Wall(Colours(()))),
+])  # fmt: skip
 def test_a_command_by_hand_takes_a_dataclass(words: tuple[str, ...], wall: Wall) -> None:
     painted.clear()
     assert typed(*words) == (0, "")

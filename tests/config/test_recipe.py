@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.config.checks import dump_path
+from culturekit.config.checks import dump_files
 from culturekit.config.kinds import RECIPES, AnyRecipe, RecipeKind
 from culturekit.config.load import SHIPPED, find_recipe, load_any_recipe, schema_of, shipped_recipes
 from culturekit.core.choices import SchemaKind
@@ -110,9 +110,9 @@ def test_the_bundled_sample_stands_for_a_dump_unless_a_file_is_called_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert dump_path("sample").name == "wikidata-sample.json.gz"
+    assert dump_files("sample")[0].name == "wikidata-sample.json.gz"
     Path("sample").touch()
-    assert dump_path("sample") == Path("sample")
+    assert dump_files("sample") == [Path("sample")]
 
 
 def test_the_environment_is_not_read_into_a_recipe(tmp_path: Path) -> None:
@@ -134,37 +134,28 @@ def test_settings_go_over_the_file_and_keep_norway(tmp_path: Path) -> None:
     assert (recipe.images.repeats, recipe.images.slots) == (2, 8)
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("seed", "--set: expected key=value, found 'seed'"),
-        (
-            "seed=x",
-            "--set seed: seed: input should be a valid integer, unable to parse string as an integer, found 'x'",
-        ),
-        ("models.7.name=x", "--set models.7.name: there is nothing at 7 to set"),
-        ("sead=1", "--set sead: sead: unknown key; did you mean 'seed'?"),
-    ],
-)
+@pytest.mark.parametrize(("setting", "message"), [
+    ("seed", "--set: expected key=value, found 'seed'"),
+    ("seed=x", "--set seed: seed: input should be a valid integer, unable to parse string as an integer, found 'x'"),
+    ("models.7.name=x", "--set models.7.name: there is nothing at 7 to set"),
+    ("sead=1", "--set sead: sead: unknown key; did you mean 'seed'?"),
+])  # fmt: skip
 def test_a_wrong_setting_is_said_by_its_name(tmp_path: Path, setting: str, message: str) -> None:
     said = problems(SMALL.read_text(encoding="utf-8"), tmp_path, setting)
     assert any(line.startswith(message) for line in said), said
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("judge: opnai", "there is no language model client 'opnai'"),
-        ("encoder: clip", "there is no encoder 'clip'; expected"),
-        ("quality: hps", "there is no quality scorer 'hps'"),
-        ("popularity: views", "there is no popularity source 'views'"),
-        ("scores: {size: 1}", "greater than or equal to 2"),
-        ("scores: {confidence: 7}", "confidence must be between 0 and 1"),
-        ("scores: {kernels: [[1, 1, 0]]}", "weights must"),
-        ("mapping: {aggregate: mean}", "'mean' is not accepted"),
-        ("seed: -1", "greater than or equal to 0"),
-    ],
-)
+@pytest.mark.parametrize(("line", "message"), [
+    ("judge: opnai", "there is no language model client 'opnai'"),
+    ("encoder: clip", "there is no encoder 'clip'; expected"),
+    ("quality: hps", "there is no quality scorer 'hps'"),
+    ("popularity: views", "there is no popularity source 'views'"),
+    ("scores: {size: 1}", "greater than or equal to 2"),
+    ("scores: {confidence: 7}", "confidence must be between 0 and 1"),
+    ("scores: {kernels: [[1, 1, 0]]}", "weights must"),
+    ("mapping: {aggregate: mean}", "'mean' is not accepted"),
+    ("seed: -1", "greater than or equal to 0"),
+])  # fmt: skip
 def test_values_are_checked_before_anything_runs(tmp_path: Path, line: str, message: str) -> None:
     said = problems(
         f"{SMALL.read_text(encoding='utf-8')}{line}\n".replace("seed: 11\n", "", line.startswith("seed")), tmp_path

@@ -73,15 +73,9 @@ def saved(array: NDArray[np.generic] | Image.Image, form: str, **options: object
 def turned(stored: Array, orientation: int) -> Array:
     """Turn stored pixels upright, by the words of the EXIF standard."""
     return {
-        1: stored,
-        2: np.fliplr(stored),
-        3: np.rot90(stored, 2),
-        4: np.flipud(stored),
-        5: np.rot90(np.fliplr(stored)),
-        6: np.rot90(stored, -1),
-        7: np.rot90(np.fliplr(stored), -1),
-        8: np.rot90(stored),
-    }[orientation]
+        1: stored, 2: np.fliplr(stored), 3: np.rot90(stored, 2), 4: np.flipud(stored), 5: np.rot90(np.fliplr(stored)),
+        6: np.rot90(stored, -1), 7: np.rot90(np.fliplr(stored), -1), 8: np.rot90(stored),
+    }[orientation]  # fmt: skip
 
 
 def exif(orientation: int) -> bytes:

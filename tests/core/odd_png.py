@@ -110,13 +110,9 @@ def png_texts(rng: np.random.Generator) -> OddPicture:
     s = noise(rng, 3).astype(np.uint8)
     bomb = packed_zeros(50_000_000)
     texts = [
-        (b"zTXt", b"Comment\0\0" + bomb),
-        (b"iCCP", b"profile\0\0" + bomb),
-        (b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + bomb),
-        (b"tEXt", b"no zero"),
-        (b"pHYs", b"short"),
-        (b"gAMA", b""),
-    ]
+        (b"zTXt", b"Comment\0\0" + bomb), (b"iCCP", b"profile\0\0" + bomb),
+        (b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + bomb), (b"tEXt", b"no zero"), (b"pHYs", b"short"), (b"gAMA", b""),
+    ]  # fmt: skip
     chosen = [texts[at] for at in rng.permutation(len(texts))[:3]]
     return OddPicture(png_file(s, before=chosen, after=chosen[:1]), s)
 

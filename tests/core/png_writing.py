@@ -40,16 +40,12 @@ def png_file(
     )
     return b"".join(
         [
-            SIGNATURE,
-            chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, int(interlaced))),
-            *(chunk(name, data) for name, data in before),
-            chunk(b"PLTE", palette) if palette else b"",
-            chunk(b"tRNS", transparent) if transparent else b"",
-            chunk(b"IDAT", zlib.compress(rows, 1)),
-            *(chunk(name, data) for name, data in after),
-            chunk(b"IEND", b""),
+            SIGNATURE, chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, int(interlaced))),
+            *(chunk(name, data) for name, data in before), chunk(b"PLTE", palette) if palette else b"",
+            chunk(b"tRNS", transparent) if transparent else b"", chunk(b"IDAT", zlib.compress(rows, 1)),
+            *(chunk(name, data) for name, data in after), chunk(b"IEND", b""),
         ]
-    )
+    )  # fmt: skip
 
 
 def packed(samples: NDArray[np.integer], bits: int) -> bytes:

@@ -3,7 +3,6 @@
 import os
 import platform
 import resource
-import signal
 import subprocess
 import sys
 import time
@@ -11,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +22,8 @@ from distributed.comm import CommClosedError
 from culturekit.core import engines as shared_ground
 from culturekit.core.dask_engine import DaskEngine, Options
 from culturekit.core.engines import LocalEngine, Task, end_series, engine_for, lay_ground, work_on
-from culturekit.core.errors import CultureKitError, IntegrityError, UpstreamUnavailable, UsageError
+from culturekit.core.errors import IntegrityError, UpstreamUnavailable, UsageError
+from tests.core.test_engines import square
 
 pytestmark = [
     pytest.mark.slow,
@@ -39,48 +38,12 @@ class Shard:
     part: Path
 
 
-def square(number: int) -> int:
-    return number * number
-
-
-def slow_first(number: int) -> int:
-    time.sleep(0.5 if number == 0 else 0)
-    return number
-
-
 def write_part(shard: Shard) -> int:
     """Write a file under a relative name, and leave a trace of who did it."""
     with shard.part.with_suffix(".log").open("a", encoding="ascii") as log:
         log.write(f"{os.getpid()}\n")
     shard.part.write_bytes(bytes([shard.number]) * 100)
     return shard.number
-
-
-def die_once(marker: Path) -> str:
-    with marker.open("a", encoding="ascii") as log:
-        log.write("x")
-    if marker.name == "1" and marker.stat().st_size == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "done"
-
-
-def die_always(_: int) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def refuse(number: int) -> int:
-    if number == 2:
-        raise UsageError("not two", where="item", hint="x" * 50_000)
-    return number
-
-
-class Unsendable(Exception):
-    def __reduce__(self) -> Any:
-        raise TypeError("stays here")
-
-
-def raise_unsendable(_: int) -> None:
-    raise Unsendable("deep inside")
 
 
 def settings(_: int) -> tuple[str | None, str]:
@@ -119,13 +82,6 @@ def engine(cluster: LocalCluster, tmp_path: Path) -> Iterator[DaskEngine]:
         yield made
 
 
-def test_results_come_in_the_order_of_the_items(engine: DaskEngine) -> None:
-    assert list(engine.map(square, range(100))) == [n * n for n in range(100)]
-    assert list(engine.map(slow_first, range(6))) == list(range(6))
-    assert list(engine.map(square, [])) == []
-    assert engine.workers == 2
-
-
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries are not told")
 def test_workers_do_not_take_memory_from_the_system_for_each_array_anew(engine: DaskEngine) -> None:
     assert max(engine.map(page_faults, [1000] * 4)) < 8000, "an array has 32 pages"
@@ -151,31 +107,6 @@ def test_workers_work_where_the_command_was_started(
     with DaskEngine(cluster.scheduler_address, folder=Path("out")) as engine:
         assert list(engine.map(write_part, [Shard(7, Path("seven.part"))])) == [7]
         assert Path("seven.part").read_bytes() == bytes([7]) * 100
-
-
-def test_a_killed_worker_costs_its_item_and_nothing_else(engine: DaskEngine, tmp_path: Path) -> None:
-    markers = [tmp_path / str(n) for n in range(12)]
-    assert list(engine.map(die_once, markers)) == ["done"] * 12
-    assert (tmp_path / "1").stat().st_size == 2
-    assert sum(marker.stat().st_size for marker in markers) <= 14, "an item that was done is not done again"
-    assert list(engine.map(square, [3])) == [9]
-
-
-def test_an_item_that_kills_every_worker_ends_the_run_with_its_name(engine: DaskEngine) -> None:
-    with pytest.raises(CultureKitError, match="died again and again on one item; found 77"):
-        list(engine.map(die_always, [77]))
-
-
-def test_an_error_of_an_item_reaches_the_caller_as_it_was(engine: DaskEngine) -> None:
-    with pytest.raises(UsageError, match="item: not two") as caught:
-        list(engine.map(refuse, range(4)))
-    assert caught.value.hint == "x" * 50_000
-    assert "in refuse" in caught.value.__notes__[0]
-
-
-def test_an_error_that_cannot_be_sent_is_told(engine: DaskEngine) -> None:
-    with pytest.raises(CultureKitError, match="Unsendable: deep inside"):
-        list(engine.map(raise_unsendable, [0]))
 
 
 def test_what_is_left_when_the_caller_stops_is_not_begun(cluster: LocalCluster, tmp_path: Path) -> None:
@@ -300,15 +231,12 @@ def test_a_cluster_of_this_machine_has_as_many_workers_as_asked_for(tmp_path: Pa
         assert list(engine.map(settings, [0])) == [("1", str(Path.cwd()))]
 
 
-@pytest.mark.parametrize(
-    ("spec", "workers", "words"),
-    [
-        ("tcp://127.0.0.1:8786", 3, "those it has"),
-        ("tcp://nowhere", None, "not the address"),
-        ("dask:tcp", None, "no engine"),
-        ("dask?threads=2", None, "no option threads"),
-    ],
-)
+@pytest.mark.parametrize(("spec", "workers", "words"), [
+    ("tcp://127.0.0.1:8786", 3, "those it has"),
+    ("tcp://nowhere", None, "not the address"),
+    ("dask:tcp", None, "no engine"),
+    ("dask?threads=2", None, "no option threads"),
+])  # fmt: skip
 def test_what_makes_no_sense_is_said(tmp_path: Path, spec: str, workers: int | None, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         engine_for(spec, workers=workers, folder=tmp_path)

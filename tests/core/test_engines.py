@@ -1,10 +1,98 @@
+"""What every engine promises, and how engines are named."""
+
 import importlib.util
+import os
+import signal
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from culturekit.core.engines import LocalEngine, engine_for, lay_ground, stand_on
-from culturekit.core.errors import MissingDependency, UsageError
+from culturekit.core.errors import CultureKitError, MissingDependency, UsageError
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def slow_first(number: int) -> int:
+    time.sleep(0.5 if number == 0 else 0)
+    return number
+
+
+def refuse(number: int) -> int:
+    if number == 2:
+        raise UsageError("not two", where="item", hint="x" * 50_000)
+    return number
+
+
+def raise_local(_: int) -> None:
+    class Gone(Exception):
+        """Nobody else can import it, nor send it."""
+
+        def __reduce__(self) -> Any:
+            raise TypeError("stays here")
+
+    raise Gone("out of paint")
+
+
+def die_once(marker: Path) -> str:
+    """Leave a trace; the first time, kill the worker at one item, as the kernel does when memory runs out."""
+    with marker.open("a", encoding="ascii") as log:
+        log.write("x")
+    if marker.name == "1" and marker.stat().st_size == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
+def die_always(_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture(params=["local", pytest.param("dask", marks=pytest.mark.slow)])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    if request.param == "dask":
+        pytest.importorskip("distributed")
+    with engine_for(request.param, workers=2, folder=tmp_path) as made:
+        yield made
+
+
+def test_results_come_in_the_order_of_the_items(engine: Any) -> None:
+    assert engine.workers == 2
+    assert list(engine.map(square, range(100))) == [n * n for n in range(100)]
+    assert list(engine.map(slow_first, range(6))) == list(range(6))
+    assert list(engine.map(square, [])) == []
+
+
+def test_an_error_of_an_item_reaches_the_caller_as_it_was(engine: Any) -> None:
+    with pytest.raises(UsageError, match="item: not two") as caught:
+        list(engine.map(refuse, range(4)))
+    assert caught.value.hint == "x" * 50_000
+    assert "in refuse" in caught.value.__notes__[0]
+
+
+def test_an_error_that_cannot_cross_reaches_the_caller_in_its_words(engine: Any) -> None:
+    with pytest.raises(CultureKitError, match="Gone: out of paint"):
+        list(engine.map(raise_local, [0]))
+
+
+@pytest.mark.endtoend
+def test_a_killed_worker_costs_its_item_and_nothing_else(engine: Any, tmp_path: Path) -> None:
+    (tmp_path / "markers").mkdir()
+    markers = [tmp_path / "markers" / str(n) for n in range(12)]
+    assert list(engine.map(die_once, markers)) == ["done"] * 12
+    assert (tmp_path / "markers/1").stat().st_size == 2
+    assert sum(marker.stat().st_size for marker in markers) <= 14, "an item that was done is not done again"
+    assert list(engine.map(square, [3])) == [9]
+
+
+@pytest.mark.slow
+def test_an_item_that_kills_every_worker_ends_the_run_with_its_name(engine: Any) -> None:
+    with pytest.raises(CultureKitError, match=r"died (3 times|again and again) on one item; found 77"):
+        list(engine.map(die_always, [77]))
 
 
 def test_the_local_engine_takes_the_workers_and_nothing_else(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -10,40 +10,16 @@ import pytest
 
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import CultureKitError, UpstreamUnavailable, UsageError
-
-
-def square(number: int) -> int:
-    return number * number
-
-
-def slow_first(number: int) -> int:
-    time.sleep(0.3 if number == 0 else 0)
-    return number
-
-
-def refuse(number: int) -> int:
-    if number == 2:
-        raise UsageError("not two", where="item")
-    return number
-
-
-def die_once(marker: Path) -> str:
-    """Kill the worker the first time, as the kernel does when memory runs out."""
-    if not marker.exists():
-        marker.write_bytes(b"")
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "done"
+from tests.core.test_engines import die_always
 
 
 def die_while_the_first_waits(marker: Path) -> str:
-    if marker.name != "0":
-        return die_once(marker)
-    time.sleep(1)
+    if marker.name == "0":
+        time.sleep(1)
+    elif not marker.exists():
+        marker.write_bytes(b"")
+        os.kill(os.getpid(), signal.SIGKILL)
     return "done"
-
-
-def die_always(_: object) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 class PanicException(BaseException):
@@ -86,50 +62,11 @@ def refuse_beside_a_lingerer(folder: Path) -> None:
     raise UsageError("not this one")
 
 
-def raise_local(_: int) -> None:
-    class Gone(Exception):
-        """Nobody else can import it."""
-
-    raise Gone("out of paint")
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_results_come_in_the_order_of_the_items(workers: int) -> None:
-    with LocalEngine(workers) as engine:
-        assert list(engine.map(square, range(20))) == [n * n for n in range(20)]
-        assert list(engine.map(slow_first, range(4))) == [0, 1, 2, 3]
-        assert list(engine.map(square, [])) == []
-
-
-def test_an_error_of_an_item_reaches_the_caller_as_it_was() -> None:
-    with LocalEngine(2) as engine, pytest.raises(UsageError, match="item: not two"):
-        list(engine.map(refuse, range(4)))
-
-
-def test_an_error_that_cannot_cross_reaches_the_caller_in_its_words() -> None:
-    with LocalEngine(1) as engine, pytest.raises(CultureKitError, match="a shard failed: Gone: out of paint"):
-        list(engine.map(raise_local, [0]))
-
-
-@pytest.mark.endtoend
-def test_a_killed_worker_costs_its_item_and_nothing_else(tmp_path: Path) -> None:
-    with LocalEngine(2) as engine:
-        markers = [tmp_path / str(n) for n in range(3)]
-        assert list(engine.map(die_once, markers)) == ["done"] * 3
-        assert list(engine.map(square, [3])) == [9]
-
-
 @pytest.mark.slow
 def test_items_that_kill_each_others_workers_are_none_of_them_blamed(tmp_path: Path) -> None:
     with LocalEngine(4) as engine:
         markers = [tmp_path / str(n) for n in range(12)]
         assert list(engine.map(die_while_the_first_waits, markers)) == ["done"] * 12
-
-
-@pytest.mark.slow
-def test_an_item_that_kills_every_worker_ends_the_run_with_its_name() -> None:
-    with LocalEngine(1) as engine, pytest.raises(CultureKitError, match="died 3 times on one item; found 77"):
-        list(engine.map(die_always, [77]))
 
 
 @pytest.fixture(scope="module")
@@ -199,8 +136,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     )
 
 
-def wait_for(condition: "object") -> None:
-    assert callable(condition)
+def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         time.sleep(0.05)
 

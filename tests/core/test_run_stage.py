@@ -170,15 +170,12 @@ def test_a_full_disk_keeps_the_last_result_and_says_how_to_go_on(tmp_path: Path,
     assert (tmp_path / "out/loud.txt").read_text(encoding="utf-8") == "HELLO"
 
 
-@pytest.mark.parametrize(
-    ("raised", "words"),
-    [
-        (OSError("a device of its own kind"), "OSError: a device of its own kind"),
-        (TimeoutError("no answer in 5 s"), "TimeoutError: no answer in 5 s"),
-        (pl.exceptions.ComputeError("parquet: Read-only file system (os error 30)"), "Read-only file system"),
-        (OSError(122, "Disk quota exceeded", "somewhere/part"), "somewhere/part: the system refused: Disk quota"),
-    ],
-)
+@pytest.mark.parametrize(("raised", "words"), [
+    (OSError("a device of its own kind"), "OSError: a device of its own kind"),
+    (TimeoutError("no answer in 5 s"), "TimeoutError: no answer in 5 s"),
+    (pl.exceptions.ComputeError("parquet: Read-only file system (os error 30)"), "Read-only file system"),
+    (OSError(122, "Disk quota exceeded", "somewhere/part"), "somewhere/part: the system refused: Disk quota"),
+])  # fmt: skip
 def test_what_fails_outside_is_said_in_its_own_words(tmp_path: Path, text: Path, raised: Exception, words: str) -> None:
     def failing(_: Work) -> Outcome:
         raise raised

@@ -14,21 +14,11 @@ def finish(place: Staging, key: str, content: bytes, *, stage: str = "test") -> 
     digest, outputs = describe_outputs(place.out, {})
     place.publish(
         Manifest(
-            stage=stage,
-            version=1,
-            key=key,
-            sha256=digest,
-            code={},
-            packages={},
-            inputs={},
-            options={},
-            seeds={},
-            counts={},
-            drops={},
-            outputs=outputs,
+            stage=stage, version=1, key=key, sha256=digest, code={}, packages={}, inputs={}, options={}, seeds={},
+            counts={}, drops={}, outputs=outputs,
         ),
         b"{}",
-    )
+    )  # fmt: skip
 
 
 def test_a_published_folder_is_all_there_is(tmp_path: Path) -> None:

@@ -84,17 +84,14 @@ class PanicException(BaseException):
     """As the bindings of polars raise it."""
 
 
-@pytest.mark.parametrize(
-    ("raised", "number"),
-    [
-        (pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)"), 28),
-        (OSError("Input/output error (os error 5)"), 5),
-        (pl.exceptions.ComputeError("[Errno 122] Disk quota exceeded"), 122),
-        (PanicException('called `unwrap()`: Os { code: 30, kind: ReadOnlyFilesystem, message: "Read-only" }'), 30),
-        (MemoryError("Unable to allocate 5 GiB"), errno.ENOMEM),
-        (OSError(errno.EMFILE, "Too many open files"), errno.EMFILE),
-    ],
-)
+@pytest.mark.parametrize(("raised", "number"), [
+    (pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)"), 28),
+    (OSError("Input/output error (os error 5)"), 5),
+    (pl.exceptions.ComputeError("[Errno 122] Disk quota exceeded"), 122),
+    (PanicException('called `unwrap()`: Os { code: 30, kind: ReadOnlyFilesystem, message: "Read-only" }'), 30),
+    (MemoryError("Unable to allocate 5 GiB"), errno.ENOMEM),
+    (OSError(errno.EMFILE, "Too many open files"), errno.EMFILE),
+])  # fmt: skip
 def test_the_number_is_found_in_whatever_form_it_is_told(raised: BaseException, number: int, tmp_path: Path) -> None:
     found = system_error(raised, tmp_path / "file")
     assert found is not None
@@ -106,16 +103,13 @@ def test_the_number_is_found_in_whatever_form_it_is_told(raised: BaseException, 
     assert ("bytes free" in str(caught.value)) == (number in {errno.ENOSPC, errno.EDQUOT})
 
 
-@pytest.mark.parametrize(
-    "raised",
-    [
-        OSError("a device of its own kind"),
-        TimeoutError("my model did not answer in 5 s"),
-        ConnectionError("the box under the desk is off"),
-        ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
-        ssl.SSLError(1, "certificate verify failed"),
-    ],
-)
+@pytest.mark.parametrize("raised", [
+    OSError("a device of its own kind"),
+    TimeoutError("my model did not answer in 5 s"),
+    ConnectionError("the box under the desk is off"),
+    ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
+    ssl.SSLError(1, "certificate verify failed"),
+])  # fmt: skip
 def test_other_failures_of_the_outside_keep_their_words_and_name_who_was_asked(raised: OSError) -> None:
     with pytest.raises(UpstreamUnavailable) as caught, explained_outside("the backend desk"):
         raise raised
@@ -130,15 +124,12 @@ def test_what_is_not_the_outside_stays_as_it_is(raised: BaseException) -> None:
     assert caught.value is raised
 
 
-@pytest.mark.parametrize(
-    ("number", "said"),
-    [
-        (errno.ENOTDIR, "a file stands where"),
-        (errno.EISDIR, "a folder stands"),
-        (errno.ENAMETOOLONG, "a name is longer than the disk allows"),
-        (errno.EEXIST, "something of that name is there already"),
-    ],
-)
+@pytest.mark.parametrize(("number", "said"), [
+    (errno.ENOTDIR, "a file stands where"),
+    (errno.EISDIR, "a folder stands"),
+    (errno.ENAMETOOLONG, "a name is longer than the disk allows"),
+    (errno.EEXIST, "something of that name is there already"),
+])  # fmt: skip
 def test_a_file_in_the_place_of_a_folder_is_a_mistake_of_whoever_named_it(number: int, said: str) -> None:
     with pytest.raises(UsageError, match=f"graph/nodes.npy: {said}"), explained_outside("anywhere"):
         raise OSError(number, os.strerror(number), "graph/nodes.npy")

@@ -19,11 +19,8 @@ PETS = declare("pets by name: name str, legs u8, nicknames list[str], owner str?
 
 def pets(*names: str) -> pl.DataFrame:
     rows = {
-        "name": list(names),
-        "legs": [4] * len(names),
-        "nicknames": [["x"]] * len(names),
-        "owner": [None] * len(names),
-    }
+        "name": list(names), "legs": [4] * len(names), "nicknames": [["x"]] * len(names), "owner": [None] * len(names),
+    }  # fmt: skip
     return pl.DataFrame(rows, schema=PETS.schema)
 
 
@@ -53,17 +50,14 @@ def test_the_number_of_threads_does_not_show_in_the_bytes(tmp_path: Path) -> Non
     assert written[0] == written[1]
 
 
-@pytest.mark.parametrize(
-    ("frame", "problem"),
-    [
-        (pets("a").drop("legs"), "column legs is missing"),
-        (pets("a").with_columns(pl.col("legs").cast(pl.Int64)), "column legs is Int64, not UInt8"),
-        (pets("a").with_columns(extra=1), "column extra is not declared"),
-        (pets("a").with_columns(name=pl.lit(None, pl.String)), "column name has nulls"),
-        (pets("a").with_columns(nicknames=pl.Series([["x", None]])), "column nicknames has nulls"),
-        (pets("a", "a"), "rows repeat the key"),
-    ],
-)
+@pytest.mark.parametrize(("frame", "problem"), [
+    (pets("a").drop("legs"), "column legs is missing"),
+    (pets("a").with_columns(pl.col("legs").cast(pl.Int64)), "column legs is Int64, not UInt8"),
+    (pets("a").with_columns(extra=1), "column extra is not declared"),
+    (pets("a").with_columns(name=pl.lit(None, pl.String)), "column name has nulls"),
+    (pets("a").with_columns(nicknames=pl.Series([["x", None]])), "column nicknames has nulls"),
+    (pets("a", "a"), "rows repeat the key"),
+])  # fmt: skip
 def test_a_table_that_departs_from_its_declaration_is_not_written(
     tmp_path: Path, frame: pl.DataFrame, problem: str
 ) -> None:
@@ -95,35 +89,29 @@ def test_what_is_no_such_table_is_said(tmp_path: Path) -> None:
         read_table(tmp_path / "pets.parquet", PETS)
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"PAR1 but no more", "a Parquet file without its end: it was cut"),
-        (b"", "an empty file"),
-        (b"\x1f\x8b\x08\x00", "a gzip file, not unpacked"),
-        (b"name,legs\nrex,4\n", "a text that begins 'name,legs'"),
-        (b"\n", "a text that begins ''"),
-        (b"\0\0\0\0", "parquet"),
-        (b"PAR1 not it PAR1", "parquet"),
-    ],
-)
+@pytest.mark.parametrize(("content", "said"), [
+    (b"PAR1 but no more", "a Parquet file without its end: it was cut"),
+    (b"", "an empty file"),
+    (b"\x1f\x8b\x08\x00", "a gzip file, not unpacked"),
+    (b"name,legs\nrex,4\n", "a text that begins 'name,legs'"),
+    (b"\n", "a text that begins ''"),
+    (b"\0\0\0\0", "parquet"),
+    (b"PAR1 not it PAR1", "parquet"),
+])  # fmt: skip
 def test_what_a_file_seems_to_be_is_said_where_it_is_no_table(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "pets.parquet").write_bytes(content)
     with pytest.raises(IntegrityError, match=f"not a readable Parquet file.*found {said}.*run that stage again"):
         read_table(tmp_path / "pets.parquet", PETS)
 
 
-@pytest.mark.parametrize(
-    ("names", "found"),
-    [
-        (["Atlas", "atlas"], "'Atlas' and 'atlas'"),
-        (["atlas", " atlas"], "' atlas' and 'atlas'"),
-        (["a  b", "a b"], "'a  b' and 'a b'"),
-        ([" ", "b"], "' '"),
-        (["mod\u00e8le", "mode\u0300le"], "'mode\u0300le' and 'mod\u00e8le'"),
-        (["sdxl", "sdxl-turbo"], ""),
-    ],
-)
+@pytest.mark.parametrize(("names", "found"), [
+    (["Atlas", "atlas"], "'Atlas' and 'atlas'"),
+    (["atlas", " atlas"], "' atlas' and 'atlas'"),
+    (["a  b", "a b"], "'a  b' and 'a b'"),
+    ([" ", "b"], "' '"),
+    (["mod\u00e8le", "mode\u0300le"], "'mode\u0300le' and 'mod\u00e8le'"),
+    (["sdxl", "sdxl-turbo"], ""),
+])  # fmt: skip
 def test_names_of_models_that_differ_in_case_and_spaces_only_are_refused(
     tmp_path: Path, names: list[str], found: str
 ) -> None:

@@ -85,14 +85,11 @@ class WordOrList(StrictModel):
     among: Literal["all"] | tuple[int, ...] = "all"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("among: none", "f.yaml:1: among: 'none' is not accepted; accepted: all, a list"),
-        ("among: [1, x]", "f.yaml:1: among[1]: input should be a valid integer"),
-        ("among: {a: 1}", "f.yaml:1: among: dict is not accepted; accepted: all, a list"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("among: none", "f.yaml:1: among: 'none' is not accepted; accepted: all, a list"),
+    ("among: [1, x]", "f.yaml:1: among[1]: input should be a valid integer"),
+    ("among: {a: 1}", "f.yaml:1: among: dict is not accepted; accepted: all, a list"),
+])  # fmt: skip
 def test_of_a_word_or_a_list_only_what_was_meant_is_wrong(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         validate(parse_yaml(text, name="f.yaml"), WordOrList)

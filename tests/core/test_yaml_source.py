@@ -11,12 +11,8 @@ from culturekit.core.yaml_source import dotted, parse_yaml, read_yaml
 def test_scalars_stay_text_and_norway_stays_norway() -> None:
     text = "countries: [NO, SE, on, y]\nyear: 1e3\noctal: 010\ndate: 2024-04-01\nversion: 1.10\n"
     assert parse_yaml(text, name="t").value == {
-        "countries": ["NO", "SE", "on", "y"],
-        "year": "1e3",
-        "octal": "010",
-        "date": "2024-04-01",
-        "version": "1.10",
-    }
+        "countries": ["NO", "SE", "on", "y"], "year": "1e3", "octal": "010", "date": "2024-04-01", "version": "1.10",
+    }  # fmt: skip
 
 
 def test_only_an_unquoted_null_is_null() -> None:
@@ -39,23 +35,20 @@ def test_a_key_given_twice_is_a_problem_and_the_first_value_stands() -> None:
     assert [str(problem) for problem in source.problems] == ["f:2: a: given twice, first in line 1"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a: [1", "t:1: not YAML"),
-        ("a: [simulated?noise=1, b]", 't:1: not YAML.*; a value with \\? in it wants quotes: "..."'),
-        ("a: 1\nb: A photo: of x", "t:2: not YAML.*; a value with : in it wants quotes"),
-        ("{a: folder:{model}/x.png}", "t:1: not YAML.*; a value with { in it wants quotes"),
-        ("a: {name} of {country}", "t:1: not YAML.*; a value with { in it wants quotes"),
-        ("a: {b: [c], d: [@x]}", "t:1: not YAML.*; a value with @ in it wants quotes"),
-        ("a: @x", "t:1: not YAML.*; a value with @ in it wants quotes"),
-        ("a: [1, '?'", "t:1: not YAML: [^;]*$"),
-        ("a: 1\n---\nb: 2\n", "t:2: not YAML"),
-        ("a: &x [*x]\n", "t:1: a.0.: aliases make this document endless"),
-        ("[" * 20_000, "nested too deeply"),
-        ("a: \x00", "not YAML"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("a: [1", "t:1: not YAML"),
+    ("a: [simulated?noise=1, b]", 't:1: not YAML.*; a value with \\? in it wants quotes: "..."'),
+    ("a: 1\nb: A photo: of x", "t:2: not YAML.*; a value with : in it wants quotes"),
+    ("{a: folder:{model}/x.png}", "t:1: not YAML.*; a value with { in it wants quotes"),
+    ("a: {name} of {country}", "t:1: not YAML.*; a value with { in it wants quotes"),
+    ("a: {b: [c], d: [@x]}", "t:1: not YAML.*; a value with @ in it wants quotes"),
+    ("a: @x", "t:1: not YAML.*; a value with @ in it wants quotes"),
+    ("a: [1, '?'", "t:1: not YAML: [^;]*$"),
+    ("a: 1\n---\nb: 2\n", "t:2: not YAML"),
+    ("a: &x [*x]\n", "t:1: a.0.: aliases make this document endless"),
+    ("[" * 20_000, "nested too deeply"),
+    ("a: \x00", "not YAML"),
+])  # fmt: skip
 def test_what_is_no_config_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_yaml(text, name="t")

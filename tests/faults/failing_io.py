@@ -172,14 +172,10 @@ class FileSystem(ctypes.Structure):
     """The beginning of `sqlite3_vfs`; `functions` begin with xOpen."""
 
     _fields_ = [
-        ("version", ctypes.c_int),
-        ("file_size", ctypes.c_int),
-        ("longest_path", ctypes.c_int),
-        ("next", ctypes.c_void_p),
-        ("name", ctypes.c_char_p),
-        ("data", ctypes.c_void_p),
+        ("version", ctypes.c_int), ("file_size", ctypes.c_int), ("longest_path", ctypes.c_int),
+        ("next", ctypes.c_void_p), ("name", ctypes.c_char_p), ("data", ctypes.c_void_p),
         ("functions", ctypes.c_void_p * 12),
-    ]
+    ]  # fmt: skip
 
 
 class Methods(ctypes.Structure):

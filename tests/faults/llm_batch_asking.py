@@ -43,12 +43,18 @@ def client_of(provider: str, url: str) -> Client:
     return client
 
 
+def asking_words(provider: str, url: str, folder: Path, rows: int = 60) -> list[str]:
+    """Give the command that asks."""
+    return [sys.executable, "-m", "tests.faults.llm_batch_asking", provider, url, str(folder), str(rows)]
+
+
 def main(provider: str, url: str, folder: str, rows: str) -> None:
     """Ask, and write down."""
     client = client_of(provider, url)
     batches = batches_of(client)
     batches.limits = BatchLimits(rows=15, size=1_000_000)  # type: ignore[misc]
     requests, options = questions(int(rows)), AskOptions(tries=3)
+    Path(folder).mkdir(exist_ok=True)
     with Journal(Path(folder) / "journal") as journal:
         answers = list(BatchRunner(client, batches, journal, requests, options, "run", pauses=PAUSES).answers())
     table = [[answer.outcome, msgspec.to_builtins(answer.value), answer.detail, answer.raw] for answer in answers]

@@ -14,9 +14,8 @@ import pytest
 
 from culturekit.people.answer_desk import MOST_BYTES, AnswerDesk
 from culturekit.people.answers import answers_in
-from culturekit.people.stages import ExportFiles
 from culturekit.people.tasks import Quotas
-from tests.people.projects import export, image_row, prompt_row, write_images, write_prompts
+from tests.people.projects import export, pictured
 from tests.people.serving import ask, desk_of, entry, serving
 
 NO = {"belongs": "no", "realism": "4"}
@@ -26,9 +25,7 @@ NO = {"belongs": "no", "realism": "4"}
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve items, for two people each."""
     folder = tmp_path_factory.mktemp("desk")
-    images = write_images(folder / "images", [image_row(f"i{n}", "m", "p") for n in range(12)])
-    prompts = write_prompts(folder / "prompts", [prompt_row("p", "Image of food from India", "cuisine", "IN")])
-    export(folder / "project", ExportFiles([images], prompts), quotas=Quotas(2), checks=0, repeats=0)
+    export(folder / "project", pictured(folder, [f"i{n}" for n in range(12)]), quotas=Quotas(2), checks=0, repeats=0)
     return folder / "project"
 
 

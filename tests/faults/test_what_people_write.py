@@ -132,14 +132,11 @@ def test_honest_audits_in_any_order_are_none_of_these(seed: int) -> None:
     assert score_audited(matches, order).scores.height > 0
 
 
-@pytest.mark.parametrize(
-    ("broken", "problem"),
-    [
-        (first("continent", "asia "), "names of continent that cannot be told apart"),
-        (first("continent", "Africa"), "one country has two of continent"),
-        (first("pool", "others"), "one annotator has two of pool"),
-    ],
-)
+@pytest.mark.parametrize(("broken", "problem"), [
+    (first("continent", "asia "), "names of continent that cannot be told apart"),
+    (first("continent", "Africa"), "one country has two of continent"),
+    (first("pool", "others"), "one annotator has two of pool"),
+])  # fmt: skip
 def test_audits_are_held_against_themselves_when_they_are_read(tmp_path: Path, broken: pl.Expr, problem: str) -> None:
     _, audits = audit()
     audits.with_columns(country=pl.lit("JP"), continent=pl.lit("Asia")).with_columns(broken).write_parquet(
@@ -155,19 +152,16 @@ HEAD = "item_id,annotator,annotator_region,in_region,scheme,criterion,value,choi
 ROW = 'i1,ann,FR,true,s,c,3,,,9.5,"[]"'
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{HEAD}\n{ROW}\n",
-        f"\ufeff{HEAD}\r\n{ROW}\r\n",
-        f"{HEAD}\n{ROW}".replace(",", ";").replace("9.5", "9,5"),
-        f"sep=;\r\n{HEAD}\r\n{ROW}\r\n".replace(",", ";").replace("9.5", "9,5"),
-        f"{HEAD}\n{ROW}".replace(",", "\t"),
-        f"{HEAD}\n{ROW}".replace("9.5", '"9,5"'),
-        f",{HEAD.upper()},\n0,{ROW},\n,,,,,,,,,,,,\n",
-        f"{HEAD}\n{ROW}".replace("true", "VRAI").replace("3,,,", '3,,"two\nlines",'),
-    ],
-)
+@pytest.mark.parametrize("text", [
+    f"{HEAD}\n{ROW}\n",
+    f"\ufeff{HEAD}\r\n{ROW}\r\n",
+    f"{HEAD}\n{ROW}".replace(",", ";").replace("9.5", "9,5"),
+    f"sep=;\r\n{HEAD}\r\n{ROW}\r\n".replace(",", ";").replace("9.5", "9,5"),
+    f"{HEAD}\n{ROW}".replace(",", "\t"),
+    f"{HEAD}\n{ROW}".replace("9.5", '"9,5"'),
+    f",{HEAD.upper()},\n0,{ROW},\n,,,,,,,,,,,,\n",
+    f"{HEAD}\n{ROW}".replace("true", "VRAI").replace("3,,,", '3,,"two\nlines",'),
+])  # fmt: skip
 def test_what_spreadsheets_save_is_read(tmp_path: Path, text: str) -> None:
     path = tmp_path / "answers.csv"
     path.write_text(text, encoding="utf-8", newline="")
@@ -176,22 +170,19 @@ def test_what_spreadsheets_save_is_read(tmp_path: Path, text: str) -> None:
     assert row["text"] in (None, "two\nlines")
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (f"{HEAD},value\n{ROW},4\n", "has the column value twice"),
-        (f"{HEAD}\n{ROW},4\n", "answers.csv:2: 12 cells under 11 columns"),
-        (f'{HEAD}\n{ROW}\n"i2,ann\n', "answers.csv:3: not a CSV file"),
-        (f"{HEAD}\n{ROW}".replace("i1", "02-Jan"), "answers.csv:2: item_id: found '02-Jan'.*spreadsheet"),
-        (f"{HEAD}\n{ROW}".replace("ann,", "1.23E+11,", 1), "spreadsheet made a date"),
-        (f"{HEAD}\n{ROW}".replace(",3,,", ",,28.11.2026,"), "answers.csv:2: choice: found '28.11.2026'"),
-        (f"{HEAD}\n{ROW}".replace("9.5", '"1,234"'), "answers.csv:2: seconds: found '1,234'.*none between thousands"),
-        (f"{HEAD}\n{ROW}".replace("9.5", "1e999"), "seconds is infinite"),
-        (f"{HEAD}\n{ROW}".replace("true", "maybe"), "expected true or false"),
-        (f"{HEAD}\n{ROW}".replace("ann,", "an\0n,"), "answers.csv:2: the sheet holds a NUL"),
-        ("item_id;annotator\ni1;ann\n", "column annotator_region is missing"),
-    ],
-)
+@pytest.mark.parametrize(("text", "problem"), [
+    (f"{HEAD},value\n{ROW},4\n", "has the column value twice"),
+    (f"{HEAD}\n{ROW},4\n", "answers.csv:2: 12 cells under 11 columns"),
+    (f'{HEAD}\n{ROW}\n"i2,ann\n', "answers.csv:3: not a CSV file"),
+    (f"{HEAD}\n{ROW}".replace("i1", "02-Jan"), "answers.csv:2: item_id: found '02-Jan'.*spreadsheet"),
+    (f"{HEAD}\n{ROW}".replace("ann,", "1.23E+11,", 1), "spreadsheet made a date"),
+    (f"{HEAD}\n{ROW}".replace(",3,,", ",,28.11.2026,"), "answers.csv:2: choice: found '28.11.2026'"),
+    (f"{HEAD}\n{ROW}".replace("9.5", '"1,234"'), "answers.csv:2: seconds: found '1,234'.*none between thousands"),
+    (f"{HEAD}\n{ROW}".replace("9.5", "1e999"), "seconds is infinite"),
+    (f"{HEAD}\n{ROW}".replace("true", "maybe"), "expected true or false"),
+    (f"{HEAD}\n{ROW}".replace("ann,", "an\0n,"), "answers.csv:2: the sheet holds a NUL"),
+    ("item_id;annotator\ni1;ann\n", "column annotator_region is missing"),
+])  # fmt: skip
 def test_what_is_no_table_is_refused_with_the_line(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "answers.csv"
     path.write_text(text, encoding="utf-8", newline="")

@@ -197,6 +197,21 @@ def test_the_table_of_the_world_is_whole() -> None:
     assert {iso for iso, one in world.items() if not one.demonym} == uninhabited
 
 
+def test_shipped_roots_work_for_any_country_by_one_key() -> None:
+    shipped = load_concept("art")
+    assert load_concept("art?countries=cultivate").codes == tuple(
+        iso for iso in countries() if iso in RECIPES["cultivate"].split()
+    )
+    assert "BE" not in countries()
+    scoped = load_concept("art?countries=BE,ke")
+    assert scoped.countries == ("BE", "KE")
+    assert scoped.model_copy(update={"countries": shipped.countries}) == shipped
+    assert country_files()["own-countries"].name == "world.tsv"
+    assert set(load_concept("cuisine?countries=all").codes) == set(whole_world())
+    with pytest.raises(UsageError, match=r"no such countries.*unknown country 'XX'"):
+        load_concept("art?countries=BE,XX")
+
+
 M49 = {
     "015": "Northern Africa", "021": "Northern America", "030": "Eastern Asia", "034": "Southern Asia",
     "035": "South-eastern Asia", "039": "Southern Europe", "053": "Australia and New Zealand", "054": "Melanesia",

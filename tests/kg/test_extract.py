@@ -26,17 +26,10 @@ FOOD = Concept(concept="food", hops=2, roots=(Root(qid="Q1", label="food"),))
 CONFIG = "concept: food\nhops: 2\nroots: [{qid: Q1, label: food}]\n"
 
 WORLD = [
-    Said(2, "P279", 1),
-    Said(3, "P31", 2),
-    Said(3, "P495", SOVIET_UNION, ended=True),
-    Said(3, "P17", FRANCE),
-    Said(3, "P17", 0),
-    Said(4, "P31", 2, rank="deprecated"),
-    Said(4, "P17", FRANCE),
-    Said(5, "P31", 3),
-    Said(5, "P17", FRANCE, rank="preferred"),
-    Said(5, "P17", RUSSIA),
-]
+    Said(2, "P279", 1), Said(3, "P31", 2), Said(3, "P495", SOVIET_UNION, ended=True), Said(3, "P17", FRANCE),
+    Said(3, "P17", 0), Said(4, "P31", 2, rank="deprecated"), Said(4, "P17", FRANCE), Said(5, "P31", 3),
+    Said(5, "P17", FRANCE, rank="preferred"), Said(5, "P17", RUSSIA),
+]  # fmt: skip
 
 
 def candidates_by(graph: Path, folder: Path, *options: str) -> dict[str, list[str]]:
@@ -151,11 +144,8 @@ def test_what_changes_the_rows_changes_the_key(tmp_path: Path) -> None:
     heirs.write_text("successors: {Q15180: Q159}\n", encoding="utf-8")
     concept = load_concept("cuisine")
     rules: list[dict[str, Any]] = [
-        {"ranks": "all"},
-        {"ended": "drop"},
-        {"country_choice": "P495-first"},
-        {"expand_artifacts": True},
-    ]
+        {"ranks": "all"}, {"ended": "drop"}, {"country_choice": "P495-first"}, {"expand_artifacts": True},
+    ]  # fmt: skip
     stages = [
         extract_stage(graph, [concept]),
         *(extract_stage(graph, RootChoice((concept,), **rule).concepts()) for rule in rules),

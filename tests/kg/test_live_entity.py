@@ -36,14 +36,9 @@ def document(qid: str = "Q746549", **changes: object) -> dict[str, Any]:
     }
     texts = {"labels": {"en": {"language": "en", "value": "dish"}}, "descriptions": {}, "aliases": {}, "sitelinks": {}}
     return {
-        "id": qid,
-        "type": "item",
-        "lastrevid": 7,
-        "modified": "2026-01-01T00:00:00Z",
-        "claims": claims,
-        **texts,
+        "id": qid, "type": "item", "lastrevid": 7, "modified": "2026-01-01T00:00:00Z", "claims": claims, **texts,
         **changes,
-    }
+    }  # fmt: skip
 
 
 def said(**entities: object) -> Said:

@@ -43,11 +43,8 @@ def test_what_may_pass_is_tried_again_as_long_as_the_server_says(status: int) ->
     waits: list[float] = []
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=300), usegmt=True)
     replies = (
-        Said(status, headers={"Retry-After": "7"}),
-        Said(status),
-        Said(status, headers={"Retry-After": date}),
-        GOOD,
-    )
+        Said(status, headers={"Retry-After": "7"}), Said(status), Said(status, headers={"Retry-After": date}), GOOD,
+    )  # fmt: skip
     with answering(turns(*replies)) as server:  # type: ignore[arg-type]
         assert source(server.url, waits).ask("x", dict) == {"a": 1}
     first, second, third = [wait for wait in waits if wait >= 1]

@@ -16,16 +16,13 @@ from tests.kg.worlds import Said, concept_of, make_graph
 
 statements = st.lists(
     st.builds(
-        Said,
-        st.integers(1, 8),
-        st.sampled_from(["P31", "P279", "P279", "P495", "P17"]),
+        Said, st.integers(1, 8), st.sampled_from(["P31", "P279", "P279", "P495", "P17"]),
         st.one_of(st.integers(-1, 8), st.sampled_from([155, 142, 30])),
-        st.sampled_from(["preferred", "normal", "normal", "deprecated"]),
-        st.booleans(),
+        st.sampled_from(["preferred", "normal", "normal", "deprecated"]), st.booleans(),
     ),
     min_size=6,
     max_size=30,
-)
+)  # fmt: skip
 concepts = st.builds(
     lambda roots, scope, rules: concept_of(
         dict.fromkeys(roots), hops=3, classes=[3], items=[6], countries=scope

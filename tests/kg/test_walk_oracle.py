@@ -19,15 +19,11 @@ from tests.kg.walk_worlds import ITEMS, Naive, Said, World, graph_of, hands, loo
 
 worlds = st.lists(
     st.builds(
-        Said,
-        st.sampled_from(ITEMS),
-        st.sampled_from(["P31", "P279", "P279", "P495", "P17"]),
-        st.integers(-1, 10),
-        st.sampled_from(["preferred", "normal", "normal", "deprecated"]),
-        st.booleans(),
+        Said, st.sampled_from(ITEMS), st.sampled_from(["P31", "P279", "P279", "P495", "P17"]), st.integers(-1, 10),
+        st.sampled_from(["preferred", "normal", "normal", "deprecated"]), st.booleans(),
     ),
     max_size=30,
-).map(lambda world: [*world, Said(1, "P279", 9), Said(9, "P279", 9)])
+).map(lambda world: [*world, Said(1, "P279", 9), Said(9, "P279", 9)])  # fmt: skip
 
 concepts = st.builds(
     lambda roots, own, **rules: Concept(

@@ -22,12 +22,9 @@ class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def question(label: str = "feijoada", **parts: object) -> Request:
     """Ask about a label."""
     whole = {
-        "task": "cspace.filter",
-        "instructions": "Judge the candidate.",
-        "data": {"id": "Q1", "label": label},
-        "reply": Verdict,
-        "allowed": {"id": ("Q1",)},
-    } | parts
+        "task": "cspace.filter", "instructions": "Judge the candidate.", "data": {"id": "Q1", "label": label},
+        "reply": Verdict, "allowed": {"id": ("Q1",)},
+    } | parts  # fmt: skip
     return Request(**whole)  # type: ignore[arg-type]
 
 

@@ -64,17 +64,11 @@ def hostile_replies(injection: Injection) -> list[str]:
     pick = {"id": chance.choice(ids), "verdict": chance.choice(verdicts)}
     many = [{"id": each, "verdict": "keep"} for each in ids]
     return [
-        json.dumps(pick),
-        json.dumps(pick) + json.dumps(pick),
-        json.dumps(many),
-        json.dumps({**pick, "verdicts": many}),
-        '{"id":"Q7","verdict":"remove","id":"Q1"}',
-        '{"id":"Q1","id":"Q7","verdict":"keep"}',
-        json.dumps({"Q1": "keep", "Q7": "keep"}),
-        f"```json\n{json.dumps(pick)}\n```",
-        injection.text[:500],
+        json.dumps(pick), json.dumps(pick) + json.dumps(pick), json.dumps(many), json.dumps({**pick, "verdicts": many}),
+        '{"id":"Q7","verdict":"remove","id":"Q1"}', '{"id":"Q1","id":"Q7","verdict":"keep"}',
+        json.dumps({"Q1": "keep", "Q7": "keep"}), f"```json\n{json.dumps(pick)}\n```", injection.text[:500],
         json.dumps({"id": "Q7", "verdict": chance.choice(verdicts)}),
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: injection.family)

@@ -81,17 +81,11 @@ def test_google_takes_json_schema_online_and_its_own_subset_in_batches() -> None
     assert batch["type"] == "OBJECT"
     assert "additionalProperties" not in json.dumps(batch)
     assert batch["properties"]["verdict"] == {
-        "type": "STRING",
-        "enum": ["keep", "remove"],
-        "format": "enum",
-        "nullable": True,
-    }
+        "type": "STRING", "enum": ["keep", "remove"], "format": "enum", "nullable": True,
+    }  # fmt: skip
     assert batch["properties"]["sources"]["items"]["properties"]["year"] == {
-        "type": "INTEGER",
-        "minimum": 1000,
-        "maximum": 2099,
-        "nullable": True,
-    }
+        "type": "INTEGER", "minimum": 1000, "maximum": 2099, "nullable": True,
+    }  # fmt: skip
 
 
 def test_local_grammars_get_what_they_enforce_and_the_model_is_told_the_rest() -> None:

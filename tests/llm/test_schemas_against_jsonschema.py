@@ -33,18 +33,12 @@ def leaves(draw: st.DrawFn) -> Any:
     return draw(
         st.sampled_from(
             [
-                str,
-                int,
-                float,
-                bool,
-                Annotated[str, Meta(min_length=size, max_length=size + 2)],
-                Annotated[str, Meta(pattern="^Q[1-9][0-9]*$")],
-                Annotated[int, Meta(ge=low, lt=low + 4)],
-                Annotated[float, Meta(gt=low, le=low + 2)],
-                Literal["keep", "remove", "review"],
+                str, int, float, bool, Annotated[str, Meta(min_length=size, max_length=size + 2)],
+                Annotated[str, Meta(pattern="^Q[1-9][0-9]*$")], Annotated[int, Meta(ge=low, lt=low + 4)],
+                Annotated[float, Meta(gt=low, le=low + 2)], Literal["keep", "remove", "review"],
             ]
         )
-    )
+    )  # fmt: skip
 
 
 def wrapped(kinds: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -7,17 +7,14 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.verify.chain import Ledger
 from tests.oracles.averages import Answer, Mean, RatedAnswer, mean, t_answer
 from tests.oracles.corrected_labels import CorrectionOf, corrected_labels
 from tests.oracles.corrected_pairs import corrected_pairs
 from tests.oracles.labelled_images import DiversityTables
 from tests.oracles.rater_errors import anchored, marks_of
-from tests.oracles.score_rows import close, compare_row, wrong_row
+from tests.oracles.score_rows import assert_row, close
 from tests.oracles.vendi import kernel_name, order_of
 
-HOW = "from matches and audits: labels imputed again with the draws of the stated seed, chances of all kinds of batches"
-HOW_PAIRS = "from matches and audits: pairs counted, nothing drawn"
 TOLERANCE = 1e-7
 
 # Images of known quality that a qVS needs, and the share without it from which on that is marked
@@ -122,25 +119,41 @@ class CorrectedScores:
         )
         return Answer(value, value - below, value + above), sum(audited for *_, audited in answers), own
 
+    def check(self, row: dict[str, Any]) -> None:
+        """Work one row out and compare it."""
+        answer, audited, images = self.answer(row)
+        about, lacking = row["about"], 0
+        if row["metric"] == "qvs":
+            values = self.tables.quality.get(about["scorer"], {})
+            known = [values[image] for image in images["image_id"] if image in values]
+            assert len(known) >= FEWEST_RATED, f"the quality of too few images is known: {row}"
+            answer, lacking = times_quality(answer, mean(known), float(about["confidence"])), images.height - len(known)
+        said: dict[str, object] = {"audited": audited, "kernel": kernel_name(about["weights"])}
+        told = self.said(images, about["pool"])
+        said |= {key: count for key, count in left_out(told, about["weights"]).items() if count or key in about}
+        said |= self.ends(row, told)
+        if lacking or "images_left_out" in about:
+            said["images_left_out"] = lacking
+        marks = self.marks(images, about) + ["quality of a part"] * (lacking > MOST_LACKING * images.height)
+        if marks or "marked" in about:
+            said["marked"] = sorted(marks)
+        assert_row(row, answer, images.height, said, tolerance=TOLERANCE)
+
+    def ends(self, row: Mapping[str, Any], told: pl.DataFrame) -> dict[str, object]:
+        """Work out what a diversity would be if all that nobody could tell were alike, or different."""
+        stated = {name: row["about"].get(name) for name in SUPPOSED}
+        if row["metric"] != "vs" or answers_if(SUPPOSED[0], told, row["about"]["weights"]) is None:
+            return {name: None for name in SUPPOSED if name in row["about"]}
+        found = {name: self.answer(row, name)[0].value for name in SUPPOSED}
+        near = {name: close(stated[name], found[name], tolerance=TOLERANCE) for name in SUPPOSED}
+        return {name: stated[name] if near[name] else found[name] for name in SUPPOSED}
+
 
 def over_parts(parts: Sequence[tuple[float, float, float]]) -> float:
     """Add distances of limits over concepts: what the draw leaves open in squares; all else, and to ends, as it is."""
     squares = math.fsum((share * min(sure, whole)) ** 2 for share, whole, sure in parts)
     raters = math.fsum(share * math.sqrt(max(whole**2 - sure**2, 0.0)) for share, whole, sure in parts)
     return math.sqrt(squares + raters**2)
-
-
-def check_corrected(
-    folder: str, rows: Sequence[dict[str, Any]], tables: DiversityTables, options: Mapping[str, Any], ledger: Ledger
-) -> None:
-    """Work out every row with corrected labels."""
-    scores = CorrectedScores(tables, int(options.get("seed", 0)), options.get("design", "drawn"))
-    for row in rows:
-        with ledger.guarded("scores", f"{folder} row {row['row']}"):
-            if tables.missing:
-                ledger.judge(folder, row, "not verifiable", f"inputs are not here: {', '.join(tables.missing)}")
-                continue
-            check_row(folder, row, scores, ledger)
 
 
 def told_apart(audits: pl.DataFrame) -> pl.DataFrame:
@@ -158,44 +171,6 @@ def left_out(told: pl.DataFrame, weights: Sequence[float]) -> dict[str, int]:
     nothing = told.filter(~pl.col("none_of_these"), pl.col(column).is_null())
     untold = nothing.filter(pl.col("none_means").is_not_null()).height
     return {wider: nothing.height - untold, "cannot_tell": untold}
-
-
-def ends_of(row: Mapping[str, Any], told: pl.DataFrame, scores: CorrectedScores) -> dict[str, object]:
-    """Work out what a diversity would be if all that nobody could tell were alike, or different."""
-    if row["metric"] != "vs" or answers_if(SUPPOSED[0], told, row["about"]["weights"]) is None:
-        return {name: None for name in SUPPOSED if name in row["about"]}
-    found = {name: scores.answer(row, name)[0].value for name in SUPPOSED}
-    stated = {name: row["about"].get(name) for name in SUPPOSED}
-    near = {name: close(stated[name], found[name], tolerance=TOLERANCE) for name in SUPPOSED}
-    return {name: stated[name] if near[name] else found[name] for name in SUPPOSED}
-
-
-def check_row(folder: str, row: dict[str, Any], scores: CorrectedScores, ledger: Ledger) -> None:
-    """Work one row out and compare it."""
-    answer, audited, images = scores.answer(row)
-    if row["metric"] == "qvs":
-        values = scores.tables.quality.get(row["about"]["scorer"], {})
-        known = [values[image] for image in images["image_id"] if image in values]
-        if len(known) < FEWEST_RATED:
-            few = "the quality of too few of its images is known"
-            wrong_row(folder, row, few, expected=f"{FEWEST_RATED}", found=len(known), ledger=ledger)
-            ledger.judge(folder, row, "wrong", HOW)
-            return
-        answer = times_quality(answer, mean(known), float(row["about"]["confidence"]))
-    how = HOW_PAIRS if row["about"]["form"] == "average pairs" else HOW
-    said: dict[str, object] = {"audited": audited, "kernel": kernel_name(row["about"]["weights"])}
-    told = scores.said(images, row["about"]["pool"])
-    said |= {
-        key: count for key, count in left_out(told, row["about"]["weights"]).items() if count or key in row["about"]
-    }
-    said |= ends_of(row, told, scores)
-    lacking = images.height - len(known) if row["metric"] == "qvs" else 0
-    if lacking or "images_left_out" in row["about"]:
-        said["images_left_out"] = lacking
-    marks = scores.marks(images, row["about"]) + ["quality of a part"] * (lacking > MOST_LACKING * images.height)
-    if marks or "marked" in row["about"]:
-        said["marked"] = sorted(marks)
-    compare_row(folder, row, answer, images.height, how, ledger, tolerance=TOLERANCE, said=said)
 
 
 def times_quality(diversity: Answer, quality: Mean, confidence: float) -> Answer:

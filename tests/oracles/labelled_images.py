@@ -1,4 +1,4 @@
-"""The tables behind scores of diversity: matches by where their labels come from, quality, audits, images."""
+"""The tables behind scores of diversity: matches by where their labels come from, quality, audits."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.core.roles import FLOORS, MATCHES
-from culturekit.verify.chain import FinishedStage, RunTree
+from culturekit.verify.chain import FinishedStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,7 @@ class DiversityTables:
         limits: the same, of floor and ceiling.
         quality: scorer -> image -> value.
         audits: what people said, or None.
-        asked: all images asked for, or None.
         countries: of prompts that name one.
-        missing: roles whose input could not be found as it was.
     """
 
     mapped: Sequence[pl.DataFrame]
@@ -32,20 +30,18 @@ class DiversityTables:
     limits: Sequence[pl.DataFrame]
     quality: Mapping[str, Mapping[str, float]]
     audits: pl.DataFrame | None
-    asked: pl.DataFrame | None
     countries: Mapping[str, str]
-    missing: tuple[str, ...]
 
 
-def diversity_tables(tree: RunTree, stage: FinishedStage) -> DiversityTables:
-    """Read the inputs of a stage, as far as they are what its manifest says."""
-    roles = sorted(stage.manifest.inputs)
-    found = {role: stage.places[role] for role in roles}
+def diversity_tables(stage: FinishedStage) -> DiversityTables:
+    """Read the inputs of a stage."""
+    found = {role: path for role in sorted(stage.manifest.inputs) if (path := stage.places[role]) is not None}
+    assert found.keys() == stage.manifest.inputs.keys()
     groups: dict[str, list[pl.DataFrame]] = {
-        "mapped": [], "truth": [], "limits": [], "quality": [], "audit": [], "images": [],
+        "mapped": [], "truth": [], "limits": [], "quality": [], "audit": [],
     }  # fmt: skip
     for role, path in found.items():
-        if path is not None and role != "prompts" and role.partition("-")[0] != "sample":
+        if role.partition("-")[0] not in {"prompts", "images", "sample"}:
             groups[group_of(role)].append(pl.read_parquet(path))
     nearest = {
         name: [table.filter(pl.col("rank") == 1) for table in groups[name]] for name in ("mapped", "truth", "limits")
@@ -55,9 +51,7 @@ def diversity_tables(tree: RunTree, stage: FinishedStage) -> DiversityTables:
         **nearest,
         quality=quality_of(groups["quality"]),
         audits=located(pl.concat(groups["audit"], how="diagonal"), nearest["mapped"]) if groups["audit"] else None,
-        asked=pl.concat([narrowed(table) for table in groups["images"]]) if groups["images"] else None,
         countries={} if prompts is None else countries_of(prompts),
-        missing=tuple(role for role, path in found.items() if path is None),
     )
 
 
@@ -85,7 +79,7 @@ def group_of(role: str) -> str:
     if role in {"ceiling", *map(MATCHES.folder, FLOORS)}:
         return "limits"
     kind = role.partition("-")[0]
-    names = {"matches": "mapped", "truth": "truth", "quality": "quality", "images": "images"}
+    names = {"matches": "mapped", "truth": "truth", "quality": "quality"}
     return "audit" if kind in {"audit", "audits"} else names[kind]
 
 
@@ -96,12 +90,6 @@ def quality_of(tables: Sequence[pl.DataFrame]) -> dict[str, dict[str, float]]:
         for scorer, image, value in table.select("scorer", "image_id", "value").iter_rows():
             found.setdefault(scorer, {})[image] = value
     return found
-
-
-def narrowed(images: pl.DataFrame) -> pl.DataFrame:
-    """Keep what says where an image stands."""
-    concept = pl.col("concept") if "concept" in images.columns else pl.lit(None, pl.String).alias("concept")
-    return images.select("image_id", "model", "prompt_id", concept, "repeat", "slot")
 
 
 def countries_of(path: Path) -> dict[str, str]:

@@ -2,25 +2,20 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from culturekit.verify.chain import Ledger
 from tests.oracles.averages import Answer
-
-SCORES_FILE = "scores.parquet"
-CHECK = "scores"
 
 TOLERANCE = 1e-8  # Relative, or absolute below 1: what is left after rounding and the t quantile worked out another way
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Read a table of scores; each row with its number, and its params taken apart under `about`."""
-    rows = pl.read_parquet(path).with_row_index("row").to_dicts()
-    return [{**row, "about": json.loads(row["params"])} for row in rows]
+    """Read a table of scores; params are taken apart under `about`."""
+    return [{**row, "about": json.loads(row["params"])} for row in pl.read_parquet(path).iter_rows(named=True)]
 
 
 def close(stated: float | None, found: float | None, *, tolerance: float = TOLERANCE) -> bool:
@@ -32,40 +27,17 @@ def close(stated: float | None, found: float | None, *, tolerance: float = TOLER
     return one == other or abs(one - other) <= tolerance * max(1.0, abs(other))
 
 
-def differences(
-    row: Mapping[str, Any], answer: Answer, n: int | None, tolerance: float
-) -> Iterator[tuple[str, str, str]]:
-    """List what a row says otherwise than was found: the column, what was found, what stands there."""
-    numbers = {"value": answer.value, "ci_low": answer.low, "ci_high": answer.high}
-    for column, found in numbers.items():
-        if not close(row[column], found, tolerance=tolerance):
-            yield column, f"{found!r}", f"{row[column]!r}"
-    if n is not None and row["n"] != n:
-        yield "n", str(n), str(row["n"])
-
-
-def compare_row(
-    folder: str,
-    row: Mapping[str, Any],
-    answer: Answer,
-    n: int | None,
-    how: str,
-    ledger: Ledger,
-    *,
-    tolerance: float = TOLERANCE,
-    said: Mapping[str, object] | None = None,
-) -> bool:
-    """Compare a row with what was worked out again; `said` are params that follow from the same tables."""
-    wrong = list(differences(row, answer, n, tolerance))
-    wrong += [
-        (f"params.{key}", repr(value), repr(row["about"].get(key)))
-        for key, value in (said or {}).items()
-        if not same(row["about"].get(key), value)
-    ]
-    for column, found, stated in wrong:
-        wrong_row(folder, row, f"{column} is not what the tables give", expected=found, found=stated, ledger=ledger)
-    ledger.judge(folder, row, "wrong" if wrong else "verified", how)
-    return not wrong
+def assert_row(
+    row: Mapping[str, Any], answer: Answer, n: int, said: Mapping[str, object], *, tolerance: float = TOLERANCE
+) -> None:
+    """Make sure that a row is what was worked out again; `said` are params that follow from the same tables."""
+    pairs = {"value": answer.value, "ci_low": answer.low, "ci_high": answer.high}
+    wrong: dict[str, object] = {
+        name: (row[name], found) for name, found in pairs.items() if not close(row[name], found, tolerance=tolerance)
+    }
+    stated = {"n": row["n"], **{name: row["about"].get(name) for name in said}}
+    wrong |= {name: (stated[name], found) for name, found in {"n": n, **said}.items() if not same(stated[name], found)}
+    assert wrong == {}, f"not what the tables give: {wrong} of {row}"
 
 
 def same(stated: object, found: object) -> bool:
@@ -73,14 +45,3 @@ def same(stated: object, found: object) -> bool:
     if isinstance(stated, float) and isinstance(found, float):
         return close(stated, found)
     return stated == found
-
-
-def wrong_row(
-    folder: str, row: Mapping[str, Any], problem: str, *, expected: object, found: object, ledger: Ledger
-) -> None:
-    """Say that a score is not what it should be."""
-    about = row["about"]
-    kernel = "".join(f", {about[key]}" for key in ("kernel", "labels", "scorer") if about.get(key))
-    place = ", ".join(str(row[key]) for key in ("model", "concept", "country", "group") if row[key])
-    where = f"{folder}/{SCORES_FILE} row {row['row']} ({row['metric']}, {place}{kernel})"
-    ledger.broken(CHECK, where, problem, expected=expected, found=found)

@@ -80,14 +80,3 @@ def effective(eigenvalues: NDArray[np.float64], q: float) -> NDArray[np.float64]
         return np.asarray(1 / shares.max(axis=-1))
     powers = np.where(shares > 0, np.where(shares > 0, shares, 1.0) ** q, 0.0)
     return np.asarray(powers.sum(axis=-1) ** (1 / (1 - q)))
-
-
-def vendi_of_classes(codes: Codes, weights: Sequence[float], q: float) -> float:
-    """Give VS_q of many items: those whose labels are all equal are one, which weighs as much as they are many.
-
-    With c of n items in a class, K/n has the same eigenvalues above 0 as the kernel of the classes with rows and
-    columns scaled by the root of c/n.
-    """
-    classes, counts = np.unique(codes, axis=0, return_counts=True)
-    root = np.sqrt(counts / len(codes))
-    return float(effective(np.linalg.eigvalsh(kernel_of(classes, weights) * np.outer(root, root)), q))

@@ -82,15 +82,9 @@ def running_studio(folder: Path, files: Path) -> Iterator[Studio]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     silent = {
-        "SENTRY_DSN": "",
-        "FRONTEND_SENTRY_DSN": "",
-        "COLLECT_ANALYTICS": "False",
-        "LATEST_VERSION_CHECK": "False",
-    }
-    serving = {
-        "LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED": "true",
-        "LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT": str(files),
-    }
+        "SENTRY_DSN": "", "FRONTEND_SENTRY_DSN": "", "COLLECT_ANALYTICS": "False", "LATEST_VERSION_CHECK": "False",
+    }  # fmt: skip
+    serving = {"LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED": "true", "LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT": str(files)}
     folder.mkdir(parents=True)
     home = {"HOME": str(folder), "PATH": os.environ["PATH"]}
     command = [program, "start", "--no-browser", "--internal-host", "127.0.0.1", "--port", str(port),

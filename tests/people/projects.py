@@ -1,6 +1,6 @@
 """Small annotation projects, and people who answer them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,8 @@ def image_row(image_id: str, model: str, prompt_id: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write_images(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """Write pictures, each of one colour of its own, under names that tell the model."""
+def write_images(folder: Path, rows: Sequence[dict[str, Any]], **columns: pl.Expr | pl.Series) -> Path:
+    """Write pictures, each of one colour of its own, under names that tell the model; and more columns."""
     (folder / "files").mkdir(parents=True)
     written = []
     for number, row in enumerate(rows):
@@ -41,7 +41,7 @@ def write_images(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
         name = f"files/{row['model']}-{number}.png"
         (folder / name).write_bytes(content)
         written.append({**row, "path": name, "sha256": digest_bytes(content)})
-    return write_table(folder, IMAGES, pl.DataFrame(written, schema=IMAGES.schema))
+    return write_table(folder, IMAGES, pl.DataFrame(written, schema=IMAGES.schema).with_columns(**columns))
 
 
 def prompt_row(prompt_id: str, text: str, concept: str, country: str | None) -> dict[str, Any]:
@@ -55,6 +55,12 @@ def prompt_row(prompt_id: str, text: str, concept: str, country: str | None) -> 
 def write_prompts(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return write_table(folder, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema))
+
+
+def pictured(folder: Path, images: Iterable[str], *, text: str = "food", country: str = "IN") -> ExportFiles:
+    """Write pictures, whose ids begin with their models, and the one prompt that they were made for."""
+    pictures = write_images(folder / "images", [image_row(image, image.partition("-")[0], "p") for image in images])
+    return ExportFiles([pictures], write_prompts(folder / "prompts", [prompt_row("p", text, "cuisine", country)]))
 
 
 def run(stage: Stage, out: Path) -> StageRun:
@@ -81,6 +87,17 @@ def key_of(project: Path) -> dict[str, dict[str, Any]]:
     """Give what the tasks of a project stand for, by task."""
     rows = pl.read_parquet(project / "annotation_key.parquet").iter_rows(named=True)
     return {row["task"]: row for row in rows}
+
+
+def by_key(project: Path, answer: Answering) -> Answering:
+    """Answer by what a task stands for; what a task asks that tests care, as it asks."""
+    key = key_of(project)
+
+    def answered(data: dict[str, Any], person: int | str) -> Answers | None:
+        row = key[data["task"]]
+        return dict(orjson.loads(row["expected"])) if row["kind"] == "check" else answer(row, person)
+
+    return answered
 
 
 def studio_tasks(project: Path) -> list[dict[str, Any]]:
@@ -112,11 +129,7 @@ def result_of(answers: Answers, to_name: str = "picture_1") -> list[dict[str, An
 
 
 def labelled(
-    tasks: Sequence[dict[str, Any]],
-    people: Sequence[int | str],
-    answer: Answering,
-    *,
-    seconds: float = 20.0,
+    tasks: Sequence[dict[str, Any]], people: Sequence[int | str], answer: Answering, *, seconds: float = 20.0
 ) -> list[dict[str, Any]]:
     """Let people answer tasks as Label Studio exports it; None is no answer."""
     exported = []
@@ -128,17 +141,13 @@ def labelled(
                 "data": task["data"],
                 "annotations": [
                     {
-                        "id": number * 100 + place,
-                        "completed_by": person,
-                        "result": result_of(said),
-                        "was_cancelled": False,
-                        "ground_truth": False,
-                        "lead_time": seconds,
+                        "id": number * 100 + place, "completed_by": person, "result": result_of(said),
+                        "was_cancelled": False, "ground_truth": False, "lead_time": seconds,
                         "created_at": "2026-11-21T10:00:00Z",
                     }
                     for place, (person, said) in enumerate(given)
                     if said is not None
                 ],
             }
-        )
+        )  # fmt: skip
     return exported

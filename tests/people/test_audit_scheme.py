@@ -19,6 +19,7 @@ from culturekit.verify.verify_run import verify_run
 from tests.people.projects import (
     Answers,
     answer_all,
+    by_key,
     export,
     image_row,
     import_files,
@@ -60,24 +61,19 @@ def matches(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> ExportFiles:
-    folder = tmp_path_factory.mktemp("audit")
-    images = write_images(folder / "images", [image_row(image, "m", "p") for image in IMAGES])
-    table = pl.read_parquet(images).with_columns(concept=pl.lit("cuisine"))
-    images.unlink()
-    from culturekit.core.schemas import IMAGES as TABLE
+    return audited(tmp_path_factory.mktemp("audit"))
 
-    images = write_table(folder / "images", TABLE, table)
-    return ExportFiles([images], cspace=space(folder / "space", 20), matches=[matches(folder / "matches")])
+
+def audited(folder: Path, gold: Path | None = None) -> ExportFiles:
+    rows = [image_row(image, "m", "p") for image in IMAGES]
+    images = write_images(folder / "images", rows, concept=pl.lit("cuisine"))
+    return ExportFiles([images], cspace=space(folder / "space", 20), matches=[matches(folder / "matches")], gold=gold)
 
 
 def truthful(project: Path) -> Any:
     """Answer with the artifact where it is listed, else the country; every tenth picture shows nothing."""
-    key = key_of(project)
 
-    def answer(data: dict[str, Any], person: int | str) -> Answers:
-        row = key[data["task"]]
-        if row["kind"] == "check":
-            return dict(orjson.loads(row["expected"]))
+    def answer(row: dict[str, Any], person: int | str) -> Answers:
         number = int(row["item_id"][2:])
         if number % 10 == 0:
             return {"shows": "none"}
@@ -88,7 +84,7 @@ def truthful(project: Path) -> Any:
             return {"shows": "artifact", "artifact": codes[-1]}  # whatever stands first
         return {"shows": "country", "country": country}
 
-    return answer
+    return by_key(project, answer)
 
 
 def test_from_a_sample_to_a_corrected_score(tmp_path: Path, files: ExportFiles) -> None:
@@ -123,14 +119,10 @@ def test_chance_offers_the_mapped_artifact_first_or_later_and_answers_say_which(
     assert len(places) > 5
     assert 20 < sum(first.values()) < 40
 
-    def answer(data: dict[str, Any], person: int | str) -> Answers:
-        row = key[data["task"]]
-        if row["kind"] == "check":
-            return dict(orjson.loads(row["expected"]))
-        chosen = 1 + int(row["item_id"][2:]) % 2
-        return {"shows": "artifact", "artifact": f"a{chosen}"}
+    def answer(row: dict[str, Any], _: int | str) -> Answers:
+        return {"shows": "artifact", "artifact": f"a{1 + int(row['item_id'][2:]) % 2}"}
 
-    answer_all(tmp_path, (1,), answer)
+    answer_all(tmp_path, (1,), by_key(tmp_path / "project", answer))
     audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
     assert dict(audits.select("image_id", "offered_first").iter_rows()) == first
     for row in audits.iter_rows(named=True):
@@ -212,15 +204,11 @@ PLACED: dict[str, tuple[Answers, tuple[str | None, ...]]] = {
 
 def test_countries_outside_the_space_and_what_none_means(tmp_path: Path, files: ExportFiles) -> None:
     export(tmp_path / "project", files, "audit")
-    key = key_of(tmp_path / "project")
 
-    def answer(data: dict[str, Any], person: int | str) -> Answers:
-        row = key[data["task"]]
-        if row["kind"] == "check":
-            return dict(orjson.loads(row["expected"]))
-        return dict(PLACED.get(row["item_id"], ({"shows": "country", "country": "IN"}, ()))[0])
+    def answer(row: dict[str, Any], _: int | str) -> Answers:
+        return PLACED.get(row["item_id"], ({"shows": "country", "country": "IN"}, ()))[0]
 
-    done = answer_all(tmp_path, (1,), answer)
+    done = answer_all(tmp_path, (1,), by_key(tmp_path / "project", answer))
     assert done.manifest.counts["quarantine"] == 0
     said = {row["image_id"]: row for row in read_table(tmp_path / "rated/audits.parquet", AUDITS).to_dicts()}
     for image, (_, (country, continent, means)) in PLACED.items():

@@ -16,12 +16,14 @@ from culturekit.people.tasks import Quotas
 from tests.people.projects import (
     Answers,
     answer_all,
+    by_key,
     export,
     form_tasks,
     image_row,
     import_files,
     key_of,
     labelled,
+    pictured,
     prompt_row,
     run,
     studio_tasks,
@@ -109,22 +111,12 @@ def test_left_and_right_and_the_order_come_from_the_seed(tmp_path: Path) -> None
 
 def answered(tmp_path: Path, again: int) -> pl.DataFrame:
     """Let three people give every picture realism 2; asked once more, `again`; checks ask for 4 and 5."""
-    images = write_images(tmp_path / "images", [image_row(f"a-{n}", "a", "p") for n in range(9)])
-    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", "food", "cuisine", "IN")])
-    export(tmp_path / "project", ExportFiles([images], prompts), checks=2, repeats=3)
-    key = key_of(tmp_path / "project")
-    kinds: list[str] = []
+    export(tmp_path / "project", pictured(tmp_path, [f"a-{n}" for n in range(9)]), checks=2, repeats=3)
 
-    def answer(data: dict[str, Any], _: int | str) -> Answers:
-        row = key[data["task"]]
-        kinds.append(row["kind"])
-        if row["kind"] == "check":
-            told: Answers = orjson.loads(row["expected"])
-            return told
+    def answer(row: dict[str, Any], _: int | str) -> Answers:
         return {"belongs": "yes", "faithfulness": 2, "realism": 2 if row["kind"] == "item" else again}
 
-    answer_all(tmp_path, (1, 2, 3), answer)
-    assert {kind: kinds.count(kind) for kind in set(kinds)} == {"item": 27, "repeat": 9, "check": 6}
+    answer_all(tmp_path, (1, 2, 3), by_key(tmp_path / "project", answer))
     files = AggregateFiles.beside(AggregateReads(tmp_path / "rated/annotations.parquet"))
     run(aggregate_stage(files, AggregateOptions(resamples=99)), tmp_path / "people")
     return pl.read_parquet(tmp_path / "people/rating_table.parquet").filter(concept="cuisine", criterion="realism")
@@ -141,9 +133,7 @@ def test_checks_and_repeats_are_asked_and_in_no_average(tmp_path: Path, again: i
 
 
 def test_quarantine_is_counted_where_it_thins_out(tmp_path: Path) -> None:
-    images = write_images(tmp_path / "images", [image_row(f"a-{n}", "a", "p") for n in range(6)])
-    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", "food", "cuisine", "IN")])
-    export(tmp_path / "project", ExportFiles([images], prompts), checks=0, repeats=0)
+    export(tmp_path / "project", pictured(tmp_path, [f"a-{n}" for n in range(6)]), checks=0, repeats=0)
     tasks = studio_tasks(tmp_path / "project")
     exported = labelled(tasks, (1, 2), lambda *_: {"belongs": "no", "realism": 4})
     exported[0]["annotations"][0]["result"][1]["value"]["choices"] = ["9"]

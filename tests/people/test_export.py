@@ -22,6 +22,7 @@ from tests.people.projects import (
     form_tasks,
     image_row,
     key_of,
+    pictured,
     prompt_row,
     studio_tasks,
     write_images,
@@ -47,15 +48,15 @@ def all_bytes(folder: Path) -> dict[str, bytes]:
 
 
 def test_pictures_lose_what_their_files_say(tmp_path: Path) -> None:
-    images = write_images(tmp_path / "images", [image_row("x", "m", "p")])
+    files = pictured(tmp_path, ["x"])
+    images = files.images[0]
     table = pl.read_parquet(images)
     path = images.parent / table["path"][0]
     told = PngImagePlugin.PngInfo()
     told.add_text("parameters", "made by sdxl-base")
     Image.open(path).save(path, pnginfo=told)
     write_table(images.parent, IMAGES, table.with_columns(sha256=pl.lit(digest_bytes(path.read_bytes()))))
-    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", "x", "cuisine", "IN")])
-    export(tmp_path / "out", ExportFiles([images], prompts))
+    export(tmp_path / "out", files)
     (picture,) = (tmp_path / "out/hand-out/pictures").iterdir()
     assert b"sdxl" not in picture.read_bytes()
     assert Image.open(picture).convert("RGB").tobytes() == Image.open(path).convert("RGB").tobytes()
@@ -125,11 +126,10 @@ def test_sheets_hold_checks_and_repeats_far_from_the_first_time(tmp_path: Path, 
 
 
 def test_a_picture_that_cannot_be_read_takes_its_item_with_it(tmp_path: Path) -> None:
-    images = write_images(tmp_path / "images", [image_row(f"x{n}", "m", "p") for n in range(3)])
-    broken = images.parent / pl.read_parquet(images)["path"][1]
+    files = pictured(tmp_path, ["x0", "x1", "x2"])
+    broken = files.images[0].parent / pl.read_parquet(files.images[0])["path"][1]
     broken.write_bytes(broken.read_bytes()[:40])
-    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", "x", "cuisine", "IN")])
-    done = export(tmp_path / "out", ExportFiles([images], prompts))
+    done = export(tmp_path / "out", files)
     assert sum(done.manifest.drops.values()) == 1
     assert pl.read_parquet(tmp_path / "out/drops.parquet")["key"].to_list() == ["x1"]
     assert {row["item_id"] for row in key_of(tmp_path / "out").values()} == {"x0", "x2"}
@@ -151,9 +151,7 @@ def test_links_carry_what_prolific_fills_in(tmp_path: Path, files: ExportFiles) 
 
 @pytest.mark.parametrize("text", ["</script><script>alert(1)</script>", "\u2028<!--", '"]};alert(1)//', "𝒻‮gnp"])
 def test_hostile_prompts_are_data_in_json_and_html(tmp_path: Path, text: str) -> None:
-    images = write_images(tmp_path / "images", [image_row("x", "m", "p")])
-    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", text, "cuisine", text)])
-    export(tmp_path / "out", ExportFiles([images], prompts), form_at="https://example.org/f")
+    export(tmp_path / "out", pictured(tmp_path, ["x"], text=text, country=text), form_at="https://example.org/f")
     page = (tmp_path / "out/hand-out/form.html").read_text(encoding="utf-8")
     assert len(re.findall(r"<script", page)) == 2
     assert form_tasks(tmp_path / "out")["tasks"][0]["prompt"] == text
@@ -178,23 +176,17 @@ def test_quotas_that_cannot_be_met_are_refused(
         export(tmp_path / "out", files, **changes)
 
 
-def test_matches_for_a_form_that_offers_no_artifacts_are_refused(tmp_path: Path, files: ExportFiles) -> None:
+def test_matches_that_a_form_does_not_take_and_missing_prompts_are_refused(tmp_path: Path, files: ExportFiles) -> None:
     with pytest.raises(UsageError, match="which artifacts a form offers, and cube offers none"):
         export(tmp_path / "out", replace(files, matches=files.images))
-
-
-def test_prompts_that_are_missing_are_asked_for(tmp_path: Path, files: ExportFiles) -> None:
     with pytest.raises(UsageError, match="--prompts"):
         export(tmp_path / "out", ExportFiles(files.images))
 
 
 def test_the_key_stays_out_of_what_is_handed_out(tmp_path: Path, files: ExportFiles) -> None:
     export(tmp_path / "out", files)
-    assert sorted(path.name for path in (tmp_path / "out/hand-out").iterdir()) == [
-        "form.html",
-        "label-studio",
-        "pictures",
-    ]
+    handed_out = sorted(path.name for path in (tmp_path / "out/hand-out").iterdir())
+    assert handed_out == ["form.html", "label-studio", "pictures"]
     projects = orjson.loads((tmp_path / "out/hand-out/label-studio/projects.json").read_bytes())
     assert [(one["annotator_region"], one["maximum_annotations"]) for one in projects] == [(c, 3) for c in COUNTRIES]
 

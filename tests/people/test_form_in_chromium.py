@@ -10,8 +10,6 @@ import polars as pl
 import pytest
 
 from culturekit.core.choices import MONK_SWATCHES
-from culturekit.core.schemas import IMAGES
-from culturekit.core.tables import write_table
 from culturekit.people.aggregate import AggregateOptions
 from culturekit.people.stages import AggregateFiles, ExportFiles, aggregate_stage
 from tests.chromium import Tab, needs_chromium, somebody
@@ -21,25 +19,21 @@ from tests.people.projects import (
     image_row,
     import_files,
     key_of,
+    pictured,
     prompt_row,
     run,
     write_images,
     write_prompts,
 )
-from tests.people.test_audit_scheme import IMAGES as AUDITED
-from tests.people.test_audit_scheme import matches, space
+from tests.people.test_audit_scheme import audited
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
 
 HOSTILE = (
-    "<script>document.title='pwned'</script>",
-    '"><img src=x onerror="document.title=\'pwned\'">',
-    "</script><script>document.title='pwned'</script>",
-    "<!--<script>",
-    "{{ 7 * 7 }}{% raw %}",
-    "&lt;b&gt; &amp; $prompt",
-    "ميدان التحرير 広場",
-)
+    "<script>document.title='pwned'</script>", '"><img src=x onerror="document.title=\'pwned\'">',
+    "</script><script>document.title='pwned'</script>", "<!--<script>", "{{ 7 * 7 }}{% raw %}",
+    "&lt;b&gt; &amp; $prompt", "ميدان التحرير 広場",
+)  # fmt: skip
 
 # Worked out by hand: faithfulness of a is the mean of 4.5 and 2 (only one answered, the other said no), of b 1.5;
 # realism of a the mean of 4 and 1.5, of b of 5 and 2.5; yes of a is the mean of 1 and 0, of b of 1 and 0
@@ -60,9 +54,7 @@ def page(tmp_path: Path) -> Iterator[Tab]:
 
 
 def project(tmp_path: Path, text: str = "Image of food from India") -> Path:
-    images = write_images(tmp_path / "images", [image_row(f"{m}-{n}", m, "p") for m in "ab" for n in range(2)])
-    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", text, "cuisine", "IN")])
-    export(tmp_path / "project", ExportFiles([images], prompts))
+    export(tmp_path / "project", pictured(tmp_path, [f"{m}-{n}" for m in "ab" for n in range(2)], text=text))
     return tmp_path / "project"
 
 
@@ -275,11 +267,7 @@ def test_tones_are_colours_under_the_policy_of_the_page(tmp_path: Path, page: Ta
 
 
 def test_the_list_of_artifacts_is_there_at_once_and_can_be_searched(tmp_path: Path, page: Tab) -> None:
-    images = write_images(tmp_path / "images", [image_row(name, "m", "p") for name in AUDITED])
-    table = pl.read_parquet(images).with_columns(concept=pl.lit("cuisine"))
-    images.unlink()
-    files = ExportFiles([write_table(tmp_path / "images", IMAGES, table)], cspace=space(tmp_path / "space", 20),
-                        matches=[matches(tmp_path / "matches")])  # fmt: skip
+    files = audited(tmp_path)
     export(tmp_path / "project", files, "audit", checks=0, repeats=0, shortlist=30)
     page.look(width=390, height=844)
     page.go((tmp_path / "project/hand-out/form.html").as_uri())

@@ -16,16 +16,8 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.schemas import ANNOTATIONS
 from culturekit.core.tables import read_table
 from culturekit.people.answers import answers_in
-from culturekit.people.stages import ExportFiles
-from tests.people.projects import (
-    export,
-    form_tasks,
-    image_row,
-    import_files,
-    prompt_row,
-    write_images,
-    write_prompts,
-)
+from culturekit.people.tasks import Quotas
+from tests.people.projects import export, form_tasks, import_files, pictured
 from tests.people.serving import answer_sheet, ask, desk_of, entry, right_answer, serving
 
 SAID = {f"{model}-{n}": {"belongs": "yes", "faithfulness": "4", "realism": "5"} for model in "ab" for n in range(4)}
@@ -35,11 +27,7 @@ SAID = {f"{model}-{n}": {"belongs": "yes", "faithfulness": "4", "realism": "5"} 
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight items in two parts, for two people each: four sheets."""
     folder = tmp_path_factory.mktemp("served")
-    images = write_images(folder / "images", [image_row(name, name[0], "p") for name in SAID])
-    prompts = write_prompts(folder / "prompts", [prompt_row("p", "Image of food from India", "cuisine", "IN")])
-    from culturekit.people.tasks import Quotas
-
-    export(folder / "project", ExportFiles([images], prompts), quotas=Quotas(2), per_sheet=4, checks=1, repeats=1)
+    export(folder / "project", pictured(folder, SAID), quotas=Quotas(2), per_sheet=4, checks=1, repeats=1)
     return folder / "project"
 
 
@@ -62,14 +50,8 @@ def test_the_page_and_its_pictures_are_served_under_the_token_and_nothing_else_i
         assert b'id="sheet"' not in page
         picture = next((project / "hand-out/pictures").iterdir())
         assert ask(f"{server.address}pictures/{picture.name}") == (200, picture.read_bytes())
-        for other in (
-            "pictures/",
-            "pictures/x.png",
-            "../project.json",
-            "annotation_key.parquet",
-            "form.html",
-            "%2e%2e/",
-        ):
+        keys = ("annotation_key.parquet", "form.html")
+        for other in ("pictures/", "pictures/x.png", "../project.json", *keys, "%2e%2e/"):
             assert ask(server.address + other)[0] == 404
         assert ask(f"{server.address}else", {})[0] == 400
 

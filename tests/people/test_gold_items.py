@@ -4,14 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import orjson
 import polars as pl
 import pytest
 
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.schemas import AUDITS, MATCHES
-from culturekit.core.schemas import IMAGES as TABLE
-from culturekit.core.tables import read_table, write_table
+from culturekit.core.tables import read_table
 from culturekit.metrics.corrected.audit_gates import gold_answers
 from culturekit.people.stages import ExportFiles
 from culturekit.scores.corrected import score_corrected
@@ -20,6 +18,7 @@ from culturekit.verify.verify_run import verify_run
 from tests.people.projects import (
     Answers,
     answer_all,
+    by_key,
     export,
     form_tasks,
     image_row,
@@ -27,30 +26,20 @@ from tests.people.projects import (
     studio_tasks,
     write_images,
 )
-from tests.people.test_audit_scheme import IMAGES, TRUE, matches, space
+from tests.people.test_audit_scheme import IMAGES, TRUE, audited
 
 GOLD = {f"r-{n:02}": "Q0JP" if n % 2 else None for n in range(14)}  # Half show a dish of Japan, half no culture
 
 
 def known_pictures(folder: Path, shows: dict[str, str | None]) -> Path:
-    made = write_images(folder, [image_row(image, "photograph", "p") for image in shows])
-    table = pl.read_parquet(made).with_columns(truth_artifact_id=pl.Series(list(shows.values()), dtype=pl.String))
-    made.unlink()
-    return write_table(folder, TABLE, table)
+    rows = [image_row(image, "photograph", "p") for image in shows]
+    return write_images(folder, rows, truth_artifact_id=pl.Series(list(shows.values()), dtype=pl.String))
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> ExportFiles:
     folder = tmp_path_factory.mktemp("gold")
-    images = write_images(folder / "images", [image_row(image, "m", "p") for image in IMAGES])
-    table = pl.read_parquet(images).with_columns(concept=pl.lit("cuisine"))
-    images.unlink()
-    return ExportFiles(
-        [write_table(folder / "images", TABLE, table)],
-        cspace=space(folder / "space", 20),
-        matches=[matches(folder / "matches")],
-        gold=known_pictures(folder / "gold", GOLD),
-    )
+    return audited(folder, known_pictures(folder / "gold", GOLD))
 
 
 def listed_pictures(folder: Path, rows: list[str]) -> Path:
@@ -63,27 +52,16 @@ def listed_pictures(folder: Path, rows: list[str]) -> Path:
 
 def answering(project: Path, wrong: int) -> Any:
     """Say what pictures show; a person names India of the first gold items of the key."""
-    key = key_of(project)
     mistaken = {image for image in sorted(GOLD)[:wrong] if GOLD[image] is not None}
 
-    def answer(data: dict[str, Any], person: int | str) -> Answers:
-        row = key[data["task"]]
-        if row["kind"] == "check":
-            return dict(orjson.loads(row["expected"]))
+    def answer(row: dict[str, Any], _: int | str) -> Answers:
         if row["kind"] != "gold":
             return {"shows": "country", "country": TRUE[row["item_id"]]}
         if GOLD[row["item_id"]] is None:
             return {"shows": "none"}
         return {"shows": "country", "country": "IN" if row["item_id"] in mistaken else "JP"}
 
-    return answer
-
-
-def imported(tmp_path: Path, files: ExportFiles, wrong: int) -> pl.DataFrame:
-    export(tmp_path / "project", files, "audit")
-    done = answer_all(tmp_path, (1,), answering(tmp_path / "project", wrong))
-    assert done.manifest.counts["quarantine"] == 0
-    return read_table(tmp_path / "rated/audits.parquet", AUDITS)
+    return by_key(project, answer)
 
 
 def test_each_sheet_has_ten_that_look_like_the_others(tmp_path: Path, files: ExportFiles) -> None:
@@ -103,7 +81,10 @@ def test_each_sheet_has_ten_that_look_like_the_others(tmp_path: Path, files: Exp
 
 
 def test_answers_to_them_stand_beside_what_they_show_and_hold_the_rater(tmp_path: Path, files: ExportFiles) -> None:
-    audits = imported(tmp_path, files, wrong=4)
+    export(tmp_path / "project", files, "audit")
+    done = answer_all(tmp_path, (1,), answering(tmp_path / "project", wrong=4))
+    assert done.manifest.counts["quarantine"] == 0
+    audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
     gold = audits.filter("gold")
     assert audits.height == len(IMAGES) + gold.height
     assert set(gold["image_id"]) <= set(GOLD)
@@ -126,51 +107,40 @@ def test_answers_to_them_stand_beside_what_they_show_and_hold_the_rater(tmp_path
 
 
 def test_known_pictures_that_cannot_hold_anybody_are_refused(tmp_path: Path, files: ExportFiles) -> None:
-    few = ExportFiles(files.images, cspace=files.cspace, matches=files.matches, gold=known_pictures(
-        tmp_path / "few", dict(list(GOLD.items())[:9])
-    ))  # fmt: skip
-    with pytest.raises(UsageError, match=r"too few items are known.*at least 10.*found 9"):
-        export(tmp_path / "a", few, "audit")
-    same = ExportFiles(files.images, cspace=files.cspace, matches=files.matches, gold=known_pictures(
-        tmp_path / "same", {"m-03": "Q0JP", **GOLD}
-    ))  # fmt: skip
-    with pytest.raises(UsageError, match=r"a gold picture is one of the images to judge.*'m-03'"):
-        export(tmp_path / "b", same, "audit")
-    unknown = ExportFiles(files.images, cspace=files.cspace, matches=files.matches, gold=files.images[0])
-    with pytest.raises(UsageError, match=r"a gold picture is one of|truth_artifact_id"):
-        export(tmp_path / "c", unknown, "audit")
+    unreadable = listed_pictures(tmp_path / "known", [","] * 10)
+    for picture in (tmp_path / "known/files").iterdir():
+        picture.write_text("name,concept\n", encoding="utf-8")
+    few = known_pictures(tmp_path / "few", dict(list(GOLD.items())[:9]))
+    same = known_pictures(tmp_path / "same", {"m-03": "Q0JP", **GOLD})
+    for gold, says in (
+        (few, r"too few items are known.*at least 10.*found 9"),
+        (same, r"a gold picture is one of the images to judge.*'m-03'"),
+        (files.images[0], "a gold picture is one of|truth_artifact_id"),
+        (unreadable, "no gold picture can be read.*10 that cannot, such as"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            export(tmp_path / "out", replace(files, gold=gold), "audit")
 
 
 # By name, by id, the country alone, one that is not in the space, and no culture
 LISTED = ['"dish 0, of Japan",Japan', "Q1JP,", ",NG", ",France", ","]
 MEANT = [
-    ("Q0JP", "JP", "Asia"),
-    ("Q1JP", "JP", "Asia"),
-    (None, "NG", "Africa"),
-    (None, "FR", "Europe"),
-    (None, None, None),
-]
-
-
-def with_list(files: ExportFiles, gold: Path) -> ExportFiles:
-    return ExportFiles(files.images, cspace=files.cspace, matches=files.matches, gold=gold)
+    ("Q0JP", "JP", "Asia"), ("Q1JP", "JP", "Asia"), (None, "NG", "Africa"), (None, "FR", "Europe"), (None, None, None),
+]  # fmt: skip
 
 
 def test_a_list_of_ones_own_pictures_says_what_they_show(tmp_path: Path, files: ExportFiles) -> None:
-    mine = with_list(files, listed_pictures(tmp_path / "mine", LISTED * 3))
+    mine = replace(files, gold=listed_pictures(tmp_path / "mine", LISTED * 3))
     export(tmp_path / "project", mine, "audit")
     known = {f"files/photo-{number}.png": MEANT[number % 5] for number in range(15)}
 
-    def answer(data: dict[str, Any], person: int | str) -> Answers:
-        row = key_of(tmp_path / "project")[data["task"]]
-        if row["kind"] == "check":
-            return dict(orjson.loads(row["expected"]))
+    def answer(row: dict[str, Any], _: int | str) -> Answers:
         country = known[row["item_id"]][1] if row["kind"] == "gold" else TRUE[row["item_id"]]
         if country == "FR":
             return {"shows": "not_in_list", "place": ("France",)}
         return {"shows": "country", "country": country} if country else {"shows": "none"}
 
-    answer_all(tmp_path, (1,), answer)
+    answer_all(tmp_path, (1,), by_key(tmp_path / "project", answer))
     audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
     gold = audits.filter("gold").sort("image_id")
     assert gold.height >= 10
@@ -192,7 +162,7 @@ def test_a_list_that_says_something_else_is_refused_with_every_line(tmp_path: Pa
     listed = listed_pictures(tmp_path / "mine", rows)
     (listed.parent / "files/photo-3.png").unlink()
     with pytest.raises(ConfigError) as error:
-        export(tmp_path / "project", with_list(files, listed), "audit")
+        export(tmp_path / "project", replace(files, gold=listed), "audit")
     assert [problem.line for problem in error.value.problems] == [2, 3, 4, 5]
     told = str(error.value)
     assert "the space has no artifact 'no such dish'" in told
@@ -201,21 +171,13 @@ def test_a_list_that_says_something_else_is_refused_with_every_line(tmp_path: Pa
     assert "no file 'files/photo-3.png' beside the list" in told
     (tmp_path / "other.csv").write_text("picture,shows\na.png,b\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"expected columns image, artifact, country"):
-        export(tmp_path / "b", with_list(files, tmp_path / "other.csv"), "audit")
+        export(tmp_path / "b", replace(files, gold=tmp_path / "other.csv"), "audit")
 
 
 def test_another_picture_under_the_same_name_is_another_form(tmp_path: Path, files: ExportFiles) -> None:
-    mine = with_list(files, listed_pictures(tmp_path / "mine", LISTED * 3))
+    mine = replace(files, gold=listed_pictures(tmp_path / "mine", LISTED * 3))
     export(tmp_path / "project", mine, "audit")
     picture = tmp_path / "mine/files/photo-0.png"
     picture.write_bytes((tmp_path / "mine/files/photo-1.png").read_bytes())
     with pytest.raises(UsageError, match="gold-0"):
         export(tmp_path / "project", mine, "audit")
-
-
-def test_a_form_of_which_no_gold_picture_can_be_read_is_refused(tmp_path: Path, files: ExportFiles) -> None:
-    known = listed_pictures(tmp_path / "known", [","] * 10)
-    for picture in (tmp_path / "known/files").iterdir():
-        picture.write_text("name,concept\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"no gold picture can be read.*10 that cannot, such as"):
-        export(tmp_path / "out", replace(files, gold=known), "audit")

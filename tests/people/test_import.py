@@ -19,11 +19,13 @@ from culturekit.scores.answers import check_offered
 from tests.effort import SHARED_FIXTURE
 from tests.people.projects import (
     Answers,
+    by_key,
     export,
     image_row,
     import_files,
     key_of,
     labelled,
+    pictured,
     prompt_row,
     result_of,
     studio_tasks,
@@ -37,20 +39,13 @@ GOOD: Answers = {"belongs": "yes", "faithfulness": 4, "realism": 2, "realism_com
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
-    images = write_images(folder / "images", [image_row(f"{m}-{n}", m, "p") for m in "ab" for n in range(3)])
-    prompts = write_prompts(folder / "prompts", [prompt_row("p", "Image of food from India", "cuisine", "IN")])
-    export(folder / "project", ExportFiles([images], prompts), repeats=2)
+    files = pictured(folder, [f"{m}-{n}" for m in "ab" for n in range(3)], text="Image of food from India")
+    export(folder / "project", files, repeats=2)
     return folder / "project"
 
 
 def answers(project: Path, people: tuple[int | str, ...] = (1, 2, 3), **changes: Any) -> list[dict[str, Any]]:
-    key = key_of(project)
-
-    def answer(data: dict[str, Any], person: int | str) -> Answers:
-        row = key[data["task"]]
-        return orjson.loads(row["expected"]) if row["kind"] == "check" else {**GOOD, **changes}
-
-    return labelled(studio_tasks(project), people, answer)
+    return labelled(studio_tasks(project), people, by_key(project, lambda *_: {**GOOD, **changes}))
 
 
 def first_item(project: Path, tasks: list[dict[str, Any]]) -> dict[str, Any]:

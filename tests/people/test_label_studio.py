@@ -11,20 +11,10 @@ import pytest
 from culturekit.config.load import load_any_recipe
 from culturekit.core.engines import LocalEngine
 from culturekit.people.aggregate import AggregateOptions
-from culturekit.people.stages import AggregateFiles, ExportFiles, aggregate_stage
+from culturekit.people.stages import AggregateFiles, aggregate_stage
 from culturekit.recipes.run_recipe import run_recipe
 from tests.people.label_studio_server import ENVIRONMENT, Studio, running_studio
-from tests.people.projects import (
-    export,
-    image_row,
-    import_files,
-    key_of,
-    prompt_row,
-    result_of,
-    run,
-    write_images,
-    write_prompts,
-)
+from tests.people.projects import export, import_files, key_of, pictured, result_of, run
 from tests.recipes.inclusion.small_world import small_recipe
 from tests.recipes.inclusion.test_served_forms import NOBODY, answer
 
@@ -67,10 +57,9 @@ def answer_all(studio: Studio, project: int, key: dict[str, Any], realism: int) 
 
 
 def test_a_round_trip(tmp_path: Path) -> None:
-    images = write_images(tmp_path / "images", [image_row(f"{m}-{n}", m, "p") for m in "ab" for n in range(3)])
     hostile = '"><img src=x onerror=alert(1)> $note & <b>'
-    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", hostile, "cuisine", "IN")])
-    export(tmp_path / "project", ExportFiles([images], prompts), repeats=1)
+    files = pictured(tmp_path, [f"{m}-{n}" for m in "ab" for n in range(3)], text=hostile)
+    export(tmp_path / "project", files, repeats=1)
     key = key_of(tmp_path / "project")
     with running_studio(tmp_path / "studio", tmp_path / "project/hand-out") as owner:
         project = make_project(owner, tmp_path / "project/hand-out")

@@ -7,14 +7,11 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import UsageError
-from culturekit.core.schemas import IMAGES
-from culturekit.core.tables import write_table
 from culturekit.people.stages import ExportFiles
 from culturekit.people.tasks import Quotas
 from tests.people.projects import Answers, answer_all, export, form_tasks, image_row, key_of, write_images
 from tests.people.serving import desk_of, entry
-from tests.people.test_audit_scheme import IMAGES as AUDITED
-from tests.people.test_audit_scheme import matches, space
+from tests.people.test_audit_scheme import audited
 from tests.people.test_gold_items import GOLD, known_pictures
 
 KNOWN = [f"k{n}" for n in range(6)]
@@ -103,13 +100,7 @@ def test_a_gold_item_without_a_right_answer_and_too_few_are_refused(tmp_path: Pa
 
 def test_an_audit_has_a_trial_too(tmp_path: Path) -> None:
     """Of fourteen known pictures four are a trial; who says that nothing shows a culture has too few right."""
-    images = write_images(tmp_path / "images", [image_row(image, "m", "p") for image in AUDITED])
-    table = pl.read_parquet(images).with_columns(concept=pl.lit("cuisine"))
-    images.unlink()
-    files = ExportFiles(
-        [write_table(tmp_path / "images", IMAGES, table)], cspace=space(tmp_path / "space", 20),
-        matches=[matches(tmp_path / "matches")], gold=known_pictures(tmp_path / "gold", dict.fromkeys(GOLD, "Q0JP")),
-    )  # fmt: skip
+    files = audited(tmp_path, known_pictures(tmp_path / "gold", dict.fromkeys(GOLD, "Q0JP")))
     export(tmp_path / "project", files, "audit", quotas=Quotas(2), checks=0, repeats=0, trial=4, gold=10)
 
     def answer(data: dict[str, Any], person: int | str) -> Answers:

@@ -14,6 +14,7 @@ import pytest
 
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
+from culturekit.core.lineage import manifest_of
 from culturekit.core.stage import PlannedStage
 from culturekit.recipes.cube.keys import Recipe, load_recipe
 from culturekit.recipes.planning import pilot_models, plan_recipe
@@ -103,8 +104,7 @@ def test_what_was_sold_is_what_was_planned(finished: Finished) -> None:
 
 
 def made(finished: Finished, model: str) -> int:
-    manifest = read_manifest(finished.folder / f"images-{model}")
-    assert manifest is not None
+    manifest = manifest_of(finished.folder / f"images-{model}")
     return manifest.counts["ok"]
 
 

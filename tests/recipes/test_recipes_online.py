@@ -56,10 +56,11 @@ def made(name: str, folder: Path, server: RunningServer, *more: str) -> None:
         "{openai-pictures}": f"openai:gpt-image-1?base_url={server.openai_url}&quality=low",
         "{google-pictures}": f"google:gemini-2.5-flash-image?base_url={server.google_url}",
     }
-    stated = list({text.partition("=")[0]: text for text in (*SMALL[name], *more)}.values())
+    usual = ("llm.budget=5", "llm.concurrency=8", *SMALL[name])
+    stated = list({text.partition("=")[0]: text for text in (*usual, *more)}.values())
     for mark, spec in specs.items():
         stated = [text.replace(mark, spec) for text in stated]
-    recipe = load_any_recipe(find_recipe(name), [*stated, "llm.budget=5", "llm.concurrency=8"]).going_on(wanted=True)
+    recipe = load_any_recipe(find_recipe(name), stated).going_on(wanted=True)
     with LocalEngine(1) as engine:
         run_recipe(recipe, folder, engine=engine)
 

@@ -9,6 +9,7 @@ from culturekit.index.embedding.embedding_encoders import save_vectors
 from culturekit.kg.countries import countries
 from culturekit.release.audit_file import audit_file
 from tests.builders.spaces import artifact, cspace
+from tests.command_line import culturekit
 from tests.release.sheets import art, audited, clean_rows, codes, dish, sight, write
 
 
@@ -63,6 +64,23 @@ def test_a_graph_tells_concepts_and_countries(small_run: Path, tmp_path: Path) -
     assert "name-concept" in findings(sight(name, "India", "LLM"))
     other = sight("Ponte", "India", "LLM", prompt=f"A panoramic view of {name} in India, realistic")
     assert "prompt-name-concept" in findings(other)
+
+
+def test_a_graph_tells_a_concept_of_ones_own_by_its_root_config(small_run: Path, tmp_path: Path) -> None:
+    root = "Q107357104"
+    found = read_table(small_run / "candidates/candidates.parquet", CANDIDATES)
+    dance = found.filter(pl.col("roots").list.contains(root)).row(0, named=True)
+    config = tmp_path / "dances.yaml"
+    config.write_text(f"{{concept: dances, hops: 4, roots: [{{qid: {root}, label: type of dance}}]}}")
+    iso = next(iso for iso, each in countries().items() if each.qids[0] == dance["country_qids"][0])
+    place = {"country": iso, "country_name": countries()[iso].name, "continent": countries()[iso].continent}
+    number, path = int(dance["qid"][1:]), tmp_path / "space.parquet"
+    cspace(artifact(number, name=dance["label"], concept="dances", **place)).write_parquet(path)
+    graph = small_run / "graph"
+    assert "name-concept" in codes(audit_file(path, graph=graph))
+    assert not audit_file(path, graph=graph, roots=[str(config)]).has_findings
+    answer = culturekit("audit", path, "--graph", graph, "--roots", config)
+    assert answer.returncode == 0, answer.stdout
 
 
 def test_vectors_tell_artifacts_that_look_alike(tmp_path: Path) -> None:

@@ -29,15 +29,10 @@ from culturekit.report.write import ReportData
 from culturekit.trail.evidence import ArtifactEvidence, PathNode, Said
 
 HOSTILE = (
-    "<script>document.title='pwned'</script>",
-    '"><img src=x onerror="document.title=\'pwned\'">',
-    "javascript:document.title='pwned'",
-    "{{ 7 * 7 }}{% raw %}",
-    "]]><svg onload=\"document.title='pwned'\">",
-    "‮gnp.exe",
-    "=cmd|' /C calc'!A0",
-    "&lt;b&gt;",
-)
+    "<script>document.title='pwned'</script>", '"><img src=x onerror="document.title=\'pwned\'">',
+    "javascript:document.title='pwned'", "{{ 7 * 7 }}{% raw %}", "]]><svg onload=\"document.title='pwned'\">",
+    "‮gnp.exe", "=cmd|' /C calc'!A0", "&lt;b&gt;",
+)  # fmt: skip
 
 
 FILES = ("thumbnail", "thumbnails", "reference", "similarity", "counts", "checks")
@@ -111,30 +106,18 @@ def page() -> ReportData:
     evidence = ArtifactEvidence("Q2878618", "Khakhra", "cuisine", path, (Said("P495", "Q668", "India", "normal"),))
     shots = tuple(
         Shot(
-            image_id=f"{model.model}-1",
-            model=model.model,
-            concept="cuisine",
-            thumbnail=f"{model.model}-1.png",
+            image_id=f"{model.model}-1", model=model.model, concept="cuisine", thumbnail=f"{model.model}-1.png",
             prompt="Image of traditional food",
-            nearest=(Near("Q2878618", "Khakhra", "IN", 0.9, 0.2, "reference.png"),),
-            truth_known=True,
-            truth=None if model.culture_free else "Khakhra",
-            evidence=evidence,
+            nearest=(Near("Q2878618", "Khakhra", "IN", 0.9, 0.2, "reference.png"),), truth_known=True,
+            truth=None if model.culture_free else "Khakhra", evidence=evidence,
         )
         for model in models
-    )
+    )  # fmt: skip
     cells = tuple((figure(0.5, number), figure(0.25, number + 5)) for number in range(2))
     table = KernelTable(
-        "country",
-        "vs",
-        "Diversity VS/8",
-        "q = 1",
-        (None, "cuisine"),
-        ("mapped", "truth"),
-        tuple((m.model, cells) for m in models),
-        0.6,
-        (("floor: shuffled images", (figure(0.7, 11), None)),),
-    )
+        "country", "vs", "Diversity VS/8", "q = 1", (None, "cuisine"), ("mapped", "truth"),
+        tuple((m.model, cells) for m in models), 0.6, (("floor: shuffled images", (figure(0.7, 11), None)),),
+    )  # fmt: skip
     stage = StageLine(
         "graph", "ingest", "ab" * 32, {"dump-0": "cd" * 32}, {"items": 998}, {"malformed": 1}, {"draw": 7}
     )
@@ -321,12 +304,8 @@ def realism(text: str) -> dict[str, Any]:
     column = VarietyColumn(text, text, text, {text: cell}, {text: 1})
     return {
         "realism": RealismTables(
-            text,
-            text,
-            (RealismColumn(text, text, text),),
-            (RealismTable(text, 3, 3, ((text, (cell, None)),)),),
-            (text,),
-            {text: 1},
+            text, text, (RealismColumn(text, text, text),), (RealismTable(text, 3, 3, ((text, (cell, None)),)),),
+            (text,), {text: 1},
         ),
         "variety": Variety((text,), (column,), (text,), {text: 1}, (text,)),
         "within": WithinCountries((text,), {text: cell}, {text: 1}, ((text, {text: (cell, shaded)}),), (text,)),

@@ -17,11 +17,7 @@ from culturekit.core.schemas import ARTIFACTS, MATCHES
 from culturekit.core.tables import read_table
 from culturekit.index.encoder import ENCODERS, EncoderIdentity, TooLong, Vectors
 from culturekit.index.matching.comparison import MappingInputs, MappingOptions
-from culturekit.index.matching.mapping import (
-    diagnosis_stage,
-    map_stage,
-    shuffle_stage,
-)
+from culturekit.index.matching.mapping import diagnosis_stage, map_stage, shuffle_stage
 from culturekit.report.charts import ModelLine, Seen
 from culturekit.report.headline import encoder_trial, verdict_on
 from culturekit.report.run_folders import RunFolders

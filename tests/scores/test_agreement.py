@@ -179,22 +179,11 @@ def test_judges_are_held_against_each_pool() -> None:
     )
     shared = sorted(ITEMS)
     expected = calibrate_judge(
-        [verdicts[item] for item in shared],
-        [means[item] for item in shared],
-        pool="IN",
-        clusters=[f"p{number // 2}" for number in range(24)],
-        resamples=99,
-        rng=np.random.default_rng(0),
-    )
+        [verdicts[item] for item in shared], [means[item] for item in shared], pool="IN",
+        clusters=[f"p{number // 2}" for number in range(24)], resamples=99, rng=np.random.default_rng(0),
+    )  # fmt: skip
     row = bias["IN"]
     assert (row["model"], row["n"]) == ("j1", 48)
     assert (row["value"], row["ci_low"]) == pytest.approx((expected.bias, expected.interval.low))
     assert bias["DE"]["value"] > row["value"] + 0.5
     assert rows_of(answer, "judge_agreement")["IN"]["value"] == pytest.approx(expected.agreement.value)
-
-
-def test_what_breaks_its_rule_is_named() -> None:
-    with pytest.raises(UsageError, match="by must be 'region' or 'in-region' or 'recruitment'; found 'age'"):
-        scored(annotations(ITEMS), options=AgreementOptions(by="age"))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="level must be"):
-        scored(annotations(ITEMS), options=AgreementOptions(level="ratio"))  # type: ignore[arg-type]

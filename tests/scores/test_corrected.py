@@ -6,18 +6,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
+from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import AUDIT_SAMPLE, QUALITY, SCORES, VALUES
 from culturekit.metrics import audit_sample
-from culturekit.metrics.corrected import corrected_diversity, imputed_prompts
+from culturekit.metrics.corrected import corrected_diversity
 from culturekit.metrics.corrected.audit_gates import drawing_of
 from culturekit.metrics.corrected.rectified import parted
 from culturekit.scores.audited import score_audited
 from culturekit.scores.corrected import score_corrected
 from culturekit.scores.diversity import Correction, QvsOptions
 from culturekit.scores.score_rows import Scored
-from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
@@ -133,49 +132,6 @@ def test_qvs_of_images_whose_quality_is_hardly_known_is_left_out_or_marked(
     assert "quality of a part" not in json.loads(answer.scores.filter(metric="vs")["params"][0])["marked"]
 
 
-SAID = [0.5, 0.2, 0.1, 0.1, 0.05, 0.05]
-
-
-def six_concepts(seed: int, *, accuracy: float) -> tuple[pl.DataFrame, pl.DataFrame, float]:
-    """Six concepts of which one rater, right so often, says what half of the images show; and the true score of all.
-
-    Ten gold items hold the rater, of whom eight right answers are wanted.
-    """
-    rng = np.random.default_rng(seed)
-    truth = np.array(COUNTRIES)[rng.choice(6, p=SAID, size=1200)]
-    said = np.where(rng.random(1200) < accuracy, truth, np.array(COUNTRIES)[rng.integers(6, size=1200)])
-    concept = [str(number // 200) for number in range(1200)]
-    matches = matches_of(mapped_with_error(truth.tolist(), accuracy=0.9, rng=rng)).with_columns(
-        concept=pl.Series(concept), prompt_id=pl.Series(concept)
-    )
-    images = matches["image_id"]
-    drawn = audit_sample(matches, n=600, rng=rng).select("image_id")
-    answers = audits_of(dict(zip(images, said.tolist(), strict=True))).join(drawn, on="image_id", how="semi")
-    right = max(int(rng.binomial(10, accuracy)), 8)
-    gold = audits_of({f"gold-{number}": "JP" if number < right else "FR" for number in range(10)}).with_columns(
-        gold=pl.lit(value=True),
-        known_artifact_id=pl.lit("dish of JP"),
-        known_country=pl.lit("JP"),
-        known_continent=pl.lit("Asia"),
-    )
-    alike = [np.square(np.unique(part, return_counts=True)[1] / 200).sum() for part in truth.reshape(6, 200)]
-    return matches, pl.concat([answers, gold], how="diagonal"), float(np.mean([1 / (1 + 7 * each) for each in alike]))
-
-
-def over_six(seed: int) -> tuple[float, float, list[float], float]:
-    """The limits over six concepts of a rater who is right in 83 cases of 100, the widths of each, and the truth."""
-    matches, audits, true = six_concepts(seed, accuracy=0.8)
-    scores = score_corrected(matches, audits, None, options=QvsOptions(kernels=((0.0, 0.0, 1.0),))).scores
-    overall = scores.filter(pl.col("concept").is_null()).row(0, named=True)
-    parts = scores.drop_nulls("concept")
-    return overall["ci_low"], overall["ci_high"], (parts["ci_high"] - parts["ci_low"]).to_list(), true
-
-
-def test_what_is_not_known_of_a_rater_does_not_vanish_over_concepts() -> None:
-    low, high, widths, _ = over_six(0)
-    assert high - low > 0.8 * np.mean(widths)  # in squares it was .41 of that
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_a_model_of_one_label_begins_where_diversity_does_over_concepts_too(seed: int) -> None:
     matches, _, _ = two_concepts(seed=seed)
@@ -185,12 +141,6 @@ def test_a_model_of_one_label_begins_where_diversity_does_over_concepts_too(seed
     scores = score_corrected(matches, alike, None, options=options).scores
     assert scores.height == 6
     assert scores["ci_low"].to_list() == pytest.approx([1 / 8] * 6, abs=1e-12)
-
-
-@pytest.mark.slow
-def test_intervals_over_concepts_hold_the_truth_where_one_rater_answered_for_all() -> None:
-    found = [over_six(seed) for seed in range(40)]
-    assert np.mean([low <= true <= high for low, high, _, true in found]) >= 0.95
 
 
 def test_rows_say_that_whole_batches_were_audited_and_at_which_order() -> None:
@@ -260,30 +210,6 @@ def unsure_of(audits: pl.DataFrame, images: list[str]) -> pl.DataFrame:
     return audits.with_columns(nothing.otherwise(name).alias(name) for name in ("artifact_id", "country"))
 
 
-def values_of(scores: pl.DataFrame, concept: str | None) -> dict[str, tuple[float, int, int]]:
-    return {
-        params["kernel"]: (row["value"], params["audited"], params.get("continent_only", 0))
-        for row in scores.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String))).iter_rows(named=True)
-        for params in [json.loads(row["params"])]
-    }
-
-
-@pytest.mark.slow
-def test_who_knows_the_continent_only_counts_for_continents_and_not_for_countries() -> None:
-    matches, audits, _ = two_concepts()
-    art = audits.filter(pl.col("image_id").str.starts_with("art"), ~pl.col("none_of_these"))["image_id"].to_list()[:5]
-    options = QvsOptions(kernels=(COUNTRY_KERNEL, CONTINENT_KERNEL, THIRDS))
-    sure = score_corrected(matches, audits, None, options=options).scores
-    some = score_corrected(matches, unsure_of(audits, art), None, options=options).scores
-    without = score_corrected(matches, audits.filter(~pl.col("image_id").is_in(art)), None, options=options).scores
-    found, plain, fewer = (values_of(scores, "art") for scores in (some, sure, without))
-    assert found["continent"] == plain["continent"] == (plain["continent"][0], 60, 0)
-    for kernel in ("country", "uniform"):
-        assert found[kernel] == (fewer[kernel][0], 55, 5 if kernel == "country" else 0)
-    assert values_of(some, "cuisine") == values_of(sure, "cuisine")
-    assert values_of(some, None)["country"][1:] == (115, 5)
-
-
 def test_an_audit_in_which_too_many_know_the_continent_only_cannot_correct_countries() -> None:
     matches, audits, _ = two_concepts()
     art = audits.filter(pl.col("image_id").str.starts_with("art"))["image_id"].to_list()[:20]
@@ -300,50 +226,6 @@ def test_an_audit_in_which_too_many_know_the_continent_only_cannot_correct_count
         "20 of 60 audited images: expected a country for all but 10% of them, found wider answers "
         "only, or that nobody can tell)"
     )
-
-
-def test_who_cannot_tell_is_counted_and_who_could_only_say_none_of_these_is_marked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("SETTLING", "KEPT"):  # a few rounds scatter by as much as five images of sixty make
-        monkeypatch.setattr(imputed_prompts, name, 60)
-    matches, audits, _ = two_concepts()
-    matches, audits = (t.filter(pl.col("image_id").str.starts_with("art")) for t in (matches, audits))
-    first, levels = pl.int_range(pl.len()) < 5, ("artifact_id", "country", "continent")
-    nothing = pl.int_range(pl.len()) == 9
-    audits = audits.with_columns(
-        *(pl.when(~nothing).then(level).alias(level) for level in levels), none_of_these=nothing
-    )
-    told = audits.with_columns(
-        *(pl.when(~first).then(level).alias(level) for level in levels),
-        none_of_these=pl.col("none_of_these") | first,
-        none_means=pl.when(first).then(pl.lit("cannot tell")).when("none_of_these").then(pl.lit("no culture shown")),
-    )
-    options = QvsOptions(kernels=(COUNTRY_KERNEL,))
-    plain, apart = (
-        with_params(score_corrected(matches, said, None, options=options).scores) for said in (audits, told)
-    )
-    fewer = with_params(score_corrected(matches, audits.slice(5), None, options=options).scores)
-    assert apart["value"].to_list() == fewer["value"].to_list() != plain["value"].to_list()
-    of_plain, of_apart = (json.loads(scores["params"][0]) for scores in (plain, apart))
-    assert of_apart["cannot_tell"] == 5
-    assert of_apart["if_alike"] - 0.01 < apart["value"][0] < of_apart["if_different"]
-    assert 0.02 < of_apart["if_different"] - of_apart["if_alike"] < 0.2
-    assert of_plain["marked"] == ["anchoring not known", "none not told apart", "one rater"]
-    assert of_apart["marked"] == ["anchoring not known", "one rater"]
-    with pytest.raises(UsageError, match="none_means"):
-        score_corrected(matches, told.with_columns(none_means=pl.lit("nothing")), None, options=options)
-
-
-def test_one_rater_who_names_the_country_is_enough_for_an_image() -> None:
-    matches, audits, _ = two_concepts()
-    second = unsure_of(audits, audits["image_id"].to_list()).with_columns(annotator=pl.lit("unsure"))
-    options = QvsOptions(kernels=(COUNTRY_KERNEL,))
-    both = pl.concat([audits, second.filter(~pl.col("none_of_these"))])
-    found = values_of(score_corrected(matches, both, None, options=options).scores, "art")["country"]
-    alone = values_of(score_corrected(matches, audits, None, options=options).scores, "art")["country"]
-    assert found[:2] == alone[:2]
-    assert found[2] > 40
 
 
 def asked_for(tmp_path: Path, audits: pl.DataFrame, matches: pl.DataFrame, *, drawing: str = "") -> list[str]:
@@ -420,15 +302,6 @@ def test_answers_about_other_images_are_counted() -> None:
     assert answer.left_out == {"answers about images that are not among the matches": 60}
 
 
-def test_a_quality_that_is_hardly_known_is_no_score_that_is_missing(tmp_path: Path) -> None:
-    matches, audits, _ = two_concepts()
-    words = asked_for(tmp_path, audits, matches)
-    quality_of(matches["image_id"].to_list()[:2]).write_parquet(tmp_path / "quality.parquet")
-    assert culturekit(*words, "--quality", tmp_path / "quality.parquet").returncode == 0
-    found = [str(finding) for finding in verify_run(tmp_path / "out").findings]
-    assert not any("corrected score" in line and "missing" in line for line in found)  # it missed them
-
-
 def test_an_unknown_design_and_single_raters_are_marked_in_every_number_and_said(tmp_path: Path) -> None:
     matches, audits, _ = two_concepts()
     words = asked_for(tmp_path, audits, matches)
@@ -442,8 +315,7 @@ def test_an_unknown_design_and_single_raters_are_marked_in_every_number_and_said
         for one in found
         if one["labels"] == "corrected"
     )
-    manifest = read_manifest(tmp_path / "out")
-    assert manifest is not None
+    manifest = manifest_of(tmp_path / "out")
     assert "one rater per image" in manifest.notes["caveat"]
     assert "Here a score rests on 60 to 120 audited images." in manifest.notes["caveat"]
     assert "Nobody knows how the audited images were chosen" in manifest.notes["caveat"]

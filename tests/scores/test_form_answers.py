@@ -62,7 +62,7 @@ def test_ratings_off_a_stated_scale_are_refused() -> None:
     with pytest.raises(UsageError, match=r"off their scale.*from 1 to 5.*found 0"):
         score_judged(judged, people, options=JudgedOptions(criterion="realism", lowest=1, highest=5))
     quality = pl.DataFrame(
-        [{"metric": "quality", "model": "m", "benchmark": "b", "params": "{}", "item": "i0", "value": 21.0}],
+        [{"metric": "quality", "model": "m", "benchmark": "b", "params": "{}", "item": "i0", "value": 21.0}]
     )
     quality = quality.with_columns(pl.lit(None).alias(name) for name in VALUES.schema if name not in quality.columns)
     with pytest.raises(UsageError, match="on the scale of its scorer has none in common with people"):

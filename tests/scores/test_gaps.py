@@ -26,13 +26,9 @@ def test_a_row_is_the_gap_of_one_score_of_one_model() -> None:
     params = params_of(row)
     inside = table.filter(pl.col("model") == "m1", pl.col("country").is_in(list(GROUPS)))
     expected = group_gap(
-        inside["value"].to_numpy(),
-        groups=[GROUPS[country] for country in inside["country"]],
-        first="GN",
-        second="GS",
-        countries=inside["country"].to_list(),
-        prompts=inside["prompt_id"].to_list(),
-    )
+        inside["value"].to_numpy(), groups=[GROUPS[country] for country in inside["country"]], first="GN", second="GS",
+        countries=inside["country"].to_list(), prompts=inside["prompt_id"].to_list(),
+    )  # fmt: skip
     assert (row["metric"], row["group"], row["country"]) == ("group_gap", "GN - GS", None)
     assert (row["value"], row["ci_low"], row["ci_high"]) == pytest.approx(
         (expected.difference, expected.interval.low, expected.interval.high)

@@ -68,11 +68,8 @@ def answers(items: list[str], truth: dict[str, float], *, raters: int, rng: np.r
             right = truth[item] == 1
             said = right if rng.random() < 0.98 else not right
             about = {
-                "item_id": item,
-                "annotator": f"{item[:2]}-p{rater}",
-                "annotator_region": item[:2],
-                "in_region": True,
-            }
+                "item_id": item, "annotator": f"{item[:2]}-p{rater}", "annotator_region": item[:2], "in_region": True,
+            }  # fmt: skip
             asked = {"scheme": "form", "criterion": "shown", "flags": []}
             rows.append({**about, **asked, "choice": "yes" if said else "no"})
     return pl.DataFrame(rows, schema=ANNOTATIONS.schema)
@@ -268,14 +265,11 @@ def test_prompts_drawn_with_unequal_chances_are_weighed_by_them() -> None:
                for prompt in sorted(rng.choice(60, count, replace=False))]  # fmt: skip
     rows = [
         {
-            "image_id": f"{prompt}/0",
-            "model": "m",
-            "prompt_id": prompt,
-            "stratum": country,
+            "image_id": f"{prompt}/0", "model": "m", "prompt_id": prompt, "stratum": country,
             "chance": wanted[country] / 60,
         }
         for country, prompt in prompts
-    ]
+    ]  # fmt: skip
     sample = pl.DataFrame(rows, schema=AUDIT_SAMPLE.schema)
     said = answers(sample["image_id"].to_list(), one.truth, raters=1, rng=rng)
     found = rows_of(score_judged(one.values, said, sample, options=PLAIN).scores)

@@ -85,21 +85,6 @@ def test_metrics_are_correlated_with_each_other() -> None:
     assert set(answer.scores["metric"]) == {"metric_correlation"}
 
 
-def test_ratings_may_come_as_values() -> None:
-    means = item_means("IN")
-    human = METRIC.with_columns(
-        metric=pl.lit("faithfulness"), benchmark=pl.lit("people"), params=pl.lit('{"pool":"IN"}'),
-        value=pl.col("item").replace_strict(means, return_dtype=pl.Float64), model=pl.lit("people"),
-    )  # fmt: skip
-    options = MetaOptions(methods=("spearman",), resamples=49)
-    one = chosen(scored(human=human, options=options), "human_correlation", model="m1", method="spearman")
-    other = chosen(
-        scored(annotations=RATINGS, options=options), "human_correlation", model="m1", pool="IN", method="spearman"
-    )
-    assert one["value"] == pytest.approx(other["value"])
-    assert params_of(one)["with"]["metric"] == "faithfulness"
-
-
 def test_a_small_sample_has_no_interval_and_says_why() -> None:
     table = METRIC.filter(pl.col("country") == "IN")
     row = chosen(scored(table=table, annotations=RATINGS), "human_correlation", model="m1", pool="IN", method="pearson")

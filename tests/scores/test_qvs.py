@@ -12,14 +12,12 @@ from scipy import stats
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import MATCHES, QUALITY, SCORES, VALUES
-from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, interval, qvs, vendi, vendi_jackknife
-from culturekit.metrics.diversity.labels import Missing
+from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, qvs, vendi, vendi_jackknife
 from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import qvs as qvs_family
 from culturekit.scores.qvs import score_qvs, without_quality
 
 DEFAULT = QvsOptions()
-CONVENTIONS: tuple[Missing, ...] = ("distinct", "equal")
 
 
 def match_rows(
@@ -96,31 +94,6 @@ def batch_labels(rows: list[dict[str, Any]], prompt: int, repeat: int) -> list[t
     return [(row["continent"], row["country"], row["artifact"]) for row in sorted(mine, key=lambda row: row["slot"])]
 
 
-@pytest.mark.parametrize("q", [0.5, 1.0, 2.0, math.inf])
-@pytest.mark.parametrize("kernel", STANDARD_KERNELS)
-def test_a_score_is_the_mean_over_batches_with_its_interval(kernel: str, q: float) -> None:
-    rows = match_rows()
-    matches, weights = match_table(rows), STANDARD_KERNELS[kernel]
-    quality = quality_table(matches)
-    value_of = dict(quality.select("image_id", "value").rows())
-    scores = scored(matches, quality, QvsOptions(kernels=(weights,), q=q))
-
-    places = [(prompt, repeat) for prompt in range(2) for repeat in range(3)]
-    labels = {place: batch_labels(rows, *place) for place in places}
-    good = {(p, r): [value_of[f"m1/cuisine/{p}/{r}/{slot}"] for slot in range(8)] for p, r in places}
-    expected = {
-        "quality": [float(np.mean(good[place])) for place in places],
-        "vs": [vendi(labels[place], weights=weights, q=q) / 8 for place in places],
-        "qvs": [qvs(labels[place], good[place], weights=weights, q=q).value for place in places],
-    }
-    for metric, values in expected.items():
-        row = scores.row(by_predicate=pl.col("metric") == metric, named=True)
-        answer = interval(values, prompts=[p for p, _ in places], repeats=[r for _, r in places])
-        found = (row["value"], row["ci_low"], row["ci_high"])
-        assert found == pytest.approx((answer.value, answer.low, answer.high), abs=1e-12)
-        assert (row["n"], row["unit"], row["benchmark"]) == (48, "share", "cube")
-
-
 def test_the_parameters_say_how_it_was_computed() -> None:
     matches = match_table(match_rows())
     scores = scored(matches, quality_table(matches), QvsOptions(kernels=((0.5, 0.5, 0.0),), q=math.inf))
@@ -179,45 +152,6 @@ def test_only_the_nearest_match_counts() -> None:
     assert scored(matches).equals(scored(matches.filter(pl.col("rank") == 1)))
 
 
-def test_an_incomplete_batch_is_dropped_and_counted() -> None:
-    rows = match_rows(slots=11)
-    options = QvsOptions(kernels=((0.0, 0.0, 1.0),))
-    scores = scored(match_table(rows), quality_table(match_table(rows)), options)
-    by_metric = {row["metric"]: row for row in scores.rows(named=True)}
-    assert by_metric["quality"]["n"] == 66
-    assert by_metric["vs"]["n"] == by_metric["qvs"]["n"] == 48
-    assert json.loads(by_metric["vs"]["params"])["images_left_out"] == 18
-    assert by_metric["vs"]["value"] == scored(match_table(match_rows_first(rows, 8)), None, options)["value"][0]
-
-
-def match_rows_first(rows: list[dict[str, Any]], slots: int) -> list[dict[str, Any]]:
-    """Keep the first slots of each repeat."""
-    return [row for row in rows if row["slot"] < slots]
-
-
-def test_the_papers_way_scores_incomplete_batches_low() -> None:
-    rows = match_rows(prompts=1, repeats=2, slots=11)
-    matches = match_table(rows)
-    quality = quality_table(matches)
-    value_of = dict(quality.select("image_id", "value").rows())
-    options = QvsOptions(kernels=((0.0, 0.5, 0.5),), partial="paper")
-    weights = options.kernels[0]
-    diversities, products = [], []
-    for repeat in range(2):
-        labels = batch_labels(rows, 0, repeat)
-        goodness = [value_of[f"m1/cuisine/0/{repeat}/{slot}"] for slot in range(11)]
-        parts = [vendi(labels[:8], weights=weights) / 8, vendi(labels[8:], weights=weights) / 8]
-        diversities.append(np.mean(parts))
-        products.append(np.mean([parts[0] * np.mean(goodness[:8]), parts[1] * np.mean(goodness[8:])]))
-    scores = scored(matches, quality, options)
-    by_metric = {row["metric"]: row for row in scores.rows(named=True)}
-    assert by_metric["vs"]["value"] == pytest.approx(np.mean(diversities), abs=1e-12)
-    assert by_metric["qvs"]["value"] == pytest.approx(np.mean(products), abs=1e-12)
-    assert by_metric["vs"]["n"] == 22
-    assert json.loads(by_metric["vs"]["params"])["images_left_out"] == 0
-    assert json.loads(by_metric["vs"]["params"])["partial"] == "paper"
-
-
 def test_no_complete_batch_is_said_not_hidden() -> None:
     scores = scored(match_table(match_rows(slots=5)))
     assert scores["value"].is_nan().all()
@@ -250,43 +184,6 @@ def test_without_prompts_the_whole_collection_is_scored() -> None:
             assert ours == pytest.approx((alone.value, alone.low, alone.high), rel=1e-9)
         expected = qvs(labels, value_of, weights=params["weights"])
         assert row["value"] == pytest.approx(expected.value if row["metric"] == "qvs" else expected.diversity)
-
-
-def test_true_labels_are_called_true_and_may_be_missing() -> None:
-    nothing: dict[str, Any] = {
-        "artifact_id": None,
-        "artifact": None,
-        "country": None,
-        "continent": None,
-        "countries": [],
-    }
-    rows = [{**row, **(nothing if row["slot"] < 4 else {})} for row in match_rows(method="truth")]
-    matches = match_table(rows)
-    for missing in CONVENTIONS:
-        scores = scored(matches, quality_table(matches), QvsOptions(missing=missing))
-        assert {entry["labels"] for entry in params_of(scores)} == {"truth"}
-        for row in scores.filter(pl.col("metric") == "vs").rows(named=True):
-            params = json.loads(row["params"])
-            expected = [
-                vendi(batch_labels(rows, prompt, repeat), weights=params["weights"], missing=missing) / 8
-                for prompt in range(2)
-                for repeat in range(3)
-            ]
-            assert row["value"] == pytest.approx(np.mean(expected), abs=1e-12)
-            assert params["missing"] == missing
-
-
-def test_a_batch_with_an_image_that_the_scorer_lacks_is_left_out_of_qvs() -> None:
-    matches = match_table(match_rows())
-    quality = quality_table(matches).filter(pl.col("image_id") != "m1/cuisine/0/0/3")
-    scores = scored(matches, quality, QvsOptions(kernels=((0.0, 0.0, 1.0),)))
-    by_metric = {row["metric"]: row for row in scores.rows(named=True)}
-    assert {metric: row["n"] for metric, row in by_metric.items()} == {"quality": 47, "qvs": 40, "vs": 48}
-    assert json.loads(by_metric["qvs"]["params"])["images_left_out"] == 8
-    unknown = scored(matches, quality.clear())
-    assert set(unknown["metric"]) == {"vs"}
-    elsewhere = scored(matches, quality.with_columns(image_id=pl.lit("x/") + pl.col("image_id")))
-    assert set(elsewhere.filter(pl.col("metric") != "vs")["n"]) == {0}
 
 
 def test_a_single_repeat_has_a_value_but_no_interval() -> None:
@@ -327,34 +224,6 @@ def test_several_orders_are_scored_beside_each_other() -> None:
         said = "inf" if math.isinf(q) else q
         part = together.filter(pl.Series([entry.get("q", said) == said for entry in params_of(together)]))
         assert part.equals(alone)
-
-
-def test_an_interval_about_the_population_of_prompts() -> None:
-    matches = match_table(match_rows(prompts=24, repeats=2))
-    options = QvsOptions(kernels=((0.0, 1.0, 0.0),), target="population")
-    answer = score_qvs(matches, None, options=options)
-    row = answer.scores.row(0, named=True)
-    means = answer.values.group_by("prompt_id").agg(pl.col("value").mean())["value"].to_numpy()
-    low, high = stats.t.interval(0.95, 23, loc=means.mean(), scale=stats.sem(means))
-    assert (row["ci_low"], row["ci_high"]) == pytest.approx((low, high), rel=1e-9)
-    assert json.loads(row["params"])["target"] == "population"
-
-
-def test_diversity_within_a_country_is_that_of_the_prompts_that_name_it() -> None:
-    rows = match_rows(prompts=4)
-    matches = match_table(rows)
-    countries = {"p0": "JP", "p1": "IN", "p2": "JP"}
-    answer = score_qvs(matches, None, options=QvsOptions(within="country"), countries=countries)
-    assert answer.scores.filter(pl.col("country").is_null()).equals(scored(matches))
-    inside = answer.scores.drop_nulls("country")
-    assert inside["country"].to_list() == ["IN", "JP"]
-    for row, prompts in zip(inside.rows(named=True), ([1], [0, 2]), strict=True):
-        params = json.loads(row["params"])
-        assert (params["kernel"], params["within"]) == ("artifact", "country")
-        expected = [vendi(batch_labels(rows, prompt, repeat)) / 8 for prompt in prompts for repeat in range(3)]
-        assert row["value"] == pytest.approx(np.mean(expected), abs=1e-12)
-        assert row["n"] == 24 * len(prompts)
-    assert set(answer.values.drop_nulls("country")["prompt_id"]) == set(countries)
 
 
 def test_no_matches_give_no_scores() -> None:

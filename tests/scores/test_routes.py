@@ -207,13 +207,6 @@ def test_quality_makes_qvs_of_both_routes() -> None:
     assert rows_of(answer, "quality") == []
 
 
-def test_two_judges_can_be_compared_too() -> None:
-    answer = score_routes(TAGS, TAGS, options=OPTIONS)
-    assert one(answer, "route_agreement", model="d", concept=None, level="country")["between"] == ["vlm a", "vlm b"]
-    assert {row["value"] for row in rows_of(answer, "route_agreement")} == {1.0}
-    assert {row["labels"] for row in rows_of(answer, "vs")} == {"tagged"}
-
-
 def test_the_order_of_rows_changes_nothing() -> None:
     one_way = score_routes(NEAREST, TAGS, options=OPTIONS)
     other_way = score_routes(NEAREST.sample(fraction=1, shuffle=True, seed=3), TAGS.reverse(), options=OPTIONS)

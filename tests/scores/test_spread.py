@@ -108,22 +108,3 @@ def test_several_concepts_have_a_score_over_all() -> None:
     assert found.filter(model="a")["concept"].to_list() == [None, "art", "food"]
     whole, art, food = found.filter(model="a")["value"]
     assert whole == pytest.approx((art + food) / 2)
-
-
-def test_equal_pictures_have_cosine_one_and_orthogonal_ones_a_quarter() -> None:
-    images, vectors = pictured({"a": {"p": 8}}, dim=8)
-    same = np.ones_like(vectors.vectors)
-    assert score_spread(images, type(vectors)(same, vectors.ids), options=OPTIONS).scores[
-        "value"
-    ].item() == pytest.approx(1)
-    apart = np.eye(8, dtype=np.float32)
-    assert score_spread(images, type(vectors)(apart, vectors.ids), options=OPTIONS).scores[
-        "value"
-    ].item() == pytest.approx(1 / 4)
-
-
-@pytest.mark.parametrize("options", [SpreadOptions(size=1), SpreadOptions(confidence=1.0)])
-def test_options_that_break_their_rules_are_refused(options: SpreadOptions) -> None:
-    images, vectors = pictured({"a": {"p": 4}})
-    with pytest.raises(UsageError):
-        score_spread(images, vectors, options=options)

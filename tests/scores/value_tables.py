@@ -42,17 +42,12 @@ def values(
                         prompt_id = f"{concept}/{country}/{prompt}"
                         rows.append(
                             {
-                                "metric": metric,
-                                "model": model,
-                                "benchmark": "cultivate",
-                                "concept": concept,
-                                "country": country,
-                                "params": canonical_json(params or {"tau": 0.52}).decode(),
-                                "item": f"{model}/{prompt_id}/{image}",
-                                "prompt_id": prompt_id,
+                                "metric": metric, "model": model, "benchmark": "cultivate", "concept": concept,
+                                "country": country, "params": canonical_json(params or {"tau": 0.52}).decode(),
+                                "item": f"{model}/{prompt_id}/{image}", "prompt_id": prompt_id,
                                 "value": centre + shift + shared + rng.normal(0, 0.05),
                             }
-                        )
+                        )  # fmt: skip
     return as_values(rows)
 
 
@@ -76,17 +71,13 @@ def annotations(
                 rating = float(np.clip(np.rint(worth + shift + rng.normal(0, noise)), 1, 5))
                 rows.append(
                     {
-                        "item_id": item,
-                        "annotator": f"{pool}-{rater}",
-                        "annotator_region": pool,
-                        "in_region": pool == "IN",
-                        "scheme": scheme,
-                        "criterion": criterion,
+                        "item_id": item, "annotator": f"{pool}-{rater}", "annotator_region": pool,
+                        "in_region": pool == "IN", "scheme": scheme, "criterion": criterion,
                         "value": None if choices else rating,
                         "choice": ("yes" if rating > 3 else "no") if choices else None,
                         "flags": [f"recruitment:{'panel' if rater else 'street'}"] if pool == "IN" else [],
                     }
-                )
+                )  # fmt: skip
     frame = pl.DataFrame(rows, schema=ANNOTATIONS.schema)
     assert ANNOTATIONS.problems(frame) == []
     return frame
@@ -96,17 +87,11 @@ def judgments(items: dict[str, float], *, criterion: str = "faithfulness", judge
     """Give a judge's verdicts."""
     rows = [
         {
-            "image_id": item,
-            "prompt_id": f"p{number // 2}",
-            "judge": judge,
-            "task": "cultivate",
-            "item": criterion,
-            "value": verdict,
-            "raw": str(verdict),
-            "outcome": "ok",
+            "image_id": item, "prompt_id": f"p{number // 2}", "judge": judge, "task": "cultivate", "item": criterion,
+            "value": verdict, "raw": str(verdict), "outcome": "ok",
         }
         for number, (item, verdict) in enumerate(items.items())
-    ]
+    ]  # fmt: skip
     return pl.DataFrame(rows, schema=JUDGMENTS.schema)
 
 

@@ -148,15 +148,11 @@ def completion_of(kept: Path, completion: Completion) -> Stage:
         pl.concat([rows, *new]).sort("concept", "qid").write_parquet(work.out / "completed.parquet")
         said = [
             {
-                "concept": "cuisine",
-                "country": "BR",
-                "artifact_id": name if outcome == "added" else None,
-                "round": 1,
-                "name": name.removeprefix("LLM:"),
-                "outcome": outcome,
+                "concept": "cuisine", "country": "BR", "artifact_id": name if outcome == "added" else None, "round": 1,
+                "name": name.removeprefix("LLM:"), "outcome": outcome,
             }
             for name, outcome in completion.outcomes.items()
-        ]
+        ]  # fmt: skip
         said += [{**row, "round": 2, "outcome": "repeated"} for row in said if row["outcome"] == "added"]
         table = pl.DataFrame(said).with_columns(detail=pl.lit(None, pl.String))
         table.write_parquet(work.out / "proposals.parquet")

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -178,17 +179,14 @@ PROPOSED = Completion({"LLM:vatapa": "added", "LLM:pamonha": "refused"})
 COMPLETED = replace(FIRST, completion=PROPOSED)
 
 
-@pytest.mark.parametrize(
-    ("changed", "causes", "undecided"),
-    [
-        ({"model": "far-2"}, ["model"], []),
-        ({"verify": "check it well"}, ["wording"], []),
-        ({"verify": "check it well", "propose": "name less"}, ["wording"], []),
-        ({"verify": "check it well", "model": "far-2"}, [], ["wording", "model"]),
-        ({"propose": "name less", "model": "far-2"}, [], ["wording", "model"]),
-        ({}, ["model"], []),
-    ],
-)
+@pytest.mark.parametrize(("changed", "causes", "undecided"), [
+    ({"model": "far-2"}, ["model"], []),
+    ({"verify": "check it well"}, ["wording"], []),
+    ({"verify": "check it well", "propose": "name less"}, ["wording"], []),
+    ({"verify": "check it well", "model": "far-2"}, [], ["wording", "model"]),
+    ({"propose": "name less", "model": "far-2"}, [], ["wording", "model"]),
+    ({}, ["model"], []),
+])  # fmt: skip
 def test_a_proposal_that_ended_otherwise(
     changed: dict[str, str], causes: list[str], undecided: list[str], tmp_path: Path, work: Work,
     monkeypatch: pytest.MonkeyPatch,
@@ -238,8 +236,8 @@ def test_code_that_drops_a_name(tmp_path: Path, work: Work, monkeypatch: pytest.
     sides = [SpaceBehind.found_at(run) for run in (a, b, c)]
     alone = compare_spaces(sides[0], sides[1], work)
     assert told(alone) == {("removed", "Q4", "artifact"): (["code"], [])}
-    assert because(alone, "Q4").startswith(
-        "code: filter: version 5 -> version 1\nfilter: verdict on Q4 in cuisine: keep "
+    assert re.match(
+        r"code: filter: version \d+ -> version 1\nfilter: verdict on Q4 in cuisine: keep ", because(alone, "Q4")
     )
     assert told(compare_spaces(sides[0], sides[2], work)) == {
         ("removed", "Q4", "artifact"): (["code"], []),

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
-from culturekit.cli.app import app
 from culturekit.cli.trace_command import trail_lines
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Files
@@ -21,6 +19,7 @@ from culturekit.scores.qvs import qvs
 from culturekit.scores.score_rows import scored, statistic_row
 from culturekit.trail import evidence
 from culturekit.trail.walk_back import find_score, walk_back, walk_images
+from tests.command_line import culturekit
 from tests.conftest import stage_here
 from tests.verify.forging import change_table, reseal
 
@@ -36,18 +35,15 @@ def test_a_score_is_found_by_conditions_by_row_and_in_any_folder(small_run: Path
     assert json.loads(find_score(f"{small_run}?{COUNTRY}&labels=truth")[1]["params"])["labels"] == "truth"
 
 
-@pytest.mark.parametrize(
-    ("reference", "message"),
-    [
-        ("RUN#99999", "no such row"),
-        ("RUN#x", "no such row"),
-        ("RUN?metric=vs", "must fit one score"),
-        ("RUN?metric=fame", "expected metric quality or qvs or vs, found metric=fame"),
-        ("RUN?metric=vs&colour=red", "colour left out: scores have no such column, found colour=red"),
-        ("RUN?metric=quality&kernel=country", "conditions that hold for one score together"),
-        ("RUN/graph#1", "there are no scores"),
-    ],
-)
+@pytest.mark.parametrize(("reference", "message"), [
+    ("RUN#99999", "no such row"),
+    ("RUN#x", "no such row"),
+    ("RUN?metric=vs", "must fit one score"),
+    ("RUN?metric=fame", "expected metric quality or qvs or vs, found metric=fame"),
+    ("RUN?metric=vs&colour=red", "colour left out: scores have no such column, found colour=red"),
+    ("RUN?metric=quality&kernel=country", "conditions that hold for one score together"),
+    ("RUN/graph#1", "there are no scores"),
+])  # fmt: skip
 def test_a_reference_that_fits_nothing_or_too_much_is_said(small_run: Path, reference: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         find_score(reference.replace("RUN", str(small_run)))
@@ -178,16 +174,13 @@ def test_a_cell_of_the_country_table_is_walked(small_run: Path, tmp_path: Path) 
 
 
 def test_the_command_tells_several_trails(small_run: Path) -> None:
-    runner = CliRunner()
-    told = runner.invoke(app, ["trace", f"{small_run}?{COUNTRY}", "--images", "2"])
-    assert told.exit_code == 0
+    told = culturekit("trace", f"{small_run}?{COUNTRY}", "--images", "2", ends=0)
     assert told.stdout.count("nearest 1  ") == 2
     assert "over other countries" in told.stdout
-    data = json.loads(runner.invoke(app, ["trace", f"{small_run}?{COUNTRY}", "--images", "3", "--json"]).stdout)
+    data = json.loads(culturekit("trace", f"{small_run}?{COUNTRY}", "--images", "3", "--json").stdout)
     assert len(data["more"]) == 2
     assert {"margin", "country_margin", "score", "place"} <= set(data["more"][0]["neighbours"][0])
-    refused = runner.invoke(app, ["trace", f"{small_run}?{COUNTRY}", "--images", "2", "--image", "x"])
-    assert isinstance(refused.exception, UsageError)
+    culturekit("trace", f"{small_run}?{COUNTRY}", "--images", "2", "--image", "x", ends=2)
 
 
 def test_a_score_of_no_image_says_what_is_walked_back(tmp_path: Path) -> None:
@@ -198,6 +191,5 @@ def test_a_score_of_no_image_says_what_is_walked_back(tmp_path: Path) -> None:
     stage_here(
         family_stage("agreement", {"told": tmp_path / "told.csv"}, {}, lambda _: scored([row])), tmp_path / "alone"
     )
-    done = CliRunner().invoke(app, ["trace", f"{tmp_path}/alone#0"])
-    assert isinstance(done.exception, UsageError)
-    assert "walked back to images, replies of judges, people's answers, prompts and pages" in str(done.exception)
+    said = culturekit("trace", f"{tmp_path}/alone#0", ends=2).stderr
+    assert "walked back to images, replies of judges, people's answers, prompts and pages" in said

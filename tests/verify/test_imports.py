@@ -6,24 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import polars as pl
 import pytest
 
-from culturekit.people.stages import ExportFiles
 from culturekit.people.tasks import Quotas
 from culturekit.verify.verify_run import verify_run
-from tests.people.projects import answer_all, export, image_row, write_images
-from tests.people.test_audit_scheme import IMAGES, matches, space, truthful
+from tests.people.projects import answer_all, export
+from tests.people.test_audit_scheme import audited, truthful
 from tests.verify.forging import renew_inputs, reseal
 from tests.verify.tamperings import drop_row, edit_cell
 
 
 def handed_out(root: Path) -> Path:
     """A project that two people are to answer."""
-    table = write_images(root / "images", [image_row(image, "m", "p") for image in IMAGES])
-    pl.read_parquet(table).with_columns(concept=pl.lit("cuisine")).write_parquet(table)
-    files = ExportFiles([table], cspace=space(root / "space", 20), matches=[matches(root / "matches")])
-    export(root / "project", files, "audit", quotas=Quotas(2))
+    export(root / "project", audited(root), "audit", quotas=Quotas(2))
     return root
 
 

@@ -7,13 +7,15 @@ import polars as pl
 import pytest
 import yaml
 
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.core.errors import UsageError
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
 from culturekit.recipes.cube.keys import load_recipe
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import recipe_here
 from tests.effort import THOROUGH
-from tests.oracles.scored_again import check_scored_again
-from tests.verify.random_recipes import random_recipe
+from tests.oracles.scored_again import scored_again
+from tests.verify.random_recipes import SEVERAL, more_of_cube, random_recipe, random_settings
 
 QUICK = (8, 13, 36)  # A run without an audit, one of a kernel that has no name, and one with an audit
 
@@ -27,7 +29,7 @@ def verified(seed: int, folder: Path) -> None:
     assert [str(finding) for finding in answer.findings] == []
     assert answer.exit_code == 0
     assert {verdict.verdict for verdict in answer.verdicts} <= {"verified"}
-    check_scored_again(folder / "run/scores")
+    scored_again(folder / "run/scores")
     told = pl.read_parquet(folder / "run/scores/scores.parquet").filter(metric="vs")
     lowest = 1 / told["params"].str.json_path_match("$.size").cast(pl.Float64)
     assert (told["ci_low"].fill_nan(1.0) >= lowest - 1e-9).all()
@@ -50,3 +52,24 @@ def test_an_untouched_run_is_verified(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", [seed for seed in range(52 if THOROUGH else 9) if seed not in QUICK])
 def test_more_untouched_runs_are_verified(seed: int, tmp_path: Path) -> None:
     verified(seed, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not THOROUGH, reason="each takes a minute or more")
+@pytest.mark.parametrize("seed", range(1000, 1050))
+def test_untouched_runs_of_other_recipes_are_verified(seed: int, tmp_path: Path) -> None:
+    """A recipe that is refused, as its parts do not fit together, is none."""
+    kind = (*SEVERAL, "cube")[seed % 5]
+    settings = random_settings(kind, seed, tmp_path) if kind in SEVERAL else []
+    if kind == "cube":
+        (tmp_path / "cube.yaml").write_text(yaml.safe_dump(more_of_cube(seed)), encoding="utf-8")
+    try:
+        recipe_here(
+            load_any_recipe(find_recipe(kind) if settings else tmp_path / "cube.yaml", settings), tmp_path / "run"
+        )
+    except UsageError as refused:
+        pytest.skip(str(refused))
+    answer = verify_run(tmp_path / "run")
+    assert [str(finding) for finding in answer.findings if finding.severity != "note"] == []
+    assert answer.exit_code == 0
+    assert "wrong" not in {verdict.verdict for verdict in answer.verdicts}

@@ -25,7 +25,7 @@ from tests.builders import completing_model
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_graph import prompts, questions
 from tests.conftest import stage_here
-from tests.faults.asking_kills import collection, dishes
+from tests.faults.asking_commands import collection, dishes
 from tests.faults.seeing_model import sees
 from tests.llm.server import Answer, Fault, Question, Rule, RunningServer, Script, When, running_server
 from tests.llm.server.script import ANSWER_FAULTS, BODY_FAULTS, TEXT_FAULTS
@@ -169,15 +169,12 @@ def test_a_stage_of_a_root_config_that_no_recipe_names_is_not_verifiable(asked: 
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "table_name", "change"),
-    [
-        ("chat", "kept", pl.col("verdict").replace({"keep": "review", "review": "keep"})),
-        ("tags", "judgments", (pl.col("value") + 1).alias("value")),
-        ("judged", "judgments", pl.col("choice").replace({"1": "2", "2": "3", "3": "1"})),
-        ("questions", "questions", pl.col("text").str.replace("thing 1", "thing 7")),
-    ],
-)
+@pytest.mark.parametrize(("name", "table_name", "change"), [
+    ("chat", "kept", pl.col("verdict").replace({"keep": "review", "review": "keep"})),
+    ("tags", "judgments", (pl.col("value") + 1).alias("value")),
+    ("judged", "judgments", pl.col("choice").replace({"1": "2", "2": "3", "3": "1"})),
+    ("questions", "questions", pl.col("text").str.replace("thing 1", "thing 7")),
+])  # fmt: skip
 def test_an_edited_table_is_found_though_all_hashes_fit(
     asked: Path, name: str, table_name: str, change: pl.Expr, tmp_path: Path
 ) -> None:

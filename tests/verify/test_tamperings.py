@@ -264,107 +264,70 @@ PAGE = "report/report.html"
 TAMPERINGS = {
     "prose of the report": Tampering("report", in_text(PAGE, "diversity", "variety"), 4, "report.html: line"),
     "the title of the report": Tampering("report", in_text(PAGE, "<title>", "<title>Best: "), 4, "report.html: line"),
-    "a widened CSP": Tampering(
-        "report", in_text(PAGE, "default-src &#39;none&#39;", "default-src *"), 4, "report.html: line"
-    ),
-    "a script in the report": Tampering(
-        "report", in_text(PAGE, "</body>", "<script>1</script></body>"), 4, "report.html: line"
-    ),
+    "a widened CSP": Tampering("report", in_text(PAGE, "default-src &#39;none&#39;", "default-src *"), 4,
+     "report.html: line"),
+    "a script in the report": Tampering("report", in_text(PAGE, "</body>", "<script>1</script></body>"), 4,
+     "report.html: line"),
     "a style of the report": Tampering("report", in_text(PAGE, "<style", "<style data-a=b"), 4, "report.html: line"),
-    "models of the report": Tampering(
-        "report", in_text(PAGE, 'data-model="broad"', 'data-model="narrow"'), 4, "report.html: line"
-    ),
-    "a report that is cut": Tampering(
-        "report", edited(PAGE, lambda path: path.write_bytes(path.read_bytes()[:-9])), 4, "report.html"
-    ),
-    "a removed report": Tampering(
-        "scores", without_stage("report"), 1, "report: is a stage of the recipe, and is not here", sealed=False
-    ),
-    "a removed stage": Tampering(
-        "scores", without_stage("truth-broad"), 4, "no stage of the run wrote this input", sealed=False
-    ),
-    "a stage taken off the list": Tampering(
-        "report", unlisted_stage("comparison"), 4, "recipe.json: is not what a run writes", sealed=False
-    ),
+    "models of the report": Tampering("report", in_text(PAGE, 'data-model="broad"', 'data-model="narrow"'), 4,
+     "report.html: line"),
+    "a report that is cut": Tampering("report", edited(PAGE, lambda path: path.write_bytes(path.read_bytes()[:-9])), 4,
+     "report.html"),
+    "a removed report": Tampering("scores", without_stage("report"), 1,
+     "report: is a stage of the recipe, and is not here", sealed=False),
+    "a removed stage": Tampering("scores", without_stage("truth-broad"), 4, "no stage of the run wrote this input",
+     sealed=False),
+    "a stage taken off the list": Tampering("report", unlisted_stage("comparison"), 4,
+     "recipe.json: is not what a run writes", sealed=False),
     "a first picture replaced": Tampering("images-broad", replaced_picture(5), 4, "images-broad"),
     "a picture replaced in the middle": Tampering("matches-broad", replaced_picture(21), 4, "matches-broad"),
     "a picture added": Tampering("images-broad", add_picture, 4, "the picture is in no row of the table"),
     "a picture of another folder": Tampering("images-broad", path_outside, 4, "the path leads out of the folder"),
     "a link out of the run": Tampering("scores", link_outside, 4, "a link leads out", sealed=False),
-    "another input": Tampering(
-        "quality-broad", another_input, 4, "quality-broad: is not the stage that its recipe gives"
-    ),
+    "another input": Tampering("quality-broad", another_input, 4,
+     "quality-broad: is not the stage that its recipe gives"),
     "a manifest cut": Tampering("prompts", cut_manifest, 4, "index/manifest.json: could not be read", sealed=False),
-    "a file added": Tampering(
-        "prompts", lambda root: (root / "scores/notes.txt").write_text("a"), 4, "is in no manifest", sealed=False
-    ),
-    "an option": Tampering(
-        "scores", in_json("scores/manifest.json", "options", "confidence", to=0.9), 4, "option confidence: 0.9 -> 0.95"
-    ),
-    "an option in the forger's favour": Tampering(
-        "scores", in_json("scores/manifest.json", "options", "size", to=4), 4, "option size: 4 -> 8"
-    ),
-    "a seed": Tampering(
-        "images-broad", in_json("images-broad/manifest.json", "seeds", "images", to=5), 4, "seed images"
-    ),
-    "a backend": Tampering(
-        "images-broad",
-        in_json("images-broad/manifest.json", "options", "backend", to="simulated?temperature=9"),
-        4,
-        "option backend",
-    ),
-    "a kind": Tampering(
-        "shown", in_json("shown/manifest.json", "stage", to="score-shown"), 4, "kind: score-shown -> distribution"
-    ),
-    "a name of an input": Tampering(
-        "quality-broad",
-        in_json("quality-broad/manifest.json", "inputs", "images", "name", to="m.parquet"),
-        4,
-        "named otherwise",
-    ),
-    "a key of no manifest": Tampering(
-        "scores",
-        in_json("scores/manifest.json", "checked by", to="somebody"),
-        4,
-        "says something that no",
-        sealed=False,
-    ),
-    "an earlier version": Tampering(
-        "scores", in_json("scores/manifest.json", "version", to=8), 1, "made by version 8 of score-qvs"
-    ),
-    "a later version": Tampering(
-        "report", in_json("report/manifest.json", "version", to=99), 1, "made by version 99 of report"
-    ),
+    "a file added": Tampering("prompts", lambda root: (root / "scores/notes.txt").write_text("a"), 4,
+     "is in no manifest", sealed=False),
+    "an option": Tampering("scores", in_json("scores/manifest.json", "options", "confidence", to=0.9), 4,
+     "option confidence: 0.9 -> 0.95"),
+    "an option in the forger's favour": Tampering("scores", in_json("scores/manifest.json", "options", "size", to=4), 4,
+     "option size: 4 -> 8"),
+    "a seed": Tampering("images-broad", in_json("images-broad/manifest.json", "seeds", "images", to=5), 4,
+     "seed images"),
+    "a backend": Tampering("images-broad", in_json("images-broad/manifest.json", "options", "backend",
+     to="simulated?temperature=9"), 4, "option backend"),
+    "a kind": Tampering("shown", in_json("shown/manifest.json", "stage", to="score-shown"), 4,
+     "kind: score-shown -> distribution"),
+    "a name of an input": Tampering("quality-broad", in_json("quality-broad/manifest.json", "inputs", "images", "name",
+     to="m.parquet"), 4, "named otherwise"),
+    "a key of no manifest": Tampering("scores", in_json("scores/manifest.json", "checked by", to="somebody"), 4,
+     "says something that no", sealed=False),
+    "an earlier version": Tampering("scores", in_json("scores/manifest.json", "version", to=8), 1,
+     "made by version 8 of score-qvs"),
+    "a later version": Tampering("report", in_json("report/manifest.json", "version", to=99), 1,
+     "made by version 99 of report"),
     "the seed of the recipe": Tampering("images-broad", in_recipe("seed", to=5), 4, "seed images"),
-    "the encoder of the recipe": Tampering(
-        "index", in_recipe("encoder", to="letters"), 4, "is not the stage that its recipe gives"
-    ),
-    "the judge of the recipe": Tampering(
-        "filter", in_recipe("judge", to="simulated:filter"), 4, "filter: is not the stage"
-    ),
-    "the models of the recipe": Tampering(
-        "prompts", in_recipe("models", 0, "name", to="best"), 4, "recipe.json: is not what a run writes"
-    ),
-    "a backend of the recipe": Tampering(
-        "images-broad", in_recipe("models", 0, "backend", to="simulated?temperature=9"), 4, "option backend"
-    ),
-    "countries of the recipe": Tampering(
-        "candidates", in_recipe("countries", to=["JP", "FR"]), 4, "candidates: is not the stage"
-    ),
-    "scores of the recipe": Tampering(
-        "scores", in_recipe("scores", "confidence", to=0.8), 4, "scores: is not the stage"
-    ),
-    "a recipe of a version with fewer keys": Tampering(
-        "prompts", in_recipe("models", 0, "buying", to={}), 1, "lacks keys that a run of this version writes"
-    ),
+    "the encoder of the recipe": Tampering("index", in_recipe("encoder", to="letters"), 4,
+     "is not the stage that its recipe gives"),
+    "the judge of the recipe": Tampering("filter", in_recipe("judge", to="simulated:filter"), 4,
+     "filter: is not the stage"),
+    "the models of the recipe": Tampering("prompts", in_recipe("models", 0, "name", to="best"), 4,
+     "recipe.json: is not what a run writes"),
+    "a backend of the recipe": Tampering("images-broad", in_recipe("models", 0, "backend",
+     to="simulated?temperature=9"), 4, "option backend"),
+    "countries of the recipe": Tampering("candidates", in_recipe("countries", to=["JP", "FR"]), 4,
+     "candidates: is not the stage"),
+    "scores of the recipe": Tampering("scores", in_recipe("scores", "confidence", to=0.8), 4,
+     "scores: is not the stage"),
+    "a recipe of a version with fewer keys": Tampering("prompts", in_recipe("models", 0, "buying", to={}), 1,
+     "lacks keys that a run of this version writes"),
     "a key of no recipe": Tampering("prompts", in_recipe("verified", to=True), 4, "recipe.json: gives no run here"),
-    "spaces in the recipe": Tampering(
-        "prompts", in_text("recipe.json", ":", ": "), 4, "recipe.json: is not what a run writes"
-    ),
-    "no recipe": Tampering(
-        "report", lambda root: (root / "recipe.json").unlink(), 4, "recipe.json: is gone", sealed=False
-    ),
-}
+    "spaces in the recipe": Tampering("prompts", in_text("recipe.json", ":", ": "), 4,
+     "recipe.json: is not what a run writes"),
+    "no recipe": Tampering("report", lambda root: (root / "recipe.json").unlink(), 4, "recipe.json: is gone",
+     sealed=False),
+}  # fmt: skip
 
 OFTEN = {"prose of the report", "a widened CSP", "a removed report", "the encoder of the recipe", "an earlier version"}
 

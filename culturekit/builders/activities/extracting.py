@@ -114,7 +114,8 @@ def _pieces_of(text: str) -> Iterator[tuple[str, int, int]]:
     for at, character in enumerate(text):
         if character in JOINERS or TAKEN_OUT.match(character):
             continue
-        if cluster and _joins(character):
+        # A mark, or the rest of a Hangul syllable, becomes one with the letter before it.
+        if cluster and (unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"):
             cluster, end = cluster + character, at + 1
             continue
         if cluster:
@@ -128,11 +129,6 @@ def _pieces_of(text: str) -> Iterator[tuple[str, int, int]]:
         start, end, cluster, space = at, at + 1, character, False
     if cluster:
         yield unicodedata.normalize("NFC", cluster), start, end
-
-
-def _joins(character: str) -> bool:
-    """Return whether a character may become one with the letter before it: a mark, or the rest of a Hangul syllable."""
-    return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
 EXTRACT = "activities.extract"
@@ -324,22 +320,19 @@ def merge(
 
 
 Drop: TypeAlias = tuple[str, str, str, str, str | None]
-
-
-def _dropped(where: str, category: str, why: str, detail: str | None = None) -> Drop:
-    return where, category, "activities.merge", why, detail
+MERGE = "activities.merge"
 
 
 def _named_in(mentions: Iterable[dict[str, Any]], place: Country) -> tuple[list[Named], list[Drop]]:
     """Gather the mentions of each activity of a country, the best known first; drop those without a name."""
     named: dict[tuple[str, frozenset[str]], Named] = {}
-    drops = []
+    drops: list[Drop] = []
     for mention in mentions:
         category, key = mention["category"], name_key(mention["name"], place)
         if key:
             named.setdefault((category, key), Named(category, key)).mentions.append(mention)
         else:
-            drops.append(_dropped(f"{place.iso}/{mention['name']}", category, "no name of its own"))
+            drops.append((f"{place.iso}/{mention['name']}", category, MERGE, "no name of its own", None))
     return sorted(named.values(), key=lambda each: each.rank), drops
 
 
@@ -360,14 +353,14 @@ def _one_per_meaning(activities: Sequence[Named], encoder: str, similarity: floa
 def _chosen(activities: Iterable[Named], iso: str, per_category: int) -> tuple[list[Named], list[Drop]]:
     """Take no more activities of a category than are wanted, and none in two of them."""
     chosen: list[Named] = []
-    drops = []
+    drops: list[Drop] = []
     for each in sorted(activities, key=lambda one: one.rank):
         twin = next((other for other in chosen if other.key == each.key), None)
         where = f"{iso}/{each.name}"
         if twin is not None:
-            drops.append(_dropped(where, each.category, "also in another category", twin.category))
+            drops.append((where, each.category, MERGE, "also in another category", twin.category))
         elif sum(other.category == each.category for other in chosen) == per_category:
-            drops.append(_dropped(where, each.category, f"more than {per_category}"))
+            drops.append((where, each.category, MERGE, f"more than {per_category}", None))
         else:
             chosen.append(each)
     return chosen, drops

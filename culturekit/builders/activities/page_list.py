@@ -31,27 +31,22 @@ from culturekit.llm.untrusted import strip_hidden
 # Pages about countries as sections of text: HTML by selectolax, wikitext by mwparserfromhell; no script is run.
 
 LARGEST_PAGE = 5_000_000
+# Characters that a model is shown at once; a longer section becomes several, cut between paragraphs.
 LONGEST_SECTION = 6_000
-"""Characters that a model is shown at once; a longer section becomes several, cut between paragraphs."""
-
 NEVER_SHOWN = "script, style, noscript, template, iframe, object, svg, form, nav, header, footer, aside, [hidden]"
 UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 HEADINGS = {"h1", "h2", "h3", "h4"}
 BLOCKS = {"p", "li", "dt", "dd", "td", "th", "blockquote"}
 LEAD = "lead"
 HTML = (".html", ".htm")
+# What the Action API calls a page that is not there; any other reason may pass.
 MISSING = ("", "missingtitle", "nosuchrevid", "invalidtitle", "nosuchpageid")
-"""What the Action API calls a page that is not there; any other reason may pass."""
-
 ENDS = {"references", "external links", "see also", "further reading", "notes", "bibliography"}
 
 DECLARES = re.compile(rb"""<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
-DECLARED_WITHIN = 1_024
-"""Bytes at the beginning of a page of HTML in which it says what letters it is written in."""
-
+DECLARED_WITHIN = 1_024  # bytes at the beginning of a page of HTML in which it says what letters it is written in
+# Codecs that pages are read by: those for letters of languages, and none of those that Python has for other ends.
 CHARSETS = re.compile(r"utf-8|cp(874|125\d)|iso8859-\d+|tis-620|koi8-[rtu]|(shift_jis|euc_jp|euc_kr|big5|gb)\w*")
-"""Codecs that pages are read by: those for letters of languages, and none of those that Python has for other ends."""
-
 AS_BROWSERS_DO = {"ascii": "cp1252", "iso8859-1": "cp1252"}
 FILE_LINK = re.compile(r"^\s*(file|image|category)\s*:", re.IGNORECASE)
 
@@ -148,7 +143,10 @@ def read_html(html: str, *, where: str) -> Page:
     found: list[tuple[str, list[str]]] = [(LEAD, [])]
     for node in [] if tree.body is None else tree.body.traverse(include_text=False):
         text = " ".join(node.text(separator=" ").split()) if node.tag in HEADINGS | BLOCKS else ""
-        if not text or _inside_block(node):
+        above = node.parent
+        while above is not None and above.tag not in BLOCKS:
+            above = above.parent
+        if not text or above is not None:  # without a text, or read with what it stands in
             continue
         if node.tag == "h1" and not title:
             title = text
@@ -158,16 +156,6 @@ def read_html(html: str, *, where: str) -> Page:
         else:
             found[-1][1].append(text)
     return _page_of(title, found, where=where)
-
-
-def _inside_block(node: Any) -> bool:  # noqa: ANN401 - a node of selectolax
-    """Return whether the text of a node was read with one that it stands in."""
-    above = node.parent
-    while above is not None:
-        if above.tag in BLOCKS:
-            return True
-        above = above.parent
-    return False
 
 
 def read_wikitext(title: str, wikitext: str, *, where: str) -> Page:
@@ -227,9 +215,7 @@ def _divided(lines: list[str]) -> Iterator[str]:
 
 AGENT = "culturekit"
 WITHOUT_RULES = {404: b"", 410: b""} | dict.fromkeys((401, 403), b"User-agent: *\nDisallow: /")
-LONGEST_DELAY = 60.0
-"""Seconds between two pages that a site may ask for."""
-
+LONGEST_DELAY = 60.0  # seconds between two pages that a site may ask for
 BY_HAND = "Save the page by hand and name it with file: in the list."
 WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
 
@@ -254,7 +240,7 @@ class ListedPage(StrictModel):
 
     @model_validator(mode="after")
     def found_somewhere(self) -> "ListedPage":
-        """Reject a page that is nowhere."""
+        """Reject a page that has neither a file nor an address to fetch it from."""
         if self.file is None and not (self.title if self.source == "wikipedia" else self.url):
             raise ValueError(
                 "a page has a file, or what it is fetched by: a title (wikipedia) or a url (cultural-atlas)"
@@ -290,18 +276,15 @@ def _files_of(path: Path) -> dict[str, Path]:
     return {f"page-{number:03d}": file for number, file in enumerate(files, start=1)}
 
 
-def _files_listed(given: Given) -> dict[str, Path]:
-    return country_files() | (_files_of(given["pages"]) if given["pages"].is_file() else {})
-
-
 def _asks_wikipedia(given: Given) -> dict[str, object]:
     listed = read_list(given["pages"]) if given["pages"].is_file() else ()
     return {"wikipedia": given["wikipedia"]} if any(page.file is None for page in listed) else {}
 
 
 @builds(
-    "read-pages", "sources", version=2, packages=("mwparserfromhell", "polars", "selectolax"), reads=_files_listed,
-    decides=_asks_wikipedia, example="--pages pages.yaml --out sources",
+    "read-pages", "sources", version=2, packages=("mwparserfromhell", "polars", "selectolax"), decides=_asks_wikipedia,
+    reads=lambda given: country_files() | (_files_of(given["pages"]) if given["pages"].is_file() else {}),
+    example="--pages pages.yaml --out sources",
 )  # fmt: skip
 def read(
     work: Work,

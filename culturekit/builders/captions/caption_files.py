@@ -1,11 +1,13 @@
 """Captions from files of any usual kind, and how many, how long and how full of objects they are."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -24,15 +26,14 @@ from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
-from culturekit.core.schemas import CAPTION_STATS, CAPTIONS, DROPS, JUDGMENTS, OBJECTS, PROMPTS, TRANSLATIONS
+from culturekit.core.schemas import CAPTION_STATS, CAPTIONS, DROPS, IMAGES, JUDGMENTS, OBJECTS, PROMPTS, TRANSLATIONS
 from culturekit.core.spec_state import spec_state
 from culturekit.core.stage_command import Seed, Typed
-from culturekit.core.tables import read_part, read_table, save_part, write_drops, write_frames, write_table
+from culturekit.core.tables import Gathered, blocks_of, read_table, scan_table, whole_groups, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import (
     USUAL,
     TextColumns,
-    chosen,
     opened,
     text_blocks,
     texts_by_id,
@@ -46,6 +47,7 @@ from culturekit.llm.models import quoted
 from culturekit.llm.untrusted import strip_hidden
 
 NO_OBJECT = "no object"
+ROWS_PER_BLOCK = 2**14  # captions and objects that are in memory together
 # As long as captions usually are, for the price of one before there are any.
 USUAL_CAPTION = (
     "Three neighbours in quilted jackets share sweet rice balls at a lantern fair beside the old stone bridge at dusk"
@@ -62,18 +64,23 @@ CaptionsToRead: TypeAlias = Annotated[
 ]
 
 
-def read_captions(path: Path, columns: TextColumns) -> tuple[pl.DataFrame, list[Dropped]]:
-    """Read captions as id, text and category, null where a file has none; and those that are left out."""
-    found = texts_of((path,), columns)
-    captions = pl.DataFrame({"id": list(found.texts), "text": list(found.texts.values())})
-    table = opened(path)
-    if "category" not in table.columns:
-        return captions.with_columns(category=pl.lit(None, pl.String)), found.left_out
-    key, _ = chosen(path, table.columns, columns)
-    categories = table.select(pl.col(key).cast(pl.String).alias("id"), pl.col("category").cast(pl.String))
-    return captions.join(
-        categories.unique("id", keep="first"), on="id", how="left", maintain_order="left"
-    ), found.left_out
+def read_captions(
+    path: Path, columns: TextColumns, *, rows: int = sys.maxsize
+) -> Iterator[tuple[pl.DataFrame, list[Dropped]]]:
+    """Read captions as id, text and category, null where a file has none, and those that are left out.
+
+    Parquet of more `rows` comes in blocks, where its ids are in order.
+    """
+    for found in text_blocks((path,), columns, rows=rows):
+        captions = pl.DataFrame({"id": list(found.texts), "text": list(found.texts.values())})
+        every = texts_by_id(path, columns, "category")
+        if "category" in every.collect_schema():
+            there = _among(captions["id"])
+            of_block = every.filter(there).select("id", pl.col("category").cast(pl.String)).collect()
+            categories = of_block.unique("id", keep="first", maintain_order=True)
+            yield captions.join(categories, on="id", how="left", maintain_order="left"), found.left_out
+        else:
+            yield captions.with_columns(category=pl.lit(None, pl.String)), found.left_out
 
 
 def _drops_beside(given: Given) -> dict[str, Path]:
@@ -100,35 +107,48 @@ def stats(
 
     It takes any file of captions.
     """
-    found, left_out = read_captions(captions, columns)
-    found = found.join(_counted(objects), on="id", how="left").with_columns(
-        words=pl.col("text").str.count_matches(r"\S*[\p{L}\p{N}]\S*").cast(pl.UInt32)
-    )
-    if objects is not None and found["objects"].null_count() == found.height:
+    blocks, left_out = [], list[Dropped]()
+    for found, empty in read_captions(captions, columns, rows=ROWS_PER_BLOCK):
+        left_out += empty
+        named = found.join(_counted(objects, found["id"]), on="id", how="left").with_columns(
+            words=pl.col("text").str.count_matches(r"\S*[\p{L}\p{N}]\S*")
+        )
+        groups = pl.concat([named.with_columns(category=pl.lit("all")), named.drop_nulls("category")])
+        sums, word = pl.col("words", "objects").sum().cast(pl.Int64), pl.col("words")
+        blocks.append(groups.group_by("category").agg(pl.len().alias("captions"), sums, fewest=word.min(),
+                                                      most=word.max(), counted=pl.col("objects").count()))  # fmt: skip
+    counts, some = pl.col("captions", "words", "counted", "objects").sum(), pl.col("counted") > 0
+    table = pl.concat(blocks).group_by("category").agg(counts, pl.col("fewest").min(), pl.col("most").max())
+    total = table.row(by_predicate=pl.col("category") == "all", named=True)
+    if objects is not None and not total["counted"]:
         raise UsageError("the objects are of no caption that is counted", where=str(objects))
-    groups = pl.concat([found.with_columns(category=pl.lit("all")), found.drop_nulls("category")])
-    table = groups.group_by("category").agg(
-        captions=pl.len().cast(pl.UInt32),
-        words=pl.col("words").mean(),
-        fewest=pl.col("words").min(),
-        most=pl.col("words").max(),
-        counted=pl.col("objects").count().cast(pl.UInt32),
-        objects=pl.col("objects").mean(),
-    )
-    write_table(work.out, CAPTION_STATS, table)
-    counts = {"captions": found.height} | {name: int(found[name].sum()) for name in ("words", "objects")}
+    means = {
+        "words": pl.col("words") / pl.col("captions"),
+        "objects": pl.when(some).then(pl.col("objects") / pl.col("counted")),
+    }
+    cast = [pl.col(name).cast(kind) for name, kind in CAPTION_STATS.schema.items()]
+    write_table(work.out, CAPTION_STATS, table.with_columns(**means).select(cast))
     drops = [(key, None, "captions.stats", reason, detail) for key, reason, detail in left_out]
-    return Outcome(counts, write_drops(work.out, drops, once=True))
+    counted = {name: int(total[name]) for name in ("captions", "words", "objects")}
+    return Outcome(counted, write_drops(work.out, drops, once=True))
 
 
-def _counted(path: Path | None) -> pl.DataFrame:
-    """Count the objects of each caption; those in which none was found are among the drops beside the table."""
+def _among(ids: pl.Series) -> pl.Expr:
+    """Take rows between the first and the last of some ids, which statistics of Parquet find quickly."""
+    return pl.col("id").is_between(pl.lit(ids.min()), pl.lit(ids.max()))
+
+
+def _counted(path: Path | None, ids: pl.Series) -> pl.DataFrame:
+    """Count the objects of some captions; those in which none was found are among the drops beside the table."""
     if path is None:
         return pl.DataFrame(schema={"id": pl.String, "objects": pl.UInt32})
-    found = read_table(path, OBJECTS).group_by("item").agg(objects=pl.len().cast(pl.UInt32)).rename({"item": "id"})
     drops = path.parent / f"{DROPS.name}.parquet"
-    none = read_table(drops, DROPS).filter(reason=NO_OBJECT) if drops.is_file() else pl.DataFrame(schema=DROPS.schema)
-    return pl.concat([found, none.select(pl.col("key").alias("id"), objects=pl.lit(0, pl.UInt32))])
+    found = scan_table(path, OBJECTS).select("item", objects=pl.lit(1, pl.UInt32))
+    none = scan_table(drops, DROPS) if drops.is_file() else pl.LazyFrame(schema=DROPS.schema)
+    none = none.filter(reason=NO_OBJECT).select("key", objects=pl.lit(0, pl.UInt32))
+    named = pl.concat([found.rename({"item": "id"}), none.rename({"key": "id"})])
+    of_these = named.filter(_among(ids))
+    return of_these.group_by("id").agg(pl.col("objects").sum()).collect(engine="streaming")
 
 
 # Objects of pictures and of captions: from a table, a vision model, a detector, or a model that reads.
@@ -140,13 +160,8 @@ MOST_READ = 100
 SHARD, DIGITS = 64, 6
 
 
-class Found(NamedTuple):
-    """An object of an item, None where it has none; or the reason why an item or an object is left out."""
-
-    item: str
-    text: str | None = None
-    probability: float | None = None
-    reason: str = ""
+# An object of an item, without a text where it has none; or the reason why an item or an object is left out.
+_FOUND = {"item": pl.String, "text": pl.String, "probability": pl.Float64, "reason": pl.String}
 
 
 class NamedObjects(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -204,86 +219,99 @@ def objects(
     if table is not None:
         found = _in_table(table, threshold)
     elif judgments is not None:
-        found = _in_judgments(judgments)
+        found = _in_judgments(judgments, asked.work)
     elif images is not None and labels is not None and detector is not None:
         found = _in_images(asked.work, images, labels, detector, threshold)
     elif captions is None or asked.nobody:
         raise UsageError("nobody looks", expected="--detector SPEC for images, --llm SPEC for captions")
     else:
-        found = _in_captions(*read_captions(captions, columns), asked)
-    return _write_objects(asked, found)
+        found = _in_captions(_Captions(captions, columns), asked)
+    listed, items = Gathered(OBJECTS, asked.work.scratch), 0
+    for block in found:
+        named, none = _once_each(block.filter(pl.col("reason").is_null()))
+        listed.add(named)
+        items += named["item"].n_unique() + len(none)
+        said, key = pl.col("text").replace("", None), pl.concat_str("item", "said", separator="/", ignore_nulls=True)
+        gone = block.drop_nulls("reason").with_columns(said=said).select(key, "reason")
+        asked.leave_out((key, reason, None) for key, reason in gone.iter_rows())
+        asked.leave_out((key, NO_OBJECT, None) for key in none)
+        asked.to_disk(asked.work)
+    listed.write(asked.work.out)
+    return asked.finish({"items": items, "objects": listed.rows}, ())
 
 
-def _write_objects(asked: Asked, found: Iterable[Found]) -> Outcome:
-    """Write the objects of each item, each once; an item without any is a drop."""
-    of_items: dict[str, dict[str, Found]] = {}
-    left_out: list[Dropped] = []
-    for one in found:
-        if one.reason:
-            left_out.append((f"{one.item}/{one.text}" if one.text else one.item, one.reason, None))
-            continue
-        of_item = of_items.setdefault(one.item, {})
-        text = " ".join(strip_hidden(one.text or "").split())
-        if folded(text):
-            of_item.setdefault(folded(text), one._replace(text=text))
-    rows = [
-        {"id": f"{item}#{number}", "item": item, "text": one.text, "probability": one.probability}
-        for item, of_item in of_items.items()
-        for number, one in enumerate(of_item.values(), start=1)
-    ]
-    write_table(asked.work.out, OBJECTS, pl.DataFrame(rows, schema=OBJECTS.schema))
-    left_out += [(item, NO_OBJECT, None) for item, of_item in of_items.items() if not of_item]
-    return asked.finish({"items": len(of_items), "objects": len(rows)}, left_out)
+def _once_each(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+    """Give the objects of each item, each once, and the items without any."""
+    texts = found["text"].drop_nulls().unique().to_list()
+    clean = {text: " ".join(strip_hidden(text).split()) for text in texts}
+    same = {text: folded(clean[text]) for text in texts}
+    named = found.with_columns(
+        text=pl.col("text").replace_strict(clean, return_dtype=pl.String),
+        same=pl.col("text").replace_strict(same, return_dtype=pl.String),
+    ).filter(pl.col("same") != "")
+    named = named.unique(["item", "same"], keep="first", maintain_order=True)
+    number = pl.int_range(1, pl.len() + 1).over("item")
+    none = found.select(pl.col("item").unique()).join(named, on="item", how="anti")["item"]
+    return named.select("item", "text", "probability", id=pl.format("{}#{}", "item", number)), none
 
 
-def _in_table(path: Path, threshold: float) -> Iterator[Found]:
-    """Read objects that are given; an empty text is an item without any."""
-    table = opened(path)
-    if not {"item", "text"} <= set(table.columns):
-        found = ", ".join(table.columns)
+def _in_table(path: Path, threshold: float) -> Iterator[pl.DataFrame]:
+    """Read objects that are given, items together; an empty text is an item without any."""
+    scan = pl.scan_parquet(path) if path.suffix.lower() == ".parquet" and path.is_file() else opened(path).lazy()
+    names = scan.collect_schema().names()
+    if not {"item", "text"} <= set(names):
+        found = ", ".join(names)
         raise UsageError("the table lacks a column", where=str(path), expected="item and text", found=found)
-    known = pl.col("probability") if "probability" in table.columns else pl.lit(None)
-    rows = table.select(pl.col("item", "text").cast(pl.String), known.cast(pl.Float64).alias("probability"))
-    for item, text, probability in rows.iter_rows():
-        sure = probability is None or probability > threshold
-        yield Found(item, text if sure else None, probability)
-        if not sure:
-            yield Found(item, text, probability, UNSURE)
+    known = pl.col("probability") if "probability" in names else pl.lit(None)
+    rows = scan.select(pl.col("item", "text").cast(pl.String), known.cast(pl.Float64).alias("probability"))
+    count = rows.select(pl.len()).collect().item()
+    if not rows.select(pl.col("item").is_sorted()).collect(engine="streaming").item():
+        rows = rows.sort("item", maintain_order=True).collect().lazy()
+    blocks = (rows.slice(start, ROWS_PER_BLOCK).collect() for start in range(0, count, ROWS_PER_BLOCK))
+    unsure = (pl.col("probability") <= threshold).fill_null(value=False)
+    for block in whole_groups(blocks, "item"):
+        sure = block.with_columns(text=pl.when(~unsure).then("text"), reason=pl.lit(None, pl.String))
+        yield pl.concat([sure, block.filter(unsure).with_columns(reason=pl.lit(UNSURE))])
 
 
-def _in_judgments(path: Path) -> Iterator[Found]:
+def _in_judgments(path: Path, work: Work) -> Iterator[pl.DataFrame]:
     """Read what a vision model said that it sees."""
-    extracted = read_table(path, JUDGMENTS).filter(task="extract")
-    judges = extracted["judge"].unique().sort().to_list()
-    if not judges:
+    scan = scan_table(path, JUDGMENTS).filter(task="extract")
+    judges = scan.select(pl.col("judge").unique().sort()).collect()["judge"]
+    if judges.is_empty():
         hint = f"{path.with_name('drops.parquet')} has the reason of each image."
         raise UsageError("no image was looked at, so no objects are known", where=str(path), hint=hint)
     if len(judges) != 1:
         expected = "what one judge said in `judge extract`"
         raise UsageError("objects are of one judge", where=str(path), expected=expected, found=", ".join(judges))
-    for image, item, outcome in extracted.select("image_id", "item", "outcome").iter_rows():
-        yield Found(image, item) if outcome in ANSWERED else Found(image, reason=outcome)
+    answered = pl.col("outcome").is_in(ANSWERED)
+    for block in whole_groups(blocks_of(path, JUDGMENTS, rows=ROWS_PER_BLOCK, scratch=work.scratch), "image_id"):
+        yield block.filter(task="extract").select(
+            item="image_id", text=pl.when(answered).then("item"), probability=pl.lit(None, pl.Float64),
+            reason=pl.when(~answered).then("outcome"),
+        )  # fmt: skip
 
 
-def _in_images(work: Work, path: Path, labels: Path, spec: str, threshold: float) -> Iterator[Found]:
+def _in_images(work: Work, path: Path, labels: Path, spec: str, threshold: float) -> Iterator[pl.DataFrame]:
     """Look at pictures with a detector; what it saw in some of them outlives a kill."""
-    detector, images = DETECTORS.make(spec), prompted_images(path, None)
+    detector = DETECTORS.make(spec)
     lines = labels.read_text(encoding="utf-8").splitlines()
     looked_for = list(dict.fromkeys(filter(None, map(str.strip, lines))))
-    work.progress.begin(images.height, "images")
-    for shard in images.iter_slices(SHARD):
+    work.progress.begin(scan_table(path, IMAGES).select(pl.len()).collect().item(), "images")
+    blocks = prompted_images(path, None, work.scratch)
+    for shard in (shard for block in blocks for shard in block.iter_slices(SHARD)):
         kept = work.scratch / f"{digest([detector.name, looked_for, shard['sha256'].to_list()])}.json"
         if not kept.is_file():
             seen = [_seen_by(detector, row, path.parent, looked_for) for row in shard.iter_rows(named=True)]
             write_atomically(kept, msgspec.json.encode(seen))
+        rows: list[tuple[object, ...]] = []
         for image, there in zip(shard["image_id"], msgspec.json.decode(kept.read_bytes()), strict=True):
             if isinstance(there, str):
-                yield Found(image, reason=there)
+                rows.append((image, None, None, there))
                 continue
-            yield Found(image)
-            for label, probability in zip(looked_for, there, strict=True):
-                if probability > threshold:
-                    yield Found(image, label, probability)
+            sure = ((label, seen) for label, seen in zip(looked_for, there, strict=True) if seen > threshold)
+            rows += [(image, None, None, None), *((image, *one, None) for one in sure)]
+        yield pl.DataFrame(rows, _FOUND, orient="row")
         work.progress.advance(shard.height)
 
 
@@ -297,12 +325,33 @@ def _seen_by(detector: OwlDetector, row: Mapping[str, Any], root: Path, labels: 
     return [round(float(one), DIGITS) for one in detector.probabilities(picture.pixels, labels)]
 
 
-def _in_captions(captions: pl.DataFrame, empty: Sequence[Dropped], asked: Asked) -> Iterator[Found]:
+@dataclass
+class _Captions:
+    """Captions to ask about, read block by block; those without a text are `empty`."""
+
+    path: Path
+    columns: TextColumns
+    empty: list[Dropped] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """Count those with a text."""
+        there = texts_by_id(self.path, self.columns).filter(pl.col("text").str.strip_chars() != "")
+        return int(there.select(pl.col("id").n_unique()).collect(engine="streaming").item())
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        """Give id and text of each."""
+        for texts, empty in text_blocks((self.path,), self.columns, rows=ROWS_PER_BLOCK):
+            self.empty += empty
+            yield from ({"id": key, "text": text} for key, text in texts.items())
+
+
+def _in_captions(captions: _Captions, asked: Asked) -> Iterator[pl.DataFrame]:
     """Have a model name what captions name."""
-    for key, reason, _ in empty:
-        yield Found(key, reason=reason)
-    for row, value in asked.put(list(captions.iter_rows(named=True)), _object_request, unit="captions"):
-        yield from (Found(row["id"], name) for name in (*value.objects, None))
+    came = asked.put(captions, _object_request, unit="captions")
+    while answered := list(islice(came, ROWS_PER_BLOCK)):
+        rows = [(row["id"], name, None, None) for row, value in answered for name in (*value.objects, None)]
+        yield pl.DataFrame(rows, _FOUND, orient="row")
+    yield pl.DataFrame([(key, None, None, reason) for key, reason, _ in captions.empty], _FOUND, orient="row")
 
 
 def _object_request(row: Mapping[str, Any]) -> Request:
@@ -373,7 +422,8 @@ def _captions_of(path: Path, columns: TextColumns) -> pl.DataFrame:
         with suppress(pl.exceptions.PolarsError, OSError):
             if set(CAPTIONS.columns) <= set(pl.read_parquet_schema(path)):
                 return read_table(path, CAPTIONS)
-    found = read_captions(path, columns)[0].with_columns(pl.col("category").fill_null(OTHER))
+    ((found, _),) = read_captions(path, columns)
+    found = found.with_columns(pl.col("category").fill_null(OTHER))
     known = {"culture": "", "language": "en", "round": 0, "proposer": None}
     missing = [pl.lit(value).alias(name) for name, value in known.items()]
     return found.with_columns(missing).select(pl.col(name).cast(kind) for name, kind in CAPTIONS.schema.items())
@@ -415,8 +465,7 @@ def translate(
     asked: Asked,
     captions: CaptionsToRead,
     table: Annotated[
-        Path | None,
-        Field(description="Table with id and text of their translations, where no model is asked."),
+        Path | None, Field(description="Table with id and text of their translations, where no model is asked.")
     ] = None,
     *,
     columns: TextColumns = USUAL,
@@ -439,44 +488,46 @@ def translate(
     """
     if asked.nobody:
         _refuse_strangers(captions, table, columns)
-    blocks = iter([texts_of((captions,), columns)]) if asked.planning else text_blocks((captions,), columns)
-    translated_by, parts = "given" if asked.nobody else asked.client.model, list[Path]()
-    left_out, rows, translated = list[Dropped](), 0, 0
-    for texts, empty in blocks:
-        left_out += empty
-        found, said = [], _said_of(asked, texts, table, columns, language)
-        for key, caption in texts.items():
-            text = " ".join(strip_hidden(said.get(key) or "").split())
-            problem = "" if text else EMPTY if key in said else MISSING
-            if text and folded(text) == folded(caption):
-                problem = SAME
-            if not problem:
-                found.append((key, text, caption, language, translated_by))
-            elif problem != MISSING or asked.nobody:
-                left_out.append((key, problem, caption))
-        parts.append(asked.work.scratch / f"translated-{len(parts):06d}.arrow")
-        columns_of = ("id", "text", "source", "language", "translator")
-        save_part(pl.DataFrame(found, dict.fromkeys(columns_of, pl.String), orient="row"), parts[-1])
-        rows, translated = rows + len(texts), translated + len(found)
-    if len(parts) == 1:
-        write_table(asked.work.out, TRANSLATIONS, read_part(parts[0]))
-    else:
-        write_frames(asked.work.out, TRANSLATIONS, map(read_part, parts))
-    lacking = f"{rows - translated:,} of {rows:,} captions have no translation"
-    findings = {"findings": [lacking]} if translated < rows else {}
-    return asked.finish({"captions": rows, "translations": translated}, left_out, **findings)
+    every, by = _Captions(captions, columns), "given" if asked.nobody else asked.client.model
+    said = _given_in(table, every) if asked.nobody else _translated(every, asked, language)
+    written, rows = Gathered(TRANSLATIONS, asked.work.scratch), 0
+    while block := list(islice(said, ROWS_PER_BLOCK)):
+        found = []
+        for key, caption, translation in block:
+            text = " ".join(strip_hidden(translation or "").split())
+            if not text:
+                asked.leave_out([(key, MISSING if translation is None else EMPTY, caption)])
+            elif folded(text) == folded(caption):
+                asked.leave_out([(key, SAME, caption)])
+            else:
+                found.append((key, text, caption, language, by))
+        written.add(pl.DataFrame(found, TRANSLATIONS.schema, orient="row"))
+        asked.to_disk(asked.work)
+        rows += len(block)
+    written.write(asked.work.out)
+    rows = rows if asked.nobody else asked.outcomes.total()
+    lacking = f"{rows - written.rows:,} of {rows:,} captions have no translation"
+    findings = {"findings": [lacking]} if written.rows < rows else {}
+    return asked.finish({"captions": rows, "translations": written.rows}, every.empty, **findings)
 
 
-def _said_of(
-    asked: Asked, texts: Mapping[str, str], table: Path | None, columns: TextColumns, language: str
-) -> Mapping[str, str]:
-    """Give translations of some captions: those of a table, or what a model answers."""
-    if asked.nobody:
-        found = texts_of((table,) if table else (), columns, required=False, only=pl.Series(list(texts)))
-        return {**found.texts, **{key: "" for key, _, _ in found.left_out}}
-    rows = [{"id": key, "text": text} for key, text in texts.items()]
-    came = asked.put(rows, partial(_translation_request, language=language), unit="captions")
-    return {row["id"]: value.translation for row, value in came}
+Said: TypeAlias = Iterator[tuple[str, str, str | None]]
+"""Id and text of captions, with a translation where there is one."""
+
+
+def _translated(captions: _Captions, asked: Asked, language: str) -> Said:
+    """Have a model translate; captions that it does not answer are among the drops."""
+    came = asked.put(captions, partial(_translation_request, language=language), unit="captions")
+    return ((row["id"], row["text"], value.translation) for row, value in came)
+
+
+def _given_in(table: Path | None, captions: _Captions) -> Said:
+    """Read the translations of a table."""
+    rows = iter(captions)
+    while block := {row["id"]: row["text"] for row in islice(rows, ROWS_PER_BLOCK)}:
+        found = texts_of((table,) if table else (), captions.columns, required=False, only=pl.Series(list(block)))
+        said = {**found.texts, **{key: "" for key, _, _ in found.left_out}}
+        yield from ((key, text, said.get(key)) for key, text in block.items())
 
 
 def _translation_request(row: Mapping[str, Any], language: str) -> Request:

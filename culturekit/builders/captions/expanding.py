@@ -125,12 +125,9 @@ class Fate(NamedTuple):
 
 @dataclass
 class Earlier:
-    """Keeps captions, each of which says something new.
+    """Keeps so many captions at most, each of which says something new.
 
-    Attributes:
-        encode: makes unit vectors of texts; without it only the same words are found again.
-        similarity: the cosine from which two captions say the same.
-        most: how many are kept.
+    Those whose cosine reaches `similarity` say the same; without an encoder only the same words are found again.
     """
 
     encode: Encode | None
@@ -288,11 +285,14 @@ class Growth:
         """Read an answer: what is no caption says why, and what may be one is still open."""
         for position, each in enumerate(value.captions, start=1):
             text = LABEL.sub("", " ".join(strip_hidden(each.caption).split())).strip('"“”')
-            outcome = _caption_problem(text)
-            if not outcome and each.category not in self.culture.categories:
-                outcome = "not a category that was asked for"
-            if not outcome and position > SAMPLED:
-                outcome = f"more than the {SAMPLED} asked for"
+            wrong = {
+                "talk about captions": TALK.search(text),
+                "too short": sum(map(str.isalnum, text)) < LEAST_LETTERS,
+                "too long": len(text) > MOST_LETTERS,
+                "not a category that was asked for": each.category not in self.culture.categories,
+                f"more than the {SAMPLED} asked for": position > SAMPLED,
+            }
+            outcome = next((problem for problem, there in wrong.items() if there), "")
             yield {
                 "round": question.round, "request": question.number, "position": position, "text": text,
                 "category": each.category, "examples": [one["id"] for one in question.examples], "outcome": outcome,
@@ -315,15 +315,6 @@ class Growth:
                 detail = f"{row['text']} | {near} ({row['similarity']:.3f}): {texts[near]}" if near else row["text"]
                 place = {"key": f"{row['round']}/{row['request']}/{row['position']}", "concept": row["category"]}
                 yield place | {"stage": EXPAND, "reason": row["outcome"], "detail": detail}
-
-
-def _caption_problem(text: str) -> str:
-    """Explain why a text is no caption; empty where it may be one."""
-    if TALK.search(text):
-        return "talk about captions"
-    if sum(map(str.isalnum, text)) < LEAST_LETTERS:
-        return "too short"
-    return "too long" if len(text) > MOST_LETTERS else ""
 
 
 def _left_to_ask(given: Given, out: Path) -> tuple[str, Iterator[Request]]:

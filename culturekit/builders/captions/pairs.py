@@ -20,12 +20,12 @@ from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_reading import format_of
-from culturekit.core.schemas import EXPORTED, RIGHTS, SELECTED, VALUES
+from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED, VALUES
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.stage_folder import run_shards, seal
-from culturekit.core.tables import read_part, read_table, save_part, write_table
+from culturekit.core.tables import blocks_of, read_part, read_table, save_part, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.index.embedding.embed_table import TextColumns, image_blocks, opened, texts_of
+from culturekit.index.embedding.embed_table import ROWS_PER_BLOCK, TextColumns, opened, texts_of
 from culturekit.metrics.captions import STRATEGIES
 
 # Strategies that choose pairs of captions and images: the alignments of C³, and chance.
@@ -330,7 +330,7 @@ def _paired(
     wanted = kept["item"]
     captions = texts_of([captions_file], TextColumns(), only=wanted).texts
     parts = (part.filter(pl.col("image_id").is_in(wanted.implode()), status="ok")
-             for part in image_blocks(images_table, work.scratch))  # fmt: skip
+             for part in blocks_of(images_table, IMAGES, rows=ROWS_PER_BLOCK, scratch=work.scratch))  # fmt: skip
     images = pl.concat([part.select("image_id", "path", "sha256") for part in parts])
     rights = pl.DataFrame(schema=RIGHTS.schema) if rights_file is None else _rights_in(rights_file, wanted)
     rows = kept.select("item", "rank").join(images, left_on="item", right_on="image_id", how="left")

@@ -549,17 +549,12 @@ def _asked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
 def _checked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
     """Write a check for each proposal that can come; of the largest, which are all the same, one for each cell."""
     limits, wording = planned.limits, wordings()[VERIFY]
-    (item,) = planned.names.describe([_largest_item() if worst else USUAL_ITEM])
+    long, names = WORST_TEXT * 10_000, tuple(f"Q{WORST_TEXT * LONGEST_CLASS}{number}" for number in range(MOST_LISTED))
+    largest = KnownItem("Q1", "x", long, long, frozenset(), names, names, "dropped", long)
+    (item,) = planned.names.describe([largest if worst else USUAL_ITEM])
     name, what = (LONGEST_NAME, WORST_TEXT * LONGEST_WHAT) if worst else (USUAL_NAME, USUAL_TEXT)
     for state in planned.states:
         others = [name] * (MOST_OTHER_NAMES if worst else 1)
         proposal = Proposal(name, others, max(state.cell.kinds, key=len), what)
         request = verification_request(f"{state.cell.id}/00/000", proposal, state.cell, item, instructions=wording)
         yield from repeat(request, 1 if worst else limits.rounds * min(limits.per_round, limits.per_cell))
-
-
-def _largest_item() -> KnownItem:
-    """Make up an item of which nothing more can be shown."""
-    long = WORST_TEXT * 10_000
-    names = tuple(f"Q{WORST_TEXT * LONGEST_CLASS}{number}" for number in range(MOST_LISTED))
-    return KnownItem("Q1", "x", long, long, frozenset(), names, names, "dropped", long)

@@ -119,16 +119,10 @@ def item_of(row: Mapping[str, Any], standing: Standing, reason: str = "") -> Kno
     """Read a row; its names are folded once."""
     called = (row["label"], row["title"], *row["aliases"])
     return KnownItem(
-        row["qid"],
-        row["concept"],
-        row["label"] or row["qid"],
-        row["description"],
-        frozenset(filter(None, (folded(name) for name in called if name))),
-        tuple(dict.fromkeys(row["country_qids"])),
-        tuple(dict.fromkeys([*row["p31"], *row["p279"]])),
-        standing,
-        reason,
-    )
+        row["qid"], row["concept"], row["label"] or row["qid"], row["description"],
+        frozenset(filter(None, (folded(name) for name in called if name))), tuple(dict.fromkeys(row["country_qids"])),
+        tuple(dict.fromkeys([*row["p31"], *row["p279"]])), standing, reason,
+    )  # fmt: skip
 
 
 # The artifacts of a cultural space by name: what somebody said, reconciled with what is known.
@@ -179,12 +173,9 @@ class KnownArtifacts:
     def find(
         self, name: str, *, country: str | None, concept: str | None = None
     ) -> tuple[KnownArtifact | None, Reconciling]:
-        """Find the one artifact that is meant.
+        """Find the one artifact that is meant; the concept tells apart what name and country do not.
 
-        Args:
-            name: as somebody said it.
-            country: its ISO code, if one was said and is known; an artifact of other countries is then another one.
-            concept: what was asked for, which tells apart what name and country do not.
+        Where a known country was said, an artifact of other countries is another one.
         """
         key = folded(name)
         ids = self.exact.get(key) or self.loose.get(without_accents(key)) or set()

@@ -180,14 +180,12 @@ class CellState:
     def take(self, reply: ProposalReply, additions: Additions) -> list[ProposalRow]:
         """Read a reply: what was wrong goes, and what is proposed is held to what a name must be."""
         self.criticise(reply.wrong, additions)
-        languages = self.cell.concept.languages
-        self.rows = [
-            ProposalRow(
-                self.cell, self.round, position, proposal, stripped_name(proposal.name),
-                aliases=usable_aliases(proposal, languages),
-            )
-            for position, proposal in enumerate(reply.artifacts, start=1)
-        ]  # fmt: skip
+        self.rows = []
+        for position, proposal in enumerate(reply.artifacts, start=1):
+            name, others = stripped_name(proposal.name), dict.fromkeys(map(stripped_name, proposal.other_names))
+            usable = (one for one in others if proposal_problem(one, languages=self.cell.concept.languages) is None)
+            aliases = tuple(one for one in usable if one != name)
+            self.rows.append(ProposalRow(self.cell, self.round, position, proposal, name, aliases=aliases))
         opened: list[ProposalRow] = []
         for row in self.rows:
             self.look_at(row, room=self.room - len(opened))
@@ -238,13 +236,6 @@ class CellState:
         counts = Counter(row.outcome for row in self.rows)
         raw = None if usable else answered.raw.encode("utf-8", "replace").decode()
         return Round(self.cell, self.round, answered.outcome, self.ended, counts, self.taken_back, raw)
-
-
-def usable_aliases(proposal: Proposal, languages: Sequence[str]) -> tuple[str, ...]:
-    """Give the other names of a proposal that are names."""
-    stripped = [stripped_name(name) for name in proposal.other_names]
-    usable = [name for name in stripped if proposal_problem(name, languages=languages) is None]
-    return tuple(name for name in dict.fromkeys(usable) if name != stripped_name(proposal.name))
 
 
 Ask = Callable[[Sequence[Request], str], list[Answered]]  # the text says what requests are, for the progress
@@ -377,14 +368,8 @@ def reconcile(
     """Choose among the items whose names share the letters of a name.
 
     An equal name goes before one whose accents merely agree, so two items that only accents tell apart stay two. What
-    has to do with the concept goes before what is only called the same; the country decides last.
-
-    Args:
-        name: as it was proposed.
-        called: what is called so, in any spelling of the same letters.
-        concept: what was asked for.
-        classes: classes that mark an item as one of the concept, though it is no candidate.
-        countries: the items of the country that was asked for.
+    has to do with the concept, as those of its `classes` do, goes before what is only called the same; the country
+    decides last.
     """
     key = folded(name)
     # each item once: as a candidate of the concept where it is one

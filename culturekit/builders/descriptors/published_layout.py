@@ -6,6 +6,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product, starmap
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -96,13 +97,9 @@ def _published(given: Given) -> Path | None:
     return given["published"] or (beside if beside.is_file() else None)
 
 
-def _files_read(given: Given) -> dict[str, Path]:
-    published = _published(given)
-    return country_files() | ({} if published is None else {"published": published})
-
-
 @builds(
-    "export-descriptors", "published", reads=_files_read,
+    "export-descriptors", "published",
+    reads=lambda given: country_files() | ({} if (found := _published(given)) is None else {"published": found}),
     example="--descriptors descriptors/descriptors.parquet --prompts prompts/prompts.parquet --out published",
 )  # fmt: skip
 def export(
@@ -172,7 +169,8 @@ def read_published(files: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
         problems += [Problem(problem, str(path)) for problem in found]
         if found:
             continue
-        way = _way_of(text, layout)
+        ways = starmap(LaidOut, product(INDENTS, (False, True), (False, True)))
+        way = next((way for way in ways if way.write(layout) == text), None)
         if way is None:
             differing.append(path.name)
         rows += _rows_of(layout, path.name, iso, way or LaidOut())
@@ -226,12 +224,6 @@ def _problems_in(place: str, descriptors: object) -> Iterator[str]:
             yield f"{place}[{number}]: expected {', '.join(KEYS)}, in that order, each a text"
         elif not each["token"].strip():
             yield f"{place}[{number}]: the token is empty"
-
-
-def _way_of(text: str, layout: Layout) -> LaidOut | None:
-    """Find how a file was written; None where it is none of the ways that are known."""
-    ways = (LaidOut(indent, plain, line) for indent in INDENTS for plain in (False, True) for line in (False, True))
-    return next((way for way in ways if way.write(layout) == text), None)
 
 
 def _rows_of(layout: Layout, file: str, iso: str, way: LaidOut) -> Iterator[dict[str, Any]]:

@@ -212,7 +212,10 @@ def refine(
     """
     if asked.planning and not all(path.is_file() for path in (prompts, *proposals.places)):
         ahead = activities_of(prompts, grid=grid, per_category=per_category)
-        cells = _cells_ahead(list(dimensions_of(ahead)), proposers=len(proposals.places), at_most=at_most)
+        # Before anything was proposed cells are as large as they can become.
+        usual = {str(n): Candidate(f"seated around low table {n}", "traditional", "optional", ("",), n)
+                 for n in range(1, 1 + len(proposals.places) * at_most)}  # fmt: skip
+        cells = [Cell(row, usual) for row in dimensions_of(ahead)]
     else:
         cells = _cells_of(prompts, proposals.places)
     request = partial(Cell.request, at_most=at_most, instructions=asked.instructions)
@@ -247,15 +250,6 @@ def _cells_of(prompts: Path, proposals: Sequence[Path]) -> list[Cell]:
         numbered = {str(number): each for number, each in enumerate(_candidates_of(proposed), start=1)}
         cells.append(Cell(rows[str(key[0]), str(key[1])], numbered, rejected))
     return sorted(cells, key=lambda cell: (cell.row.prompt_id, DIMENSIONS.index(cell.row.dimension)))
-
-
-def _cells_ahead(rows: Sequence[ActivityDimension], *, proposers: int, at_most: int) -> list[Cell]:
-    """Give cells as large as they can become, for a plan before anything was proposed."""
-    usual = [
-        Candidate(f"seated around low table {n}", "traditional", "optional", ("",), n)
-        for n in range(1, 1 + proposers * at_most)
-    ]
-    return [Cell(row, {str(each.position): each for each in usual}) for row in rows]
 
 
 # What pictures of a country overdo, as a model names it.

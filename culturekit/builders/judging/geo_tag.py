@@ -167,7 +167,7 @@ def _rows_of(path: Path) -> pl.DataFrame:
 @looks(
     "tag", "tag", words="geo_tag", task=TASK, version=2,
     decides=lambda given: {"sample": asdict(given["sample"])} if given["sample"].images else {},
-    images=lambda given: drawn(_rows_of(given["images"]), given["sample"]),
+    images=lambda given, _: [drawn(_rows_of(given["images"]), given["sample"])],
     packages=("babel", "msgspec", "pillow", "polars", "pycountry"), plans=TagPlan, again="Tag",
     reads=lambda _: {"country-names": shipped(NAMES), "world": shipped(WORLD), **country_files()},
     example=f"--images images/images.parquet --llm {quoted('vision')} --cspace cspace/cspace.parquet --out tags "

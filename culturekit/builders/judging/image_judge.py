@@ -306,15 +306,16 @@ def vqascore(
 
     The score is the probability of yes.
     """
-    known = read_table(images, IMAGES).select("image_id", "prompt_id", text="prompt_sent")
-    if prompts is not None:
-        table = read_table(prompts_table(prompts, by.scratch), PROMPTS).select("prompt_id", "text")
-        known = known.drop("text").join(table, on="prompt_id", how="inner")
-    texts = {image: text for image, text in known.select("image_id", "text").drop_nulls().iter_rows() if text.strip()}
+    table = pl.DataFrame() if prompts is None else read_table(prompts_table(prompts, by.scratch), PROMPTS)
+    texts = {} if prompts is None else dict(table.select("prompt_id", "text").iter_rows())
     words = wording("vqascore")
+
+    def asked(row: Row) -> Sequence[str]:
+        text = row["prompt_sent"] if prompts is None else texts.get(row["prompt_id"])
+        return (text,) if text and text.strip() else ()
+
     return AskedImages(
-        ShownImages(images.parent, "vqascore"), judge_name(by.model, of),
-        lambda row: (texts[row["image_id"]],) if row["image_id"] in texts else (),
+        ShownImages(images.parent, "vqascore"), judge_name(by.model, of), asked,
         lambda picture, _, text: vqa_request(picture, text, instructions=words),
         lambda _, __, answered: [weighed(TASK, ITEM, answered, of=of)], lambda _: NO_TEXT, CAVEAT,
     )  # fmt: skip

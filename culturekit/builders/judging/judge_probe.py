@@ -71,7 +71,10 @@ async def _all_findings(client: Client) -> list[Finding]:
         ]
     finally:
         await client.close()
-    return [*_of_listing(listed), *_of_schema(client, held)]
+    # VQAScore needs no schema; every other task does.
+    warning = probe_warning(client, held)
+    schema = Finding("schema", "absent" if warning else "ok", warning or "replies are held to it")
+    return [*_of_listing(listed), schema]
 
 
 async def _reply(client: Client, outgoing: Outgoing) -> Reply:
@@ -95,9 +98,3 @@ def _of_listing(reply: Reply) -> Iterator[Finding]:
         yield Finding(name, "broken", f"listed, without yes or no: {first}", other)
     else:
         yield Finding(name, "ok", f"listed; P(Yes) that {SHOWS} shows {SHOWS} is {yes:.2f}")
-
-
-def _of_schema(client: Client, reply: Reply) -> Iterator[Finding]:
-    """Say whether a reply was held to its schema, which VQAScore does not need and every other task does."""
-    warning = probe_warning(client, reply)
-    yield Finding("schema", "absent" if warning else "ok", warning or "replies are held to it")

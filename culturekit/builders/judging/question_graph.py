@@ -4,7 +4,7 @@ Each prompt ends in one of a few ways, and the reply of the model is kept.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -204,7 +204,14 @@ def build(
     request = partial(graph_request, instructions=asked.instructions)
     came = asked.every(told["text"].to_list(), request, unit="prompts", left_out=silent.height)
     for prompt_id, answered in zip(told["prompt_id"], came, strict=True):
-        questions += question_rows(prompt_id, answered)
+        questions += [
+            {
+                "prompt_id": prompt_id, "question_id": f"q{one.number:02d}",  # names sort as numbers do
+                "parents": [f"q{parent:02d}" for parent in sorted(one.parents)],
+                "text": one.question, "kind": one.kind, "fact": one.fact,
+            }
+            for one in (answered.value.questions if isinstance(answered.value, QuestionGraph) else ())
+        ]  # fmt: skip
         graphs.append(graph_row(prompt_id, model, answered.outcome, answered))
     write_table(asked.work.out, QUESTIONS, pl.DataFrame(questions, schema={**QUESTIONS.schema, "fact": pl.String()}))
     write_table(asked.work.out, QUESTION_GRAPHS, pl.DataFrame(graphs, schema=QUESTION_GRAPHS.schema))
@@ -227,16 +234,6 @@ def prompts_of_kinds(path: Path, kinds: Sequence[str]) -> pl.DataFrame:
             where=str(path), expected=", ".join(sorted(set(prompts["kind"]))), found=", ".join(kinds) or "no rows",
         )  # fmt: skip
     return chosen
-
-
-def question_rows(prompt_id: str, answer: Answered) -> Iterator[dict[str, Any]]:
-    """Write the questions of a prompt, whose names sort as numbers do; none where the reply was no graph."""
-    for asked in answer.value.questions if isinstance(answer.value, QuestionGraph) else ():
-        yield {
-            "prompt_id": prompt_id, "question_id": f"q{asked.number:02d}",
-            "parents": [f"q{parent:02d}" for parent in sorted(asked.parents)],
-            "text": asked.question, "kind": asked.kind, "fact": asked.fact,
-        }  # fmt: skip
 
 
 def graph_row(prompt_id: str, writer: str, outcome: str, answer: Answered | None = None) -> dict[str, Any]:

@@ -273,8 +273,7 @@ def extract(
     per_prompt: PerPrompt = None,
     wording: GivenWording = None,
     reply_tokens: Annotated[
-        int,
-        Field(ge=16, le=4096, description="Room of a reply: 8 phrases take 44 to 68; the published code gives 64."),
+        int, Field(ge=16, le=4096, description="Room of a reply: 8 phrases take 44 to 68; the published code gives 64.")
     ] = 256,
     llm: LlmOptions = DEFAULTS,
 ) -> AskedImages[str]:

@@ -64,19 +64,14 @@ def answers_of(
 ) -> Mapping[str, str]:
     """Fill in the scheme `cube` as one person would, by question; asked `again`, only the scatter is new.
 
-    Args:
-        person: who answers; a lenient one is lenient with every picture.
-        home: the country that the person is at home in.
-        item: the picture; how well it came out is the same for everybody.
-        shown: what it shows.
-        asked: what it was meant to show.
-        how: how people answer.
-        seed: of everything that is drawn; an answer does not depend on which others are given.
-        again: whether the person has judged the picture before.
+    A lenient person is lenient with every picture, and how well a picture came out is the same for everybody; an answer
+    does not depend on which others are given.
     """
     draws = person_draws(person, item, "again" if again else "first", seed=seed)
     if is_careless(person, how, seed=seed):
-        return careless_answers(draws)
+        careless = ("yes", "no", "maybe")[int(draws.integers(3))]
+        asked_then = ("realism",) if careless == "no" else ("faithfulness", "realism")
+        return {"belongs": careless, **{name: str(draws.integers(1, 6)) for name in asked_then}}
     belongs = at_home(shown, home, how, person_draws(person, item, "belongs", seed=seed))
     lenience = person_draws(person, seed=seed).normal(0, LENIENCE)
     looks = person_draws(item, "looks", seed=seed).normal(0, LOOKS)
@@ -105,13 +100,6 @@ def nearness(shown: Shown, asked: AskedFor) -> str:
     if shown.country == asked.country:
         return "country"
     return "continent" if shown.continent == asked.continent else "elsewhere"
-
-
-def careless_answers(numbers: np.random.Generator) -> Mapping[str, str]:
-    """Answer anything that the form allows."""
-    belongs = ("yes", "no", "maybe")[int(numbers.integers(3))]
-    asked = ("realism",) if belongs == "no" else ("faithfulness", "realism")
-    return {"belongs": belongs, **{name: str(numbers.integers(1, 6)) for name in asked}}
 
 
 def is_careless(person: str, how: SimulatedPeople, *, seed: int) -> bool:

@@ -17,13 +17,13 @@ from culturekit.builders.prompt_templates import (
     AddedTemplates,
     Wording,
     added_templates,
-    artifact_prompt,
+    artifact_words,
     labels_in,
     load_translations,
     open_templates,
-    underspecified_prompts,
-    within_country_prompts,
-    without_words,
+    prompt_rows,
+    underspecified_words,
+    within_country_words,
 )
 from culturekit.builders.prompting.quotas import (
     Decisions,
@@ -36,10 +36,10 @@ from culturekit.builders.prompting.quotas import (
 )
 from culturekit.builders.space.cspace import PUBLIC
 from culturekit.builders.space.public_cube import (
+    NO_STATEMENTS,
     Key,
     Row,
     is_public_cube,
-    key_of,
     keyed_rows,
     public_rows,
     read_public_cube,
@@ -53,7 +53,7 @@ from culturekit.core.choices import DrawName, PromptKind, TemplateSetName
 from culturekit.core.counting import counted
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.schemas import DIFFERENCES, PROMPTS, QUOTAS
+from culturekit.core.schemas import DIFFERENCES, DROPS, PROMPTS, QUOTAS
 from culturekit.core.stage_command import Typed
 from culturekit.core.tables import write_drops, write_table
 from culturekit.core.work import Outcome, Work
@@ -71,8 +71,7 @@ class PromptOptions:
     kinds: tuple[PromptKind, ...] = ("cube",)
     templates: Annotated[TemplateSetName, Field(description="Template set.")] = "released"
     per: Annotated[
-        int | None,
-        Field(ge=1, description="At most so many artifacts per country and concept, by popularity. [all]"),
+        int | None, Field(ge=1, description="At most so many artifacts per country and concept, by popularity. [all]")
     ] = None
     quota: Annotated[
         str | None,
@@ -169,7 +168,7 @@ class Selection:
     taken: pl.DataFrame
     seen: pl.DataFrame
     quotas: pl.DataFrame
-    drops: tuple[Mapping[str, Any], ...] = ()
+    drops: pl.DataFrame
 
 
 def select(
@@ -186,18 +185,20 @@ def select(
     Without quotas everything is taken that is not rejected. `groups` have quotas also where nothing is left of them.
     """
     ordered = in_draw_order(space, seed=seed, draw=draw)
-    verdicts = [decisions.decision_about(row) for row in ordered.select(*GROUP, "artifact_id").iter_rows(named=True)]
-    names = [verdict.name if verdict else None for verdict in verdicts]
-    rejected = [verdict is not None and verdict.verdict == "reject" for verdict in verdicts]
+    key = [*GROUP, "artifact_id"]
+    stated = [(*about, decision.verdict == "reject", decision.name) for about, decision in decisions.by_key.items()]
+    schema = {**dict.fromkeys(key, pl.String()), "rejected": pl.Boolean(), "edited": pl.String()}
+    decided = pl.DataFrame(stated, schema, orient="row")
     allowed = quota_table(space, quotas, groups)
-    marked = ordered.with_columns(
-        rejected=pl.Series(rejected, dtype=pl.Boolean), edited=pl.Series(names, dtype=pl.String)
-    ).join(allowed.select(*GROUP, "quota"), on=GROUP, how="left", maintain_order="left")
+    marked = ordered.join(decided, on=key, how="left", maintain_order="left")
+    marked = marked.with_columns(pl.col("rejected").fill_null(value=False)).join(
+        allowed.select(*GROUP, "quota"), on=GROUP, how="left", maintain_order="left"
+    )
     marked = marked.with_columns(standing=(~pl.col("rejected")).cum_sum().over(GROUP))
     taken = marked.filter(~pl.col("rejected") & (pl.col("standing") <= pl.col("quota")))
     displaced = marked.filter(pl.col("rejected") & (pl.col("standing") < pl.col("quota")))
     seen = pl.concat([taken, displaced]).sort(*GROUP, PLACE).select(*space.columns, PLACE)
-    drops = tuple(drop_of(row, "rejected in review", row["name"]) for row in displaced.iter_rows(named=True))
+    drops = dropped(displaced, "rejected in review", "name")
     renamed = taken.with_columns(name=pl.coalesce("edited", "name")).select(*space.columns, PLACE)
     return Selection(renamed, seen, with_counts(allowed, marked, taken, quotas), drops)
 
@@ -236,7 +237,7 @@ def unmet(quotas: Quotas, table: pl.DataFrame) -> list[str]:
     return lines
 
 
-def without_public(space: pl.DataFrame, public: pl.DataFrame) -> tuple[pl.DataFrame, list[Mapping[str, Any]]]:
+def without_public(space: pl.DataFrame, public: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Leave out what a public draw has: by its item, or by its name or an alias within the concept, accents aside."""
 
     def bare(concept: str, name: str) -> tuple[str, str]:
@@ -244,15 +245,14 @@ def without_public(space: pl.DataFrame, public: pl.DataFrame) -> tuple[pl.DataFr
 
     items = set(public["artifact_id"])
     names = {bare(concept, name) for concept, name in public.select("concept", "name").iter_rows()}
-    keep, drops = [], []
+    same: list[str | None] = []
     for row in space.iter_rows(named=True):
-        known = row["artifact_id"] in items
         called = (row["name"], *(row.get("aliases") or ()))
-        same = [name for name in called if bare(row["concept"], name) in names]
-        keep.append(not known and not same)
-        if known or same:
-            drops.append(drop_of(row, "in the public draw", row["name"] if known else same[0]))
-    return space.filter(pl.Series(keep, dtype=pl.Boolean)), drops
+        known = row["artifact_id"] in items
+        same.append(next((name for name in called if known or bare(row["concept"], name) in names), None))
+    marked = space.with_columns(same_name=pl.Series(same, dtype=pl.String))
+    drops = dropped(marked.drop_nulls("same_name"), "in the public draw", "same_name")
+    return space.filter(marked["same_name"].is_null()), drops
 
 
 def _sizes_of(space: pl.DataFrame) -> dict[Group, int]:
@@ -260,9 +260,17 @@ def _sizes_of(space: pl.DataFrame) -> dict[Group, int]:
     return {(concept, country): size for concept, country, size in space.group_by(GROUP).len().iter_rows()}
 
 
-def drop_of(row: Mapping[str, Any], reason: str, detail: str) -> Mapping[str, Any]:
-    """Say why an artifact is not taken."""
-    return without_words(f"{row['artifact_id']} {row['country']}", row["concept"], reason, detail)
+def dropped(rows: pl.DataFrame, reason: str, detail: str) -> pl.DataFrame:
+    """Say why artifacts are not taken; `detail` is a column."""
+    return rows.select(
+        "concept", key=pl.format("{} {}", "artifact_id", "country"), stage=pl.lit("prompts"), reason=pl.lit(reason),
+        detail=detail,
+    ).select(*DROPS.schema)  # fmt: skip
+
+
+def unworded(words: pl.DataFrame) -> pl.DataFrame:
+    """Give what has no prompt, for want of a template or of a country's form, as drops."""
+    return words.filter(pl.col("text").is_null()).with_columns(stage=pl.lit("prompts")).select(*DROPS.schema)
 
 
 def in_draw_order(space: pl.DataFrame, *, seed: int, draw: str = "") -> pl.DataFrame:
@@ -305,8 +313,6 @@ def check_weights(space: pl.DataFrame) -> None:
 REVIEW = "review.csv"  # the sheet of a draw, in the stage's folder
 IN_NAME = "white space around the name"  # the released text is the rebuilt one but for white space around the name
 
-Rows = list[Mapping[str, Any]]
-
 
 def build_prompts(
     work: Work,
@@ -326,57 +332,47 @@ def build_prompts(
     space, unread = read_space(cspace_path)
     wordings = wordings_of(options, concepts, space)
     quotas = quotas_of(options)
-    rows: Rows = []
-    drops: Rows = list(unread.iter_rows(named=True))
+    rows: list[pl.DataFrame] = []
+    drops = [unread]
     counts: dict[str, int] = {}
     notes: dict[str, object] = {}
     work.progress.begin(len(options.kinds), "kinds of prompt")
     for kind in options.kinds:
         if kind == "cube":
             selection, decisions = selected(space, quotas, options, wordings[0], seed=seed, groups=groups)
-            prompts = [artifact_prompt(row, w) for w in wordings for row in selection.taken.iter_rows(named=True)]
-            drops += selection.drops
+            words = [artifact_words(selection.taken, wording) for wording in wordings]
+            drops.append(selection.drops)
             counts |= write_selection(work, selection, decisions, options, wordings[0])
             notes |= notes_of(quotas, selection, options)
-            if options.public_layout:
-                counts |= write_layout(work, cspace_path, selection, options, prompts)
-            plain = options.templates == "released" and ENGLISH in options.languages
-            if plain and is_public_cube(cspace_path) and not (options.draws or options.decisions):
-                differences, rebuilt = compare_texts(read_rows(cspace_path), english_texts(prompts))
-                write_table(work.out, DIFFERENCES, differences)
-                counts |= {"rebuilt": rebuilt, "differences": differences.height}
         else:
-            write = underspecified_prompts if kind == "underspecified" else within_country_prompts
-            prompts = [row for w in wordings for row in write(space, w)]
-        rows += [row for row in prompts if "prompt_id" in row]
-        drops += [row for row in prompts if "prompt_id" not in row]
+            write = underspecified_words if kind == "underspecified" else within_country_words
+            words = [write(space, wording) for wording in wordings]
+        made = pl.concat([prompt_rows(each, w, kind=kind) for each, w in zip(words, wordings, strict=True)])
+        if kind == "cube" and options.public_layout:
+            counts |= write_layout(work, cspace_path, selection, options, made)
+        plain = options.templates == "released" and ENGLISH in options.languages
+        if kind == "cube" and plain and is_public_cube(cspace_path) and not (options.draws or options.decisions):
+            differences, rebuilt = compare_texts(read_rows(cspace_path), made)
+            write_table(work.out, DIFFERENCES, differences)
+            counts |= {"rebuilt": rebuilt, "differences": differences.height}
+        rows.append(made)
+        drops += map(unworded, words)
         work.progress.advance(1)
-    reasons = dict(Counter(drop["reason"] for drop in drops))
-    if marks := Counter((row["language"], mark) for row in rows for mark in row["marks"]):
+    prompts, dropped_rows = pl.concat(rows), pl.concat(drops)
+    reasons = dict(dropped_rows["reason"].value_counts().iter_rows())
+    if marks := Counter(prompts.select("language", "marks").explode("marks").drop_nulls().iter_rows()):
         notes["unverified"] = {f"{language}: {mark}": count for (language, mark), count in sorted(marks.items())}
         counts |= {f"{IN_ENGLISH}, asked in {one}": count for (one, mark), count in marks.items() if mark == IN_ENGLISH}
-    if not rows:
+    if prompts.is_empty():
         found = notes.get("findings", [])
-        notes["findings"] = [nothing_made(cspace_path, space, reasons), *(found if isinstance(found, list) else [])]
-    return Outcome({**write_prompts(work, rows, drops, options), **counts}, reasons, notes)
-
-
-def nothing_made(path: Path, space: pl.DataFrame, reasons: Mapping[str, int]) -> str:
-    """Say why no prompt was built."""
-    if space.is_empty():
-        return f"no prompt was built: {path.name} has no artifact"
-    why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
-    return f"no prompt was built of {counted(space.height, 'artifacts')} in {path.name}: {why or 'none was drawn'}"
-
-
-def write_prompts(work: Work, rows: Rows, drops: Rows, options: PromptOptions) -> dict[str, int]:
-    """Write prompts and drops; a single language needs no pairs."""
-    paired = options.languages != (ENGLISH,)
-    schema = {**PROMPTS.schema, **({"pair_id": pl.String(), "marks": pl.List(pl.String())} if paired else {})}
-    prompts = pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
-    write_table(work.out, PROMPTS, prompts)
-    write_drops(work.out, drops, once=True)
-    return {"prompts": prompts.height, "drops": len(drops)}
+        why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items())) or "none was drawn"
+        of = f" of {counted(space.height, 'artifacts')} in {cspace_path.name}: {why}"
+        nothing = "no prompt was built" + (f": {cspace_path.name} has no artifact" if space.is_empty() else of)
+        notes["findings"] = [nothing, *(found if isinstance(found, list) else [])]
+    paired = ("pair_id", "marks") if options.languages != (ENGLISH,) else ()  # a single language needs no pairs
+    write_table(work.out, PROMPTS, prompts.select(*PROMPTS.schema, *paired))
+    write_drops(work.out, dropped_rows, once=True)
+    return Outcome({"prompts": prompts.height, "drops": dropped_rows.height, **counts}, reasons, notes)
 
 
 def wordings_of(
@@ -406,7 +402,7 @@ def wordings_of(
 
 
 def check_words(concepts: Iterable[str], kinds: Sequence[PromptKind], wordings: Iterable[Wording]) -> None:
-    """Refuse a concept that prompts of a wanted kind have no words for: it would be scored by those of others."""
+    """Refuse a concept without a template for a wanted kind: it would be scored by prompts of other concepts."""
     concepts = list(concepts)
     for wording in wordings:
         by_kind: Mapping[PromptKind, Collection[str]] = {
@@ -451,33 +447,28 @@ def selected(
     decisions = read_decisions([Path(path) for path in options.decisions], space)
     there = set(space.select("concept", "country").iter_rows())
     asked = there | {group for group in groups if quotas is not None and quotas.quota_of(group)}
-    drops: Rows = []
+    drops = []
     if options.draws:
-        space, drops = with_template(space, wording)
+        space, unfit = with_template(space, wording)
+        drops.append(unfit)
     if options.public is not None:
         space, known = without_public(space, read_public_cube(Path(options.public)).space)
-        drops += known
+        drops.append(known)
     draw = "" if options.draw == "seeded" else options.draw
     selection = select(space, quotas, decisions, seed=seed, draw=draw, groups=asked)
-    return Selection(selection.taken, selection.seen, selection.quotas, (*drops, *selection.drops)), decisions
+    return Selection(selection.taken, selection.seen, selection.quotas, pl.concat([*drops, selection.drops])), decisions
 
 
-def with_template(space: pl.DataFrame, wording: Wording) -> tuple[pl.DataFrame, Rows]:
+def with_template(space: pl.DataFrame, wording: Wording) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Leave out what would get no prompt, and of artifacts with the same prompt all but the best known."""
-    prompts = [artifact_prompt(row, wording) for row in space.iter_rows(named=True)]
-    texts = space.with_columns(text=pl.Series([row.get("text") for row in prompts], dtype=pl.String))
+    words = artifact_words(space, wording)
+    texts = space.with_columns(words["text"]).drop_nulls("text")
     ordered = texts.sort(pl.col("popularity").fill_null(-1.0), "artifact_id", descending=[True, False])
-    first = ordered.drop_nulls("text").unique(["concept", "country", "text"], keep="first", maintain_order=True)
-    doubles = ordered.drop_nulls("text").join(
-        first.select("concept", "country", "text", chosen="artifact_id"), on=["concept", "country", "text"]
-    )
-    drops: Rows = [row for row in prompts if "prompt_id" not in row]
-    drops += [
-        drop_of(row, "same prompt as a better known artifact", row["chosen"])
-        for row in doubles.iter_rows(named=True)
-        if row["artifact_id"] != row["chosen"]
-    ]
-    return first.select(space.columns), drops
+    marked = ordered.with_columns(chosen=pl.col("artifact_id").first().over("concept", "country", "text"))
+    first = marked.unique(["concept", "country", "text"], keep="first", maintain_order=True)
+    doubles = marked.filter(pl.col("artifact_id") != pl.col("chosen"))
+    drops = [unworded(words), dropped(doubles, "same prompt as a better known artifact", "chosen")]
+    return first.select(space.columns), pl.concat(drops)
 
 
 def write_selection(
@@ -487,9 +478,9 @@ def write_selection(
     counts: dict[str, int] = {}
     if options.draws:
         write_table(work.out, QUOTAS, selection.quotas)
-    seen = list(selection.seen.iter_rows(named=True))
+    seen = list(selection.seen.iter_rows(named=True)) if options.review or options.decisions else []
     if options.review:
-        texts = [artifact_prompt(row, wording).get("text") for row in seen]
+        texts = artifact_words(selection.seen, wording)["text"].to_list()
         write_atomically(work.out / REVIEW, review_sheet(seen, texts, decisions))
     if options.review or options.decisions:
         verdicts = Counter(found.verdict if (found := decisions.decision_about(row)) else "undecided" for row in seen)
@@ -510,23 +501,20 @@ def notes_of(quotas: Quotas | None, selection: Selection, options: PromptOptions
 
 
 def write_layout(
-    work: Work, path: Path, selection: Selection, options: PromptOptions, made: Iterable[Mapping[str, Any]]
+    work: Work, path: Path, selection: Selection, options: PromptOptions, made: pl.DataFrame
 ) -> dict[str, int]:
     """Write the artifacts and their English prompts as CUBE-1K was released."""
     source = path if options.statements is None else Path(options.statements)
-    known = statements_of_file(source) if options.statements or is_public_cube(path) else {}
-    texts = english_texts(made)
-    taken = (row for row in selection.taken.iter_rows(named=True) if key_of(row) in texts)
-    return {"public_rows": write_public(work.out / PUBLIC, public_rows(taken, texts, known))}
+    known = statements_of_file(source) if options.statements or is_public_cube(path) else NO_STATEMENTS
+    english = made.filter(language=ENGLISH).select(*GROUP, "artifact_id", "text")
+    taken = selection.taken.join(english, on=[*GROUP, "artifact_id"], maintain_order="left")
+    return {"public_rows": write_public(work.out / PUBLIC, [public_rows(taken, taken["text"], known)])}
 
 
-def english_texts(made: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
-    """Give the text of each English prompt by what it is about."""
-    return {key_of(row): row["text"] for row in made if row.get("language") == ENGLISH}
-
-
-def compare_texts(rows: Sequence[Row], built: Mapping[Key, str]) -> tuple[pl.DataFrame, int]:
+def compare_texts(rows: Sequence[Row], made: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """List the rows whose released text is not the rebuilt one, and count those that are rebuilt, names stripped."""
+    english = made.filter(language=ENGLISH).select(*GROUP, "artifact_id", "text")
+    built: dict[Key, str] = {(*key,): text for *key, text in english.iter_rows()}
     differences: list[dict[str, Any]] = []
     for number, (key, row) in enumerate(keyed_rows(rows)):
         text, released = None if key is None else built.get(key), row["prompt"] or ""

@@ -238,11 +238,6 @@ TALK = "Here are some captions that a model may find hard:"
 AGAIN = ("{}", "{} once more")  # how a caption is repeated: in its words, or in nearly these
 
 
-def expand_captions(data: Data, manner: Manner) -> dict[str, object]:
-    """Propose captions: new ones, some of the examples again, and talk."""
-    return {"id": data["id"], "captions": [caption(data, manner, position) for position in range(data["wanted"])]}
-
-
 def caption(data: Data, manner: Manner, position: int) -> dict[str, str]:
     """Propose one caption."""
     about = (data["id"], position)
@@ -303,7 +298,10 @@ def name_objects(data: Data, manner: Manner) -> dict[str, object]:
 
 
 CAPTIONING: Mapping[str, Callable[[Data, Manner], dict[str, object]]] = {
-    "captions.expand": expand_captions,
+    "captions.expand": lambda data, manner: {  # new ones, some of the examples again, and talk
+        "id": data["id"],
+        "captions": [caption(data, manner, position) for position in range(data["wanted"])],
+    },
     "captions.translate": translate,
     "captions.objects": name_objects,
 }
@@ -400,21 +398,18 @@ def weigh_yes(request: Request, manner: Manner) -> tuple[tuple[str, float], ...]
     asked = ASKED.search(question)
     strength = 0.0
     if scene is not None and asked is not None:
-        strength = shown_strength(scene, asked.group(1).casefold())
+        named = asked.group(1).casefold()  # a stereotype, a thing, or an activity in a country
+        if named in scene.strengths:
+            strength = scene.strengths[named]
+        elif any(named in tokens for tokens in scene.shown.values()):
+            strength = 1.0
+        else:
+            strength = agreement(scene, {"prompt": named, "country": named.rpartition(" in ")[2].strip(". ")})[0]
         noticed = strength * (1 - manner.omits.of_country(scene.country))
         strength = noticed + lenience(scene, manner) * (1 - noticed)
     scatter = SCATTER / 10 * (2 * manner.number("yes", question, request.images[0].sha256) - 1)
     yes = min(1 - DOUBT / 2, max(DOUBT / 2, DOUBT + (1 - 2 * DOUBT) * strength + scatter))
     return (("Yes", math.log(yes)), ("No", math.log(1 - yes)))
-
-
-def shown_strength(scene: Scene, asked: str) -> float:
-    """Say how strongly a scene shows something that is named: a stereotype, a thing, or an activity in a country."""
-    if asked in scene.strengths:
-        return scene.strengths[asked]
-    if any(asked in tokens for tokens in scene.shown.values()):
-        return 1.0
-    return agreement(scene, {"prompt": asked, "country": asked.rpartition(" in ")[2].strip(". ")})[0]
 
 
 TOLD = {**KNOWING, **CAPTIONING}

@@ -10,8 +10,8 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.popularity import PopularitySource
-from culturekit.builders.prompt_templates import Wording, artifact_text
-from culturekit.builders.space.public_cube import key_of, public_rows, statements_of, write_public
+from culturekit.builders.prompt_templates import Wording, artifact_words
+from culturekit.builders.space.public_cube import ROWS_AT_ONCE, public_rows, statements_of, write_public
 from culturekit.core.atomic import explained_outside, write_atomically
 from culturekit.core.choices import TRIPLE_SUFFIXES, Included, ReleaseFormat
 from culturekit.core.counting import counted
@@ -19,7 +19,7 @@ from culturekit.core.digests import digest_file
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.registry import needing
 from culturekit.core.schemas import CSPACE, KEPT
-from culturekit.core.spreadsheet_cells import export_table
+from culturekit.core.spreadsheet_cells import export_frame
 from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, save_parquet, write_drops, write_table
 from culturekit.core.work import UNDER_REVIEW, Outcome, Work
@@ -28,7 +28,6 @@ from culturekit.kg.countries import CARRIED, QID, by_qid, countries, countries_t
 
 # The files of a release: the space as a whole and by concept, in each form, and the checksums of all.
 
-ROWS_AT_ONCE = 20_000
 SPLITS = "splits"
 SUMS = "SHA256SUMS"
 PUBLIC = "cube.json"
@@ -54,49 +53,44 @@ def check_formats(formats: Sequence[ReleaseFormat]) -> None:
 def write_release_files(
     out: Path, space: pl.DataFrame, kept: pl.DataFrame, formats: Sequence[ReleaseFormat]
 ) -> dict[str, int]:
-    """Write the space in more forms beside `cspace.parquet`, split by concept; nothing where no form is asked for."""
+    """Write the space, in key order, in more forms beside `cspace.parquet`, and split by concept."""
     if not formats:
         return {}
     folder = out / SPLITS
     folder.mkdir(exist_ok=True)
-    ordered = space.sort(CSPACE.key, maintain_order=True)
-    concepts = ordered["concept"].unique().sort().to_list()
+    concepts = space["concept"].unique().sort().to_list()
     for concept in concepts:
-        parquet = folder / f"{concept}.parquet"
-        save_parquet(ordered.filter(pl.col("concept") == concept), parquet)
-        write_forms(parquet, formats)
-        if "parquet" not in formats:
-            parquet.unlink()
-    write_forms(out / "cspace.parquet", formats)
+        rows = space.filter(pl.col("concept") == concept)
+        if "parquet" in formats:
+            save_parquet(rows, folder / f"{concept}.parquet")
+        write_forms(rows, folder / f"{concept}.parquet", formats)
+    write_forms(space, out / "cspace.parquet", formats)
     counts = {"splits": len(concepts)}
     if "public" in formats:
-        counts["public_rows"] = write_public(out / PUBLIC, public_layout(ordered, kept))
+        counts["public_rows"] = write_public(out / PUBLIC, public_layout(space, kept))
     write_sums(out)
     return counts
 
 
-def write_forms(parquet: Path, formats: Sequence[ReleaseFormat]) -> None:
-    """Write a table in the plain forms beside itself."""
-    if "jsonl" in formats:
-        export_table(parquet, "jsonl")
-    if "csv" in formats:
-        export_table(parquet, "csv")
+def write_forms(space: pl.DataFrame, parquet: Path, formats: Sequence[ReleaseFormat]) -> None:
+    """Write a table in the plain forms beside its file."""
+    for form in ("jsonl", "csv"):
+        if form in formats:
+            export_frame(space, parquet.with_suffix(f".{form}"))
     if any(form in TRIPLE_SUFFIXES for form in formats):
         from culturekit.builders.space.space_triples import space_triples
 
         for form, suffix in TRIPLE_SUFFIXES.items():
             if form in formats:
-                write_atomically(parquet.with_suffix(suffix), space_triples(pl.read_parquet(parquet), form))
+                write_atomically(parquet.with_suffix(suffix), space_triples(space, form))
 
 
-def public_layout(space: pl.DataFrame, kept: pl.DataFrame) -> Iterator[dict[str, str]]:
+def public_layout(space: pl.DataFrame, kept: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Give the rows of the public layout, each with the released prompt that names its artifact."""
     wording = Wording("released")
     for part in space.iter_slices(ROWS_AT_ONCE):
-        rows = list(part.iter_rows(named=True))
-        texts = {key_of(row): text for row in rows if (text := artifact_text(row, wording)) is not None}
         known = kept.join(part, left_on=["concept", "qid"], right_on=["concept", "artifact_id"], how="semi")
-        yield from public_rows(rows, texts, statements_of(known))
+        yield public_rows(part, artifact_words(part, wording)["text"], statements_of(known))
 
 
 def write_sums(out: Path) -> None:
@@ -157,16 +151,16 @@ def release(
     if not include:
         kept, held = kept.with_columns(NO_WAITING), pl.concat([held, partly])
     work.progress.begin(kept.height, "artifacts")
-    parts = [artifact_rows(kept, concept, popularity.name) for concept in by_name.values()]
-    space = pl.concat(parts)
+    space = pl.concat([artifact_rows(kept, concept, popularity.name) for concept in by_name.values()])
     work.progress.advance(kept.height)
     homeless = kept.join(space, left_on=["concept", "qid"], right_on=["concept", "artifact_id"], how="anti")
     if space.is_empty() and held.is_empty():
         raise empty(kept_paths, list(by_name), kept.height, homeless.height)
     with explained_outside(f"the source of popularity {popularity.name}"):
         ratings = popularity.rate(space, work)
-    space = space.with_columns(popularity=ratings.values).drop(list(RATED_BY))
-    drops = pl.concat([without_country(homeless), not_kept(held.join(homeless, on=["concept", "qid"], how="anti"))])
+    space = space.with_columns(popularity=ratings.values).drop(list(RATED_BY)).sort(CSPACE.key, maintain_order=True)
+    nowhere = dropped(homeless, pl.lit(NO_COUNTRY), pl.col("country_qids").list.join(" "))
+    drops = pl.concat([nowhere, not_kept(held.join(homeless, on=["concept", "qid"], how="anti"))])
     write_table(work.out, CSPACE, space)
     if added := own_countries(space["country"].unique()):
         write_atomically(work.out / CARRIED, countries_text(added).encode())
@@ -176,13 +170,9 @@ def release(
     notes = {**ratings.notes, **({"rows in several tables": twice} if twice else {})}
     findings = with_waiting(notes, held)
     if space.is_empty() and "findings" not in findings:
-        findings = {**findings, "findings": [f"nothing was released: {text_of_reasons(reasons)}"]}
+        why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
+        findings = {**findings, "findings": [f"nothing was released: {why}"]}
     return Outcome(counts, reasons, {**findings, **taken_in(space, pl.concat([kept, partly]) if include else kept)})
-
-
-def text_of_reasons(reasons: Mapping[str, int]) -> str:
-    """List reasons with how often each was the one."""
-    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
 
 
 ORDER = {"country_order": pl.UInt16()}
@@ -278,11 +268,6 @@ def artifact_rows(kept: pl.DataFrame, concept: Concept, source: str) -> pl.DataF
         languages=pl.lit(list(concept.languages), dtype=pl.List(pl.String)),
     )
     return whole.select(*CSPACE.schema, *ORDER, "verdict", *RATED_BY)
-
-
-def without_country(homeless: pl.DataFrame) -> pl.DataFrame:
-    """Say that artifacts have no row because their countries are unknown."""
-    return dropped(homeless, pl.lit(NO_COUNTRY), pl.col("country_qids").list.join(" "))
 
 
 def not_kept(held: pl.DataFrame) -> pl.DataFrame:

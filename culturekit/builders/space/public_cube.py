@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from json.encoder import encode_basestring
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,6 +26,7 @@ from culturekit.core.atomic import decoding, whole_file
 from culturekit.core.digests import digest
 from culturekit.core.errors import ConfigError, Problem
 from culturekit.core.schemas import CSPACE, DROPS, KEPT, PROMPTS
+from culturekit.core.spreadsheet_cells import json_text
 from culturekit.core.tables import read_table
 from culturekit.kg.countries import Country, countries
 
@@ -149,19 +150,12 @@ def space_row(artifact_id: str, qid: str | None, country: Country, *, source: st
 
 def subconcept_of(prompt: str, name: str, country: Country) -> str | None:
     """Find the art template that a prompt fits; white space may differ."""
-    for key, template in art_templates():
-        text = template.format(name=name, country=country.name, adjective=country.adjective)
-        if "".join(text.split()) == "".join(prompt.split()):
-            return key
-    return None
-
-
-def art_templates() -> Iterator[tuple[str, str]]:
-    """Give the released art templates by subconcept."""
     for key, template in templates().artifact["released"].templates.items():
-        concept, slash, subconcept = key.partition("/")
-        if concept == "art" and slash:
-            yield subconcept, template
+        concept, _, subconcept = key.partition("/")
+        text = template.format(name=name, country=country.name, adjective=country.adjective)
+        if concept == "art" and subconcept and "".join(text.split()) == "".join(prompt.split()):
+            return subconcept
+    return None
 
 
 def slug(name: str) -> str:
@@ -196,64 +190,59 @@ def drop(number: int, row: Mapping[str, str | None], reason: str) -> dict[str, A
 # Writing the public CUBE layout: a JSON array of rows with text in every field, lists as Python writes them.
 
 STATEMENTS = ("P31", "P279", "P495", "P17", "P2012", "P361")
+NO_STATEMENTS = pl.DataFrame(schema=dict.fromkeys(("concept", "artifact_id", *STATEMENTS), pl.String))
+ROWS_AT_ONCE = 20_000
 
-Statements = Mapping[str, Mapping[str, str]]
-"""The statement cells of artifacts, by their id."""
 
-
-def write_public(path: Path, rows: Iterable[Mapping[str, str]]) -> int:
-    """Write rows as they come, whole or not at all, and count them."""
+def write_public(path: Path, frames: Iterable[pl.DataFrame]) -> int:
+    """Write rows of texts as they come, whole or not at all, and count them."""
     count = 0
     with whole_file(path) as file:
-        for row in rows:
-            cells = ",\n  ".join(f"{encode_basestring(name)}: {encode_basestring(cell)}" for name, cell in row.items())
-            file.write(f"{',' if count else '['}\n {{\n  {cells}\n }}".encode())
-            count += 1
+        for rows in chain.from_iterable(frame.iter_slices(ROWS_AT_ONCE) for frame in frames):
+            cells = [pl.concat_str(pl.lit(f'\n  "{name}": '), json_text(name)) for name in rows.columns]
+            written = rows.select(pl.concat_str(cells, separator=",")).to_series()
+            lines = ",".join(f"\n {{{cells}\n }}" for cells in written)
+            file.write(f"{',' if count else '['}{lines}".encode())
+            count += rows.height
         file.write(b"\n]\n" if count else b"[]\n")
     return count
 
 
-def public_rows(
-    artifacts: Iterable[Mapping[str, Any]], prompts: Mapping[Key, str], statements: Statements
-) -> list[dict[str, str]]:
-    """Give a row per artifact and country of CUBE's concepts; other concepts have no place in this layout."""
-    return [
-        {
-            **dict.fromkeys(STATEMENTS, NOTHING),
-            **statements.get(row["artifact_id"], {}),
-            "id": public_id(row),
-            "name": row["name"],
-            "country": row["country_name"],
-            "domain": row["concept"],
-            "prompt": prompts.get(key_of(row), NOTHING),
-        }
-        for row in artifacts
-        if row["concept"] in CONCEPTS
-    ]
+def public_rows(space: pl.DataFrame, prompts: pl.Series, statements: pl.DataFrame) -> pl.DataFrame:
+    """Give a row per artifact and country of CUBE's concepts; other concepts have no place in this layout.
+
+    Args:
+        space: rows of artifacts.
+        prompts: that of each row, null where there is none.
+        statements: the cells of artifacts, by `concept` and `artifact_id`.
+    """
+    rows = space.with_columns(prompt=prompts).filter(pl.col("concept").is_in(list(CONCEPTS)))
+    unnamed = pl.when(pl.col("qid").is_null()).then("name")
+    given = unnamed.map_elements(lambda name: f"{OF_A_MODEL}{slug(name)}", return_dtype=pl.String)
+    released = pl.when(pl.col("artifact_id") == given).then(pl.lit("LLM")).otherwise("artifact_id")
+    cells = rows.join(statements, on=["concept", "artifact_id"], how="left", maintain_order="left")
+    return cells.select(
+        pl.col(*STATEMENTS).fill_null(NOTHING), "name", pl.col("prompt").fill_null(NOTHING),
+        id=pl.coalesce("qid", released), country="country_name", domain="concept",
+    ).select(*STATEMENTS, *FIELDS)  # fmt: skip
 
 
-def public_id(row: Mapping[str, Any]) -> str:
-    """Write an id as released: the item, or LLM; a slug that the name does not give is written out."""
-    if row["qid"]:
-        return str(row["qid"])
-    plain = row["artifact_id"] == f"LLM:{slug(row['name'])}"
-    return "LLM" if plain else str(row["artifact_id"])
-
-
-def statements_of(kept: pl.DataFrame) -> dict[str, dict[str, str]]:
+def statements_of(kept: pl.DataFrame) -> pl.DataFrame:
     """Write the statements of kept candidates as cells; what no graph knows has none."""
     quoted = pl.concat_str(pl.lit("'"), pl.element(), pl.lit("'"))  # as Python writes a list of items
     cells = {name: pl.format("[{}]", pl.col(name.lower()).list.eval(quoted).list.join(", ")) for name in STATEMENTS}
-    known = kept.filter(pl.col("qid").str.starts_with("Q")).select("qid", **cells)
-    return {row.pop("qid"): row for row in known.iter_rows(named=True)}
+    return kept.filter(pl.col("qid").str.starts_with("Q")).select("concept", artifact_id="qid", **cells)
 
 
-def statements_of_file(path: Path) -> dict[str, dict[str, str]]:
+def statements_of_file(path: Path) -> pl.DataFrame:
     """Read the statement cells of a kept table, or of a file in the public layout as they stand there."""
     if not is_public_cube(path):
         return statements_of(read_table(path, KEPT))
-    cells: dict[str, dict[str, str]] = {}
-    for key, row in keyed_rows(read_rows(path)):
-        if key is not None:
-            cells.setdefault(key[2], {name: row.get(name) or NOTHING for name in STATEMENTS})
-    return cells
+    cells = [
+        {"concept": key[0], "artifact_id": key[2], **{name: row.get(name) or NOTHING for name in STATEMENTS}}
+        for key, row in keyed_rows(read_rows(path))
+        if key is not None
+    ]
+    return pl.DataFrame(cells, NO_STATEMENTS.schema).unique(
+        ["concept", "artifact_id"], keep="first", maintain_order=True
+    )

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from culturekit.builders.asking import released_concepts
 from culturekit.builders.country_names import NAMES
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompt_templates import TEMPLATES
@@ -18,6 +17,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.table import Table
 from culturekit.core.tables import read_table, table_outcome
 from culturekit.core.work import Outcome, Work
+from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import WORLD, country_files, use_countries_beside
 
 
@@ -45,11 +45,26 @@ def release_stage(kept: Sequence[Path], options: ReleaseOptions, checked: Path |
             **SOURCES.brought_by(options.popularity),
             "formats": list(formats),
             "include": include,
-            **released_concepts(options.roots),
+            **_released_concepts(options.roots),
         },
         packages=("polars",),
         before=partial(check_formats, formats),
     )
+
+
+def _released_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
+    """Give what a release reads: countries, languages, and the subconcepts that roots stand for, in their order."""
+    return {
+        "concepts": {
+            concept.concept: {
+                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
+                "roots": [
+                    {"qid": root.qid, "subconcept": root.subconcept} for root in concept.roots if root.subconcept
+                ],
+            }
+            for concept in concepts
+        }
+    }
 
 
 # The stages that import a cultural space, prompts, or another table that was made elsewhere.

@@ -6,9 +6,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from culturekit.cli.showing.results import duration, rate_text
+
+if TYPE_CHECKING:  # rich is imported only where a bar is shown
+    from rich.console import Console
+    from rich.text import Text
 
 LINE_SECONDS = 5.0  # How often a log hears of a stage that is still at work
 QUIET_SECONDS = 30.0  # After how long a log hears that a stage is still at work although nothing was counted
@@ -16,36 +20,47 @@ QUIET_SECONDS = 30.0  # After how long a log hears that a stage is still at work
 # After how many units, or a tenth of all, a log foretells how long the rest takes: the first wait for what begins.
 FEW = 10
 
+WIDEST_BAR, NARROWEST_BAR = 30, 8
 
-class CommandProgress(Protocol):
-    """What a command shows of its stages."""
+
+class CommandProgress:
+    """What a command shows of its stages: how far the one at work is."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Start with nothing to do."""
+        self.clock, self.name = clock, ""
+        self.begin(0, "")
 
     def stage(self, name: str) -> None:
         """Name the stage that begins."""
+        self.name = name
+        self.begin(0, "")
 
     def begin(self, total: int, unit: str) -> None:
         """Announce how many units there are to do."""
+        self.unit, self.total, self.done, self.totals = unit, total, 0, ""
+        self.started = self.clock()
 
     def advance(self, done: int) -> None:
         """Count units as done."""
+        self.done += done
 
     def tell(self, totals: str) -> None:
         """Say what has been found so far."""
+        self.totals = totals
 
 
-class LineProgress:
+class LineProgress(CommandProgress):
     """Plain or JSON lines, at most one every few seconds, and at least one every half minute."""
 
     def __init__(self, *, as_json: bool, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start with nothing to do."""
-        self.as_json, self.clock = as_json, clock
-        self.name, self.unit, self.total, self.done, self.totals = "", "", 0, 0, ""
-        self.started = self.spoke = self.entered = clock()
+        """Prepare to look whether anything was said lately."""
         self.speaking, self.ended = threading.RLock(), threading.Event()
+        super().__init__(clock)
+        self.as_json, self.spoke, self.entered = as_json, self.started, self.started
         self.beating = threading.Thread(target=self.beat, name="progress", daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin to look whether anything was said lately."""
         self.beating.start()
         return self
 
@@ -61,28 +76,23 @@ class LineProgress:
     def stage(self, name: str) -> None:
         """Name the stage that begins."""
         with self.speaking:
-            self.name, self.entered = name, self.clock()
-            self.restart(0, "")
+            super().stage(name)
+            self.entered = self.started
 
     def begin(self, total: int, unit: str) -> None:
-        """Announce how many units there are to do."""
-        with self.speaking:
-            self.restart(total, unit)
-
-    def restart(self, total: int, unit: str) -> None:
         """Count from nothing; silence goes on where nothing was said."""
-        self.unit, self.total, self.done, self.totals = unit, total, 0, ""
-        self.started = self.clock()
+        with self.speaking:
+            super().begin(total, unit)
 
     def advance(self, done: int) -> None:
         """Count units as done, and speak when it is time."""
-        self.done += done
+        super().advance(done)
         if self.done < self.total:
             self.speak_at_work()
 
     def tell(self, totals: str) -> None:
         """Say what has been found so far, when it is time."""
-        self.totals = totals
+        super().tell(totals)
         self.speak_at_work()
 
     def speak_at_work(self) -> None:
@@ -116,10 +126,62 @@ class LineProgress:
         return ", ".join(parts) + (f"; {self.totals}" if self.totals else "")
 
 
+class BarProgress(CommandProgress):
+    """One line for the stage at work, never wider than the terminal; it goes away at the end."""
+
+    def __init__(self, console: "Console | None" = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Prepare the line; it appears at once, and says how long a stage is at work that counts nothing yet."""
+        from rich.console import Console
+        from rich.live import Live
+
+        super().__init__(clock)
+        self.console = console or Console(stderr=True)
+        self.live = Live(console=self.console, transient=True, refresh_per_second=4, get_renderable=self.render)
+
+    def __enter__(self) -> Self:
+        self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.live.stop()
+
+    def render(self) -> "Text":
+        """Write the line as it stands."""
+        from rich.text import Text
+
+        return Text(self.line(self.console.width), no_wrap=True, overflow="crop")
+
+    def line(self, width: int) -> str:
+        """Write the line so that it fits; what matters less is left out first."""
+        passed = self.clock() - self.started
+        if not self.total:
+            return fitted([self.name, duration(passed)], [self.totals], width)
+        rate = self.done / max(passed, 1e-9)
+        left = f"{duration((self.total - self.done) / rate)} left" if rate else duration(passed)
+        money, _, more = self.totals.partition(", ")
+        line = fitted(
+            [self.name, f"{self.done:,}/{self.total:,}", money, left],
+            [self.unit, rate_text(rate) if rate else "", *more.split(", ")],
+            width,
+        )
+        room = min(width - len(line) - 1, WIDEST_BAR)
+        full = round(min(self.done / self.total, 1.0) * room)
+        return line if room < NARROWEST_BAR else f"{line} {'━' * full}{'╺' * (room - full)}"
+
+
+def fitted(needed: list[str], more: list[str], width: int) -> str:
+    """Join what is needed, its first part shortened where there is no room, and as much more as fits."""
+    parts = list(filter(None, needed))
+    over = len("  ".join(parts)) - width
+    if over > 0 and parts:
+        parts[0] = parts[0][: max(len(parts[0]) - over - 1, 1)] + "…"
+    for part in filter(None, more):
+        if len("  ".join([*parts, part])) > width:
+            break
+        parts.append(part)
+    return "  ".join(parts)[:width]
+
+
 def progress_for(*, as_json: bool) -> AbstractContextManager[CommandProgress]:
     """Choose what fits where the command runs."""
-    if not as_json and sys.stderr.isatty():
-        from culturekit.cli.showing.bar import BarProgress
-
-        return BarProgress()
-    return LineProgress(as_json=as_json)
+    return BarProgress() if not as_json and sys.stderr.isatty() else LineProgress(as_json=as_json)

@@ -69,6 +69,9 @@ class NoPicture:
     reason: str
     detail: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.detail}" if self.detail else self.reason
+
 
 def encoded(pixels: NDArray[np.uint8], form: PictureFormat = "png") -> bytes:
     """Encode a picture, uint8 (height, width, 3), without loss."""

@@ -101,13 +101,9 @@ def loaded(folder: PipelineFolder, dtype: Any) -> Any:  # noqa: ANN401 - a pipel
             if part.library in {"diffusers", "transformers"}:
                 getattr(getattr(importlib.import_module(part.library), part.kind, None), "from_pretrained", None)
         pipeline = kind.from_pretrained(
-            folder.path,
-            torch_dtype=dtype,
-            use_safetensors=True,
-            local_files_only=True,
-            variant=folder.variant or None,
-            **own,
-        )
+            folder.path, torch_dtype=dtype, use_safetensors=True, local_files_only=True,
+            variant=folder.variant or None, **own,
+        )  # fmt: skip
     except ImportError as error:
         raise MissingDependency(
             f"the pipeline {folder.kind} needs a package that is not installed",
@@ -374,8 +370,12 @@ def call_of(loaded: Loaded, options: Options) -> Call:
             "this pipeline was not trained to be told guidance_scale, and leaves it out",
             found=f"guidance={options.guidance}", hint=f"Use {other}." if other else "Leave the option away.",
         )  # fmt: skip
-    if loaded.refiner is not None:
-        _check_refiner(loaded, name)
+    begins = () if loaded.refiner is None else _defaults_of(type(loaded.refiner))
+    if loaded.refiner is not None and not ("denoising_end" in defaults and {"denoising_start", "image"} <= set(begins)):
+        raise UsageError(
+            "these two pipelines cannot share the steps", expected="a base and a refiner, as SDXL has them",
+            found=f"{name} and {type(loaded.refiner).__name__}",
+        )  # fmt: skip
     guidance = guidance_of(loaded.base, options)
     arguments: dict[str, Any] = dict(guidance.arguments)
     if "num_inference_steps" in defaults:
@@ -383,17 +383,6 @@ def call_of(loaded: Loaded, options: Options) -> Call:
     if options.tokens:
         arguments["max_sequence_length"] = options.tokens
     return Call(loaded, options, guidance, TextReaders(loaded.base, options.tokens), arguments)
-
-
-def _check_refiner(loaded: Loaded, name: str) -> None:
-    """Make sure that one pipeline can leave off where the other goes on."""
-    ends = "denoising_end" in _defaults_of(type(loaded.base))
-    begins = {"denoising_start", "image"} <= set(_defaults_of(type(loaded.refiner)))
-    if not (ends and begins):
-        raise UsageError(
-            "these two pipelines cannot share the steps", expected="a base and a refiner, as SDXL has them",
-            found=f"{name} and {type(loaded.refiner).__name__}",
-        )  # fmt: skip
 
 
 def _wanted_negative(request: ImageRequest, options: Options) -> str | None:

@@ -176,19 +176,18 @@ def _from_hub(name: str, revision: str, variant: str, asked_by: str) -> Pipeline
             for part in parts for stem in stems for middle in middles for tail in ("", "-*-of-*")
         ),
     ]  # fmt: skip
+
+    def is_complete(folder: Path) -> bool:
+        found = PipelineFolder(folder, folder.name, variant)
+        return (folder / _INDEX).is_file() and all(
+            part.weights() or (_WEIGHTLESS.search(part.kind) and part.folder.is_dir()) for part in found.components()
+        )
+
     whole = hub_folder(
-        name, revision or told.name, complete=lambda folder: _is_complete(folder, variant),
+        name, revision or told.name, complete=is_complete,
         extra="generate", asked_by=asked_by, fetched=(_INDEX, *wanted),
     )  # fmt: skip
     return PipelineFolder(whole, whole.name, variant)
-
-
-def _is_complete(folder: Path, variant: str) -> bool:
-    """Tell whether every part of a cached pipeline has what it needs."""
-    found = PipelineFolder(folder, folder.name, variant)
-    return (folder / _INDEX).is_file() and all(
-        part.weights() or (_WEIGHTLESS.search(part.kind) and part.folder.is_dir()) for part in found.components()
-    )
 
 
 def hub_lora(target: str) -> tuple[str, str] | None:

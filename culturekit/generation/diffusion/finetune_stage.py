@@ -26,17 +26,12 @@ def finetune_stage(pairs: Path, options: TuningOptions) -> Stage:
 
     foreign = pairs.exists() and read_manifest(pairs) is None  # or what a stage in front will write
     return Stage(
-        "finetuned",
-        "finetune",
-        1,
-        run,
-        {"pairs": pairs},
-        {**options.decided(), "weights": files_behind(options.spec)},
-        {"training": options.seed},
+        "finetuned", "finetune", 1, run, {"pairs": pairs},
+        {**options.decided(), "weights": files_behind(options.spec)}, {"training": options.seed},
         packages=("diffusers", "numpy", "peft", "pillow", "polars", "torch", "transformers"),
         trees={"pairs": lambda final: InputRecord(digest_tree(pairs)[0], "a folder of pairs")} if foreign else {},
         before=partial(check_training, options),
-    )
+    )  # fmt: skip
 
 
 def check_training(options: TuningOptions) -> None:

@@ -276,18 +276,11 @@ def _train_together(work: Work, folder: PipelineFolder, pairs: Sequence[Training
             launched, args=given, nprocs=many, join=False, start_method="spawn"
         )
         while not processes.join(timeout=0.5):
-            number, loss = _step_of(work.scratch)
-            work.progress.advance(number - done)
-            work.progress.tell(f"loss {loss:.4f}")
-            done = number
-
-
-def _step_of(scratch: Path) -> tuple[int, float]:
-    """Read how far the first process is."""
-    with suppress(OSError, ValueError):
-        number, loss = (scratch / _STEP).read_text(encoding="ascii").split()
-        return int(number), float(loss)
-    return 0, np.nan
+            with suppress(OSError, ValueError):  # how far the first process is
+                number, loss = (work.scratch / _STEP).read_text(encoding="ascii").split()
+                work.progress.advance(int(number) - done)
+                work.progress.tell(f"loss {float(loss):.4f}")
+                done = int(number)
 
 
 def _one_of_many(

@@ -114,8 +114,7 @@ class TuningOptions:
         float | None, Field(gt=0, le=10_000, description="Passes over all pairs, in place of a number of steps.")
     ] = None
     learns: Annotated[
-        Literal["lora", "full"],
-        Field(description="An adapter, or every weight of the denoiser, as in C³."),
+        Literal["lora", "full"], Field(description="An adapter, or every weight of the denoiser, as in C³.")
     ] = "lora"
     processes: Annotated[
         int,

@@ -40,7 +40,9 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
     if not path.is_file():
         raise UsageError("there is no such list of images", where=str(path), expected="a file")
     if form == ".parquet":
-        yield from enumerate(_read_parquet(path), start=1)
+        with decoding(path, "a list of images is not readable Parquet"):
+            rows = pl.read_parquet(path)
+        yield from enumerate(rows.iter_rows(named=True), start=1)
         return
     if form not in {".csv", ".tsv", ".jsonl", ".ndjson", ".json"}:
         raise UsageError(
@@ -54,12 +56,6 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
         yield from enumerate(_json_rows(sheet_text(path), path), start=1)
     else:
         yield from _json_lines(sheet_text(path), path)
-
-
-def _read_parquet(path: Path) -> Iterator[Row]:
-    with decoding(path, "a list of images is not readable Parquet"):
-        rows = pl.read_parquet(path)
-    yield from rows.iter_rows(named=True)
 
 
 def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Row]]:
@@ -81,7 +77,7 @@ def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def _json_rows(text: str, path: Path) -> Iterator[Row]:
-    """Read an array of objects, or an object of file names with a prompt or an object each."""
+    """Read an array of objects, or an object that gives each file name a prompt or an object."""
     expected = "an array of objects, or an object with file names as keys"
     with decoding(path, "a list of images is not JSON"):
         held = msgspec.json.decode(text)
@@ -128,24 +124,16 @@ _OF_OUR_OWN = frozenset(
 
 
 def read_list(path: Path, *, label: str) -> LoadedList:
-    """Read a list; `label` is what messages call it.
-
-    Raises:
-        UsageError: the file is not there or in none of the forms.
-        ConfigError: rows of it are wrong.
-    """
+    """Read a list; `label` is what messages call it."""
     rows = list(rows_of(path))
     columns = tuple(dict.fromkeys(name for _, row in rows for name in row))
     file_column = next((name for name in FILE_COLUMNS if name in columns), None)
     if file_column is None:
         near = difflib.get_close_matches("path", columns, n=1, cutoff=0.6)
         raise UsageError(
-            "the list has no column that names the files",
-            where=label,
-            expected=" or ".join(FILE_COLUMNS),
-            found=", ".join(columns) or "no rows",
-            hint=f"Did you mean {near[0]!r}?" if near else "",
-        )
+            "the list has no column that names the files", where=label, expected=" or ".join(FILE_COLUMNS),
+            found=", ".join(columns) or "no rows", hint=f"Did you mean {near[0]!r}?" if near else "",
+        )  # fmt: skip
     prompt_column = next((name for name in _PROMPT_COLUMNS if name in columns), None)
     if prompt_column is None and "prompt_id" not in columns and "prompt_sent" in columns:
         prompt_column = "prompt_sent"
@@ -262,18 +250,8 @@ def _settings(value: Any) -> str:  # noqa: ANN401 - a cell
 
 # the cells that a list may fill in the images table
 _READERS: Mapping[str, _Reader] = {
-    "model": str,
-    "model_version": str,
-    "seed": _whole_number(-(2**63), 2**63 - 1),
-    "seed_honoured": truth,
-    "repeat": _whole_number(0, 65_535),
-    "slot": _whole_number(0, 255),
-    "prompt_sent": str,
-    "prompt_revised": str,
-    "rewriter": _one_of("on", "off", "unknown"),
-    "safety": str,
-    "requested_at": _moment,
-    "provider_params": _settings,
-    "status": _one_of("ok", "refused", "filtered", "failed", "missing"),
-    "reason": str,
-}
+    "model": str, "model_version": str, "seed": _whole_number(-(2**63), 2**63 - 1), "seed_honoured": truth,
+    "repeat": _whole_number(0, 65_535), "slot": _whole_number(0, 255), "prompt_sent": str, "prompt_revised": str,
+    "rewriter": _one_of("on", "off", "unknown"), "safety": str, "requested_at": _moment, "provider_params": _settings,
+    "status": _one_of("ok", "refused", "filtered", "failed", "missing"), "reason": str,
+}  # fmt: skip

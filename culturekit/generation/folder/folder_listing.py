@@ -122,7 +122,8 @@ def _classify(entry: "os.DirEntry[str]", name: str, root: str, listed: Collectio
         return PictureFile(name, 0, 0, "not a plain file") if by_name else _Other(name, "not a plain file")
     if entry.name.startswith("._") and _beginning(real).startswith(_SIDE_FILE):
         return _Other(name, "side file of a Mac (._NAME)")
-    if by_name or (not _EXTENSION.match(suffix) and _looks_like_picture(_beginning(real))):
+    first = b"" if by_name or _EXTENSION.match(suffix) else _beginning(real)
+    if by_name or first.startswith(_BEGINNINGS) or (first[:4] == b"RIFF" and first[8:12] == b"WEBP"):
         return PictureFile(name, state.st_size, state.st_mtime_ns)
     return _Other(name, suffix if _EXTENSION.match(suffix) else "no extension")
 
@@ -134,10 +135,6 @@ def _beginning(path: str) -> bytes:
             return file.read(16)
     except OSError:
         return b""
-
-
-def _looks_like_picture(first: bytes) -> bool:
-    return first.startswith(_BEGINNINGS) or (first[:4] == b"RIFF" and first[8:12] == b"WEBP")
 
 
 def unreadable_folders(listing: Listing) -> Iterator[str]:

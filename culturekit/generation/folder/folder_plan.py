@@ -83,7 +83,7 @@ class _Places:
         return Place(*place)
 
     def holes(self, repeats: int | None) -> Iterator[tuple[int, int]]:
-        """List the places that nothing took, of as many repeats as stated, or else as were begun."""
+        """List the repeats and slots without an image; without a stated number of repeats, of those that were begun."""
         begun = max((repeat for repeat, _ in self.taken), default=0) + 1
         every = product(range(begun if repeats is None else repeats), range(self.slots))
         return (place for place in every if place not in self.taken)

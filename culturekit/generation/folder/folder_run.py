@@ -203,12 +203,12 @@ def _taken(row: Row, image_id: str, shard: _Shard) -> dict[str, Any]:
     if not _unchanged(path, file):
         raise _changed_meanwhile(shard.root, file.name)
     if isinstance(content, NoPicture):
-        return failed(content)
+        return {"status": "failed", "reason": str(content)}
     if digest_bytes(content) != file.sha256:
         raise _changed_meanwhile(shard.root, file.name)
     picture = picture_from(content)
     if isinstance(picture, NoPicture):
-        return failed(picture)
+        return {"status": "failed", "reason": str(picture)}
 
     def link(to: Path) -> bool:
         if shard.handling.files == "copy" or not linked(path, to):
@@ -229,11 +229,6 @@ def _unchanged(path: Path | int, file: PictureFile) -> bool:
     except OSError:
         return False
     return (state.st_size, state.st_mtime_ns) == (file.size, file.changed)
-
-
-def failed(why: NoPicture) -> dict[str, Any]:
-    """Say why there is no picture."""
-    return {"status": "failed", "reason": f"{why.reason}: {why.detail}" if why.detail else why.reason}
 
 
 def findings_of(plan: FolderPlan, listing: Listing, *, failed: int) -> Iterator[str]:
@@ -283,7 +278,12 @@ def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, 
     table = _pictures_first(images, [_image_id_of(row) for row in plan.rows if row.dealt])
     write_table(work.out, IMAGES, table)
     counts, drops, notes = _account(table, listing, naming, plan, same)
-    reasons = write_drops(work.out, _others(listing, plan))
+    of_others = [(name, model) for model, names in plan.other_models.items() for name in names]
+    no_rows: list[tuple[str | None, ...]] = [
+        (shown(other.name), None, "folder", other.reason, None) for other in listing.others
+    ]
+    no_rows += [(name, None, "folder", "of another model", model) for name, model in of_others]
+    reasons = write_drops(work.out, no_rows)
     moved = table.join(images.select("image_id", before="repeat"), on="image_id").filter(status="ok")
     if count := moved.filter(pl.col("repeat").ne_missing(pl.col("before"))).height:
         notes["moved_to_fill_batches"] = count
@@ -301,13 +301,6 @@ def _pictures_first(images: pl.DataFrame, dealt: Sequence[str]) -> pl.DataFrame:
     places = some.sort(*keys, *place, nulls_last=True).select(place)
     holders = some.sort(*keys, pl.col("status") != "ok", *place, nulls_last=True).with_columns(*places)
     return pl.concat([images.filter(~free), holders])
-
-
-def _others(listing: Listing, plan: FolderPlan) -> list[tuple[str | None, ...]]:
-    """List everything that is no row, and why."""
-    strange = [(shown(other.name), None, "folder", other.reason, None) for other in listing.others]
-    of_others = [(name, model) for model, names in plan.other_models.items() for name in names]
-    return [*strange, *((name, None, "folder", "of another model", model) for name, model in of_others)]
 
 
 def _account(

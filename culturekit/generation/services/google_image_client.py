@@ -1,8 +1,8 @@
 """Gemini models that make images, through generateContent of the Gemini API."""
 
 import math
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,15 +12,17 @@ from culturekit.core.registry import Spec
 from culturekit.generation.image_options import GoogleImageOptions
 from culturekit.generation.picture_store import KEPT
 from culturekit.generation.services.image_client import (
+    ROWS_OF_A_JOB,
     Candidate,
     ImageClient,
     ImagePrice,
+    KeptResults,
     price_of_images,
     reply_with,
     reply_without,
 )
 from culturekit.generation.services.openai_image_client import body_as_it_is
-from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, Job
+from culturekit.llm.batches import BatchClient, BatchLimits
 from culturekit.llm.client import Identity, Outgoing, Reply, Request, Usage
 from culturekit.llm.clients.google_client import GoogleBatches, GoogleClient, GoogleConnection
 from culturekit.llm.clients.google_client import usage as told_usage
@@ -30,7 +32,6 @@ from culturekit.llm.failures import shortened
 from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.models import habits_of, model_for
 
-_ROWS_OF_A_JOB = 100
 _ROOM_TO_THINK = 2048
 _DEFAULT_SIZE = "1K"
 # shapes that Gemini models draw; the pixels of a shape differ between models
@@ -40,16 +41,11 @@ _SCALES: Mapping[str, float] = {"512": 0.5, "1K": 1, "2K": 2, "4K": 4}
 STEP, SHAPE_SLACK, SCALE_SLACK = 16, 0.035, 0.06
 
 _THRESHOLDS = {
-    "low": "BLOCK_LOW_AND_ABOVE",
-    "medium": "BLOCK_MEDIUM_AND_ABOVE",
-    "high": "BLOCK_ONLY_HIGH",
-    "none": "BLOCK_NONE",
-}
+    "low": "BLOCK_LOW_AND_ABOVE", "medium": "BLOCK_MEDIUM_AND_ABOVE", "high": "BLOCK_ONLY_HIGH", "none": "BLOCK_NONE",
+}  # fmt: skip
 _CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
-_DECLINED = {
-    "STOP",
-    "NO_IMAGE",
-}  # the model ended of its own accord, without an image; every other reason is a filter's
+# the model ended of its own accord, without an image; every other reason is a filter's
+_DECLINED = {"STOP", "NO_IMAGE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +63,6 @@ class _GeminiImages:
         config = {"aspectRatio": self.aspect_ratio, "imageSize": self.image_size}
         return {name: value for name, value in config.items() if value}
 
-    def prompt_options(self) -> dict[str, object]:
-        return {**self.image_config(), **({"safety": _THRESHOLDS[self.safety]} if self.safety else {})}
-
 
 class _GoogleImageClient(ImageClient, GoogleClient):
     """Asks one model for images."""
@@ -78,10 +71,8 @@ class _GoogleImageClient(ImageClient, GoogleClient):
         return _GoogleImageBatches(self)
 
 
-class _GoogleImageBatches(GoogleBatches):
-    """Batches whose results hold pictures, which are kept as they are read."""
-
-    limits = BatchLimits(rows=_ROWS_OF_A_JOB, size=GoogleBatches.limits.size)
+class _GoogleImageBatches(KeptResults, GoogleBatches):
+    limits = BatchLimits(rows=ROWS_OF_A_JOB, size=GoogleBatches.limits.size)
 
     def __init__(self, client: _GoogleImageClient) -> None:
         super().__init__(client)
@@ -90,11 +81,6 @@ class _GoogleImageBatches(GoogleBatches):
     def compose(self, request: Request) -> Outgoing:
         """Write a request as it leaves in a batch: just as it would alone."""
         return self.keeper.compose(request)
-
-    async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
-        """Read the results, their pictures set apart."""
-        async for result in super().results(job):
-            yield result if result is None else replace(result, raw=self.keeper.kept(result.raw))
 
 
 def make(spec: Spec, size: str | None = None) -> _GoogleImageClient:
@@ -121,7 +107,9 @@ def make(spec: Spec, size: str | None = None) -> _GoogleImageClient:
     client.image_price = settings.price
     client.rewriter = options.rewriter or "unknown"
     client.seeds = None if options.send_seed else False
-    client.sent_options = settings.prompt_options()
+    client.sent_options = settings.image_config()
+    if settings.safety:
+        client.sent_options["safety"] = _THRESHOLDS[settings.safety]
     client.filters = GOOGLE.owns(base_url)
     return client
 
@@ -137,13 +125,9 @@ def _settings_of(model: str, options: GoogleImageOptions, size: str | None) -> _
             )
         ratio, large = shape_of_size(size)
     price = price_of_images(
-        options,
-        model,
-        provider="google",
-        quality="standard",
-        size=large or _DEFAULT_SIZE,
+        options, model, provider="google", quality="standard", size=large or _DEFAULT_SIZE,
         room=_ROOM_TO_THINK if habits_of(model, "google").thinks else 0,
-    )
+    )  # fmt: skip
     # a model of one size refuses to be told one, so that the usual size is sent only where the SPEC states it
     told = options.image_size or (large if large != _DEFAULT_SIZE else "")
     return _GeminiImages(ratio, told, options.safety or "", price, send_seed=options.send_seed)
@@ -155,7 +139,8 @@ def shape_of_size(size: str) -> tuple[str, str]:
     How many pixels come back is for the model to decide, and read from the picture.
     """
     width, height = (int(side) for side in size.split("x"))
-    ratio, unlike = _closest(width / height, {name: _shape_of(name) for name in _RATIOS})
+    sides = {name: name.split(":") for name in _RATIOS}
+    ratio, unlike = _closest(width / height, {name: int(wide) / int(high) for name, (wide, high) in sides.items()})
     large, apart = _closest(math.sqrt(width * height) / 1024, _SCALES)
     if unlike <= SHAPE_SLACK and apart <= SCALE_SLACK and width % STEP == height % STEP == 0:
         return ratio, large
@@ -167,12 +152,6 @@ def shape_of_size(size: str) -> tuple[str, str]:
         where="--size",
         hint="Or state aspect_ratio and image_size in the SPEC, which are sent as they are.",
     )
-
-
-def _shape_of(ratio: str) -> float:
-    """Read a shape as width over height."""
-    wide, _, high = ratio.partition(":")
-    return int(wide) / int(high)
 
 
 def _closest(value: float, named: Mapping[str, float]) -> tuple[str, float]:

@@ -2,8 +2,8 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -16,7 +16,7 @@ from culturekit.core.registry import Registry
 from culturekit.generation.backend import SERVICES, ImageRequest
 from culturekit.generation.image_options import ImageOptions
 from culturekit.generation.picture_store import PictureStore, set_apart
-from culturekit.llm.batches import BatchClient
+from culturekit.llm.batches import BatchClient, BatchResult, Job
 from culturekit.llm.client import Identity, Outgoing, Rate, Reply, Request, Stop, Usage
 from culturekit.llm.clients.client_options import ServiceOptions
 from culturekit.llm.clients.remote_client import RemoteClient
@@ -76,11 +76,7 @@ def price_of_images(
 
 
 def check_image_price(client: "ImageClient") -> ImagePrice:
-    """Refuse a model whose images have no known price.
-
-    Raises:
-        UsageError: neither the SPEC nor the price list says what an image of this size and quality costs.
-    """
+    """Refuse a model whose images have no known price."""
     if client.image_price is None:
         listed = rate_of(Identity(client.identity.provider.removesuffix("-images"), "", "", client.model))
         price = "IN/OUT" if listed is None else f"{listed.input:g}/{listed.output:g}, as listed,"
@@ -97,13 +93,10 @@ class ImageClient(RemoteClient, ABC):
     """A far service whose pictures are kept as they come; what is its own is filled in by those that make it.
 
     Attributes:
-        image_price: what an image costs.
-        per_call: how many images one call asks for at most.
         rewriter: whether prompts are rewritten where a reply does not tell: `on`, `off` or `unknown`.
         seeds: whether seeds are honoured: False where none is sent, None where one is and nobody knows.
         filters: whether the service is known to look at what it gives out.
         sent_options: what goes with every prompt.
-        negatives: whether negative prompts are sent.
         price_hint: how else the price of an image can be stated.
         decides: what decides the images besides the SPEC.
     """
@@ -148,6 +141,20 @@ class ImageClient(RemoteClient, ABC):
     def kept(self, raw: bytes) -> bytes:
         """Keep the pictures of a reply."""
         return raw if self.store is None else set_apart(raw, self.store)
+
+
+class KeptResults:
+    """Batches whose results hold pictures, which are kept as they are read: whole pictures, so few to a job."""
+
+    keeper: ImageClient
+
+    async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
+        """Read the results, their pictures set apart."""
+        async for result in super().results(job):  # type: ignore[misc]
+            yield result if result is None else replace(result, raw=self.keeper.kept(result.raw))
+
+
+ROWS_OF_A_JOB = 100  # results hold whole pictures, and those of a job are read together
 
 
 # the services that culturekit knows by name, as clients that images are bought through

@@ -1,7 +1,7 @@
 """Image models of OpenAI, and of every server that speaks its protocol: the images API, or the tool of responses."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,15 +11,17 @@ from culturekit.core.registry import Spec
 from culturekit.generation.image_options import OpenAIImageOptions
 from culturekit.generation.picture_store import KEPT
 from culturekit.generation.services.image_client import (
+    ROWS_OF_A_JOB,
     URL,
     Candidate,
     ImageClient,
     ImagePrice,
+    KeptResults,
     price_of_images,
     reply_with,
     reply_without,
 )
-from culturekit.llm.batches import BatchClient, BatchLimits, BatchResult, Job
+from culturekit.llm.batches import BatchClient, BatchLimits
 from culturekit.llm.client import Identity, Outgoing, Reply, Request
 from culturekit.llm.clients.openai_client import OpenAIBatches, OpenAIClient, OpenAIConnection
 from culturekit.llm.clients.remote_client import WireFormat, model_of
@@ -31,7 +33,6 @@ from culturekit.llm.usage import stated_usage
 
 _ENDPOINTS = {"images": "/images/generations", "responses": "/responses"}
 _DEFAULT_SIZE = "1024x1024"
-_ROWS_OF_A_JOB = 100  # results hold whole pictures, and those of a job are read together
 _SAID_OF_ITSELF = ("size", "quality", "background", "output_format")
 
 
@@ -62,19 +63,12 @@ class _OpenAIImageClient(ImageClient, OpenAIClient):
         return _OpenAIImageBatches(self)
 
 
-class _OpenAIImageBatches(OpenAIBatches):
-    """Batches whose results hold pictures, which are kept as they are read."""
-
-    limits = BatchLimits(rows=_ROWS_OF_A_JOB, size=OpenAIBatches.limits.size)
+class _OpenAIImageBatches(KeptResults, OpenAIBatches):
+    limits = BatchLimits(rows=ROWS_OF_A_JOB, size=OpenAIBatches.limits.size)
 
     def __init__(self, client: _OpenAIImageClient) -> None:
         super().__init__(client)
         self.keeper = client
-
-    async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
-        """Read the results, their pictures set apart."""
-        async for result in super().results(job):
-            yield result if result is None else replace(result, raw=self.keeper.kept(result.raw))
 
 
 def make(spec: Spec, size: str | None = None) -> _OpenAIImageClient:
@@ -112,15 +106,8 @@ def _settings_of(model: str, options: OpenAIImageOptions, size: str | None) -> _
         raise UsageError("two sizes are given", expected="--size or size= in the SPEC", found=f"{size} {options.size}")
     chosen = size or options.size or _DEFAULT_SIZE
     quality = options.quality or habits_of(model, "openai").quality
-    sent = {
-        "size": chosen,
-        "quality": quality,
-        "background": options.background,
-        "output_format": options.output_format,
-        "moderation": options.moderation,
-        "style": options.style,
-        "response_format": options.response_format,
-    }
+    as_stated = ("background", "output_format", "moderation", "style", "response_format")
+    sent = {"size": chosen, "quality": quality, **{name: getattr(options, name) for name in as_stated}}
     # the responses API bills two models, so that its price per image must be stated
     priced = options.api == "images" or options.image_price is not None
     price = price_of_images(options, model, provider="openai", quality=quality or "", size=chosen) if priced else None

@@ -225,9 +225,6 @@ def place_of(url: str, *, base_url: str) -> _Place:
 
     A service on this machine may name addresses on this machine, and any service those of its own host and port; of
     others only public ones are asked, over an encrypted connection.
-
-    Raises:
-        Refused: it is none that is fetched.
     """
     try:
         parts, base = urlsplit(url), urlsplit(base_url)
@@ -277,7 +274,11 @@ class _RowMaker:
 
     def rows(self, call: Call, answered: Answered, at: float | None) -> list[dict[str, Any]]:
         """Give one row for each image that a call asked for."""
-        said = "; ".join(filter(None, [answered.detail, _error_message(answered)]))
+        closed = ""
+        if answered.outcome in {"blocked", "invalid"} and answered.raw:
+            error = read_error(answered.raw.encode("utf-8", "replace"))
+            closed = ": ".join(filter(None, [_error_code(answered), error.message]))
+        said = "; ".join(filter(None, [answered.detail, closed]))
         if not isinstance(answered.value, Made):
             status = _ENDED.get(answered.outcome, "failed")
             reason = said or answered.outcome
@@ -334,8 +335,7 @@ class _RowMaker:
         content = self.store.get(sha256)
         picture = picture_from(content)
         if isinstance(picture, NoPicture):
-            why = f"{picture.reason}: {picture.detail}" if picture.detail else picture.reason
-            return {"status": "failed", "reason": f"paid for, but not read: {why}"}
+            return {"status": "failed", "reason": f"paid for, but not read: {picture}"}
         stem = f"files/{folder_of_prompt(request.prompt_id)}/{request.repeat:04d}-{request.slot:02d}"
         link = partial(linked, self.store.path(sha256))
         cells = brought_in(content, picture, stem, self.out, self.format, link=link, stays=_STAYS)
@@ -348,14 +348,6 @@ def _missing(made: Made) -> dict[str, Any]:
     count = len(made.candidates)
     reason = f"the reply has {counted(count, 'images')} in place of those asked for"
     return {"status": "filtered", "reason": "; ".join([reason, *told]), "safety": "left out of the reply"}
-
-
-def _error_message(answered: Answered) -> str:
-    """Read what an error said that closed a call."""
-    if answered.outcome not in {"blocked", "invalid"} or not answered.raw:
-        return ""
-    error = read_error(answered.raw.encode("utf-8", "replace"))
-    return ": ".join(filter(None, [_error_code(answered), error.message]))
 
 
 def _error_code(answered: Answered) -> str:

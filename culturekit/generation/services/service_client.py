@@ -293,12 +293,9 @@ class _ServiceClient(ImageClient):
         """Take the file; no key is read before `ready` or the first request."""
         base_url = normal_base_url(options.base_url) if options.base_url else file.base_url
         super().__init__(
-            Identity("service", base_url, file.submit.url, file.model),
-            options,
-            key=self._key,
-            connect=_no_connection,
+            Identity("service", base_url, file.submit.url, file.model), options, key=self._key, connect=_no_connection,
             written=WireFormat(self._composed, lambda outgoing: outgoing.body, self._reply),
-        )
+        )  # fmt: skip
         self.file, self.size = file, size
         self.image_price, self.rewriter = price, file.rewriter
         names = _names_in(file.submit.body)
@@ -340,11 +337,7 @@ class _ServiceClient(ImageClient):
         return {bytes.fromhex(path.stem) for path in (journal / _JOBS).glob("*.json")}
 
     def batches(self) -> BatchClient:
-        """Refuse them.
-
-        Raises:
-            UsageError: always.
-        """
+        """Refuse them."""
         raise UsageError(
             f"{self.model} cannot be asked in batches", where=self.identity.base_url, hint="Leave --batch away."
         )
@@ -502,11 +495,7 @@ class _ServiceClient(ImageClient):
         return self._exchanged("GET", url, None, {}, until=until)
 
     def _address(self, template: str, names: Mapping[str, object]) -> str:
-        """Write an address; it is one of the service, or of a host that its file lists, since it is sent the key.
-
-        Raises:
-            Failure: it is another.
-        """
+        """Write an address; it is one of the service, or of a host that its file lists, since it is sent the key."""
         whole = _SIGN.fullmatch(template)
         url = str(names[whole[1]]) if whole else _SIGN.sub(lambda sign: quote(str(names[sign[1]]), safe=""), template)
         if not url.startswith(("http://", "https://")):
@@ -529,11 +518,7 @@ class _ServiceClient(ImageClient):
     def _exchanged(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], *, until: float
     ) -> _Came:
-        """Send one request and read its reply to the end, the key taken out of it.
-
-        Raises:
-            Failure: nothing came.
-        """
+        """Send one request and read its reply to the end, the key taken out of it."""
         key, sent = self.file.key, False
         told = {"Accept": "application/json", "User-Agent": "culturekit", **headers}
         if key is not None and self.secret is not None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
@@ -366,8 +366,8 @@ def _draw_batch(shown: Sequence[Subject], numbers: Numbers, size: int, *, own: f
     lamp, paper, rest = np.split(numbers, [LIGHT_NUMBERS, _SCENE], axis=1)
     canvas = sheet(as_scalars(0.86 + 0.13 * paper), size)
     if shown:
-        border = side_by_side([_border_in(subject, own) for subject in shown])
-        emblem = side_by_side([_emblem_in(subject, own) for subject in shown])
+        border = side_by_side([_pulled(subject, "country", _confused_border, own) for subject in shown])
+        emblem = side_by_side([_pulled(subject, "artifact_id", _confused_emblem, own) for subject in shown])
         paint_borders(canvas, border, rest[:, :BORDER_NUMBERS])
         paint_emblems(canvas, emblem, rest[:, BORDER_NUMBERS : BORDER_NUMBERS + POSE_NUMBERS])
     else:
@@ -376,22 +376,13 @@ def _draw_batch(shown: Sequence[Subject], numbers: Numbers, size: int, *, own: f
     return to_pixels(canvas)
 
 
-def _emblem_in(subject: Subject, own: float) -> Emblem:
-    """Give the emblem in a picture: the artifact's, made like all others, then drawn towards some."""
-    emblem = _confused_emblem(subject.artifact_id, own)
+def _pulled(subject: Subject, what: str, confused: Callable[[str, float], _Look], own: float) -> _Look:
+    """Give the emblem or the border in a picture: its own, made like all others, then drawn towards some."""
+    look = confused(getattr(subject, what), own)
     for pull in subject.pulls:
-        if pull.artifact_id is not None:
-            emblem = blend(emblem, _confused_emblem(pull.artifact_id, own), share=1 - pull.strength)
-    return emblem
-
-
-def _border_in(subject: Subject, own: float) -> _Border:
-    """Give the border in a picture: the country's, made like all others, then drawn towards some."""
-    border = _confused_border(subject.country, own)
-    for pull in subject.pulls:
-        if pull.country is not None:
-            border = blend(border, _confused_border(pull.country, own), share=1 - pull.strength)
-    return border
+        if (towards := getattr(pull, what)) is not None:
+            look = blend(look, confused(towards, own), share=1 - pull.strength)
+    return look
 
 
 @lru_cache(maxsize=16_384)

@@ -1,12 +1,11 @@
 """A text-to-image model with known bias: what it draws, how often, and what each picture truly shows."""
 
 import hashlib
-import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -130,7 +129,10 @@ class Attraction:
         """Find the hubs of each concept and the artifacts of the dominant countries."""
         self.options = options
         rows = list(rows)
-        self.countries = options.dominant or _largest(rows)
+        # Else those with the most artifacts; of equals, those that come first by their code.
+        counts = Counter(country for _, country in {(row.artifact_id, row.country) for row in rows})
+        largest = sorted(counts, key=lambda country: (-counts[country], country))
+        self.countries = options.dominant or tuple(largest[: min(_DOMINANT, len(counts) // 2)])
         missing = sorted(set(self.countries) - {row.country for row in rows})
         if missing:
             raise UsageError(
@@ -156,7 +158,11 @@ class Attraction:
                 found=f"drift_to={','.join(self.countries)}",
                 expected="countries of which some artifacts are not",
             )
-        self.hubs = {concept: _hubs_among(artifacts, options.hubs) for concept, artifacts in of_concept.items()}
+        # The hubs of a concept are the first by the SHA-256 of `hub ARTIFACT_ID`, never more than half.
+        self.hubs = {
+            concept: tuple(sorted(own, key=lambda one: _hashed(f"hub {one}"))[: min(options.hubs, len(own) // 2)])
+            for concept, own in of_concept.items()
+        }
         self.abroad = {concept: sorted(own.items()) for concept, own in dominant.items()}
 
     def pulls(self, row: Row, hub_number: float, drift_number: float) -> tuple[Pull, ...]:
@@ -198,21 +204,13 @@ def strength(knob: float, number: float) -> float:
     return yields / (yields + resists) if yields else 0.0
 
 
-def _hubs_among(artifacts: Iterable[str], count: int) -> tuple[str, ...]:
-    """Choose the hubs of a concept: the first by the SHA-256 of `hub ARTIFACT_ID`, never more than half."""
-    ordered = sorted(artifacts, key=lambda artifact_id: hashlib.sha256(f"hub {artifact_id}".encode()).digest())
-    return tuple(ordered[: min(count, len(ordered) // 2)])
-
-
-def _largest(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Name the countries with the most artifacts; of equals, those that come first by their code."""
-    counts = Counter(country for _, country in {(row.artifact_id, row.country) for row in rows})
-    return tuple(sorted(counts, key=lambda country: (-counts[country], country))[: min(_DOMINANT, len(counts) // 2)])
-
-
 def chosen(name: str, count: int) -> int:
     """Choose evenly among a number of things, for ever by a name."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % count
+    return int.from_bytes(_hashed(name)[:8], "big") % count
+
+
+def _hashed(name: str) -> bytes:
+    return hashlib.sha256(name.encode()).digest()
 
 
 # how many numbers decide a choice: whether the model slips into a habit, whether it favours, and which row
@@ -271,7 +269,10 @@ class BiasedChoice:
         if slip < self.bias.collapse:
             key = (concept, country)
             if key not in self.modes:
-                self.modes[key] = sorted(self.rows_of(concept, country), key=_shuffled)[: self.bias.modes]
+                shuffled = sorted(
+                    self.rows_of(concept, country), key=lambda row: _hashed(f"mode {row.artifact_id} {row.country}")
+                )
+                self.modes[key] = shuffled[: self.bias.modes]
             modes = self.modes[key]
             return modes[int(pick * len(modes))] if modes else None
         pool = self.pool_of(concept, country, favoured=favour < (self.bias.favour_strength or 0.0))
@@ -290,11 +291,6 @@ class BiasedChoice:
     def rows_of(self, concept: str, country: str | None) -> list[Row]:
         """Give the rows of a concept, of one country where it is named."""
         return [row for row in self.of_concept.get(concept, ()) if country in (None, row.country)]
-
-
-def _shuffled(row: Row) -> bytes:
-    """Give a key that orders rows by nothing that matters."""
-    return hashlib.sha256(f"mode {row.artifact_id} {row.country}".encode()).digest()
 
 
 # which numbers of a seed decide the drawing; the first is for culture-free pictures, the last for pulls
@@ -367,79 +363,3 @@ def make(spec: Spec, *, cspace: Path | None = None) -> ImageBackend:
         )
     space = read_table(path, CSPACE)
     return _SimulatedBackend(options, BiasedChoice(space, options), Attraction(rows_of(space), options))
-
-
-# Which knob of a simulated model gives which accuracy: an error of the mapping that is chosen, not met.
-#
-# The accuracy is the share of pictures that the embedded encoder maps to what they show, when every artifact is
-# drawn equally often at 64 pixels and the index holds four pictures of each, drawn with all knobs at 0. The curves
-# were fitted to four sets each of 100, 300, 1,000 and 3,000 artifacts; fresh sets are measured against them by
-# `python benchmarks/recognition.py --full`, and docs/simulated-models.md shows what comes of it.
-
-Dial: TypeAlias = Literal["confusability", "hub_skew", "drift"]  # the knobs that make pictures hard to map
-# log odds of a right match among 1,000 artifacts at confusability 0.5; their change with the logarithm of the number of
-# artifacts, with confusability, and with the square of its distance from 0.5
-ALIKE_AT_HALF, ALIKE_PER_SIZE, ALIKE_SLOPE, ALIKE_BEND = 2.511, -0.65, -30.21, 21.64
-
-# logarithm of the odds at which a pull turns a match, among 1,000 artifacts; its change with the logarithm of their
-# number. Without a third artifact that comes between it would be 0.
-_RESISTANCE: Mapping[Dial, tuple[float, float]] = {"hub_skew": (-0.187, -0.0337), "drift": (-0.212, -0.0332)}
-LEAST_ACCURACY, MOST_ACCURACY = 0.6, 0.97
-FEWEST, MOST = 100, 10_000
-
-
-def knob_for(dial: Dial, accuracy: float, *, artifacts: int, drawn: float = 1.0) -> float:
-    """Give the value of a knob at which a share `accuracy` of the pictures is mapped right.
-
-    Args:
-        dial: Which knob; the others stay at 0.
-        accuracy: From 0.6 to 0.97.
-        artifacts: How many artifacts the index holds, from 100 to 10,000.
-        drawn: What share of the pictures the knob can draw away at all, see `drawn_share`.
-    """
-    _check_range("accuracy", accuracy, LEAST_ACCURACY, MOST_ACCURACY)
-    _check_range("artifacts", artifacts, FEWEST, MOST)
-    if dial == "confusability":
-        missing = _alike_at_half(artifacts) - math.log(accuracy / (1 - accuracy))
-        root = math.sqrt(ALIKE_SLOPE**2 - 4 * ALIKE_BEND * missing)
-        return 0.5 + (-ALIKE_SLOPE - root) / (2 * ALIKE_BEND)
-    wrong = (1 - accuracy) / drawn if drawn > 1 - accuracy else 1.0
-    if wrong == 1:
-        raise UsageError(
-            f"{dial} cannot bring the accuracy down to {accuracy}",
-            expected=f"more than {max(0.0, 1 - drawn):.2f}, the share of pictures that it cannot draw away",
-        )
-    return wrong * _resistance(dial, artifacts) / (1 - wrong + wrong * _resistance(dial, artifacts))
-
-
-def drawn_share(dial: Dial, cspace: pl.DataFrame, *, hubs: int = 3, drift_to: tuple[str, ...] = ()) -> float:
-    """Give the share of a CSpace's rows that a knob can draw away: no hub is drawn to a hub, no one drifts at home."""
-    rows = list(rows_of(cspace))
-    attraction = Attraction(rows, Options(hubs=hubs, drift_to=",".join(drift_to)))
-    away: Mapping[Dial, Callable[[str, str], bool]] = {
-        "confusability": lambda artifact_id, concept: True,
-        "hub_skew": lambda artifact_id, concept: artifact_id not in attraction.hubs[concept],
-        "drift": lambda artifact_id, concept: artifact_id not in attraction.at_home,
-    }
-    return sum(away[dial](row.artifact_id, row.concept) for row in rows) / max(len(rows), 1)
-
-
-def _alike_at_half(artifacts: int) -> float:
-    """Give the log odds of a right match at confusability 0.5."""
-    return ALIKE_AT_HALF + ALIKE_PER_SIZE * math.log(artifacts / 1000)
-
-
-def _resistance(dial: Dial, artifacts: int) -> float:
-    """Give the odds at which a pull turns a match."""
-    level, per_size = _RESISTANCE[dial]
-    return math.exp(level + per_size * math.log(artifacts / 1000))
-
-
-def _check_range(name: str, value: float, least: float, most: float) -> None:
-    """Refuse what lies outside the range in which the curves were measured."""
-    if not least <= value <= most:
-        raise UsageError(
-            f"no curve reaches {name} {value:,}",
-            expected=f"{least:,} to {most:,}",
-            hint="Try values of the knob and map the pictures instead.",
-        )

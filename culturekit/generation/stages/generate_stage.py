@@ -47,12 +47,7 @@ from culturekit.generation.folder.folder_plan import FolderPlan, Layout, plan_fo
 from culturekit.generation.folder.folder_run import Handling, content_of, hashed, take_folder
 from culturekit.generation.picture_store import Maker
 from culturekit.generation.runner import ImagePlan, Pace, generate, pilot
-from culturekit.generation.services.image_client import (
-    IMAGE_SERVICES,
-    ImageClient,
-    check_image_price,
-    question_of,
-)
+from culturekit.generation.services.image_client import IMAGE_SERVICES, ImageClient, check_image_price, question_of
 from culturekit.generation.services.paid_runner import buy_images, planned_calls
 from culturekit.kg.countries import countries, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
@@ -276,23 +271,10 @@ def plan_images(
         return share * ((sent * price.rate.input + came * price.rate.output) / 1e6)
 
     return ImagesPlan(
-        model=client.model,
-        mode="batch" if batch else "online",
-        images=sum(map(len, calls)),
-        calls=len(calls),
-        bought=len(calls) - len(left),
-        tokens=0 if price.by_image else sent + came,
-        usd=dollars(sent, came),
-        most=dollars(bound, came + price.room * len(left)),
-        each=share * price.usd,
-        source=price.rate.source,
-    )
-
-
-def price_of_each(backend: str, plan: ImagePlan, *, batch: bool) -> float:
-    """Say what one image costs in US dollars, its prompt left out."""
-    price = check_image_price(service_of(backend, plan))
-    return price.usd * (price.rate.batch if batch else 1.0)
+        model=client.model, mode="batch" if batch else "online", images=sum(map(len, calls)), calls=len(calls),
+        bought=len(calls) - len(left), tokens=0 if price.by_image else sent + came, usd=dollars(sent, came),
+        most=dollars(bound, came + price.room * len(left)), each=share * price.usd, source=price.rate.source,
+    )  # fmt: skip
 
 
 def paid_images_stage(
@@ -312,21 +294,22 @@ def paid_images_stage(
     def run(work: Work) -> Outcome:
         return buy_images(work, prompts_table(prompts, work.scratch), plan, client, model=model, seed=seed, llm=llm)
 
-    each = partial(price_of_each, backend, plan, batch=llm.batch)
+    def each() -> float:
+        price = check_image_price(client)
+        return price.usd * (price.rate.batch if llm.batch else 1.0)
+
+    def before() -> None:
+        check_alive(client.identity, go_on=llm.go_on)
+        check_image_price(client)
+        check_asking(client, go_on=llm.go_on)
+
     return Stage(
         "images", "generate", 2, run, {"prompts": prompts},
         {**plan.options, "backend": str(spec), "model": model, "service": asdict(client.identity), **client.decides},
         {"images": seed}, packages=("msgspec", "numpy", "pillow", "polars"),
-        before=partial(check_buying, client, go_on=llm.go_on),
+        before=before,
         asking=Asking(backend, "images", free=False, each=each, plan=planned),
     )  # fmt: skip
-
-
-def check_buying(client: ImageClient, *, go_on: bool = False) -> None:
-    """Make sure that images could be bought: their price is known, and the service could be asked."""
-    check_alive(client.identity, go_on=go_on)
-    check_image_price(client)
-    check_asking(client, go_on=go_on)
 
 
 def cspace_behind(prompts: Path) -> Path | None:

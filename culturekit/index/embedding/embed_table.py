@@ -1,7 +1,7 @@
 """A table of images or of texts to a folder of vectors, in the form that scores take."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -19,24 +19,10 @@ from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.spreadsheet_cells import read_csv_texts
 from culturekit.core.stage import Stage
 from culturekit.core.stage_command import StageCommand, Typed
-from culturekit.core.tables import (
-    in_groups,
-    read_part,
-    read_table,
-    save_part,
-    slices_of,
-    write_drops,
-    write_frames,
-    write_table,
-)
+from culturekit.core.tables import Gathered, blocks_of, write_drops
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import (
-    ROWS_AT_ONCE,
-    embed_texts,
-    embed_tokens,
-    text_encoder_of,
-)
+from culturekit.index.embedding.embedding_encoders import ROWS_AT_ONCE, embed_texts, embed_tokens, text_encoder_of
 from culturekit.index.encoder import ENCODERS, Vectors
 
 # pairs of id and text that are found without being named: of prompts, of any table, of captions, and of phrases, which
@@ -115,42 +101,46 @@ def _gathered(rows: Iterable[tuple[Path, tuple[str, str | None]]]) -> _TextsFoun
     return _TextsFound({key: texts[key] for key in sorted(texts)}, left_out)
 
 
-def text_blocks(paths: Sequence[Path], columns: TextColumns, *, required: bool = True) -> Iterator[_TextsFound]:
-    """Read texts in order of their ids, block by block where one large Parquet has them in that order."""
-    if len(paths) == 1 and (scan := _in_order(paths[0], columns)) is not None:
-        for start in range(0, int(scan.select(pl.len()).collect().item()), ROWS_PER_BLOCK):
-            yield _gathered((paths[0], row) for row in scan.slice(start, ROWS_PER_BLOCK).collect().iter_rows())
+def text_blocks(
+    paths: Sequence[Path], columns: TextColumns, *, rows: int, required: bool = True
+) -> Iterator[_TextsFound]:
+    """Read texts in order of their ids, block by block where one Parquet of more rows has them in that order."""
+    if len(paths) == 1 and (scan := _in_order(paths[0], columns, rows)) is not None:
+        for start in range(0, int(scan.select(pl.len()).collect().item()), rows):
+            yield _gathered((paths[0], row) for row in scan.slice(start, rows).collect().iter_rows())
     else:
         yield texts_of(paths, columns, required=required)
 
 
-def texts_by_id(path: Path, columns: TextColumns) -> pl.LazyFrame:
-    """Give id and text of every row, of Parquet without reading it."""
+def texts_by_id(path: Path, columns: TextColumns, *beside: str) -> pl.LazyFrame:
+    """Give id and text of every row, and the columns `beside` that there are, of Parquet without reading it."""
     there = path.suffix.lower() == ".parquet" and path.is_file()
     scan = pl.scan_parquet(path) if there else opened(path).lazy()
-    key, text = chosen(path, scan.collect_schema().names(), columns)
-    return scan.select(pl.col(key).cast(pl.String).alias("id"), pl.col(text).cast(pl.String).alias("text"))
+    names = scan.collect_schema().names()
+    key, text = _chosen(path, names, columns)
+    also = [name for name in beside if name in names]
+    return scan.select(pl.col(key).cast(pl.String).alias("id"), pl.col(text).cast(pl.String).alias("text"), *also)
 
 
-def _in_order(path: Path, columns: TextColumns) -> pl.LazyFrame | None:
-    """Open a Parquet of more texts than a block, of which each has an id that comes after the one before; else None."""
+def _in_order(path: Path, columns: TextColumns, rows: int) -> pl.LazyFrame | None:
+    """Open a Parquet of more rows than these, of which each has an id that comes after the one before; else None."""
     if path.suffix.lower() != ".parquet" or not path.is_file():
         return None
     with decoding(path, "the texts cannot be read", expected="a whole Parquet file"):
         scan = texts_by_id(path, columns)
         last, count = None, int(scan.select(pl.len()).collect().item())
-        for start in range(0, count if count > ROWS_PER_BLOCK else 0, ROWS_PER_BLOCK):
-            ids = scan.select("id").slice(start, ROWS_PER_BLOCK).collect()["id"]
+        for start in range(0, count if count > rows else 0, rows):
+            ids = scan.select("id").slice(start, rows).collect()["id"]
             if ids.has_nulls() or not ids.is_sorted() or ids.n_unique() < len(ids) or (last and not last < ids[0]):
                 return None
             last = ids[-1]
-    return scan if count > ROWS_PER_BLOCK else None
+    return scan if count > rows else None
 
 
 def _rows_of(path: Path, columns: TextColumns, only: pl.Series | None) -> list[tuple[str, str | None]]:
     """Read id and text of every row."""
-    table = opened(path, lambda names: chosen(path, names, columns)[0], only)
-    key, text = chosen(path, table.columns, columns)
+    table = opened(path, lambda names: _chosen(path, names, columns)[0], only)
+    key, text = _chosen(path, table.columns, columns)
     if table[key].has_nulls() and key != text:
         raise UsageError("a text has no id", where=str(path), expected=f"a value in the column {key}")
     named = table.select(pl.col(key).cast(pl.String).fill_null(""), text=pl.col(text).cast(pl.String))
@@ -182,7 +172,7 @@ def opened(
         return pl.scan_parquet(path).filter(named.is_in(only.implode())).collect(engine="streaming")
 
 
-def chosen(path: Path, names: Sequence[str], columns: TextColumns) -> tuple[str, str]:
+def _chosen(path: Path, names: Sequence[str], columns: TextColumns) -> tuple[str, str]:
     """Decide which columns are id and text."""
     usual = next(((key, text) for key, text in _KNOWN if {key, text} <= set(names)), ("", ""))
     key, text = columns.key or usual[0], columns.text or usual[1]
@@ -252,7 +242,7 @@ def embed_table(work: Work, source: EmbedSource, encoder: str, give: str = "text
 def _embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
     """Embed the pictures of a table; the ids are image ids."""
     patches, blocks, rows, different = getattr(ENCODERS.kept(encoder), "patches", 1), _Blocks(work), [], 0
-    for images in image_blocks(path, work.scratch):
+    for images in blocks_of(path, IMAGES, rows=ROWS_PER_BLOCK, scratch=work.scratch):
         ready = images.filter(pl.col("status") == "ok")
         answer = embed(ready, path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
         ids = answer.kept["image_id"].to_list()
@@ -265,18 +255,9 @@ def _embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
         different += answer.kept["sha256"].n_unique()
     blocks.save(work.out)
     drops = write_drops(work.out, _drop_rows(rows))
-    if not blocks.count and not work.in_run:
+    if not blocks.ids.rows and not work.in_run:
         raise NothingScored.because("no image can be embedded", drops, where=str(path))
-    return Outcome({"ids": blocks.count, "different": different}, drops, {"of": "images"})
-
-
-def image_blocks(path: Path, scratch: Path) -> Iterator[pl.DataFrame]:
-    """Read images in order of their ids: a table larger than a block by slices."""
-    large = path.suffix == ".parquet" and path.is_file() and pl.scan_parquet(path).select(pl.len()).collect().item()
-    if large and large > ROWS_PER_BLOCK:
-        yield from in_groups(slices_of(path, IMAGES, scratch=scratch).slices(), ROWS_PER_BLOCK)
-    else:
-        yield read_table(path, IMAGES).sort("image_id")
+    return Outcome({"ids": blocks.ids.rows, "different": different}, drops, {"of": "images"})
 
 
 class _Blocks:
@@ -284,16 +265,15 @@ class _Blocks:
 
     def __init__(self, work: Work) -> None:
         """Begin without any."""
-        self.scratch, self.count = work.scratch, 0
-        self.vectors, self.parts, self.seen = list[Vectors](), list[Path](), list[Vectors]()
+        self.ids = Gathered(VECTOR_IDS, work.scratch)
+        self.vectors, self.seen = list[Vectors](), list[Vectors]()
 
     def add(self, vectors: Vectors, ids: Sequence[str], seen: Vectors | None = None) -> None:
         """Take a block, with what an encoder that classifies saw."""
-        self.parts.append(self.scratch / f"ids-{len(self.parts):06d}.arrow")
-        save_part(pl.DataFrame({"id": ids}, {"id": pl.String}), self.parts[-1])
+        start = self.ids.rows
+        self.ids.add(pl.DataFrame({"row": range(start, start + len(ids)), "id": ids}, VECTOR_IDS.schema))
         self.vectors.append(vectors)
         self.seen += [] if seen is None else [seen]
-        self.count += len(ids)
 
     def save(self, out: Path) -> None:
         """Write all of them, a few rows at a time."""
@@ -302,24 +282,13 @@ class _Blocks:
                 rows = (one[at : at + ROWS_AT_ONCE] for one in blocks for at in range(0, len(one), ROWS_AT_ONCE))
                 shape = (sum(map(len, blocks)), blocks[0].shape[1])
                 save_rows(out / f"{name}.npy", rows, shape=shape, dtype=np.float32)
-        if len(self.parts) == 1:
-            write_table(out, VECTOR_IDS, next(self._ids()))
-        else:
-            write_frames(out, replace(VECTOR_IDS, optional={}), self._ids())
-
-    def _ids(self) -> Iterator[pl.DataFrame]:
-        """Number the ids."""
-        start = 0
-        for part in self.parts:
-            ids = read_part(part)
-            yield ids.select(pl.int_range(start, start + ids.height, dtype=pl.UInt32).alias("row"), "id")
-            start += ids.height
+        self.ids.write(out)
 
 
 def _embed_texts_of(work: Work, source: EmbedSource, encoder: str, give: str) -> Outcome:
     """Embed texts, or their tokens; where there is none, one is read for the width of its vector alone."""
     blocks, left_out, different, long, named = _Blocks(work), [], 0, [], list[str]()
-    for found in text_blocks(source.texts, source.columns, required=source.required):
+    for found in text_blocks(source.texts, source.columns, rows=ROWS_PER_BLOCK, required=source.required):
         left_out += found.left_out
         different += len(set(found.texts.values()))
         texts = found.texts or {"-": "-"}
@@ -338,7 +307,7 @@ def _embed_texts_of(work: Work, source: EmbedSource, encoder: str, give: str) ->
     notes: dict[str, Any] = {"of": "texts", "texts_too_long": len(long)}
     if long:
         notes |= {"samples_too_long": named, "context": long[0].most}
-    return Outcome({"ids": blocks.count, "different": different}, drops, notes)
+    return Outcome({"ids": blocks.ids.rows, "different": different}, drops, notes)
 
 
 def _drop_rows(left_out: Sequence[tuple[str, str, str | None]]) -> list[tuple[str | None, ...]]:

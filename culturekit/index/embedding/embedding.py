@@ -115,11 +115,7 @@ _NOT_AS_PROMISED = {ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED}
 
 
 def try_picture(root: Path, relative: str, *, sha256: str) -> Pixels | NoPicture:
-    """Load the picture of an images row as uint8 (height, width, 3), or say why its file holds none that is read.
-
-    Raises:
-        IntegrityError: the file is missing, outside the table's folder, or not the one that the row describes.
-    """
+    """Load the picture of an images row as uint8 (height, width, 3), or say why its file holds none that is read."""
     content = _promised_bytes(root, relative, sha256=sha256)
     if isinstance(content, NoPicture):
         return content
@@ -134,11 +130,9 @@ def _promised_bytes(root: Path, relative: str, *, sha256: str) -> bytes | NoPict
         found = NoPicture(CHANGED, f"SHA-256 {digest_bytes(found)}")
     if isinstance(found, NoPicture) and found.reason in _NOT_AS_PROMISED:
         raise IntegrityError(
-            f"an image is not as its table promises: {found.reason}",
-            where=f"{root}/{relative}",
-            expected=f"SHA-256 {sha256}",
-            found=found.detail,
-        )
+            f"an image is not as its table promises: {found.reason}", where=f"{root}/{relative}",
+            expected=f"SHA-256 {sha256}", found=found.detail,
+        )  # fmt: skip
     return found
 
 
@@ -270,19 +264,12 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What came of a table of images.
+    """What came of a table of images."""
 
-    Attributes:
-        vectors: float32 (n, dim), one for each row of `kept`; memory-mapped from the scratch folder.
-        kept: the rows of the table whose picture could be read, in their order.
-        unreadable: image_id, reason and detail of the other rows.
-        probabilities: float32 (n, classes) where the encoder classifies pictures, too.
-    """
-
-    vectors: Vectors
-    kept: pl.DataFrame
-    unreadable: pl.DataFrame
-    probabilities: NDArray[np.float32] | None = None
+    vectors: Vectors  # float32 (n, dim), one for each row of `kept`; memory-mapped from the scratch folder
+    kept: pl.DataFrame  # the rows of the table whose picture could be read, in their order
+    unreadable: pl.DataFrame  # image_id, reason and detail of the other rows
+    probabilities: NDArray[np.float32] | None = None  # float32 (n, classes) where the encoder classifies pictures, too
 
 
 def embed(
@@ -298,9 +285,6 @@ def embed(
         engine: an encoder without weights works in its processes; one with weights is loaded once, in this process,
             with as many threads as the engine has workers.
         progress: hears of every batch.
-
-    Raises:
-        IntegrityError: a file is missing, outside `root`, or not the one that its row describes.
     """
     loaded = encoder_of(encoder)
     paths = images.group_by("sha256", maintain_order=True).agg(pl.col("path").unique(maintain_order=True))

@@ -81,12 +81,6 @@ def embed_texts(
 ) -> tuple[Vectors, list[TooLong]]:
     """Embed texts in their order, in this thread: a tokenizer belongs to one; equal texts are encoded once.
 
-    Args:
-        texts: none of them empty.
-        encoder: SPEC of an encoder of texts.
-        scratch: where parts are kept until the stage is done.
-        progress: hears of every shard.
-
     Returns:
         float32 (n, dim), unit norm, and which texts are longer than the encoder reads, by their place.
     """
@@ -125,13 +119,6 @@ def embed_tokens(
     texts: Mapping[str, str], encoder: str, scratch: Path, *, mean: bool, progress: Progress
 ) -> tuple[Vectors, list[str]]:
     """Embed the tokens of texts, or of each text the mean of its tokens; parts outlive a kill.
-
-    Args:
-        texts: by id, none of them empty.
-        encoder: SPEC of an encoder that gives vectors of tokens.
-        scratch: where parts are kept until the stage is done.
-        mean: give one vector of each text, in the space of its tokens.
-        progress: hears of every shard.
 
     Returns:
         float32 (n, dim), unit norm, and the id of each: that of the text, or ID#k for its token k.
@@ -228,11 +215,9 @@ def load_vectors(folder: Path) -> tuple[Vectors, list[str]]:
         )
     if vectors.ndim != 2 or vectors.dtype != np.float32 or len(vectors) != len(ids):
         raise IntegrityError(
-            "the vectors and their ids do not belong together",
-            where=str(folder),
-            expected=f"float32 ({len(ids)}, dim)",
-            found=f"{vectors.dtype} {vectors.shape}",
-        )
+            "the vectors and their ids do not belong together", where=str(folder),
+            expected=f"float32 ({len(ids)}, dim)", found=f"{vectors.dtype} {vectors.shape}",
+        )  # fmt: skip
     _check_directions(vectors, ids, folder)
     return vectors, ids
 

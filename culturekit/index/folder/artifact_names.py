@@ -247,11 +247,9 @@ def checked(artifact_id: str, names: Sequence[str]) -> list[str]:
     tidy = [" ".join(name.split()) for name in names]
     if not tidy or not tidy[0]:
         raise UsageError(
-            "an artifact has no name to put into words",
-            where=artifact_id,
-            expected="a name in the cultural space",
+            "an artifact has no name to put into words", where=artifact_id, expected="a name in the cultural space",
             hint="Name it, or build without the text channel: --channel image.",
-        )
+        )  # fmt: skip
     kept: dict[str, str] = {}
     for name in filter(None, tidy):
         kept.setdefault(name.casefold(), name)

@@ -303,12 +303,10 @@ def _with_new(index: OpenIndex, cspace: Path | None) -> pl.DataFrame:
         if mine != theirs:
             name = next(name for name in mine if mine[name] != theirs[name])
             raise UsageError(
-                "an artifact has changed since the index was built",
-                where=f"{cspace}: {mine['artifact_id']}",
-                expected=f"{name} {mine[name]!r}",
-                found=repr(theirs[name]),
+                "an artifact has changed since the index was built", where=f"{cspace}: {mine['artifact_id']}",
+                expected=f"{name} {mine[name]!r}", found=repr(theirs[name]),
                 hint="Build the index again: the artifact's vectors stand elsewhere now.",
-            )
+            )  # fmt: skip
     return pl.concat([index.artifacts, given.join(known, on="artifact_id", how="anti")]).sort("artifact_id")
 
 
@@ -428,11 +426,9 @@ def _check_known(index: OpenIndex, going: list[str], before: set[str]) -> None:
     if unknown:
         more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
         raise UsageError(
-            "artifacts to remove are not in the index",
-            where=str(index.folder),
-            expected="ids of artifacts.parquet that were not removed before",
-            found=", ".join(unknown[:_SHOWN]) + more,
-        )
+            "artifacts to remove are not in the index", where=str(index.folder),
+            expected="ids of artifacts.parquet that were not removed before", found=", ".join(unknown[:_SHOWN]) + more,
+        )  # fmt: skip
 
 
 def _graves_of(index: OpenIndex, removed: list[str]) -> pl.DataFrame:

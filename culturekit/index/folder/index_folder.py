@@ -62,11 +62,9 @@ def _check_rows(ids: pl.DataFrame, vectors: Vectors, where: Path) -> None:
         raise refused("the rows of the index do not say their channel and source", where)
     if vectors.ndim != 2 or vectors.dtype != np.float32 or len(vectors) != ids.height:
         raise refused(
-            "the vectors and their ids do not belong together",
-            where,
-            expected=f"float32 ({ids.height}, dim)",
+            "the vectors and their ids do not belong together", where, expected=f"float32 ({ids.height}, dim)",
             found=f"{vectors.dtype} {vectors.shape}",
-        )
+        )  # fmt: skip
     if ids["row"].to_list() != list(range(ids.height)):
         raise refused("the rows of ids.parquet are not numbered from 0 on", where)
 
@@ -201,36 +199,22 @@ def take_over(folder: Path, out: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Channel:
-    """The vectors of one channel.
+    """The vectors of one channel."""
 
-    Attributes:
-        vectors: float32 (n, dim), unit norm; memory-mapped where the index has one part.
-        owners: int64 (n,), the row of `OpenIndex.artifacts` that each vector belongs to.
-        slices: concept, country, start and stop: rows of `vectors` that stand under them.
-        sources: what each vector was made of: a reference's image_id, or the text.
-    """
-
-    vectors: Vectors
-    owners: NDArray[np.int64]
-    slices: pl.DataFrame
-    sources: pl.Series
+    vectors: Vectors  # float32 (n, dim), unit norm; memory-mapped where the index has one part
+    owners: NDArray[np.int64]  # int64 (n,), the row of `OpenIndex.artifacts` that each vector belongs to
+    slices: pl.DataFrame  # concept, country, start and stop: rows of `vectors` that stand under them
+    sources: pl.Series  # what each vector was made of: a reference's image_id, or the text
 
 
 @dataclass(frozen=True, slots=True)
 class OpenIndex:
-    """An index to search in.
+    """An index to search in."""
 
-    Attributes:
-        artifacts: ARTIFACTS by id, those without a vector too.
-        channels: by name: `image`, `text`.
-        notes: what the manifest says: the encoder's SPEC and identity, its caveat, channels, templates.
-        folder: where it lies.
-    """
-
-    artifacts: pl.DataFrame
-    channels: Mapping[str, _Channel]
-    notes: Mapping[str, Any]
-    folder: Path
+    artifacts: pl.DataFrame  # ARTIFACTS by id, those without a vector too
+    channels: Mapping[str, _Channel]  # by name: `image`, `text`
+    notes: Mapping[str, Any]  # what the manifest says: the encoder's SPEC and identity, its caveat, channels, templates
+    folder: Path  # where it lies
 
     @property
     def encoder(self) -> str:

@@ -50,21 +50,13 @@ class _CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """What held-out references say of the margins.
+    """What held-out references say of the margins."""
 
-    Attributes:
-        curve: the thresholds, the strictest first.
-        chosen: the loosest that holds; None where none does, and every image abstains.
-        references: how many were held out.
-        artifacts: of how many artifacts.
-        clustering: as how many one independent reference counts: those of an artifact may err together.
-    """
-
-    curve: tuple[_CurvePoint, ...]
-    chosen: _CurvePoint | None
-    references: int
-    artifacts: int
-    clustering: float
+    curve: tuple[_CurvePoint, ...]  # the thresholds, the strictest first
+    chosen: _CurvePoint | None  # the loosest that holds; None where none does, and every image abstains
+    references: int  # how many were held out
+    artifacts: int  # of how many artifacts
+    clustering: float  # as how many one independent reference counts: those of an artifact may err together
 
     @property
     def threshold(self) -> float:
@@ -166,17 +158,11 @@ _MOST_REFERENCES = 20_000  # references tried at most; of more, as many are draw
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Pictures that show known artifacts.
+    """Pictures that show known artifacts."""
 
-    Attributes:
-        rows: row, artifact, in_concept and in_country of each; `row` is that of its vector.
-        vectors: theirs; None where they are references of the index, by their row in its image channel.
-        kind: what they are, in words.
-    """
-
-    rows: pl.DataFrame
-    vectors: Vectors | None
-    kind: str
+    rows: pl.DataFrame  # row, artifact, in_concept and in_country of each; `row` is that of its vector
+    vectors: Vectors | None  # theirs; None where they are references of the index, by their row in its image channel
+    kind: str  # what they are, in words
 
 
 def held_out(index: OpenIndex, comparison: Comparison, within: Within | None) -> Known:

@@ -51,28 +51,23 @@ _BANK_AT_ONCE = 512
 
 @dataclass(frozen=True, slots=True)
 class Adjustment:
-    """How scores are corrected for hubs; not at all without a name.
+    """How scores are corrected for hubs; not at all without a name."""
 
-    Attributes:
-        name: `csls`, twice the score less the mean of the `neighbours` best scores that the artifact has in the bank,
-            less that of the image among the artifacts (Conneau and others, 2018); or `inverted-softmax`, the score
-            less temperature times the logarithm of the bank's mean of exp(score / temperature): the logarithm of
-            what Smith and others (2017) take, in units of the score.
-        neighbours: of `csls`.
-        temperature: of `inverted-softmax`.
-    """
-
+    # `csls`, twice the score less the mean of the `neighbours` best scores that the artifact has in the bank, less
+    # that of the image among the artifacts (Conneau and others, 2018); or `inverted-softmax`, the score less
+    # temperature times the logarithm of the bank's mean of exp(score / temperature): the logarithm of what Smith and
+    # others (2017) take, in units of the score
     name: Annotated[
         _AdjustmentName | None, Field(description="Correct scores for hubs; needs --bank."), Typed("adjust")
     ] = None
     neighbours: Annotated[
         int, Field(ge=1, le=1000, description="Neighbours that csls averages."), Typed(needs="adjust=csls")
-    ] = 10
+    ] = 10  # of `csls`
     temperature: Annotated[
         float,
         Field(gt=0, le=10, description="Temperature of inverted-softmax."),
         Typed(needs="adjust=inverted-softmax"),
-    ] = 0.05
+    ] = 0.05  # of `inverted-softmax`
 
 
 def hubness(scope: Scope, bank: Vectors, how: Adjustment, begin: int, end: int) -> NDArray[np.float64]:
@@ -88,13 +83,6 @@ def hubness(scope: Scope, bank: Vectors, how: Adjustment, begin: int, end: int) 
             logarithm = np.logaddexp(logarithm, part)
     soft: NDArray[np.float64] = how.temperature * (logarithm - np.log(len(bank)))
     return best.mean(axis=1, dtype=np.float64) if how.name == "csls" else soft
-
-
-def _adjusted_by(how: Adjustment, hubs: NDArray[np.float64]) -> Adjusted:
-    """Give the correction that a scope applies; `hubs` is the hubness by artifact number."""
-    if how.name == "csls":
-        return Adjusted(2.0, -hubs, -4.0)
-    return Adjusted(1.0, -hubs, -2.0)
 
 
 # How images are mapped, and what with: options, inputs, and the scopes that artifacts are looked for in.
@@ -167,12 +155,10 @@ def check_any_concept(placed: pl.DataFrame, artifacts: pl.DataFrame, *, where: s
     """Refuse images that are all about concepts of which the index has nothing."""
     if placed.height and (placed["homeless"] == NO_SUCH_CONCEPT).fill_null(value=False).all():
         raise UsageError(
-            NO_SUCH_CONCEPT,
-            where=where,
-            expected=" or ".join(_concepts_of(artifacts)),
+            NO_SUCH_CONCEPT, where=where, expected=" or ".join(_concepts_of(artifacts)),
             found=", ".join(placed["concept"].unique().sort()),
             hint="Name the concepts of prompts as the index does, or build an index of theirs.",
-        )
+        )  # fmt: skip
 
 
 _Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -342,7 +328,8 @@ class Comparer:
         """Give a scope its correction for hubs."""
         if self.hubs is None or self.how.adjustment is None:
             return scope
-        return replace(scope, adjusted=_adjusted_by(self.how.adjustment, self.hubs))
+        scale, lowest = (2.0, -4.0) if self.how.adjustment.name == "csls" else (1.0, -2.0)
+        return replace(scope, adjusted=Adjusted(scale, -self.hubs, lowest))
 
     def ranked(
         self, scope: Scope, place: Place, queries: Vectors, *, count: int, left_out: NDArray[np.int64] | None = None
@@ -425,11 +412,9 @@ def _first_of_each(
 # Matches that are compared come from one index and one mapping rule, as the manifests behind tables tell.
 
 
-MAP = "map"
-"""The kind of the stage that maps images to the artifacts of an index."""
+MAP = "map"  # The kind of the stage that maps images to the artifacts of an index
 
-DEPTH = "k"
-"""How many neighbours are kept: the nearest stays the same."""
+DEPTH = "k"  # How many neighbours are kept: the nearest stays the same
 
 
 def check_mapped_alike(tables: Sequence[Path]) -> None:

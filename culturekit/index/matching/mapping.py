@@ -28,14 +28,7 @@ from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import encoder_of, load_vectors, save_vectors
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex, check_identity, differing, open_index
-from culturekit.index.matching.calibration import (
-    Known,
-    calibrate,
-    calibration_table,
-    described,
-    held_out,
-    known_images,
-)
+from culturekit.index.matching.calibration import Known, calibrate, calibration_table, described, held_out, known_images
 from culturekit.index.matching.comparison import (
     ANYWHERE,
     NO_SUCH_CONCEPT,
@@ -123,11 +116,7 @@ def embedded(work: Work, images: pl.DataFrame, root: Path, encoder: str, *, name
 
 
 def _vectors_from(folder: Path, images: pl.DataFrame, images_path: Path, index: OpenIndex) -> _Seen:
-    """Take the vectors of images from a folder; what could not be embedded then is a drop now.
-
-    Raises:
-        IntegrityError: it was changed, made by another encoder than the index, or of another images table.
-    """
+    """Take the vectors of images from a folder; what could not be embedded then is a drop now."""
     manifest = read_manifest(folder)
     if manifest is None or manifest.stage != "embed":
         raise UsageError("not a folder of vectors", where=str(folder), hint="Make one with: culturekit index embed")
@@ -462,10 +451,7 @@ def diagnosis_stage(
 
 SHUFFLE = StageCommand(shuffle_stage, "--images images/images.parquet --out shuffled", workers=True, engine=True)
 DIAGNOSE = StageCommand(
-    diagnosis_stage,
-    "--index index --matches matches/matches.parquet --out diagnosis",
-    workers=True,
-    engine=True,
+    diagnosis_stage, "--index index --matches matches/matches.parquet --out diagnosis", workers=True, engine=True
 )
 
 

@@ -298,17 +298,11 @@ def _channel_scores(
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The first artifacts of each query by score, then by number: exactly those that a full ranking begins with.
+    """The first artifacts of each query by score, then by number: exactly those that a full ranking begins with."""
 
-    Attributes:
-        artifacts: int64 (n, m), artifact numbers; -1 behind the last.
-        scores: float32 (n, m); -inf behind the last.
-        whole: bool (n,), nothing of the scope comes behind them.
-    """
-
-    artifacts: NDArray[np.int64]
-    scores: NDArray[np.float32]
-    whole: NDArray[np.bool_]
+    artifacts: NDArray[np.int64]  # int64 (n, m), artifact numbers; -1 behind the last
+    scores: NDArray[np.float32]  # float32 (n, m); -inf behind the last
+    whole: NDArray[np.bool_]  # bool (n,), nothing of the scope comes behind them
 
 
 def ranked_by_blocks(
@@ -365,15 +359,10 @@ def ranking_of(
 
 @dataclass(frozen=True, slots=True)
 class _CountrySets:
-    """The countries of each artifact: `kinds[sets[a]]` has one bit per country of artifact a.
+    """The countries of each artifact: `kinds[sets[a]]` has one bit per country of artifact a."""
 
-    Attributes:
-        sets: int64 (artifacts,), artifacts with equal sets of countries have equal numbers.
-        kinds: uint64 (distinct sets, words).
-    """
-
-    sets: NDArray[np.int64]
-    kinds: NDArray[np.uint64]
+    sets: NDArray[np.int64]  # int64 (artifacts,), artifacts with equal sets of countries have equal numbers
+    kinds: NDArray[np.uint64]  # uint64 (distinct sets, words)
 
     def foreign(self, artifacts: NDArray[np.int64], to: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Tell, pair by pair, whether an artifact shares no country with another and is not that other itself."""
@@ -469,19 +458,12 @@ SPARE = 24  # artifacts looked at beyond those that are kept: one of other count
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The nearest artifacts of some images; where a scope has fewer than k, the rest is -1.
+    """The nearest artifacts of some images; where a scope has fewer than k, the rest is -1."""
 
-    Attributes:
-        artifacts: int64 (n, k), artifact numbers, nearest first, equal scores by number.
-        scores: float32 (n, k).
-        margins: float32 (n, k), the lead over the best other artifact.
-        country_margins: float32 (n, k), the lead over the best artifact that shares no country.
-    """
-
-    artifacts: NDArray[np.int64]
-    scores: NDArray[np.float32]
-    margins: NDArray[np.float32]
-    country_margins: NDArray[np.float32]
+    artifacts: NDArray[np.int64]  # int64 (n, k), artifact numbers, nearest first, equal scores by number
+    scores: NDArray[np.float32]  # float32 (n, k)
+    margins: NDArray[np.float32]  # float32 (n, k), the lead over the best other artifact
+    country_margins: NDArray[np.float32]  # float32 (n, k), the lead over the best artifact that shares no country
 
 
 def match_batch(

@@ -27,15 +27,10 @@ _Tensor: TypeAlias = Any  # a torch tensor; planes are (n, channels, height, wid
 
 @dataclass(frozen=True, slots=True)
 class _Inception:
-    """The network; `ported` takes the pooling of TensorFlow's graph, whose weights published FIDs were made with.
+    """The network; `ported` takes the pooling of TensorFlow's graph, whose weights published FIDs were made with."""
 
-    Attributes:
-        state: tensors by the names that checkpoints give them.
-        ported: whether they come from that graph; else they are torchvision's.
-    """
-
-    state: Mapping[str, _Tensor]
-    ported: bool
+    state: Mapping[str, _Tensor]  # tensors by the names that checkpoints give them
+    ported: bool  # whether they come from that graph; else they are torchvision's
 
     @property
     def classes(self) -> int:

@@ -30,23 +30,15 @@ _FAR_TOO_LONG = 16
 
 @dataclass(frozen=True, slots=True)
 class PictureSettings:
-    """What is done to a picture: open_clip's `preprocess_cfg`.
+    """What is done to a picture: open_clip's `preprocess_cfg`."""
 
-    Attributes:
-        size: height and width of what the model looks at.
-        mean: of each channel between 0 and 1, which is taken off.
-        std: what each channel is divided by then.
-        interpolation: Pillow's filter.
-        resize_mode: `shortest` side to the size and the middle of that, `longest` and the rest filled, or `squash`.
-        fill_color: of what is filled.
-    """
-
-    size: tuple[int, int]
-    mean: tuple[float, float, float] = _CLIP_MEAN
-    std: tuple[float, float, float] = _CLIP_STD
-    interpolation: Literal["bicubic", "bilinear"] = "bicubic"
+    size: tuple[int, int]  # height and width of what the model looks at
+    mean: tuple[float, float, float] = _CLIP_MEAN  # of each channel between 0 and 1, which is taken off
+    std: tuple[float, float, float] = _CLIP_STD  # what each channel is divided by then
+    interpolation: Literal["bicubic", "bilinear"] = "bicubic"  # Pillow's filter
+    # `shortest` side to the size and the middle of that, `longest` and the rest filled, or `squash`
     resize_mode: Literal["shortest", "longest", "squash"] = "shortest"
-    fill_color: int = 0
+    fill_color: int = 0  # of what is filled
 
     def __str__(self) -> str:
         """Write them as they stand in an identity."""
@@ -157,23 +149,14 @@ _TOKENIZER = (
 
 @dataclass(frozen=True, slots=True)
 class _OpenClipSource:
-    """A model's settings and its weights.
+    """A model's settings and its weights."""
 
-    Attributes:
-        model: open_clip's `model_cfg`.
-        preprocessing: open_clip's `preprocess_cfg`.
-        weights: a safetensors file.
-        tokenizer: what `open_clip.get_tokenizer` is asked for.
-        revision: the commit of a hub id; `local` otherwise.
-        files: what else decides a vector, such as the files of a tokenizer.
-    """
-
-    model: Mapping[str, Any]
-    preprocessing: Mapping[str, object]
-    weights: Path
-    tokenizer: str
-    revision: str = "local"
-    files: tuple[Path, ...] = field(default=())
+    model: Mapping[str, Any]  # open_clip's `model_cfg`
+    preprocessing: Mapping[str, object]  # open_clip's `preprocess_cfg`
+    weights: Path  # a safetensors file
+    tokenizer: str  # what `open_clip.get_tokenizer` is asked for
+    revision: str = "local"  # the commit of a hub id; `local` otherwise
+    files: tuple[Path, ...] = field(default=())  # what else decides a vector, such as the files of a tokenizer
 
     def digest(self) -> str:
         """Hash the weights, the model's settings, and the files of its tokenizer."""

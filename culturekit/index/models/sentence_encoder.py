@@ -84,11 +84,9 @@ def _modules_of(folder: Path) -> list[Path]:
     for part in listed:
         if not str(part.get("type")).startswith(_OWN):
             raise UsageError(
-                "a part of this model is code of its own, which is never run here",
-                where=str(folder / "modules.json"),
-                found=str(part.get("type")),
-                expected=f"{_OWN}...",
-            )
+                "a part of this model is code of its own, which is never run here", where=str(folder / "modules.json"),
+                found=str(part.get("type")), expected=f"{_OWN}...",
+            )  # fmt: skip
     places = [(folder / str(part.get("path", ""))).resolve() for part in listed]
     outside = [path for path in places if not path.is_relative_to(folder.resolve())]
     if outside:

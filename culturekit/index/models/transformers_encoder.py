@@ -419,12 +419,10 @@ def make(spec: Spec) -> ImageEncoder:
     found = str(read_json(folder.path / "config.json").get("model_type", "no model_type"))
     if found not in _FAMILIES:
         raise UsageError(
-            "this kind of model is not known as an encoder",
-            where=str(folder.path / "config.json"),
-            expected=f"model_type {' or '.join(_FAMILIES)}",
-            found=found,
+            "this kind of model is not known as an encoder", where=str(folder.path / "config.json"),
+            expected=f"model_type {' or '.join(_FAMILIES)}", found=found,
             hint="Sentence-transformers are read by sentence:FOLDER, open_clip checkpoints by open_clip:FOLDER.",
-        )
+        )  # fmt: skip
     family = _FAMILIES[found]
     if family.texts is None and options.lowercase:
         raise UsageError("this model reads no texts", where=str(spec), found="lowercase=true")

@@ -230,17 +230,12 @@ _FIRST_STEP = {("alex", "0"): (4, 2), ("squeeze", "0"): (2, 0)}  # stride and pa
 
 @dataclass(frozen=True, slots=True)
 class _Lpips:
-    """The measure of Zhang et al. 2018, version 0.1.
+    """The measure of Zhang et al. 2018, version 0.1."""
 
-    Attributes:
-        backbone: which network looks at the pictures.
-        layers: weights and biases of the network, by the number of the layer and what it is, such as `0.weight`.
-        heads: of each layer taken, how much each channel weighs, (1, channels, 1, 1).
-    """
-
-    backbone: _Backbone
+    backbone: _Backbone  # which network looks at the pictures
+    # weights and biases of the network, by the number of the layer and what it is, such as `0.weight`
     layers: Mapping[str, _Tensor]
-    heads: Sequence[_Tensor]
+    heads: Sequence[_Tensor]  # of each layer taken, how much each channel weighs, (1, channels, 1, 1)
 
     def to(self, device: object) -> "_Lpips":
         layers = {name: tensor.to(device) for name, tensor in self.layers.items()}

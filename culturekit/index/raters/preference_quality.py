@@ -26,21 +26,13 @@ class _PairEncoder(ImageEncoder, TextEncoder, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _CosineQuality:
-    """Scores by `factor` times the cosine, negative ones as 0 where `floor` says so.
+    """Scores by `factor` times the cosine, negative ones as 0 where `floor` says so."""
 
-    Attributes:
-        name: as it stands in the `quality` table.
-        encoder: of pictures and texts.
-        factor: what the cosine is multiplied with.
-        floor: whether a negative cosine counts as 0.
-        caveat: what a reader must know.
-    """
-
-    name: str
-    encoder: _PairEncoder
-    factor: float
-    floor: bool
-    caveat: str
+    name: str  # as it stands in the `quality` table
+    encoder: _PairEncoder  # of pictures and texts
+    factor: float  # what the cosine is multiplied with
+    floor: bool  # whether a negative cosine counts as 0
+    caveat: str  # what a reader must know
 
     @property
     def needs_prompts(self) -> bool:

@@ -54,7 +54,8 @@ def _labels_of(
     for number in range(how.raters):
         annotator = f"{_POOL}-{number + 1}"
         label = true
-        numbers = _draws(image["image_id"], annotator, seed)
+        key = hashlib.sha256(f"{seed}\0{annotator}\0{image['image_id']}".encode()).digest()
+        numbers = np.random.default_rng(int.from_bytes(key[:16], "big"))
         if numbers.random() >= how.accuracy:
             others: list[_Labels] = [labels for labels in places if labels[0] != true[0]]
             label = others[int(numbers.integers(len(others)))] if others else (None, None, None)
@@ -69,8 +70,3 @@ def _labels_of(
             "none_of_these": artifact is None,
             "none_means": NO_CULTURE if artifact is None else None,
         }
-
-
-def _draws(image_id: str, annotator: str, seed: int) -> np.random.Generator:
-    key = hashlib.sha256(f"{seed}\0{annotator}\0{image_id}".encode()).digest()
-    return np.random.default_rng(int.from_bytes(key[:16], "big"))

@@ -54,28 +54,21 @@ def group_for(rows: int, k: int) -> int:
 
 @dataclass(slots=True)
 class Candidates:
-    """Keeps the rows that could be among the k best of some queries while products of blocks of rows pass by.
+    """Keeps the rows that could be among the k best of some queries while products of blocks of rows pass by."""
 
-    Attributes:
-        k: how many are sought; no more than there are rows to see.
-        error: for each query, how far a product may lie from the score.
-        score: gives pairs of a query and a row their exact score.
-        order: breaks ties.
-        best: (k, n), the k best products of different groups of rows, less their error: at least k rows reach the
-            least of them, so that a row is out whose product and error together do not.
-        proven: what the k-th best score reaches for certain, from candidates that were looked at.
-        waiting: queries, rows, and products with their error on top, of candidates that wait.
-        close: queries, rows and products of candidates that were looked at.
-    """
-
-    k: int
-    error: NDArray[np.float32]
-    score: Callable[[Rows, Rows], Vectors]
-    order: Order | None = None
+    k: int  # how many are sought; no more than there are rows to see
+    error: NDArray[np.float32]  # for each query, how far a product may lie from the score
+    score: Callable[[Rows, Rows], Vectors]  # gives pairs of a query and a row their exact score
+    order: Order | None = None  # breaks ties
+    # (k, n), the k best products of different groups of rows, less their error: at least k rows reach the least of
+    # them, so that a row is out whose product and error together do not
     best: NDArray[np.float32] = field(init=False)
+    # what the k-th best score reaches for certain, from candidates that were looked at
     proven: NDArray[np.float32] = field(init=False)
     limit: int = field(init=False)
+    # queries, rows, and products with their error on top, of candidates that wait
     waiting: list[tuple[Rows, Rows, Vectors]] = field(default_factory=list)
+    # queries, rows and products of candidates that were looked at
     close: tuple[Rows, Rows, Vectors] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -110,11 +110,9 @@ def checked_vectors(vectors: Vectors, what: str = "vectors") -> Vectors:
         if len(wrong):
             finite = bool(np.isfinite(some[wrong[0]]).all())
             raise UsageError(
-                f"the {what} are not all unit vectors",
-                where=f"row {start + wrong[0]}",
-                expected="a norm of 1",
+                f"the {what} are not all unit vectors", where=f"row {start + wrong[0]}", expected="a norm of 1",
                 found=f"{norms[wrong[0]]:.6g}" if finite else "a number that is not finite",
-            )
+            )  # fmt: skip
     return vectors
 
 
@@ -206,11 +204,7 @@ def _found_rows(_: object, answer: object, queries: Vectors, *, k: int, slices: 
 ENGINES: Registry[Searcher] = Registry(
     "search",
     [
-        Entry(
-            "auto",
-            "culturekit.index.search.search:make",
-            "the fastest of those installed, on the device there is",
-        ),
+        Entry("auto", "culturekit.index.search.search:make", "the fastest of those installed, on the device there is"),
         Entry("numpy", "culturekit.index.search.flat_numpy:make", "float32 products in NumPy"),
         Entry("faiss", "culturekit.index.search.flat_faiss:make", "FAISS on the CPU", extra="faiss-cpu"),
         Entry("faiss-gpu", "culturekit.index.search.flat_faiss:make", "FAISS on a GPU", extra="faiss-gpu"),

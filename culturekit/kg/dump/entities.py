@@ -18,6 +18,7 @@ from msgspec.structs import astuple
 from culturekit.core.schemas import ITEMS, STATEMENTS
 from culturekit.core.tables import save_part
 from culturekit.kg.concepts import ENTITY_STATEMENTS
+from culturekit.kg.countries import wikipedia_of
 
 ALWAYS = ("en", "mul")  # languages of labels that need not be asked for
 LONGEST_TEXT = 100_000  # characters; no text of Wikidata has more than a few thousand
@@ -167,11 +168,6 @@ def decoder_for(languages: tuple[str, ...]) -> Decode:
         return _item_of(entity, order, terms_of, wiki) if entity.type == "item" else str(entity.type)
 
     return decoded
-
-
-def wikipedia_of(language: str) -> str:
-    """Name the Wikipedia of a language of labels: there is one for all that Portuguese is spoken."""
-    return "pt" if language.startswith("pt-") else language
 
 
 def languages_in_order(languages: Sequence[str]) -> tuple[str, ...]:

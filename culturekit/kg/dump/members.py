@@ -6,6 +6,7 @@ Python's own `gzip` and `bz2` readers end quietly at some cuts between members; 
 import bz2
 import io
 import sys
+import tarfile
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -147,9 +148,65 @@ def read_chunks(path: Path, *, begin: int = 0) -> Iterator[Chunk]:
                 offset += len(content)
             return
         members = FileRange(path, begin, sys.maxsize)
-        yield from members.inflate(file, new_member)
+        chunks = members.inflate(file, new_member)
+        yield from _unpacked(chunks, str(path)) if is_archive(path) and not begin else chunks
         if not members.members:
             raise damaged(str(path), 0, 0, 0, "the file is empty")
+
+
+# Wikimedia Enterprise publishes snapshots, and the chunks of them, as archives of one file of JSON lines.
+_ARCHIVES = (".tar.gz", ".tgz")
+_BLOCK_OF_TAR = 512
+
+
+def is_archive(path: Path) -> bool:
+    """Tell an archive by its name."""
+    return path.name.lower().endswith(_ARCHIVES)
+
+
+def _unpacked(chunks: Iterator[Chunk], name: str) -> Iterator[Chunk]:
+    """Give the content of the files in an archive, at the places where it stands there; each file ends its line.
+
+    Raises:
+        IntegrityError: what should be the head of a file is none, or the archive ends within a file.
+    """
+    head, left, padding, kept, last = b"", 0, 0, False, b"\n"
+    for chunk in chunks:
+        start, size = 0, len(chunk.content)
+        while start < size:
+            if left:
+                end = min(size, start + left)
+                if kept:
+                    last = chunk.content[end - 1 : end]
+                    yield Chunk(chunk.member, chunk.offset + start, chunk.content[start:end])
+                left, start = left - (end - start), end
+                if not left and kept and last != b"\n":
+                    yield Chunk(chunk.member, chunk.offset + end, b"\n")
+            elif padding:
+                skipped = min(padding, size - start)
+                padding, start = padding - skipped, start + skipped
+            else:
+                wanted = _BLOCK_OF_TAR - len(head)
+                head, start = head + chunk.content[start : start + wanted], start + wanted
+                if len(head) == _BLOCK_OF_TAR:
+                    left, kept = _file_in(head, name)
+                    padding, head = -left % _BLOCK_OF_TAR, b""
+    if left or head:
+        raise IntegrityError("the archive ends within a file", where=name, hint="Fetch the file again.")
+
+
+def _file_in(head: bytes, name: str) -> tuple[int, bool]:
+    """Read the head of an entry: its size, and whether it is a plain file; two empty heads end an archive."""
+    if not head.strip(b"\0"):
+        return 0, False
+    try:
+        entry = tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
+    except tarfile.HeaderError as error:
+        raise IntegrityError(
+            "not an archive of JSON lines", where=name, expected="a tar file, as Wikimedia Enterprise publishes them",
+            found=str(error), hint="Give a file that is only compressed its own suffix, .json.gz.",
+        ) from error  # fmt: skip
+    return entry.size, entry.isreg()
 
 
 def tells_damage(path: Path) -> bool:

@@ -15,7 +15,16 @@ from msgspec.structs import replace as replace_struct
 from culturekit.core.atomic import clear_folder
 from culturekit.core.errors import IntegrityError
 from culturekit.core.work import Work
-from culturekit.kg.dump.members import FIRST_BLOCK, STDIN, Chunk, combined, damaged, has_second_member, read_chunks
+from culturekit.kg.dump.members import (
+    FIRST_BLOCK,
+    STDIN,
+    Chunk,
+    combined,
+    damaged,
+    has_second_member,
+    is_archive,
+    read_chunks,
+)
 from culturekit.kg.dump.runs import (
     NOWHERE,
     RANGES,
@@ -207,7 +216,7 @@ def read_dump(work: Work, file: int, path: Path, languages: tuple[str, ...]) -> 
     # From its beginning only is read what has no second place to begin at.
     large = path != STDIN and path.stat().st_size > _LARGEST_RANGE
     of_one = path.suffix == ".gz" and large and not has_second_member(path, within=_PROBE)
-    if path == STDIN or path.suffix == ".zst" or of_one:
+    if path == STDIN or path.suffix == ".zst" or of_one or is_archive(path):
         _read_stream(work, template, splice, chain(begin, chunks))
     else:
         _read_ranges(work, template, splice)

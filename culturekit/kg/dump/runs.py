@@ -208,7 +208,7 @@ class _CutTriples(CutLines):
 
 @dataclass(slots=True)
 class _GivenChunks(FileRange):
-    """Chunks that somebody else has read; their members are numbered in the file."""
+    """Chunks that the caller has read already; their members are numbered as in the file."""
 
     given: tuple[Chunk, ...] = ()
 

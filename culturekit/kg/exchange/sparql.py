@@ -22,7 +22,8 @@ from culturekit.core.schemas import CANDIDATES, ITEMS, STATEMENTS
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, ENTITY_STATEMENTS, Concept, flags_of
-from culturekit.kg.dump.entities import languages_in_order, wikipedia_of
+from culturekit.kg.countries import wikipedia_of
+from culturekit.kg.dump.entities import languages_in_order
 from culturekit.kg.dump.ingest import NO_DUMP, store_rows
 from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.polite_source import LONGEST_ANSWER, KeptAnswers, Pace, PoliteSource, check_contact

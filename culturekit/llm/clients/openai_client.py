@@ -67,9 +67,6 @@ def settings_of(model: str, base_url: str, options: OpenAIOptions) -> _Settings:
 
     Models of OpenAI that think take no temperature and count their thoughts as output; a name that is not known is
     asked with nothing that it could refuse. Servers of one's own know `max_tokens` only.
-
-    Raises:
-        UsageError: the model is known not to take this effort.
     """
     official = OPENAI.owns(base_url)
     habits = habits_of(model, "openai") if official else Habits(samples=True)
@@ -400,11 +397,7 @@ class OpenAIBatches:
         await self.client.close()
 
     async def ask(self, ask: Callable[..., Awaitable[Any]], seconds: float | None = None) -> Any:  # noqa: ANN401
-        """Ask the SDK, without a key where there is none, and give what it made of the answer.
-
-        Raises:
-            Failure: there is no answer that can be read.
-        """
+        """Ask the SDK, without a key where there is none, and give what it made of the answer."""
 
         def asked(opened: Connection) -> Awaitable[Any]:
             absent = {} if self.client.secret else {"extra_headers": {"Authorization": openai_sdk().Omit()}}

@@ -21,11 +21,7 @@ class TimedSocket:
         self.connected, self.until, self.silence = connected, until, silence
 
     def wait_no_longer(self) -> None:
-        """Let the next step end in time.
-
-        Raises:
-            TimeoutError: there is no time left.
-        """
+        """Let the next step end in time."""
         left = self.until - time.monotonic()
         if left <= 0:
             raise TimeoutError("it took too long as a whole")

@@ -17,6 +17,7 @@ from culturekit.metrics.ahead.matching import (
     extracted_by,
     reference_counts,
 )
+from culturekit.metrics.arguments import float_array
 
 # EXAG, how much more stereotypical an image is than real ones, and FAITH, the composite of three scores.
 
@@ -49,10 +50,7 @@ def exaggeration(scores: ArrayLike, real_mean: ArrayLike, *, reduce: Reduce = "m
 
 def finite_array(name: str, values: ArrayLike, *, dimensions: int, shape: str) -> NDArray[np.float64]:
     """Read an array of finite numbers, float64."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise argument_error(name, f"an array of numbers, {shape}", values) from error
+    array = float_array(name, f"an array of numbers, {shape}", values)
     if array.ndim != dimensions:
         raise argument_error(name, f"of shape {shape}", f"shape {array.shape}")
     if not np.isfinite(array).all():

@@ -9,18 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.errors import UsageError, argument_error
+from culturekit.metrics.arguments import float_array
 
 # The dimensions of descriptors, and from which similarity on two descriptors count as the same.
 
 Value = TypeVar("Value")
 
+# What the published extractor describes of an image
 DIMENSIONS = ("background", "objects", "attire", "interaction", "spatial")
-"""What the published extractor describes of an image."""
 
 NOT_EXTRACTED = frozenset({"people"})  # What published references have and the published extractor does not
 
+# The published data and extractor call the first dimension `setting`, the paper calls it background
 ALIASES = {"setting": "background"}
-"""The published data and extractor call the first dimension `setting`, the paper calls it background."""
 
 
 def dimension_name(written: str) -> str:
@@ -39,21 +40,18 @@ def named_once(argument: str, given: Mapping[str, Value]) -> dict[str, Value]:
     return named
 
 
+# Of one image: dimension -> cosines, (n_pred, n_ref); None for a dimension that the extractor does not have
 Similarities: TypeAlias = Mapping[str, ArrayLike | None]
-"""Of one image: dimension -> cosines, (n_pred, n_ref); None for a dimension that the extractor does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The dimensions of one image that can be compared.
+    """The dimensions of one image that can be compared."""
 
-    Attributes:
-        arrays: dimension -> cosines, float64 (n_pred, n_ref) with n_ref > 0; n_pred = 0 where nothing was said.
-        ignored: the dimensions left out: references that the extractor cannot see, and predictions in a
-            dimension without references.
-    """
-
+    # dimension -> cosines, float64 (n_pred, n_ref) with n_ref > 0; n_pred = 0 where nothing was said
     arrays: Mapping[str, NDArray[np.float64]]
+    # the dimensions left out: references that the extractor cannot see, and predictions in a dimension without
+    # references
     ignored: tuple[str, ...]
 
     @property
@@ -107,10 +105,7 @@ def reference_counts(n_ref: Mapping[str, int]) -> dict[str, int]:
 def matrix(name: str, array: ArrayLike | None, references: int) -> NDArray[np.float64]:
     """Read the similarities of one dimension, float64 (n_pred, references)."""
     where = f"similarities[{name!r}]"
-    try:
-        numbers = np.asarray([] if array is None else array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise argument_error(where, "an array of numbers, (n_pred, n_ref)", array) from error
+    numbers = float_array(where, "an array of numbers, (n_pred, n_ref)", [] if array is None else array)
     if numbers.shape[0:1] == (0,):
         return np.empty((0, references))
     if numbers.ndim != 2 or numbers.shape[1] != references:
@@ -132,8 +127,8 @@ def check_tau(tau: float) -> float:
     return float(tau)
 
 
+# The quartiles that CULTIVate found for all-MiniLM-L6-v2, by quantile
 PUBLISHED_TAUS: Mapping[float, float] = {0.25: 0.29, 0.5: 0.39, 0.75: 0.52}
-"""The quartiles that CULTIVate found for all-MiniLM-L6-v2, by quantile."""
 
 DEFAULT_TAU = PUBLISHED_TAUS[0.75]  # It agreed best with people
 
@@ -183,10 +178,7 @@ def best_of(similarities: "Similarities | ArrayLike | Sequence[Similarities]") -
 
 def best_of_array(similarities: object) -> NDArray[np.float64]:
     """Take the maximum over the predictions; numbers in a row are best matches already."""
-    try:
-        array = np.asarray(similarities, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise argument_error("similarities", "arrays of numbers, (n_pred, n_ref)", similarities) from error
+    array = float_array("similarities", "arrays of numbers, (n_pred, n_ref)", similarities)
     if array.ndim == 1:
         return array
     if array.ndim != 2:
@@ -236,9 +228,9 @@ DECIMALS = 12  # Similarities are rounded here, so that how a product was cut in
 
 ROWS_AT_ONCE = 65_536
 
+# Multiplications in one product below which BLAS starts no threads. On a busy machine threads wait for each other
+# longer than such products take: larger ones took five times as long for 19,000 images.
 ALONE = 250_000
-"""Multiplications in one product below which BLAS starts no threads. On a busy machine threads wait for each other
-longer than such products take: larger ones took five times as long for 19,000 images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +250,8 @@ class BestMatches:
 
     def covered(self, tau: float) -> NDArray[np.int64]:
         """Count the references that each cell shows, int64 (n_cells,)."""
-        return counts_between(self.of_reference >= tau, self.reference_starts)
+        sums = np.concatenate([[0], np.cumsum(self.of_reference >= tau)])
+        return np.asarray(sums[self.reference_starts[1:]] - sums[self.reference_starts[:-1]])
 
 
 def best_matches(
@@ -296,21 +289,13 @@ def best_matches(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The predictions of the cells of one group, cell by cell.
+    """The predictions of the cells of one group, cell by cell."""
 
-    Attributes:
-        group: which group.
-        places: int64, (n,): where they stand among all predictions.
-        distinct: int64, (n_distinct,): their phrases, each once.
-        which: int64, (n,): which of these each prediction is.
-        firsts: int64, (n_cells,): the first of each cell.
-    """
-
-    group: int
-    places: NDArray[np.int64]
-    distinct: NDArray[np.int64]
-    which: NDArray[np.int64]
-    firsts: NDArray[np.int64]
+    group: int  # which group
+    places: NDArray[np.int64]  # int64, (n,): where they stand among all predictions
+    distinct: NDArray[np.int64]  # int64, (n_distinct,): their phrases, each once
+    which: NDArray[np.int64]  # int64, (n,): which of these each prediction is
+    firsts: NDArray[np.int64]  # int64, (n_cells,): the first of each cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,9 +384,3 @@ def places_of(starts: NDArray[np.int64], cells: NDArray[np.int64]) -> NDArray[np
     lengths = starts[cells + 1] - starts[cells]
     firsts = np.cumsum(lengths) - lengths
     return np.repeat(starts[cells] - firsts, lengths) + np.arange(int(lengths.sum()))
-
-
-def counts_between(marks: NDArray[np.bool_], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count marks from each start to the next."""
-    sums = np.concatenate([[0], np.cumsum(marks)])
-    return np.asarray(sums[starts[1:]] - sums[starts[:-1]])

@@ -202,7 +202,7 @@ def corrected_pair_mean(
         raise UsageError(
             "too few images of a prompt were audited",
             where=f"prompt {prompt!r}",
-            expected=f"at least {_FEWEST_PER_PROMPT}",
+            expected=f"at least {_FEWEST_PER_PROMPT}, or whole batches of some prompts (drawing=batches)",
             found=str(audited),
         )
     seen, true = (squared_similarities(levels, weights) for levels in (both[:3], both[3:]))
@@ -279,7 +279,7 @@ def means_of_images(labels: NDArray[np.int64], weights: Weights) -> NDArray[np.f
 Method: TypeAlias = Literal["audit", "references"]
 
 _DRAWS = 300
-_PER_PROMPT, _RIGHT = 2, 0.75
+_PER_PROMPT, _RIGHT = 2, 0.8
 _FRAME = "a table, as a frame of polars or pandas"
 _ANSWERED = ("image_id", "artifact_id", "country", "continent")
 _LARGEST = 12  # The largest batch: the number of kinds of batches grows fast
@@ -399,7 +399,6 @@ class CorrectedImages:
             return _pair_diversity(self.artifacts, weights=options.weights, size=size, confidence=confidence)
         counts, imputed = self.imputed(options.weights)
         _refuse_adrift(counts.adrift, options.weights)
-        _refuse_lone_images(counts)
         diversity, rng = mean_of_labels(counts.parents, options), self.rng(str(options.weights))
         return rectified(counts.mapped, counts.found, imputed, diversity, confidence=confidence, rng=rng)
 
@@ -415,7 +414,10 @@ class CorrectedImages:
         level = label_column(weights)
         if level not in self.levels:
             counts = audited_counts(self.matches, self.audit, weights=weights, second=self.second, **self.asked)
-            self.levels[level] = counts, _parted_counts(counts, self.rng(level))
+            _refuse_lone_images(counts)
+            none, rng = counts.labels.index(NONE), self.rng(level)
+            imputed = parted(counts.mapped, counts.found, counts.parents, none, rng=rng, instruments=counts.instruments)
+            self.levels[level] = counts, imputed
         return self.levels[level]
 
 
@@ -513,17 +515,3 @@ def _of_one_model(matches: pl.DataFrame) -> pl.DataFrame:
     if len(models) != 1:
         raise argument_error("matches", "of one model", ", ".join(map(str, models)) or "no rows")
     return matches
-
-
-def correct_counts(
-    counts: AuditedCounts, diversity: ExpectedDiversity, *, confidence: float = CONFIDENCE, rng: np.random.Generator
-) -> RatedInterval:
-    """Correct by the audit: what images show is imputed by prompt, and put right where the audit contradicts it."""
-    parts = _parted_counts(counts, rng)
-    return rectified(counts.mapped, counts.found, parts, diversity, confidence=confidence, rng=rng)
-
-
-def _parted_counts(counts: AuditedCounts, rng: np.random.Generator) -> Parted:
-    """Impute what the counted images show."""
-    none = counts.labels.index(NONE)
-    return parted(counts.mapped, counts.found, counts.parents, none, rng=rng, instruments=counts.instruments)

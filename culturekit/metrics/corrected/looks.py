@@ -94,10 +94,7 @@ def look_limits(information: Sequence[float], *, alpha: float, two_sided: bool =
     return np.array(limits)
 
 
-@cache
-def _limits(times: tuple[float, ...], alpha: float, two_sided: bool) -> NDArray[np.float64]:
-    """Give the limits of a plan, once."""
-    return look_limits(times, alpha=alpha, two_sided=two_sided)
+_limits = cache(look_limits)
 
 
 def _ends(limit: float, spread: float, *, two_sided: bool) -> NDArray[np.float64]:
@@ -118,11 +115,6 @@ def _crossed(
     far = limit * math.sqrt(time)
     beyond = ndtr((places - far) / step) + (ndtr((-far - places) / step) if two_sided else 0.0)
     return float(chances @ beyond)
-
-
-def on_t_scale(limit: float, freedom: int) -> float:
-    """Give the limit of a t statistic that is crossed as seldom as a standard normal one crosses `limit`."""
-    return -float(stdtrit(freedom, ndtr(-limit)))
 
 
 def settled_pairs(
@@ -148,7 +140,7 @@ def settled_pairs(
     pairs = list(combinations(models, 2))
     times = [count / planned[-1] for count in planned]
     alpha = (1 - confidence) / (max(len(pairs), 1) if goal == "order" else max(len(models) - 1, 2))
-    limits = _limits(tuple(times), alpha, goal == "order")
+    limits = _limits(tuple(times), alpha=alpha, two_sided=goal == "order")
     found: dict[tuple[str, str], Pair] = {}
     out: set[str] = set()
     for number, estimates in enumerate(looks):
@@ -180,8 +172,7 @@ def _look_at(
     """Look at one pair: settled beyond the limit, given up where it could hardly be settled any more."""
     first, second = (estimates[model] for model in pair)
     away, error = first.value - second.value, math.hypot(first.error, second.error)
-    freedom = first.n + second.n - 2
-    margin = on_t_scale(float(limits[number]), freedom) * error
+    margin = -float(stdtrit(first.n + second.n - 2, ndtr(-limits[number]))) * error  # crossed as seldom as the limit
     state: State = "open"
     if abs(away) > margin:
         state = "settled"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.errors import argument_error, check_choice
-from culturekit.metrics.arguments import check_count, check_order
+from culturekit.metrics.arguments import check_confidence, check_count, check_order
 from culturekit.metrics.diversity.kernel_diversity import (
     Kernel,
     Weights,
@@ -20,7 +20,15 @@ from culturekit.metrics.diversity.kernel_diversity import (
     several_weights,
 )
 from culturekit.metrics.diversity.label_spectra import effective_number, effective_numbers
-from culturekit.metrics.diversity.labels import Codes, LabelClasses, Labels, Missing, code_levels, label_classes
+from culturekit.metrics.diversity.labels import (
+    Codes,
+    LabelClasses,
+    Labels,
+    Missing,
+    code_levels,
+    combined,
+    label_classes,
+)
 from culturekit.metrics.statistics.intervals import Interval, Mean, half_width
 
 Places: TypeAlias = NDArray[np.uint8]
@@ -32,18 +40,13 @@ LARGEST = 64  # Items of larger batches hardly ever fall into the same pattern t
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """The different patterns among some batches.
+    """The different patterns among some batches."""
 
-    Attributes:
-        of_batch: int64, (n_batches,): the number of each batch's pattern.
-        places: by level, uint8, (n_patterns, size): the first place with the same label, or `size` where there is
-            no item. Places are those of the pattern: items stand in an order of its own.
-        filled: int64, (n_patterns,): how many items there are.
-    """
-
-    of_batch: NDArray[np.int64]
+    of_batch: NDArray[np.int64]  # int64, (n_batches,): the number of each batch's pattern
+    # by level, uint8, (n_patterns, size): the first place with the same label, or `size` where there is no item.
+    # Places are those of the pattern: items stand in an order of its own
     places: dict[int, Places]
-    filled: NDArray[np.int64]
+    filled: NDArray[np.int64]  # int64, (n_patterns,): how many items there are
 
     @property
     def size(self) -> int:
@@ -74,9 +77,7 @@ def signatures_of(codes: Mapping[int, Codes], rows: NDArray[np.int64], present: 
     numbers, firsts = numbered([np.concatenate(word) for word in zip(*words, strict=True)])
     found = patterns(columns, rows[firsts], present[firsts])
     return Signatures(
-        numbers,
-        {level: codes_at.T for level, codes_at in zip(codes, found, strict=True)},
-        present[firsts].sum(axis=1),
+        numbers, {level: codes_at.T for level, codes_at in zip(codes, found, strict=True)}, present[firsts].sum(axis=1)
     )
 
 
@@ -159,24 +160,19 @@ def ranks(key: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.searchsorted(np.unique(key), key)
 
 
+# What happens to an incomplete batch: it is dropped, or it is scored and divided by the full size
 Partial: TypeAlias = Literal["drop", "paper"]
-"""What happens to an incomplete batch: it is dropped, or it is scored and divided by the full size."""
 
+# From weights and order to VS/size of each batch
 BatchScorer: TypeAlias = Callable[[Weights, float], NDArray[np.float64]]
-"""From weights and order to VS/size of each batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Which rows make which batch.
+    """Which rows make which batch."""
 
-    Attributes:
-        rows: int64, (n_batches, size): row numbers; a place that is not filled repeats the last row.
-        present: bool, (n_batches, size): which places are filled.
-    """
-
-    rows: NDArray[np.int64]
-    present: NDArray[np.bool_]
+    rows: NDArray[np.int64]  # int64, (n_batches, size): row numbers; a place that is not filled repeats the last row
+    present: NDArray[np.bool_]  # bool, (n_batches, size): which places are filled
 
 
 def vendi_batches(
@@ -323,6 +319,7 @@ def vendi_rarefied(
         VS@size, between 1 and size, and its interval; without one where there are not two batches.
     """
     check_order(q)
+    check_confidence(confidence)
     check_count("size", size)
     checked = check_weights(weights)
     levels = counting_levels(checked)
@@ -379,13 +376,14 @@ def vendi_jackknife(
         The corrected score and its interval; a single item has none.
     """
     check_order(q)
+    check_confidence(confidence)
     checked = check_weights(weights)
     if groups < 2:
         raise argument_error("groups", "at least 2", groups)
     levels = counting_levels(checked)
     codes = code_levels(labels, levels=levels, missing=missing, normalize=normalize_labels)
     classes = label_classes(codes)
-    member = class_numbers(codes)
+    member = np.unique(combined(codes), return_inverse=True)[1]
     kernel = [checked[level] for level in levels]
 
     def score(kept: NDArray[np.bool_]) -> float:
@@ -393,13 +391,6 @@ def vendi_jackknife(
         return effective_numbers(LabelClasses(classes.labels[counts > 0], counts[counts > 0]), kernel, [q])[0]
 
     return jackknife(score, jackknife_groups(len(member), groups, rng), confidence=confidence)
-
-
-def class_numbers(codes: Sequence[Codes]) -> NDArray[np.int64]:
-    """Number the class of each item, in the order of `label_classes`."""
-    from culturekit.metrics.diversity.labels import combined
-
-    return np.unique(combined(codes), return_inverse=True)[1].astype(np.int64)
 
 
 def jackknife_groups(items: int, groups: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.errors import UsageError, argument_error, check_choice
-from culturekit.metrics.arguments import check_order
+from culturekit.metrics.arguments import check_order, float_array
 from culturekit.metrics.diversity.label_spectra import effective_number
 
 TOLERANCE = 1e-6  # What rounding may do to a kernel: cosines of float32 vectors are off by a few times 1e-7
@@ -76,10 +76,7 @@ def spectrum(gram: NDArray[np.float64], *, items: int) -> NDArray[np.float64]:
 
 def matrix(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Read a matrix of finite numbers with at least one cell."""
-    try:
-        cells = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise argument_error(name, "a matrix of numbers", values) from error
+    cells = float_array(name, "a matrix of numbers", values)
     if cells.ndim != 2 or cells.size == 0:
         raise argument_error(name, "a matrix with at least one cell", f"shape {cells.shape}")
     if not np.isfinite(cells).all():
@@ -145,8 +142,8 @@ def unit(block: NDArray[np.generic], start: int) -> NDArray[np.float64]:
 
 # The weights of the label kernel, and the five triples that CUBE reports (Table 4 of the paper).
 
+# How much the same continent, the same country and the same artifact count
 Weights: TypeAlias = tuple[float, float, float]
-"""How much the same continent, the same country and the same artifact count."""
 
 STANDARD_KERNELS: Mapping[str, Weights] = MappingProxyType(
     {

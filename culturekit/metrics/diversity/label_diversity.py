@@ -101,6 +101,7 @@ def repeated(kernel: NDArray[np.float64], index: int, times: int, *, q: float) -
     return float(effective_number(eigenvalues, q=q))
 
 
+# The columns of `vendi_table`
 TABLE = {
     "kernel": str,
     "w_continent": float,
@@ -110,7 +111,6 @@ TABLE = {
     "value": float,
     "n": int,
 }
-"""The columns of `vendi_table`."""
 
 
 @dataclass(frozen=True, slots=True)

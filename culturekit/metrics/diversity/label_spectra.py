@@ -21,22 +21,16 @@ class Deflated:
 
     That part is diag(diagonal) + sum over levels l and labels g of weights[l]·u u', with u the roots of the masses
     of the classes that have label g, and 0 elsewhere.
-
-    Attributes:
-        mass: float64, (n_classes,): the share of the items in a class.
-        diagonal: float64, (n_classes,): what the labels that no other class has add to k(i, i) times a share.
-        labels: int64, (n_classes, n_levels): codes, coarse levels first; -1 for a label that no other class has.
-        weights: of the levels.
-        known: float64, (n_known,): eigenvalues that need no work.
-        times: int64, (n_known,): how often each of them occurs.
     """
 
-    mass: NDArray[np.float64]
+    mass: NDArray[np.float64]  # float64, (n_classes,): the share of the items in a class
+    # float64, (n_classes,): what the labels that no other class has add to k(i, i) times a share
     diagonal: NDArray[np.float64]
+    # int64, (n_classes, n_levels): codes, coarse levels first; -1 for a label that no other class has
     labels: NDArray[np.int64]
-    weights: tuple[float, ...]
-    known: NDArray[np.float64]
-    times: NDArray[np.int64]
+    weights: tuple[float, ...]  # of the levels
+    known: NDArray[np.float64]  # float64, (n_known,): eigenvalues that need no work
+    times: NDArray[np.int64]  # int64, (n_known,): how often each of them occurs
 
     def matrix(self) -> NDArray[np.float64]:
         """Write the part that needs work out, (n_classes, n_classes)."""
@@ -88,9 +82,9 @@ def counts_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 
 # From the eigenvalues of a kernel to the effective number of items: the exponential of the Rényi entropy.
 
+# Eigenvalues below this are rounding noise. It matters for q < 1 only: noise of 1e-17 would enter as 1e-17 ** 0.1 =
+# 0.02 each, which makes vendi-score up to 109 % wrong on rank-deficient kernels.
 NEGLIGIBLE = 1e-11
-"""Eigenvalues below this are rounding noise. It matters for q < 1 only: noise of 1e-17 would enter as
-1e-17 ** 0.1 = 0.02 each, which makes vendi-score up to 109 % wrong on rank-deficient kernels."""
 
 NEAR_ONE = 0.1  # So close to q = 1 the plain formula divides two small numbers, and loses digits
 
@@ -362,18 +356,12 @@ class ImplicitSpectrum(Protocol):
     Psi(t) is the sum of λ/(λ + t). Up to order 1.1 the sum of λ^q is an integral of Psi over t > 0; above, where that
     integral loses digits, it is an integral over a curve around the spectrum. Both are sums at equal steps of a smooth
     integrand that dies out on both sides, and converge geometrically.
-
-    Attributes:
-        rank: how many are above 0.
-        trace: their sum.
-        least: a positive number of which none that is above 0 is far below.
-        most: a number that none is above.
     """
 
-    rank: int
-    trace: float
-    least: float
-    most: float
+    rank: int  # how many are above 0
+    trace: float  # their sum
+    least: float  # a positive number of which none that is above 0 is far below
+    most: float  # a number that none is above
 
     def resolvent(self, t: NDArray[Any]) -> NDArray[Any]:
         """Compute the sum of λ/(λ + t)."""

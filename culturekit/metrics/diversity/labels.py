@@ -18,17 +18,15 @@ if TYPE_CHECKING:
 LEVELS = ("continent", "country", "artifact")
 
 Label: TypeAlias = str | int | None
+# Triples of (continent, country, artifact), an array of them, (n, 3), or a frame with columns of those names. A plain
+# label for each item counts on all three levels.
 Labels: TypeAlias = "Sequence[Sequence[Label]] | Sequence[Label] | NDArray[Any] | pl.DataFrame"
-"""Triples of (continent, country, artifact), an array of them, (n, 3), or a frame with columns of those names.
 
-A plain label for each item counts on all three levels.
-"""
-
+# Whether a missing label is unlike every other label, or equal to other missing ones
 Missing: TypeAlias = Literal["distinct", "equal"]
-"""Whether a missing label is unlike every other label, or equal to other missing ones."""
 
+# One whole number of at least 0 per item; equal labels have equal numbers, and some numbers may not occur
 Codes: TypeAlias = NDArray[np.integer[Any]]
-"""One whole number of at least 0 per item; equal labels have equal numbers, and some numbers may not occur."""
 
 PLAIN = frozenset({str, int, np.str_, np.int64, type(None)})  # The types of plain labels
 
@@ -204,15 +202,10 @@ WIDEST = 2**62  # Above this, keys of several columns no longer fit one number
 
 @dataclass(frozen=True, slots=True)
 class LabelClasses:
-    """The combinations of labels that occur, in the order of their labels.
+    """The combinations of labels that occur, in the order of their labels."""
 
-    Attributes:
-        labels: int64, (n_classes, n_levels): codes, coarse levels first; the rows differ.
-        counts: int64, (n_classes,): how many items carry them, at least 1.
-    """
-
-    labels: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    labels: NDArray[np.int64]  # int64, (n_classes, n_levels): codes, coarse levels first; the rows differ
+    counts: NDArray[np.int64]  # int64, (n_classes,): how many items carry them, at least 1
 
     @property
     def items(self) -> int:
@@ -224,11 +217,6 @@ class LabelClasses:
         if len(levels) == self.labels.shape[1]:
             return self
         return grouped([self.labels[:, level] for level in levels], self.counts)
-
-
-def classes_of(codes: NDArray[np.int64]) -> LabelClasses:
-    """Count the classes of coded labels, int64 (n, n_levels)."""
-    return label_classes(list(codes.T))
 
 
 def classes_of_labels(
@@ -283,7 +271,7 @@ def label_classes(levels: Sequence[Codes]) -> LabelClasses:
 
 
 def narrow(codes: Codes) -> Codes:
-    """Give codes that are at most a few times as many as the items."""
+    """Renumber codes from 0 where they are much larger than the number of items; counting them takes memory."""
     if int(codes.max()) <= 8 * len(codes) + 1000:
         return codes
     return np.unique(codes, return_inverse=True)[1]

@@ -16,10 +16,10 @@ from culturekit.metrics.statistics.chance_corrected import fleiss_kappa
 
 # Regions, as many as a study has, under the codes that answers have for them.
 
+# Letters of a region's name -> its code in the study's own files; another region's code is its letters
 REGION_CODES: Mapping[str, str] = MappingProxyType(
     {"africa": "af", "af": "af", "europe": "eu", "eu": "eu", "southeastasia": "sea", "sea": "sea"}
 )
-"""Letters of a region's name -> its code in the study's own files; another region's code is its letters."""
 
 NO_REGION = ("", "na", "none", "nan", "null")  # How files say that an image was made without a region in its prompt
 
@@ -37,11 +37,7 @@ def region_code(name: str) -> str | None:
 
 
 def with_region_codes(task: pl.DataFrame) -> pl.DataFrame:
-    """Add `own` and `home`, the codes of an image's region and of where its annotator is; an image may have none.
-
-    Raises:
-        UsageError: somebody is of no region, or an answer ticks what is no code.
-    """
+    """Add `own` and `home`, the codes of an image's region and of where its annotator is; an image may have none."""
     for column in (name for name in ("object_regions", "background_regions") if name in task.columns):
         ticked = sorted(set(task[column].explode().drop_nulls()))
         strange = [code for code in ticked if code != NOWHERE and region_code(code) != code]
@@ -57,8 +53,8 @@ def with_region_codes(task: pl.DataFrame) -> pl.DataFrame:
     return task.with_columns(own=own, home=home)
 
 
+# What an image's region can be read from, and the column with the regions that were ticked for it
 TARGETS = {"object": "object_regions", "background": "background_regions"}
-"""What an image's region can be read from, and the column with the regions that were ticked for it."""
 
 SIDES = ("in", "out")
 
@@ -92,11 +88,7 @@ def representation_answers(task2: pl.DataFrame, *, by: Sequence[str]) -> pl.Data
     coded = with_region_codes(task2).filter(pl.col("own").is_not_null())
     side = pl.when(pl.col("own") == pl.col("home")).then(pl.lit(SIDES[0])).otherwise(pl.lit(SIDES[1]))
     return pl.concat(
-        coded.with_columns(
-            side=side,
-            target=pl.lit(target),
-            names=pl.col(column).list.contains(pl.col("own")),
-        )
+        coded.with_columns(side=side, target=pl.lit(target), names=pl.col(column).list.contains(pl.col("own")))
         for target, column in TARGETS.items()
     )
 
@@ -209,11 +201,11 @@ def kappa_table(counts: pl.DataFrame, least: float) -> pl.DataFrame:
 
 # How often annotators agree: on triplets (more similar, more appealing) and on single images (Task 2).
 
+# What annotators compare two images by, and the column with their choice
 CRITERIA = {"similarity": "similar_id", "appeal": "appealing_id"}
-"""What annotators compare two images by, and the column with their choice."""
 
+# What Task 2 asks: is the object shown; do the object, and the background, name the image's own region
 QUESTIONS = ("shown", *TARGETS)
-"""What Task 2 asks: is the object shown; do the object, and the background, name the image's own region."""
 
 LOCATION = "annotator_loc"
 

@@ -192,17 +192,12 @@ CELL = ("object", "region")  # Annotators are judged, and left out, within each 
 
 @dataclass(frozen=True, slots=True)
 class Reliable:
-    """What is left of annotations.
+    """What is left of annotations."""
 
-    Attributes:
-        annotations: those kept, in their order.
-        cells: annotator_id, object, region, accuracy, photographs, kept: one row per annotator and cell judged.
-        unchecked: annotations kept although their annotator saw no photograph in the cell.
-    """
-
-    annotations: pl.DataFrame
+    annotations: pl.DataFrame  # those kept, in their order
+    # annotator_id, object, region, accuracy, photographs, kept: one row per annotator and cell judged
     cells: pl.DataFrame
-    unchecked: int
+    unchecked: int  # annotations kept although their annotator saw no photograph in the cell
 
 
 def drop_unreliable(task: pl.DataFrame, *, least: float = LEAST_ACCURACY, cell: Sequence[str] = CELL) -> Reliable:

@@ -70,9 +70,6 @@ def closer_choices(task1: pl.DataFrame, extractors: Mapping[str, Features]) -> p
     Returns:
         The rows of `task1` that have an answer, once per extractor, with `extractor`, `distance` (normalised by the
         extractor's maximum over these triplets) and `closer`; triplets whose two images are equally far are left out.
-
-    Raises:
-        UsageError: a column is missing, nobody chose an image, or an image has no vector.
     """
     check_columns("task1", task1, ("triplet_id", *ENDS, "similar_id"))
     if not extractors:
@@ -247,8 +244,8 @@ def shares_by(rows: pl.DataFrame, column: str, by: Sequence[str]) -> pl.DataFram
 
 # Triplets for people to compare: a reference and two images at stated places in its order of distances.
 
+# Photographs of an object in a region; images of the prompt "O in R"; images of the prompt "O"
 Kind: TypeAlias = Literal["real", "in-region", "object"]
-"""Photographs of an object in a region; images of the prompt "O in R"; images of the prompt "O"."""
 
 Row: TypeAlias = dict[str, Any]
 
@@ -270,6 +267,7 @@ class Combo:
     second: Place
 
 
+# The combinations of the study
 COMBOS: Mapping[str, Combo] = MappingProxyType(
     {
         "A": Combo("real", Place("in-region"), Place("in-region", 8)),
@@ -279,7 +277,6 @@ COMBOS: Mapping[str, Combo] = MappingProxyType(
         "E": Combo("object", Place("real"), Place("real", 8)),
     }
 )
-"""The combinations of the study."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,12 +299,7 @@ class ImageSet:
 
 
 def image_set(
-    source: str,
-    vectors: ArrayLike,
-    *,
-    ids: Sequence[str],
-    objects: Sequence[str],
-    regions: Sequence[str | None],
+    source: str, vectors: ArrayLike, *, ids: Sequence[str], objects: Sequence[str], regions: Sequence[str | None]
 ) -> ImageSet:
     """Put images together, in the order of their ids.
 

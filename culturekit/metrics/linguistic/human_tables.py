@@ -98,10 +98,7 @@ def item_scores(annotations: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
         )
     value = pl.col("value").sort()
     return keys, rated.group_by(*keys, "item_id").agg(
-        score=value.mean(),
-        own_sd=value.std(ddof=1),
-        names=pl.col("annotator"),
-        answers=pl.len(),
+        score=value.mean(), own_sd=value.std(ddof=1), names=pl.col("annotator"), answers=pl.len()
     ).sort(*keys, "item_id", nulls_last=True)
 
 

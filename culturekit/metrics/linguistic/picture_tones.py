@@ -24,14 +24,14 @@ HALF = 1 << (SHIFT - 1)
 LUMA = (4899, 9617, 1868)
 RED_DIFFERENCE, BLUE_DIFFERENCE = 11682, 9241  # OpenCV's weights of 8-bit YCrCb, in units of 2^-14
 
+# Degrees between which the hue of skin lies: red-brown to yellow. The swatches have 49 to 89; foliage begins at 95.
 HUE = (30.0, 92.0)
-"""Degrees between which the hue of skin lies: red-brown to yellow. The swatches have 49 to 89; foliage begins at 95."""
 
+# The typology angle of skin lies between minus and plus this; beyond, a pixel is grey. The swatches reach 84.
 STEEPEST = 87.0
-"""The typology angle of skin lies between minus and plus this; beyond, a pixel is grey. The swatches reach 84."""
 
+# The chroma of skin lies between these multiples of the chroma that the Monk scale has at the same angle
 CHROMA = (0.5, 1.75)
-"""The chroma of skin lies between these multiples of the chroma that the Monk scale has at the same angle."""
 
 LINEAR_TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
@@ -78,10 +78,10 @@ def ita_pixels(planes: Planes) -> NDArray[np.bool_]:
     return skin
 
 
+# The rules by name
 DETECTORS: Mapping[Detector, Callable[[Planes], NDArray[np.bool_]]] = MappingProxyType(
     {"ita": ita_pixels, "dall-eval": dall_eval_pixels}
 )
-"""The rules by name."""
 
 
 def cielab(planes: Planes) -> tuple[Plane, Plane, Plane]:
@@ -131,13 +131,13 @@ def chroma_region() -> NDArray[np.bool_]:
     return inside.ravel()
 
 
+# What must be said beside every number that a detector is behind
 TONE_WARNINGS: Mapping[Detector, str] = MappingProxyType(
     {
         "dall-eval": "this rule cannot see dark skin: of the ten Monk swatches only 4 to 7 pass it, so pictures of "
-        "people with darker (or very light) skin are skipped or counted by their background",
+        "people with darker (or very light) skin are skipped or counted by their background"
     }
 )
-"""What must be said beside every number that a detector is behind."""
 
 OPAQUE = 15  # A pixel counts when its alpha is above this, as in the published rule
 

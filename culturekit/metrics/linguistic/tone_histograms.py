@@ -15,8 +15,8 @@ from culturekit.metrics.statistics.intervals import Interval, Keys, wilson
 
 # The ten tones of the Monk scale, from the lightest to the darkest.
 
+# uint8, (10, 3): sRGB of the published swatches; tone 1 is the first
 MONK_TONES: NDArray[np.uint8] = np.array([list(bytes.fromhex(swatch)) for swatch in MONK_SWATCHES], dtype=np.uint8)
-"""uint8, (10, 3): sRGB of the published swatches; tone 1 is the first."""
 MONK_TONES.flags.writeable = False
 
 
@@ -166,16 +166,16 @@ def spread(histogram: NDArray[np.float64], kind: SpreadKind) -> float:
 
 FEWEST = 30  # Pictures that people looked at, and saw skin in; fewer put nothing right
 
+# People who met fewer errors of the rule about a tone could have missed one: one more is then in its limits
 FEWEST_ERRORS = 5
-"""People who met fewer errors of the rule about a tone could have missed one: one more is then in its limits."""
 
 FEWEST_PAIRS = 30  # Pairs of answers to one picture; fewer do not tell how often people err
 
+# How often people are taken to name the next tone where second answers do not tell; stated beside each number
 MISSED = 0.05
-"""How often people are taken to name the next tone where second answers do not tell; stated beside each number."""
 
+# Errors that were not met and may be made; what keeps two tones that nobody agrees on from having no share
 UNMET, TINY = 0.5, 1e-9
-"""Errors that were not met and may be made; what keeps two tones that nobody agrees on from having no share."""
 
 Values = NDArray[np.float64]
 
@@ -265,21 +265,13 @@ def checked_arrays(judged: ArrayLike, people: ArrayLike, answers: ArrayLike | No
 
 @dataclass(frozen=True, slots=True)
 class PeopleErrors:
-    """What people's errors may do to each tone, in parts of the pictures they looked at; float64, (tones,) each.
+    """What people's errors may do to each tone, in parts of the pictures they looked at; float64, (tones,) each."""
 
-    Attributes:
-        added: what they may have added.
-        lost: what they may have taken away.
-        scatter: the variance of what is known of both.
-        met: 1 for a tone that was named more often than errors alone would, else 0.
-        held: whether second answers tell; else what was added and lost is taken for granted, and not known.
-    """
-
-    added: Values
-    lost: Values
-    scatter: Values
-    met: Values
-    held: bool
+    added: Values  # what they may have added
+    lost: Values  # what they may have taken away
+    scatter: Values  # the variance of what is known of both
+    met: Values  # 1 for a tone that was named more often than errors alone would, else 0
+    held: bool  # whether second answers tell; else what was added and lost is taken for granted, and not known
 
 
 def people_errors(named: Values, answers: Values, *, alone: float) -> PeopleErrors:
@@ -318,7 +310,7 @@ def people_errors(named: Values, answers: Values, *, alone: float) -> PeopleErro
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How limits are put around a share: by which quantile, as of at most so many pictures, of how many in all."""
+    """How limits are put around a share: the quantile, the most pictures it is worth, and the pictures in all."""
 
     quantile: float
     most: float

@@ -14,8 +14,8 @@ from culturekit.metrics.arguments import check_confidence, finite_vector
 from culturekit.metrics.realism.features import Features, Floats, blocks, check_same_width, feature_rows
 from culturekit.metrics.statistics.intervals import Interval, clustered_share
 
+# Cosine from which people nearly always saw the object: in real images of GeoDE, those of DM with CLIP, of LDM 2.1
 PRESENCE_THRESHOLDS: Mapping[str, float] = MappingProxyType({"geode": 0.21, "dm": 0.21, "ldm": 0.25})
-"""Cosine from which people nearly always saw the object: in real images of GeoDE, those of DM with CLIP, of LDM 2.1."""
 
 ROUNDING = 1e-9  # Of a bucket's width: 0.29 / 0.01 is 28.999999999999996 in floating point, and belongs to bucket 29
 

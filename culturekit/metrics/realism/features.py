@@ -96,20 +96,14 @@ SMALLEST = 1e-140  # Of points closer than this the squares underflow, and the e
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """A set of points, as given and ready for float32 products.
+    """A set of points, as given and ready for float32 products."""
 
-    Attributes:
-        points: float, (n, dim): as given.
-        scaled: float32, (n, dim + 4): moved to the common centre, scaled by a power of two so that no norm
-            exceeds 1, then |x|² as two float32 (what the first cannot hold is in the second), 1 and 1.
-        norms: float64, (n,): |x| of the scaled points.
-        scale: what the points were multiplied by; squared distances grow by its square.
-    """
-
-    points: Features
+    points: Features  # float, (n, dim): as given
+    # float32, (n, dim + 4): moved to the common centre, scaled by a power of two so that no norm exceeds 1, then |x|²
+    # as two float32 (what the first cannot hold is in the second), 1 and 1
     scaled: NDArray[np.float32]
-    norms: Floats
-    scale: float
+    norms: Floats  # float64, (n,): |x| of the scaled points
+    scale: float  # what the points were multiplied by; squared distances grow by its square
 
 
 def clouds(*sets: Features) -> tuple[Cloud, ...]:
@@ -184,11 +178,11 @@ def exact_squares(left: Features, rows: Numbers, right: Features, columns: Numbe
 
 POOL3 = "inception features"  # How the encoder is called that gives pool3 of InceptionV3 as it is
 
+# Other vectors that the same network gives
 NOT_FEATURES: Mapping[str, str] = {
     "inception": "pool3 of unit length: FID and KID are defined on pool3 as it is",
     "inception probabilities": "class probabilities, which are no features",
 }
-"""Other vectors that the same network gives."""
 
 PORTED = "TensorFlow"  # How the revision of the weights begins that published FIDs were measured with
 
@@ -218,12 +212,9 @@ def check_extractor(encoder: Mapping[str, Any], *, where: str) -> None:
     problem = NOT_FEATURES.get(str(encoder.get("name", "")))
     if problem is not None:
         raise UsageError(
-            f"these vectors are {problem}",
-            where=where,
-            expected=f"vectors of {POOL3}",
-            found=str(encoder["name"]),
+            f"these vectors are {problem}", where=where, expected=f"vectors of {POOL3}", found=str(encoder["name"]),
             hint="Embed the pictures with inception:FILE?give=features.",
-        )
+        )  # fmt: skip
 
 
 def licence_of(encoder: Mapping[str, Any]) -> str:
@@ -237,8 +228,8 @@ def licence_of(encoder: Mapping[str, Any]) -> str:
 
 # How far each point is from its k-th nearest neighbour, exactly.
 
+# SHA-256 of features, and k -> their squared radii; a plain dict will do
 RadiiCache = MutableMapping[tuple[str, int], Floats]
-"""SHA-256 of features, and k -> their squared radii; a plain dict will do."""
 
 PAIRS = 500_000  # Close pairs looked at together
 
@@ -304,14 +295,7 @@ def nearest_squares(cloud: Cloud, k: int, *, block: int) -> Floats:
 
 
 def improve(
-    best: Floats,
-    limits: Floats,
-    cloud: Cloud,
-    rough: NDArray[np.float32],
-    part: slice,
-    other: slice,
-    *,
-    turned: bool,
+    best: Floats, limits: Floats, cloud: Cloud, rough: NDArray[np.float32], part: slice, other: slice, *, turned: bool
 ) -> None:
     """Let a block of pairs improve the nearest neighbours of its rows, or, `turned`, of its columns."""
     rows_part, seen = (other, part) if turned else (part, other)

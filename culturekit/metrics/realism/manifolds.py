@@ -36,17 +36,11 @@ from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Clustered, I
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """How uncertain a number is.
+    """How uncertain a number is."""
 
-    Attributes:
-        variance: NaN where the images do not say.
-        freedom: degrees of freedom behind it.
-        units: how many clusters, or images, vary independently.
-    """
-
-    variance: float
-    freedom: float
-    units: int
+    variance: float  # NaN where the images do not say
+    freedom: float  # degrees of freedom behind it
+    units: int  # how many clusters, or images, vary independently
 
 
 def mean_interval(
@@ -303,14 +297,7 @@ def pairs_inside(
 
 
 def inside_rows(
-    rough: NDArray[np.float32],
-    balls: Cloud,
-    part: slice,
-    points: Cloud,
-    seen: slice,
-    squared: Floats,
-    *,
-    turned: bool,
+    rough: NDArray[np.float32], balls: Cloud, part: slice, points: Cloud, seen: slice, squared: Floats, *, turned: bool
 ) -> Iterator[tuple[Numbers, Numbers]]:
     """Give the pairs (ball, point) of a block in which the point lies in the ball; `turned`, balls are columns."""
     dim = balls.points.shape[1]

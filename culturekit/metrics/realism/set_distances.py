@@ -57,15 +57,10 @@ def gaussian(rows: Features) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class KernelSums:
-    """Sums of the kernel over pairs of one set, and over pairs of both.
+    """Sums of the kernel over pairs of one set, and over pairs of both."""
 
-    Attributes:
-        own: float64, (n,): of each item, the sum over the others of its set.
-        across: float64, (n,): of each item, the sum over the other set.
-    """
-
-    own: Floats
-    across: Floats
+    own: Floats  # float64, (n,): of each item, the sum over the others of its set
+    across: Floats  # float64, (n,): of each item, the sum over the other set
 
 
 def kernel_distance(a: ArrayLike, b: ArrayLike) -> float:
@@ -124,7 +119,8 @@ def kernel_distance_interval(
             (second, codes("b_clusters", b_clusters, len(second)), *sums[::-1]),
         )
     ]
-    value, variances = squared_mmd(*sums), np.array([jackknife_variance(part) for part in parts])
+    value = squared_mmd(*sums)
+    variances = np.array([(len(part) - 1) * part.var() if len(part) > 1 else np.nan for part in parts])
     freedom = min(map(len, parts)) - 1
     margin = float(stdtrit(freedom, (1 + confidence) / 2) * np.sqrt(variances.sum())) if freedom > 0 else np.nan
     return Interval(value, value - margin, value + margin, len(first), "population")
@@ -199,11 +195,6 @@ def within(rows: Features, clusters: Numbers, sizes: Numbers) -> Floats:
             values = kernel(rows[members], rows[members])
             totals[cluster] = values.sum() - np.trace(values)
     return totals
-
-
-def jackknife_variance(values: Floats) -> float:
-    """Give the jackknife's variance from the values without each cluster."""
-    return float((len(values) - 1) * values.var()) if len(values) > 1 else np.nan
 
 
 @dataclass(frozen=True, slots=True)

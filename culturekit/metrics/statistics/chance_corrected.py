@@ -93,15 +93,12 @@ def read_counts(counts: ArrayLike) -> NDArray[np.float64]:
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
 
+# With more different answers, a table of answers by answers is no shortcut; words are names, not categories
 MOST_CHOICES = 40
-"""With more different answers, a table of answers by answers is no shortcut; words are names, not categories."""
 
 
 def cohen_kappa(
-    a: Sequence[Hashable],
-    b: Sequence[Hashable],
-    *,
-    weights: Literal["none", "linear", "quadratic"] = "none",
+    a: Sequence[Hashable], b: Sequence[Hashable], *, weights: Literal["none", "linear", "quadratic"] = "none"
 ) -> float:
     """Compute Cohen's kappa of two annotators who answered the same items.
 

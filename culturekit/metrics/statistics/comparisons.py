@@ -158,7 +158,8 @@ def compare(
         UsageError: an argument breaks its rule, or no cluster is common.
     """
     check_confidence(confidence)
-    check_question(target, alternative)
+    check_choice("target", target, ("population", "these"))
+    check_choice("alternative", alternative, ("two-sided", "greater", "less"))
     check_count("comparisons", comparisons)
     check_count("resamples", resamples)
     first, second = read_sides(a, b, clusters)
@@ -178,12 +179,6 @@ def compare(
     answer = mean_interval(gap, n=len(first.rows) + len(second.rows), target=target, confidence=confidence)
     entered = len(common) if paired else every
     return Comparison(gap.value, answer, p, bonferroni(p, comparisons), entered, len(common), every - entered)
-
-
-def check_question(target: Target, alternative: Alternative) -> None:
-    """Refuse a question that cannot be put."""
-    check_choice("target", target, ("population", "these"))
-    check_choice("alternative", alternative, ("two-sided", "greater", "less"))
 
 
 def gap_of_sides(first: Clustered, second: Clustered, target: Target) -> Mean:
@@ -317,6 +312,7 @@ def group_gap(
         UsageError: an argument breaks its rule, or a group has no value.
     """
     check_confidence(confidence)
+    check_count("comparisons", comparisons)
     check_choice("target", target, ("population", "these"))
     numbers = finite_vector("values", values)
     keys = [
@@ -429,22 +425,11 @@ def compare_models(
             resamples=resamples,
             rng=stream,
         )
-        rows.append({"a": a, "b": b, **as_row(answer)})
+        limits = {"low": answer.interval.low, "high": answer.interval.high}
+        counts = {"n": answer.n, "common": answer.common, "left_out": answer.left_out}
+        rows.append({"a": a, "b": b, "difference": answer.difference, **limits, "p": answer.p, **counts})
     p = corrected([row["p"] for row in rows], correction=correction)
     return pl.DataFrame(rows).insert_column(6, pl.Series("p_corrected", p))
-
-
-def as_row(answer: Comparison) -> dict[str, float]:
-    """Write a comparison as columns."""
-    return {
-        "difference": answer.difference,
-        "low": answer.interval.low,
-        "high": answer.interval.high,
-        "p": answer.p,
-        "n": answer.n,
-        "common": answer.common,
-        "left_out": answer.left_out,
-    }
 
 
 @dataclass(frozen=True, slots=True)

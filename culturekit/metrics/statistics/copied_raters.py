@@ -7,8 +7,8 @@ import polars as pl
 
 FALSE_ALARM = 0.01  # How often, at most, two of a study's honest raters are taken for one
 
+# How often two people who answer by themselves differ, at least, unless the others hardly differ from them either
 LEAST_APART = 0.05
-"""How often two people who answer by themselves differ, at least, unless the others hardly differ from them either."""
 
 FEWEST_COMMON = 20  # Common answers below which nothing is said of two raters
 

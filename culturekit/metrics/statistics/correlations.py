@@ -32,8 +32,8 @@ Distribution: TypeAlias = NDArray[np.float64]
 
 MEMORY = 2_000_000  # How many cluster numbers are drawn at a time; the draws do not depend on it
 
+# Above so many the acceleration, of the order of skewness/(6 root n), is nothing, and its jackknife costs the most
 MANY_CLUSTERS = 2000
-"""Above so many the acceleration, of the order of skewness/(6 root n), is nothing, and its jackknife costs the most."""
 
 KNOWN_SHARE = 0.95  # Below this share of resamples with a finite statistic there are no limits
 

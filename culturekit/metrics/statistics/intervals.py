@@ -10,29 +10,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error, check_choice
-from culturekit.metrics.arguments import check_confidence, check_count, finite_vector
+from culturekit.metrics.arguments import check_confidence, check_count, finite_vector, float_array
 
 # Values that belong together, such as those of a prompt: in one order, whatever order they came in.
 
+# What says which cluster a value belongs to: all texts, or all numbers
 Keys: TypeAlias = Sequence[str] | Sequence[int] | NDArray[np.generic]
-"""What says which cluster a value belongs to: all texts, or all numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clustered:
-    """Rows sorted by cluster, and within a cluster by value: the order in which they came is forgotten.
+    """Rows sorted by cluster, and within a cluster by value: the order in which they came is forgotten."""
 
-    Attributes:
-        rows: float64, (n,) or (n, d).
-        names: (k,): the clusters, sorted.
-        starts: int64, (k,): the first row of each cluster.
-        sizes: int64, (k,): the number of its rows.
-    """
-
-    rows: NDArray[np.float64]
-    names: NDArray[np.generic]
-    starts: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+    rows: NDArray[np.float64]  # float64, (n,) or (n, d)
+    names: NDArray[np.generic]  # (k,): the clusters, sorted
+    starts: NDArray[np.int64]  # int64, (k,): the first row of each cluster
+    sizes: NDArray[np.int64]  # int64, (k,): the number of its rows
 
     def means(self) -> NDArray[np.float64]:
         """Average the rows of each cluster, float64 (k,) or (k, d); equal values give exactly that value."""
@@ -84,10 +77,7 @@ def cluster_codes(name: str, clusters: ArrayLike, *, length: int) -> NDArray[np.
 
 def finite_rows(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Read numbers as float64, (n,) or (n, d); all are finite, and there is at least one."""
-    try:
-        rows = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise argument_error(name, "numbers, (n,) or (n, d)", values) from error
+    rows = float_array(name, "numbers, (n,) or (n, d)", values)
     if rows.ndim not in (1, 2) or rows.size == 0:
         raise argument_error(name, "at least one row of numbers, (n,) or (n, d)", f"shape {rows.shape}")
     if not np.isfinite(rows).all():
@@ -96,8 +86,8 @@ def finite_rows(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return rows
 
 
+# What an interval speaks about: the prompts that were asked, or all the prompts they stand for
 Target: TypeAlias = Literal["these", "population"]
-"""What an interval speaks about: the prompts that were asked, or all the prompts they stand for."""
 
 FEWEST_PROMPTS = 20  # With fewer, an interval over prompts covers 72-91 % where it promises 95 %
 
@@ -332,8 +322,8 @@ Counts: TypeAlias = NDArray[np.float64]  # (draws, clusters): how often each clu
 
 OfCounts: TypeAlias = Callable[[Counts], NDArray[np.float64]]  # A statistic of each row of such counts, (draws,)
 
+# A statistic of each row of cluster numbers, (draws, drawn clusters) to (draws,)
 Drawn: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
-"""A statistic of each row of cluster numbers, (draws, drawn clusters) to (draws,)."""
 
 AT_A_TIME = 1_000_000  # How many counts are held at a time; the answers do not depend on it
 

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.builders.built import staged
 from culturekit.builders.captions.pairs import PAIRS_PER_SHARD, SelectOptions, firsts_in, terms_between, valued
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored
-from culturekit.core.inputs import roles
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import ANNOTATIONS, CAPTIONS, IMAGES, PAIR_ITEMS, PROMPTS, SELECTED, TRANSLATIONS, VALUES
-from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.linguistic.human_tables import item_scores
@@ -32,64 +32,52 @@ EVERY, HARD = "all", ("vqascore", RATING)
 KEYS = ("model", "metric", "criterion", "labels")
 
 
-def captioned_images_stage(images: Path, prompts: Path) -> Stage:
+@staged("captioned-images", "captioned")
+def captioned_images_stage(work: Work, images: Path, prompts: Path) -> Outcome:
     """Write the caption that each image was drawn for, under the id of the image."""
-
-    def run(work: Work) -> Outcome:
-        drawn = read_table(images, IMAGES).filter(status="ok").select("image_id", "prompt_id")
-        rows = drawn.join(read_table(prompts, PROMPTS), on="prompt_id").sort("image_id")
-        captions = rows.select(
-            "text", "language", id="image_id", category=pl.col("concept").fill_null(""),
-            culture=pl.col("country").fill_null(""), round=pl.lit(0, pl.UInt32), proposer=pl.lit(None, pl.String),
-        )  # fmt: skip
-        return table_outcome(work, CAPTIONS, captions.select(list(CAPTIONS.schema)))
-
-    return Stage("captioned", "captioned-images", 1, run, {"images": images, "prompts": prompts})
+    drawn = read_table(images, IMAGES).filter(status="ok").select("image_id", "prompt_id")
+    rows = drawn.join(read_table(prompts, PROMPTS), on="prompt_id").sort("image_id")
+    captions = rows.select(
+        "text", "language", id="image_id", category=pl.col("concept").fill_null(""),
+        culture=pl.col("country").fill_null(""), round=pl.lit(0, pl.UInt32), proposer=pl.lit(None, pl.String),
+    )  # fmt: skip
+    return table_outcome(work, CAPTIONS, captions.select(list(CAPTIONS.schema)))
 
 
-def pair_items_stage(images: Path, translations: Path, *, count: int, seed: int) -> Stage:
+@staged("pair-items", "rated-pairs", seeds={"sample": "seed"})
+def pair_items_stage(work: Work, images: Path, translations: Path, *, count: int, seed: int) -> Outcome:
     """Draw pairs of pictures and translated captions for people to rate, each with the same chance."""
-
-    def run(work: Work) -> Outcome:
-        drawn = read_table(images, IMAGES).filter(status="ok").select("image_id", "model")
-        pairs = read_table(translations, TRANSLATIONS).join(drawn, left_on="id", right_on="image_id").sort("id")
-        pairs = pairs[np.random.default_rng(seed).permutation(pairs.height)[:count].tolist()]
-        items = pairs.select(item_id="id", image_id="id", model="model", caption="source", translation="text")
-        return table_outcome(work, PAIR_ITEMS, items.sort("item_id"))
-
-    inputs = {"images": images, "translations": translations}
-    return Stage("rated-pairs", "pair-items", 1, run, inputs, {"count": count}, {"sample": seed})
+    drawn = read_table(images, IMAGES).filter(status="ok").select("image_id", "model")
+    pairs = read_table(translations, TRANSLATIONS).join(drawn, left_on="id", right_on="image_id").sort("id")
+    pairs = pairs[np.random.default_rng(seed).permutation(pairs.height)[:count].tolist()]
+    items = pairs.select(item_id="id", image_id="id", model="model", caption="source", translation="text")
+    return table_outcome(work, PAIR_ITEMS, items.sort("item_id"))
 
 
-def ranked_values_stage(values: Path, items: Path, options: SelectOptions) -> Stage:
+@staged(
+    "ranked-values", "ranked-values", version=2, seeds={"draws": "seed"},
+    decides=lambda given: {"strategies": given["options"].strategies},
+)  # fmt: skip
+def ranked_values_stage(work: Work, values: Path, items: Path, *, options: SelectOptions) -> Outcome:
     """Write what each strategy ranks the pairs that people rate by as values, to compare with their ratings."""
-
-    def run(work: Work) -> Outcome:
-        about = {"metric": "c3", "model": "captions", "benchmark": BENCHMARK}
-        rated = read_table(items, PAIR_ITEMS)["item_id"].to_list()
-        firsts, count = firsts_in(values)
-        parts = []
-        for start in range(0, count, PAIRS_PER_SHARD):
-            terms = terms_between(values, firsts, start, min(start + PAIRS_PER_SHARD, count))
-            for strategy in dict.fromkeys(options.strategies):
-                found = valued(strategy, terms, options, start=start).filter(pl.col("item").is_in(rated))
-                parts.append(value_rows(about, {"strategy": strategy}, found.select("item", "value")))
-        return table_outcome(work, VALUES, pl.concat(parts).sort(VALUES.key))
-
-    inputs, decided = {"values": values, "items": items}, {"strategies": options.strategies}
-    return Stage("ranked-values", "ranked-values", 2, run, inputs, decided, {"draws": options.seed})
+    about = {"metric": "c3", "model": "captions", "benchmark": BENCHMARK}
+    rated = read_table(items, PAIR_ITEMS)["item_id"].to_list()
+    firsts, count = firsts_in(values)
+    parts = []
+    for start in range(0, count, PAIRS_PER_SHARD):
+        terms = terms_between(values, firsts, start, min(start + PAIRS_PER_SHARD, count))
+        for strategy in dict.fromkeys(options.strategies):
+            found = valued(strategy, terms, options, start=start).filter(pl.col("item").is_in(rated))
+            parts.append(value_rows(about, {"strategy": strategy}, found.select("item", "value")))
+    return table_outcome(work, VALUES, pl.concat(parts).sort(VALUES.key))
 
 
-def followed_stage(ranked: Path, answers: Path, *, resamples: int, seed: int) -> Stage:
+@staged("c3-pearson", "pearson", seeds={"bootstrap": "seed"}, packages=("numpy", "scipy"))
+def followed_stage(work: Work, ranked: Path, answers: Path, *, resamples: int, seed: int) -> Outcome:
     """Correlate what each strategy ranks by with people's ratings, criterion by criterion and over all of them."""
-
-    def run(work: Work) -> Outcome:
-        _, means = item_scores(careful_answers(read_table(answers, ANNOTATIONS)))
-        values = with_params(read_table(ranked, VALUES), "strategy")
-        return write_scored(work, followed_by(values, means, resamples=resamples, seed=seed))
-
-    inputs, options = {"ranked": ranked, "answers": answers}, {"resamples": resamples}
-    return Stage("pearson", "c3-pearson", 1, run, inputs, options, {"bootstrap": seed}, packages=("numpy", "scipy"))
+    _, means = item_scores(careful_answers(read_table(answers, ANNOTATIONS)))
+    values = with_params(read_table(ranked, VALUES), "strategy")
+    return write_scored(work, followed_by(values, means, resamples=resamples, seed=seed))
 
 
 def followed_by(values: pl.DataFrame, means: pl.DataFrame, *, resamples: int, seed: int) -> Scored:
@@ -149,16 +137,12 @@ def _permuted(table: NDArray[np.float64], *, resamples: int, rng: np.random.Gene
     return float((1 + (drawn >= found - 1e-12).sum()) / (1 + resamples))
 
 
-def worth_stage(selected: Path, answers: Path | None, truth: Path | None) -> Stage:
+@staged("pair-worth", "worth", version=2)
+def worth_stage(work: Work, selected: Path, answers: Path | None, truth: Path | None) -> Outcome:
     """Average, over the pairs that each strategy keeps, what people rate, and the truth where it is known."""
-
-    def run(work: Work) -> Outcome:
-        rated = None if answers is None else read_table(answers, ANNOTATIONS)
-        known = None if truth is None else read_table(truth, VALUES)
-        return write_scored(work, worth_of(read_table(selected, SELECTED), rated, known))
-
-    given = {"selected": selected, "answers": answers, "truth": truth}
-    return Stage("worth", "pair-worth", 2, run, {role: path for role, path in given.items() if path is not None})
+    rated = None if answers is None else read_table(answers, ANNOTATIONS)
+    known = None if truth is None else read_table(truth, VALUES)
+    return write_scored(work, worth_of(read_table(selected, SELECTED), rated, known))
 
 
 def worth_of(selected: pl.DataFrame, answers: pl.DataFrame | None, truth: pl.DataFrame | None) -> Scored:
@@ -182,20 +166,15 @@ def worth_of(selected: pl.DataFrame, answers: pl.DataFrame | None, truth: pl.Dat
     return means_of(every.with_columns(metric=pl.lit(RATING), prompt_id=pl.lit(None, pl.String)))
 
 
-def difficulty_stage(prompts: Path, values: Sequence[Path]) -> Stage:
+@staged("c3-difficulty", "difficulty")
+def difficulty_stage(work: Work, prompts: Path, values: Numbered) -> Outcome:
     """Average the judge's scores, and people's ratings over all criteria, by category of error."""
-
-    def run(work: Work) -> Outcome:
-        categories = read_table(prompts, PROMPTS).select("prompt_id", category="concept").drop_nulls()
-        every = pl.concat([read_table(path, VALUES) for path in values]).filter(pl.col("metric").is_in(HARD))
-        of_image = (
-            every.drop_nulls("value")
-            .group_by("model", "metric", "item", "prompt_id")
-            .agg(pl.col("value").sort().mean())
-        )
-        return write_scored(work, means_of(of_image.join(categories, on="prompt_id"), ("model", "metric", "category")))
-
-    return Stage("difficulty", "c3-difficulty", 1, run, {"prompts": prompts, **roles("values", list(values))})
+    categories = read_table(prompts, PROMPTS).select("prompt_id", category="concept").drop_nulls()
+    every = pl.concat([read_table(path, VALUES) for path in values.places]).filter(pl.col("metric").is_in(HARD))
+    of_image = (
+        every.drop_nulls("value").group_by("model", "metric", "item", "prompt_id").agg(pl.col("value").sort().mean())
+    )
+    return write_scored(work, means_of(of_image.join(categories, on="prompt_id"), ("model", "metric", "category")))
 
 
 def means_of(values: pl.DataFrame, keys: Sequence[str] = KEYS) -> Scored:

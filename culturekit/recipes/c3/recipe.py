@@ -348,7 +348,7 @@ def wire(recipe: C3, run: Run) -> None:
         run.add(image_truth_stage(list(run.by_model(roles.IMAGES).values()), run.table(roles.PROMPTS)), folders.TRUTH)
     rated = recipe.people is not None and _wire_ratings(recipe, run, recipe.people)
     judged_and_rated = [run.values_of(roles.FAITHFULNESS), *([run.values_of(folders.RATINGS)] if rated else [])]
-    run.add(difficulty_stage(run.table(roles.PROMPTS), judged_and_rated), folders.DIFFICULTY)
+    run.add(difficulty_stage(run.table(roles.PROMPTS), Numbered(judged_and_rated)), folders.DIFFICULTY)
     for name, file in recipe.captions.beside.items() if recipe.captions.drawn_beside else ():
         _wire_beside(recipe, run, name, Path(file))
     if recipe.finetune is not None:
@@ -507,13 +507,13 @@ def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
         return
     run.add(worth_stage(selected, answers, truth), folders.WORTH)
     if answers is not None:
-        ranked = run.add(ranked_values_stage(values, items, options), folders.RANKED)
+        ranked = run.add(ranked_values_stage(values, items, options=options), folders.RANKED)
         run.add(followed_stage(ranked, answers, resamples=people.resamples, seed=recipe.seed), folders.PEARSON)
 
 
 def _simulated_pairs(recipe: C3, run: Run, wanted: SimulatedPairs) -> tuple[Path, Path, Path]:
     """Let the web of the simulated world have pictures with captions, and say under which licence."""
-    prompts = run.add(collection_prompts_stage(wanted.country), folders.COLLECTION_PROMPTS)
+    prompts = run.add(collection_prompts_stage(country=wanted.country), folders.COLLECTION_PROMPTS)
     few = wanted.each <= _SLOTS  # more are repeats: a slot is a byte
     plan = ImagePlan(slots=wanted.each) if few else ImagePlan(repeats=wanted.each)
     llm = LlmOptions(go_on=recipe.llm.go_on)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 import polars as pl
 
+from culturekit.builders.built import staged
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
 from culturekit.core.inputs import roles
 from culturekit.core.package_data import shipped
@@ -38,46 +39,38 @@ CRAFT = 0.75  # of every simulated picture and translation: nothing in how they 
 OVERDONE = 0.5  # the share of its cultural appropriateness that a picture full of stereotypes loses
 
 
-def collection_prompts_stage(country: str) -> Stage:
+@staged("collection-prompts", "collection-prompts", reads=lambda _: {"world": shipped(VOCABULARY)})
+def collection_prompts_stage(work: Work, *, country: str) -> Outcome:
     """Write a prompt for each activity of the simulated world in a country: what pictures of it on the web are of."""
-
-    def run(work: Work) -> Outcome:
-        where, about = (
-            known_country(country).in_a_sentence,
-            dict.fromkeys(("benchmark", "kind", "template_id"), COLLECTION),
-        )
-        rows = [
-            {**about, "prompt_id": f"{COLLECTION}-{number:03}", "text": f"A photo of {activity} in {where}.",
-             "language": "en", "concept": category, "country": country}
-            for number, (activity, category) in enumerate(world().activities)
-        ]  # fmt: skip
-        return table_outcome(work, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema))
-
-    world_file = {"world": shipped(VOCABULARY)}
-    return Stage("collection-prompts", "collection-prompts", 1, run, world_file, {"country": country})
+    where, about = (
+        known_country(country).in_a_sentence,
+        dict.fromkeys(("benchmark", "kind", "template_id"), COLLECTION),
+    )
+    rows = [
+        {**about, "prompt_id": f"{COLLECTION}-{number:03}", "text": f"A photo of {activity} in {where}.",
+         "language": "en", "concept": category, "country": country}
+        for number, (activity, category) in enumerate(world().activities)
+    ]  # fmt: skip
+    return table_outcome(work, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema))
 
 
-def alt_texts_stage(images: Path, *, names: float, wrong: float, seed: int) -> Stage:
+@staged("simulated-alt-texts", "alt-texts", seeds={"texts": "seed"})
+def alt_texts_stage(work: Work, images: Path, *, names: float, wrong: float, seed: int) -> Outcome:
     """Caption pictures as the web does, in the language of the simulated world, and say under which licence they are.
 
     A caption names so large a share of what its picture shows; how often it is `wrong` about it differs from picture to
     picture, up to twice that share.
     """
-
-    def run(work: Work) -> Outcome:
-        scenes = _scenes_of([images])
-        rows = [
-            (image, spoken(alt_text(scene, image, names=names, wrong=wrong, seed=seed)), COLLECTION, scene["country"],
-             LANGUAGE, 0, None)
-            for image, _, scene in scenes
-        ]  # fmt: skip
-        write_table(work.out, CAPTIONS, pl.DataFrame(rows, schema=CAPTIONS.schema, orient="row"))
-        rights = [(image, LICENCE, "the web of the simulated world", None) for image, _, _ in scenes]
-        write_table(work.out, RIGHTS, pl.DataFrame(rights, schema=RIGHTS.schema, orient="row"))
-        return Outcome({"captions": len(rows), "rights": len(rights)})
-
-    options = {"names": names, "wrong": wrong}
-    return Stage("alt-texts", "simulated-alt-texts", 1, run, {"images": images}, options, {"texts": seed})
+    scenes = _scenes_of([images])
+    rows = [
+        (image, spoken(alt_text(scene, image, names=names, wrong=wrong, seed=seed)), COLLECTION, scene["country"],
+         LANGUAGE, 0, None)
+        for image, _, scene in scenes
+    ]  # fmt: skip
+    write_table(work.out, CAPTIONS, pl.DataFrame(rows, schema=CAPTIONS.schema, orient="row"))
+    rights = [(image, LICENCE, "the web of the simulated world", None) for image, _, _ in scenes]
+    write_table(work.out, RIGHTS, pl.DataFrame(rights, schema=RIGHTS.schema, orient="row"))
+    return Outcome({"captions": len(rows), "rights": len(rights)})
 
 
 def alt_text(scene: Mapping[str, Any], image: str, *, names: float, wrong: float, seed: int) -> str:

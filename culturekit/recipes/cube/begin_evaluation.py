@@ -168,11 +168,7 @@ def images_per_prompt(plan: FolderPlan) -> dict[str, int]:
 
 
 def references_in(folder: Path, cspace: Path) -> tuple[str, int, int]:
-    """Find how pictures of artifacts are named: the backend that takes them, how many fit, and how many there are.
-
-    Raises:
-        UsageError: no usual way of naming leads from a picture to an artifact of the space.
-    """
+    """Find how pictures of artifacts are named: the backend that takes them, how many fit, and how many there are."""
     space = read_space(cspace)[0]
     called = {key: list(group["name"]) for (key,), group in space.group_by("artifact_id", maintain_order=True)}
     known = KnownPrompts(artifact_prompts(space), Names({}, called))

@@ -19,7 +19,7 @@ from culturekit.config.checks import (
     SAMPLE,
     SHIPPED_HAND,
     checked_spec,
-    dump_path,
+    dump_files,
     existing_prompts,
     existing_space,
     existing_table,
@@ -80,7 +80,7 @@ MAKING = (
 
 def existing_dump(name: str) -> str:
     """Accept a dump that is there."""
-    if not dump_path(name).is_file():
+    if not all(path.is_file() for path in dump_files(name)):
         raise ValueError(f"there is no dump file {name!r}; expected a path, or {SAMPLE} for the bundled one")
     return name
 
@@ -156,7 +156,7 @@ class Recipe(AnyRecipe):
     dump: Annotated[
         tuple[Annotated[str, AfterValidator(existing_dump)], ...],
         AfterValidator(not_empty),
-        Field(description="Dump files, or `sample` for the bundled one."),
+        Field(description="Dump files, folders of them, or `sample` for the bundled one."),
     ] = ()
     ingest: IngestOptions = IngestOptions()
     concepts: Annotated[

@@ -16,7 +16,7 @@ from culturekit.builders.shown_images import ImageSample
 from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.builders.space.space_files import count_of_kinds
 from culturekit.builders.space.space_stages import release_stage, taken_prompts_stage, taken_space_stage
-from culturekit.config.checks import dump_path, hand_path, knows_truth
+from culturekit.config.checks import dump_files, hand_path, knows_truth
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import Annotations, Model
 from culturekit.core import roles
@@ -60,10 +60,10 @@ from culturekit.people.stages import (
 )
 from culturekit.people.tasks import Quotas
 from culturekit.recipes.cube.keys import Recipe
-from culturekit.recipes.cube.looks import FaithfulnessLooks, faithfulness_scores, looks_scored
+from culturekit.recipes.cube.looks import looks_scored
 from culturekit.recipes.cube.nested_keys import SECOND_TAGS, Audit, References
 from culturekit.recipes.cube.served_audit import with_answers
-from culturekit.recipes.parts import bought, imported_answers, model_images
+from culturekit.recipes.parts import Looks, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks, works
 from culturekit.release.card_build import card_stage
 from culturekit.report.headline import headline_lines
@@ -73,6 +73,7 @@ from culturekit.scores.audited import AuditedOptions, audited
 from culturekit.scores.compare import ComparisonOptions, compare, ranks
 from culturekit.scores.distribution import distribution
 from culturekit.scores.diversity import PAIRS_ORDER, Correction, QvsOptions
+from culturekit.scores.faithfulness import QuestionOptions
 from culturekit.scores.gaps import LANGUAGE_COLUMN, GapOptions, gaps
 from culturekit.scores.image_levels import MeanOptions
 from culturekit.scores.inputs import ValueTables
@@ -326,11 +327,18 @@ def wire_faithfulness(recipe: Recipe, run: Run) -> None:
     """Score whether images show what their prompts ask for."""
     if (wanted := recipe.faithfulness) is None:
         return
-    asking = partial(bought, run, recipe.llm)
-    looks = FaithfulnessLooks(run, wanted, recipe.images, partial(prompt_count, recipe, run), asking)
-    scores = recipe.scores
+    plan, scores = recipe.images, recipe.scores
+    each = min(plan.repeats * plan.slots, wanted.per_prompt or plan.repeats * plan.slots)
+    prompts = partial(prompt_count, recipe, run, plan.kinds)
+    looks = Looks(
+        run, partial(bought, run, recipe.llm), prompts, lambda _: (count := prompts()) and count * each,
+        wanted.questions, wanted.answers, wanted.vqascore, wanted.scorers, wanted.per_prompt, plan.kinds, wanted.of,
+    )  # fmt: skip
+    looks.write_questions()
+    for model in run.models:
+        looks.look_at(model)
     means = MeanOptions(LEVELS, scheme="", groups={}, confidence=scores.confidence, benchmark=scores.benchmark)
-    faithfulness_scores(looks, means)
+    looks.score(QuestionOptions(wanted.denominator, means))
     compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON)
 
 
@@ -472,7 +480,7 @@ def wire_space(recipe: Recipe, run: Run) -> None:
 
 def built_space(recipe: Recipe, run: Run) -> Path:
     """Make the cultural space from a dump; give the table that was released."""
-    concepts, dumps = scoped_concepts(recipe), [dump_path(name) for name in recipe.dump]
+    concepts, dumps = scoped_concepts(recipe), [path for name in recipe.dump for path in dump_files(name)]
     size = works(lambda: sum(path.stat().st_size for path in dumps), "bytes")
     reading = replace(recipe.ingest, languages=(*recipe.ingest.languages, *recipe.prompts.languages))
     graph = run.add(ingest_stage(dumps, reading), roles.GRAPH, plan=size)

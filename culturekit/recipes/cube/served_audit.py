@@ -96,11 +96,7 @@ class RecordedRecipe(msgspec.Struct):
 
 @contextmanager
 def form_desk(project: Path, region: str | None = None) -> Iterator[AnswerDesk]:
-    """Open the desk of a form that was exported, alone in its folder, for people of a region where there are several.
-
-    Raises:
-        UsageError: sheets are for people of several regions, and nobody said whose are wanted.
-    """
+    """Open the desk of an exported form, alone in its folder, for people of a region where there are several."""
     with hold(project.parent / f".{project.name}.serving.lock"), AnswerJournal(journal_in(project)) as journal:
         desk = open_desk(project, journal)
         places = {sheet: desk.key[tasks[0]]["annotator_region"][0] for sheet, tasks in desk.sheets.items()}
@@ -117,11 +113,7 @@ def form_desk(project: Path, region: str | None = None) -> Iterator[AnswerDesk]:
 
 @contextmanager
 def audit_desk(root: Path, size: AuditSize, *, engine: Engine, progress: Progress) -> Iterator[AnswerDesk]:
-    """Draw the audit of a run unless it is drawn, and open the desk that takes its answers, alone in the folder.
-
-    Raises:
-        UsageError: there is no such run, it takes other answers, or its audit was drawn in another size.
-    """
+    """Draw the audit of a run unless it is drawn, and open the desk that takes its answers, alone in the folder."""
     run = folders_of(root)
     record = msgspec.json.decode((root / RECIPE_RECORD).read_bytes(), type=RecordedRecipe)
     if record.audit is not None and record.audit.file is not None:
@@ -248,6 +240,7 @@ class Narrowing:
     def look_now(self) -> None:
         """Look, after who is looking."""
         self.looking.acquire()
+        self.looked_at = self.desk.whole_look if self.desk.looks else self.desk.answered
         self.look()
 
     def look(self) -> None:
@@ -267,7 +260,8 @@ class Narrowing:
         """
         matches = pl.concat([self.run.matches(model).select(list(MATCHES.schema)) for model in self.run.models])
         sample = samples_of(Files([self.run.table(roles.AUDITED_SAMPLE)]))
-        whole = min(self.desk.whole_look, max(self.desk.looks.values()))
+        begun = max((look for task, look in self.desk.looks.items() if self.desk.counts[task]), default=0)
+        whole = min(self.desk.whole_look, begun)  # what nobody is to answer any more is no look
         planned = planned_looks(sample)
         if not whole or planned is None or sample is None:
             yield "no look yet: its images are not all answered"

@@ -3,19 +3,19 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import polars as pl
 from pydantic import AfterValidator, model_validator
 
-from culturekit.builders.judging import image_judge, question_graph
+from culturekit.builders.built import staged
+from culturekit.builders.judging import image_judge
 from culturekit.builders.judging.scene_judge import MOST_STEREOTYPES
 from culturekit.config.recipe_parts import EncoderSpec, JudgeSpec, ScorerSpec
 from culturekit.core import roles
 from culturekit.core.declared import rules_of
-from culturekit.core.inputs import Numbered
+from culturekit.core.inputs import Files, Numbered
 from culturekit.core.inputs import roles as named_roles
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
@@ -41,8 +41,8 @@ from culturekit.recipes.cultivate import roles as folders
 from culturekit.recipes.cultivate.cells import compare_images, described_images, excess_of_images, pictured
 from culturekit.recipes.cultivate.marks import extracted_phrases
 from culturekit.recipes.cultivate.scores import PhraseVectors, image_scores
-from culturekit.recipes.planning import asks
-from culturekit.scores.faithfulness import QuestionOptions, faithfulness
+from culturekit.recipes.parts import Looks
+from culturekit.scores.faithfulness import QuestionOptions
 from culturekit.scores.image_levels import MeanOptions
 
 OURS = ("align", "hal", "exag", "faith")
@@ -89,97 +89,63 @@ def wire_baselines(
     run: Run, wanted: Baselines, counts: Mapping[str, int], prompts: int, buying: Callable[[Role, str], LlmOptions]
 ) -> None:
     """Have images scored by others: a number a model of how many images it has says what that takes."""
-    table = run.table(roles.PROMPTS)
-    if wanted.questions is not None:
-        graphs = question_graph.build.stage(table, writer=wanted.questions, llm=buying(roles.QUESTIONS, ""))
-        run.add(graphs, roles.QUESTIONS, plan=asks(count=lambda: prompts, requests=lambda: prompts))
-    if wanted.cure is not None:
-        for level in LEVELS:
-            run.add(level_stage(table, level), folders.LEVELS, variant=level)
-    for model, made in counts.items():
-        images, limit = run.table(roles.IMAGES, model), wanted.per_prompt
-        count = partial(int, made if limit is None else min(made, limit * prompts))
-        if wanted.answers is not None:
-            answering = question_graph.answer.stage(
-                images, run.table(roles.QUESTIONS), judge=wanted.answers, per_prompt=limit,
-                llm=buying(roles.ANSWERS, model),
-            )  # fmt: skip
-            run.add(answering, roles.ANSWERS, model, plan=asks(count=count))
-        if wanted.vqascore is not None:
-            weighing = image_judge.vqascore.stage(images, table, judge=wanted.vqascore, per_prompt=limit,
-                                      llm=buying(roles.VQASCORE, model))  # fmt: skip
-            run.add(weighing, roles.VQASCORE, model, plan=asks(count=count, requests=count))
-        for number, scorer in enumerate(wanted.scorers, start=1):
-            run.add(quality_stage(images, table, scorer=scorer), roles.SCORER, model, str(number))
-        for level in LEVELS if wanted.cure is not None else ():
+    table, limit = run.table(roles.PROMPTS), wanted.per_prompt
+    looks = Looks(
+        run, buying, lambda: prompts, lambda model: min(counts[model], (limit or counts[model]) * prompts),
+        wanted.questions, wanted.answers, wanted.vqascore, wanted.scorers, limit,
+    )  # fmt: skip
+    looks.write_questions()
+    levels = LEVELS if wanted.cure is not None else ()
+    for level in levels:
+        run.add(level_stage(table, level=level), folders.LEVELS, variant=level)
+    cosine = f"clipscore:{wanted.cure}{'&' if '?' in str(wanted.cure) else '?'}factor=1"
+    for model in counts:
+        looks.look_at(model)
+        for level in levels:
             texts = run.table(folders.LEVELS, variant=level)
-            cosine = f"clipscore:{wanted.cure}{'&' if '?' in str(wanted.cure) else '?'}factor=1"
-            run.add(quality_stage(images, texts, scorer=cosine), folders.CURE, model, level)
-    others = {
-        "judgments": Numbered(run.tables(roles.ANSWERS) | run.tables(roles.VQASCORE)),
-        "quality": Numbered({
-            roles.SCORER.folder(model, number): run.table(roles.SCORER, model, number)
-            for model in run.models for number in run.variants(roles.SCORER, model)
-        }),
-    }  # fmt: skip
-    if any(others.values()):
-        asked = run.table(roles.QUESTIONS) if run.has(roles.QUESTIONS) else None
-        options = QuestionOptions(means=MeanOptions((("country",),), scheme="", groups={}, benchmark="cultivate"))
-        images_of = Numbered(run.tables(roles.IMAGES))
-        scoring = faithfulness.stage(images_of, questions=asked, prompts=table, options=options, **others)
-        run.add(scoring, roles.FAITHFULNESS)
+            run.add(quality_stage(run.table(roles.IMAGES, model), texts, scorer=cosine), folders.CURE, model, level)
+    looks.score(QuestionOptions(means=MeanOptions((("country",),), scheme="", groups={}, benchmark="cultivate")))
 
 
-def level_stage(prompts: Path, level: str) -> Stage:
+@staged("prompt-levels", "levels")
+def level_stage(work: Work, prompts: Path, *, level: str) -> Outcome:
     """Write prompts that say less: the activity without the country (`named`), or the category with it."""
-
-    def run(work: Work) -> Outcome:
-        table = read_table(prompts, PROMPTS).drop_nulls("country")
-        activity = pl.coalesce("activity", "text") if "activity" in table.columns else pl.col("text")
-        names = {code: each.in_a_sentence for code, each in countries().items()}
-        place = pl.col("country").replace_strict(names, default=pl.col("country"), return_dtype=pl.String)
-        kind = pl.coalesce("concept", activity)
-        texts = (pl.format("A photorealistic photo of {}.", activity),
-                 pl.format("A photorealistic photo of {} in {}.", kind, place))  # fmt: skip
-        return table_outcome(work, PROMPTS, table.with_columns(text=texts[LEVELS.index(level)]))
-
-    return Stage("levels", "prompt-levels", 1, run, {"prompts": prompts}, {"level": level})
+    table = read_table(prompts, PROMPTS).drop_nulls("country")
+    activity = pl.coalesce("activity", "text") if "activity" in table.columns else pl.col("text")
+    names = {code: each.in_a_sentence for code, each in countries().items()}
+    place = pl.col("country").replace_strict(names, default=pl.col("country"), return_dtype=pl.String)
+    kind = pl.coalesce("concept", activity)
+    texts = (pl.format("A photorealistic photo of {}.", activity),
+             pl.format("A photorealistic photo of {} in {}.", kind, place))  # fmt: skip
+    return table_outcome(work, PROMPTS, table.with_columns(text=texts[LEVELS.index(level)]))
 
 
-def candidates_stage(source: Path | Sequence[Path], prompts: Path, kind: str) -> Stage:
+@staged("exaggeration-candidates", "candidates")
+def candidates_stage(work: Work, source: Numbered, prompts: Path, *, candidates: str) -> Outcome:
     """List, by country, what most prompts should show, or what is most often seen, as if it were stereotypes."""
-    paths = [source] if isinstance(source, Path) else list(source)
-
-    def run(work: Work) -> Outcome:
-        place = read_table(prompts, PROMPTS).select("prompt_id", "country").drop_nulls()
-        if kind == "references":
-            tokens = read_together(paths, DESCRIPTORS).select("prompt_id", "token")
-        else:
-            tokens = extracted_phrases(read_together(paths, JUDGMENTS)).select("prompt_id", token="item")
-        counted = tokens.join(place, on="prompt_id").group_by("country", "token").len()
-        first = counted.sort("country", "len", "token", descending=[False, True, False]).group_by(
-            "country", maintain_order=True
-        )
-        return table_outcome(work, STEREOTYPES, first.head(MOST_STEREOTYPES).select(list(STEREOTYPES.schema)))
-
-    inputs = {"prompts": prompts, **named_roles("source", paths)}
-    return Stage("candidates", "exaggeration-candidates", 1, run, inputs, {"candidates": kind})
+    place = read_table(prompts, PROMPTS).select("prompt_id", "country").drop_nulls()
+    if candidates == "references":
+        tokens = source.together(DESCRIPTORS).select("prompt_id", "token")
+    else:
+        tokens = extracted_phrases(source.together(JUDGMENTS)).select("prompt_id", token="item")
+    counted = tokens.join(place, on="prompt_id").group_by("country", "token").len()
+    first = counted.sort("country", "len", "token", descending=[False, True, False]).group_by(
+        "country", maintain_order=True
+    )
+    return table_outcome(work, STEREOTYPES, first.head(MOST_STEREOTYPES).select(list(STEREOTYPES.schema)))
 
 
 # Values of all of it, of the images of models alone: what meta holds against people.
 
 
-def compared_stage(values: Path, models: Sequence[str]) -> Stage:
+@staged("compared-values", "compared")
+def compared_stage(work: Work, values: Path, *, models: Sequence[str]) -> Outcome:
     """Keep our values of the images of models, beside their composite without EXAG."""
-
-    def run(work: Work) -> Outcome:
-        ours = read_table(values, VALUES).filter(pl.col("metric").is_in(OURS), pl.col("model").is_in(list(models)))
-        wide = ours.pivot("metric", index="item", values="value", aggregate_function="first")
-        both = wide.select("item", value=(pl.col("align") + 1 - pl.col("hal")) / 2).drop_nulls()
-        rows = ours.filter(metric="align").drop("value").join(both, on="item").with_columns(metric=pl.lit("align_hal"))
-        return table_outcome(work, VALUES, pl.concat([ours, rows.select(list(VALUES.schema))]))
-
-    return Stage("compared", "compared-values", 1, run, {"values": values}, {"models": list(models)})
+    ours = read_table(values, VALUES).filter(pl.col("metric").is_in(OURS), pl.col("model").is_in(list(models)))
+    wide = ours.pivot("metric", index="item", values="value", aggregate_function="first")
+    both = wide.select("item", value=(pl.col("align") + 1 - pl.col("hal")) / 2).drop_nulls()
+    rows = ours.filter(metric="align").drop("value").join(both, on="item").with_columns(metric=pl.lit("align_hal"))
+    return table_outcome(work, VALUES, pl.concat([ours, rows.select(list(VALUES.schema))]))
 
 
 def baseline_values_stage(
@@ -189,7 +155,7 @@ def baseline_values_stage(
     """Write CuRe's score, and EXAG by other candidates, as values of the images of models."""
 
     def run(work: Work) -> Outcome:
-        placed = _placed(images, real, prompts)
+        placed = _placed(list(images.values()), real, prompts)
         parts = [("cure", name, _mean_of_levels(paths)) for name, paths in cure.items()]
         for kind, paths in exag.items():
             excess = excess_of_images(placed, read_together(list(paths), JUDGMENTS), real=roles.REAL_IMAGES,
@@ -203,9 +169,9 @@ def baseline_values_stage(
     return Stage("others", "baseline-values", 1, run, inputs, {"models": list(images)})
 
 
-def _placed(images: Mapping[str, Path], real: Path, prompts: Path) -> pl.DataFrame:
+def _placed(images: Sequence[Path], real: Path, prompts: Path) -> pl.DataFrame:
     """Give all images that were made, real ones among them, with model, prompt and country."""
-    return pictured(read_together([*images.values(), real], IMAGES), read_table(prompts, PROMPTS), Counter())
+    return pictured(read_together([*images, real], IMAGES), read_table(prompts, PROMPTS), Counter())
 
 
 def _written(
@@ -233,37 +199,30 @@ def _mean_of_levels(paths: Sequence[Path]) -> pl.DataFrame:
     return every.filter(n=len(LEVELS)).select("value", item="image_id")
 
 
+@staged("descriptor-ablations", "ablations")
 def ablations_stage(
-    images: Mapping[str, Path], real: Path, prompts: Path, descriptors: Path, proposals: Mapping[str, Path],
-    extracted: Sequence[Path], phrases: Path, tau: float | None,
-) -> Stage:  # fmt: skip
+    work: Work, images: Numbered, real: Path, prompts: Path, descriptors: Path, proposals: Files, extracted: Numbered,
+    phrases: PhraseVectors, *, tau: float | None, models: Sequence[str],
+) -> Outcome:  # fmt: skip
     """Score ALIGN at the quartiles of the real images' best matches, and by what each proposer said alone."""
-    vectors = PhraseVectors(phrases)
-
-    def run(work: Work) -> Outcome:
-        said = read_together(list(extracted), JUDGMENTS)
-        placed, (known, ids) = _placed(images, real, prompts), vectors.vectors()
-        found = described_images(placed, read_table(descriptors, DESCRIPTORS), said, has=None, left_out=Counter())
-        cells = compare_images(found, known, ids)
-        best = cells.best_of(found.images.filter(model=roles.REAL_IMAGES))
-        taus = (
-            {f"tau at quantile {name:g}": calibrate_tau(best, quantile=name) for name in PUBLISHED_TAUS}
-            if len(best)
-            else {}
-        )
-        parts = [(name, image_scores(cells.counted(value), "dimension")) for name, value in taus.items()]
-        usual = tau if tau is not None else taus.get("tau at quantile 0.75", 0.0)
-        for path in proposals.values():
-            alone = read_table(path, PROPOSED_DESCRIPTORS).filter(outcome="proposed")
-            own = alone.with_columns(proposers=pl.concat_list("proposer")).select(list(DESCRIPTORS.schema))
-            matched = described_images(placed, own, said, has=None, left_out=Counter())
-            scored = image_scores(compare_images(matched, known, ids).counted(usual), "dimension")
-            parts.append((f"proposer {alone['proposer'][0] if alone.height else path.parent.name}", scored))
-        rows = [("align", name, one.select(item="image_id", value="align")) for name, one in parts]
-        outcome = _written(work, rows, placed, list(images))
-        return replace(outcome, notes={"taus": taus})
-
-    inputs = {"real": real, "prompts": prompts, "descriptors": descriptors, **dict(proposals),
-              **named_roles("images", list(images.values())), **named_roles("extracted", list(extracted)),
-              **vectors.files("phrases")}  # fmt: skip
-    return Stage("ablations", "descriptor-ablations", 1, run, inputs, {"tau": tau, "models": list(images)})
+    said = extracted.together(JUDGMENTS)
+    placed, (known, ids) = _placed(images.places, real, prompts), phrases.vectors()
+    found = described_images(placed, read_table(descriptors, DESCRIPTORS), said, has=None, left_out=Counter())
+    cells = compare_images(found, known, ids)
+    best = cells.best_of(found.images.filter(model=roles.REAL_IMAGES))
+    taus = (
+        {f"tau at quantile {name:g}": calibrate_tau(best, quantile=name) for name in PUBLISHED_TAUS}
+        if len(best)
+        else {}
+    )
+    parts = [(name, image_scores(cells.counted(value), "dimension")) for name, value in taus.items()]
+    usual = tau if tau is not None else taus.get("tau at quantile 0.75", 0.0)
+    for path in proposals.places:
+        alone = read_table(path, PROPOSED_DESCRIPTORS).filter(outcome="proposed")
+        own = alone.with_columns(proposers=pl.concat_list("proposer")).select(list(DESCRIPTORS.schema))
+        matched = described_images(placed, own, said, has=None, left_out=Counter())
+        scored = image_scores(compare_images(matched, known, ids).counted(usual), "dimension")
+        parts.append((f"proposer {alone['proposer'][0] if alone.height else path.parent.name}", scored))
+    rows = [("align", name, one.select(item="image_id", value="align")) for name, one in parts]
+    outcome = _written(work, rows, placed, models)
+    return replace(outcome, notes={"taus": taus})

@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 import polars as pl
 
+from culturekit.builders.built import staged
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.digests import canonical_json
-from culturekit.core.inputs import roles
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, PROMPTS, SCORES, VALUES
-from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.statistics.intervals import simple_mean
@@ -22,31 +22,24 @@ from culturekit.scores.meta import ALL
 from culturekit.scores.score_rows import Row, equal_means, scored, statistic_row
 
 
-def grouped_values_stage(values: Path, scheme: str, metrics: Sequence[str]) -> Stage:
+@staged("grouped-values", "by-group")
+def grouped_values_stage(work: Work, values: Path, *, scheme: str, metrics: Sequence[str]) -> Outcome:
     """Repeat the values of countries under their groups, so that people can correct the scores of groups too."""
-
-    def run(work: Work) -> Outcome:
-        table = read_table(values, VALUES).filter(pl.col("metric").is_in(list(metrics)))
-        group = pl.col("country").replace_strict(dict(country_groups(scheme)), default=None, return_dtype=pl.String)
-        grouped = table.with_columns(group=group, country=pl.lit(None, pl.String)).drop_nulls("group")
-        return table_outcome(work, VALUES, pl.concat([table, grouped]).select(list(VALUES.schema)))
-
-    return Stage("by-group", "grouped-values", 1, run, {"values": values}, {"scheme": scheme, "metrics": list(metrics)})
+    table = read_table(values, VALUES).filter(pl.col("metric").is_in(list(metrics)))
+    group = pl.col("country").replace_strict(dict(country_groups(scheme)), default=None, return_dtype=pl.String)
+    grouped = table.with_columns(group=group, country=pl.lit(None, pl.String)).drop_nulls("group")
+    return table_outcome(work, VALUES, pl.concat([table, grouped]).select(list(VALUES.schema)))
 
 
-def gaps_of_scores_stage(judged: Mapping[str, Path], truth: Path | None, scheme: str) -> Stage:
+@staged("gaps-of-scores", "corrected-gaps", version=2)
+def gaps_of_scores_stage(work: Work, judged: Numbered, truth: Path | None, *, scheme: str) -> Outcome:
     """Subtract scores of groups of countries: as judged, as corrected by people, and, where known, as they are."""
-
-    def run(work: Work) -> Outcome:
-        tables = [(read_table(path, SCORES), "") for path in judged.values()]
-        metrics = {metric for table, _ in tables for metric in table["metric"]}
-        if truth is not None:
-            tables.append((read_table(truth, SCORES).filter(pl.col("metric").is_in(metrics)), "truth"))
-        rows = [row for table, labels in tables for row in gaps_in(table, labels, scheme)]
-        return table_outcome(work, SCORES, scored(rows, left_out={}).scores)
-
-    inputs = {**roles("judged", list(judged.values())), **({} if truth is None else {"truth": truth})}
-    return Stage("corrected-gaps", "gaps-of-scores", 2, run, inputs, {"scheme": scheme})
+    tables = [(read_table(path, SCORES), "") for path in judged.places]
+    metrics = {metric for table, _ in tables for metric in table["metric"]}
+    if truth is not None:
+        tables.append((read_table(truth, SCORES).filter(pl.col("metric").is_in(metrics)), "truth"))
+    rows = [row for table, labels in tables for row in gaps_in(table, labels, scheme)]
+    return table_outcome(work, SCORES, scored(rows, left_out={}).scores)
 
 
 def gaps_in(table: pl.DataFrame, labels: str, scheme: str) -> Iterator[Row]:
@@ -82,22 +75,18 @@ def _limits(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[float 
     return value - below, value + above
 
 
-def breakdown_stage(values: Path, matches: Path, prompts: Path, models: Sequence[str]) -> Stage:
+@staged("scene-breakdown", "breakdown", version=2)
+def breakdown_stage(work: Work, values: Path, matches: Path, prompts: Path, *, models: Sequence[str]) -> Outcome:
     """Average ALIGN by country and dimension, and FAITH by category: of each model and of all, each prompt alike."""
-
-    def run(work: Work) -> Outcome:
-        about = read_table(prompts, PROMPTS).select("prompt_id", "concept", "country")
-        met = read_table(matches, DESCRIPTOR_MATCHES).filter(side="reference")
-        align = met.group_by("model", "prompt_id", "dimension").agg(value=pl.col("covered").sort().mean())
-        align = align.with_columns(pl.concat_list("value")).join(about, on="prompt_id")
-        faith = read_table(values, VALUES).filter(metric="faith").drop("concept", "country")
-        faith = faith.group_by("model", "prompt_id").agg(pl.col("value").sort()).join(about, on="prompt_id")
-        rows = [*_averages("align", align, models, ("country", "dimension"))]
-        rows += [row for by in (("concept",), ("country", "concept")) for row in _averages("faith", faith, models, by)]
-        return table_outcome(work, SCORES, scored(rows, left_out={}).scores)
-
-    inputs = {"values": values, "matches": matches, "prompts": prompts}
-    return Stage("breakdown", "scene-breakdown", 2, run, inputs, {"models": list(models)})
+    about = read_table(prompts, PROMPTS).select("prompt_id", "concept", "country")
+    met = read_table(matches, DESCRIPTOR_MATCHES).filter(side="reference")
+    align = met.group_by("model", "prompt_id", "dimension").agg(value=pl.col("covered").sort().mean())
+    align = align.with_columns(pl.concat_list("value")).join(about, on="prompt_id")
+    faith = read_table(values, VALUES).filter(metric="faith").drop("concept", "country")
+    faith = faith.group_by("model", "prompt_id").agg(pl.col("value").sort()).join(about, on="prompt_id")
+    rows = [*_averages("align", align, models, ("country", "dimension"))]
+    rows += [row for by in (("concept",), ("country", "concept")) for row in _averages("faith", faith, models, by)]
+    return table_outcome(work, SCORES, scored(rows, left_out={}).scores)
 
 
 def _averages(metric: str, prompts: pl.DataFrame, models: Sequence[str], by: tuple[str, ...]) -> Iterator[Row]:

@@ -1,15 +1,15 @@
 """What people mark and rate in images of `cultivate`, and the scores and ratings that follow from it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from culturekit.builders.built import staged
 from culturekit.core.choices import ANSWERED
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import roles
+from culturekit.core.inputs import Files, Numbered
 from culturekit.core.schemas import (
     ANNOTATIONS,
     AUDIT_SAMPLE,
@@ -21,11 +21,10 @@ from culturekit.core.schemas import (
     SCORES,
     VALUES,
 )
-from culturekit.core.stage import Stage
-from culturekit.core.tables import read_table, read_together, table_outcome, write_table
+from culturekit.core.tables import read_table, table_outcome, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import countries
-from culturekit.metrics.ahead.descriptor_scores import Aggregate, faithfulness
+from culturekit.metrics.ahead.descriptor_scores import faithfulness
 from culturekit.metrics.ahead.matching import DIMENSIONS, dimension_name, normalise_phrase
 from culturekit.metrics.corrected.audit_gates import refuse_disagreement
 from culturekit.recipes.cultivate.cells import EXTRACT, compare_images, described_images
@@ -38,33 +37,28 @@ ARTICLE = "^(?:a|an|the|some) "
 """What phrases may begin with that are the same to people, who are to tick each thing once."""
 
 
-def scene_items_stage(samples: Sequence[Path], prompts: Path, descriptors: Path, extracted: Sequence[Path]) -> Stage:
+@staged("scene-items", "items", version=2)
+def scene_items_stage(work: Work, samples: Files, prompts: Path, descriptors: Path, extracted: Numbered) -> Outcome:
     """List what people are to mark about each drawn image.
 
     These are the references of its prompt, and every phrase extracted from any image of it: what one extractor
     overlooked in an image, it or another saw elsewhere.
     """
-
-    def run(work: Work) -> Outcome:
-        phrases = extracted_phrases(read_together(extracted, JUDGMENTS))
-        extra = phrases.select("prompt_id", "dimension", token="item").unique().sort(pl.all())
-        references = read_table(descriptors, DESCRIPTORS).select("prompt_id", "dimension", "token")
-        table = read_table(prompts, PROMPTS).drop_nulls("country")
-        activity = "activity" if "activity" in table.columns else "text"
-        lists = _offered_once(references, extra).sort("prompt_id", "token", "dimension")
-        lists = lists.group_by("prompt_id", maintain_order=True).agg(descriptors="token", dimensions="dimension")
-        names = {code: each.name for code, each in countries().items()}
-        drawn = read_together(samples, AUDIT_SAMPLE)
-        drawn = drawn.join(table.select("prompt_id", "country", "group", activity=activity), on="prompt_id")
-        rows = drawn.join(lists, on="prompt_id").with_columns(
-            item_id="image_id", country_name=pl.col("country").replace_strict(names, default=pl.col("country"))
-        )
-        write_table(work.out, SCENE_ITEMS, rows.select(list(SCENE_ITEMS.schema)))
-        return Outcome({"scene_items": rows.height, "phrases": int(rows["descriptors"].list.len().sum())})
-
-    drawn_by = {"sample": samples[0], **roles("more-samples", samples[1:])}
-    inputs = {**drawn_by, "prompts": prompts, "descriptors": descriptors, **roles("extracted", extracted)}
-    return Stage("items", "scene-items", 2, run, inputs)
+    phrases = extracted_phrases(extracted.together(JUDGMENTS))
+    extra = phrases.select("prompt_id", "dimension", token="item").unique().sort(pl.all())
+    references = read_table(descriptors, DESCRIPTORS).select("prompt_id", "dimension", "token")
+    table = read_table(prompts, PROMPTS).drop_nulls("country")
+    activity = "activity" if "activity" in table.columns else "text"
+    lists = _offered_once(references, extra).sort("prompt_id", "token", "dimension")
+    lists = lists.group_by("prompt_id", maintain_order=True).agg(descriptors="token", dimensions="dimension")
+    names = {code: each.name for code, each in countries().items()}
+    drawn = samples.together(AUDIT_SAMPLE)
+    drawn = drawn.join(table.select("prompt_id", "country", "group", activity=activity), on="prompt_id")
+    rows = drawn.join(lists, on="prompt_id").with_columns(
+        item_id="image_id", country_name=pl.col("country").replace_strict(names, default=pl.col("country"))
+    )
+    write_table(work.out, SCENE_ITEMS, rows.select(list(SCENE_ITEMS.schema)))
+    return Outcome({"scene_items": rows.height, "phrases": int(rows["descriptors"].list.len().sum())})
 
 
 def extracted_phrases(judgments: pl.DataFrame) -> pl.DataFrame:
@@ -96,31 +90,16 @@ PEOPLE, OTHER, HALF = "people", "other", 0.5
 SHOWN, RELEVANT, REQUIRED = "shown", "relevant", "faith"
 
 
-def marks_stage(annotations: Path, items: Path, descriptors: Path, phrases: Path, scores: Path) -> Stage:
-    """Score ALIGN and HAL of each marked image by what each person ticks, at the threshold of scores."""
-    inputs = {"annotations": annotations, "items": items, "descriptors": descriptors, "scores": scores}
-    vectors = PhraseVectors(phrases)
-
-    def run(work: Work) -> Outcome:
-        return write_marks(work, annotations, items, descriptors, vectors, *how_scored(scores))
-
-    return Stage("marks", "scene-marks", 4, run, {**inputs, **vectors.files("phrases")})
-
-
-def write_marks(
-    work: Work,
-    annotations: Path,
-    items: Path,
-    descriptors: Path,
-    phrases: PhraseVectors,
-    tau: float,
-    aggregate: Aggregate,
+@staged("scene-marks", "marks", version=4)
+def marks_stage(
+    work: Work, annotations: Path, items: Path, descriptors: Path, phrases: PhraseVectors, scores: Path
 ) -> Outcome:
-    """Write people's ratings with three more criteria, from 0 to 1: those of MARKED.
+    """Score ALIGN and HAL of each marked image by what each person ticks, at the threshold of scores.
 
-    An image shows what most careful people of its country tick. Each of them stands for it, so agreement is checked
-    here, tick by tick.
+    Written are people's ratings with three more criteria, from 0 to 1: those of MARKED. An image shows what most
+    careful people of its country tick. Each of them stands for it, so agreement is checked here, tick by tick.
     """
+    tau, aggregate = how_scored(scores)
     table, about = read_table(annotations, ANNOTATIONS), read_table(items, SCENE_ITEMS)
     at_home = table.filter("in_region")
     if at_home.is_empty():
@@ -245,33 +224,23 @@ ANYBODY = "one person"
 """Whose ratings stand beside the metrics: those of one person an image; the other people of the image are apart."""
 
 
-def raters_stage(likert: Mapping[str, Path], images: Sequence[Path], prompts: Path, marks: Path) -> Stage:
+@staged("rater-values", "raters")
+def raters_stage(work: Work, likert: Files, images: Numbered, prompts: Path, marks: Path) -> Outcome:
     """Write what vision models rate, and what one person of each image rates, as values of these images."""
-
-    def run(work: Work) -> Outcome:
-        tables = [read_table(path, JUDGMENTS).select(list(JUDGMENTS.schema)) for path in likert.values()]
-        judgments = pl.concat([pl.DataFrame(schema=JUDGMENTS.schema), *tables])
-        rated = judgments.filter(pl.col("outcome").is_in(ANSWERED))
-        rated = rated.select("image_id", "value", by="judge", what="item")
-        person = _ratings(marks).filter(turn=0).select("image_id", "value", by=pl.lit(ANYBODY), what="criterion")
-        return table_outcome(work, VALUES, _rating_values(pl.concat([rated, person]), images, prompts))
-
-    inputs = {"prompts": prompts, "marks": marks, **dict(likert), **roles("images", list(images))}
-    return Stage("raters", "rater-values", 1, run, inputs)
+    tables = [read_table(path, JUDGMENTS).select(list(JUDGMENTS.schema)) for path in likert.places]
+    judgments = pl.concat([pl.DataFrame(schema=JUDGMENTS.schema), *tables])
+    rated = judgments.filter(pl.col("outcome").is_in(ANSWERED))
+    rated = rated.select("image_id", "value", by="judge", what="item")
+    person = _ratings(marks).filter(turn=0).select("image_id", "value", by=pl.lit(ANYBODY), what="criterion")
+    return table_outcome(work, VALUES, _rating_values(pl.concat([rated, person]), images, prompts))
 
 
-def others_stage(images: Sequence[Path], prompts: Path, marks: Path) -> Stage:
+@staged("other-values", "others")
+def others_stage(work: Work, images: Numbered, prompts: Path, marks: Path) -> Outcome:
     """Write what the other people of each image rate on average, to hold one person against."""
-
-    def run(work: Work) -> Outcome:
-        rest = _ratings(marks).filter(pl.col("turn") > 0)
-        means = rest.group_by("image_id", what="criterion").agg(pl.col("value").sort().mean())
-        return table_outcome(
-            work, VALUES, _rating_values(means.with_columns(by=pl.lit("other people")), images, prompts)
-        )
-
-    inputs = {"prompts": prompts, "marks": marks, **roles("images", list(images))}
-    return Stage("others", "other-values", 1, run, inputs)
+    rest = _ratings(marks).filter(pl.col("turn") > 0)
+    means = rest.group_by("image_id", what="criterion").agg(pl.col("value").sort().mean())
+    return table_outcome(work, VALUES, _rating_values(means.with_columns(by=pl.lit("other people")), images, prompts))
 
 
 def _ratings(marks: Path) -> pl.DataFrame:
@@ -282,9 +251,9 @@ def _ratings(marks: Path) -> pl.DataFrame:
     return ordered.select("criterion", "value", "turn", image_id="item_id")
 
 
-def _rating_values(rated: pl.DataFrame, images: Sequence[Path], prompts: Path) -> pl.DataFrame:
+def _rating_values(rated: pl.DataFrame, images: Numbered, prompts: Path) -> pl.DataFrame:
     """Write ratings as values of the metric `rating`, with model, prompt and country of each image."""
-    drawn = pl.concat([read_table(path, IMAGES).select("image_id", "model", "prompt_id", "repeat") for path in images])
+    drawn = images.together(IMAGES).select("image_id", "model", "prompt_id", "repeat")
     about = drawn.join(read_table(prompts, PROMPTS).select("prompt_id", "country"), on="prompt_id")
     rows = rated.join(about, on="image_id").with_columns(
         metric=pl.lit("rating"), benchmark=pl.lit("cultivate"), concept=pl.lit(None, pl.String), item="image_id",

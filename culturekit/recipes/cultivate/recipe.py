@@ -34,6 +34,7 @@ from culturekit.core import roles
 from culturekit.core.declared import rules_of
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES, SHORTLIST
 from culturekit.core.inputs import Files, Numbered
+from culturekit.core.inputs import roles as named_roles
 from culturekit.core.roles import REAL_IMAGES, Role
 from culturekit.core.run import Run
 from culturekit.core.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
@@ -439,7 +440,7 @@ def read_stage(run: Run, ground: Ground) -> Stage:
     """Give the stage that reads pages; those about the simulated world are written by one before it."""
     if ground.pages is not None:
         return page_list.read.stage(Path(ground.pages), contact=ground.contact)
-    run.add(simulated_pages_stage(ground.countries), folders.PAGES)
+    run.add(simulated_pages_stage(countries=ground.countries), folders.PAGES)
     folder = run.folder(folders.PAGES)
     stage = page_list.read.stage(folder / "pages.yaml")
     return replace(stage, inputs={"pages": folder, **country_files()})
@@ -500,7 +501,7 @@ def _wire_exag(recipe: Cultivate, run: Run, kind: str, everybody: tuple[str, ...
     prompts, limit = run.table(roles.PROMPTS), None if recipe.baselines is None else recipe.baselines.per_prompt
     source = run.table(folders.DESCRIPTORS)
     seen = list(_by_folder(run, folders.EXTRACTED, everybody).values())
-    listed = candidates_stage(source if kind == "references" else seen, prompts, kind)
+    listed = candidates_stage(Numbered([source] if kind == "references" else seen), prompts, candidates=kind)
     candidates = run.add(listed, folders.CANDIDATE_TOKENS, variant=kind)
     for name in everybody:
         asking = stereotypes_shown.stage(
@@ -536,9 +537,8 @@ def _wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> Non
         exact = scoring(extracted=Numbered(true), stereotypes=Numbered(true), like=like)
         run.add(exact, folders.AHEAD_TRUTH)
     matches = run.table(folders.AHEAD, file="descriptor_matches.parquet")
-    run.add(
-        breakdown_stage(run.values_of(folders.AHEAD), matches, run.table(roles.PROMPTS), run.models), folders.BREAKDOWN
-    )
+    parts = breakdown_stage(run.values_of(folders.AHEAD), matches, run.table(roles.PROMPTS), models=run.models)
+    run.add(parts, folders.BREAKDOWN)
     if recipe.has_groups:
         how = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)
         run.add(gaps.stage(ValueTables([run.values_of(folders.AHEAD)]), options=how), roles.GAPS)
@@ -581,7 +581,8 @@ def _wire_people(recipe: Cultivate, run: Run) -> None:
         images = [*images, *real]
     pictured = (*run.models, REAL_IMAGES) if wanted.photographs else run.models
     extracted = list(_by_folder(run, folders.EXTRACTED, pictured).values())
-    items = run.add(scene_items_stage(samples, prompts, descriptors, extracted), folders.ITEMS)
+    drawn_by = Files({"sample": sample, **named_roles("more-samples", samples[1:])})
+    items = run.add(scene_items_stage(drawn_by, prompts, descriptors, Numbered(extracted)), folders.ITEMS)
     forms = ExportFiles(images, prompts, items=items)
     export = ExportOptions(Quotas(wanted.in_region, 0))
     project = run.add(export_stage(forms, "cultivate", export, shortlist=SHORTLIST, seed=recipe.seed), roles.TO_RATE)
@@ -594,18 +595,16 @@ def _wire_people(recipe: Cultivate, run: Run) -> None:
     answers = imported_answers(run, project, given, people, answers=simulated, imported=roles.IMPORTED)
     if answers is None:
         return
-    marks = run.add(
-        marks_stage(answers, items, descriptors, run.folder(folders.PHRASES), run.table(folders.AHEAD)), folders.MARKS
-    )
+    phrases = PhraseVectors(run.folder(folders.PHRASES))
+    marks = run.add(marks_stage(answers, items, descriptors, phrases, run.table(folders.AHEAD)), folders.MARKS)
     corrected(recipe, run, marks, sample)
     _follow(recipe, run, marks)
 
 
 def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
     """Put scores and gaps right by what people marked."""
-    values = run.add(
-        grouped_values_stage(run.values_of(folders.AHEAD), recipe.scheme, tuple(CORRECTED)), folders.BY_GROUP
-    )
+    grouping = grouped_values_stage(run.values_of(folders.AHEAD), scheme=recipe.scheme, metrics=tuple(CORRECTED))
+    values = run.add(grouping, folders.BY_GROUP)
     for metric, criterion in CORRECTED.items():
         low, high = SCALE if criterion == metric else (None, None)
         options = JudgedOptions(
@@ -614,9 +613,9 @@ def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
         stage = judged.stage(ValueTables([values]), marks, Files([sample]), options=options)
         run.add(stage, folders.JUDGED_BY, variant=metric)
     if recipe.has_groups:
-        tables = {metric: run.table(folders.JUDGED_BY, variant=metric) for metric in CORRECTED}
+        tables = Numbered([run.table(folders.JUDGED_BY, variant=metric) for metric in CORRECTED])
         truth = run.table(folders.AHEAD_TRUTH) if recipe.truthful else None
-        run.add(gaps_of_scores_stage(tables, truth, recipe.scheme), folders.CORRECTED_GAPS)
+        run.add(gaps_of_scores_stage(tables, truth, scheme=recipe.scheme), folders.CORRECTED_GAPS)
 
 
 def _follow(recipe: Cultivate, run: Run, marks: Path) -> None:
@@ -629,13 +628,13 @@ def _follow(recipe: Cultivate, run: Run, marks: Path) -> None:
     asked = recipe.people.asked
     options = AggregateOptions(asked.pools, (), asked.confidence, asked.resamples, recipe.seed, ())
     rated = run.add(aggregate_stage(files, options), roles.RATINGS)
-    images, prompts = list(run.tables(roles.IMAGES).values()), run.table(roles.PROMPTS)
+    images, prompts = Numbered(list(run.tables(roles.IMAGES).values())), run.table(roles.PROMPTS)
     likert = {
         folders.LIKERT.folder(model, variant): run.table(folders.LIKERT, model, variant)
         for model in run.models
         for variant in run.variants(folders.LIKERT, model)
     }
-    raters = run.add(raters_stage(likert, images, prompts, marks), folders.RATERS)
+    raters = run.add(raters_stage(Files(likert), images, prompts, marks), folders.RATERS)
     others = run.add(others_stage(images, prompts, marks), folders.OTHERS)
     how = MetaOptions(
         by="in-region", scheme=recipe.scheme, methods=("spearman", "kendall"), confidence=asked.confidence,
@@ -644,7 +643,7 @@ def _follow(recipe: Cultivate, run: Run, marks: Path) -> None:
     drawn = run.by_model(roles.IMAGES)
     wanted, everybody = recipe.baselines, (*run.models, REAL_IMAGES)
     extracted = list(_by_folder(run, folders.EXTRACTED, everybody).values())
-    ours = run.add(compared_stage(run.values_of(folders.AHEAD), run.models), folders.COMPARED)
+    ours = run.add(compared_stage(run.values_of(folders.AHEAD), models=run.models), folders.COMPARED)
     beside = [run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []
     if wanted is not None and (wanted.cure is not None or wanted.exag):
         cosines = [run.table(folders.CURE, model, level) for model in run.models for level in LEVELS]
@@ -653,8 +652,9 @@ def _follow(recipe: Cultivate, run: Run, marks: Path) -> None:
         stage = baseline_values_stage(drawn, run.table(roles.REAL), prompts, cure=cure, exag=exag)
         beside.append(run.add(stage, folders.BASELINE_VALUES))
     varied = ablations_stage(
-        drawn, run.table(roles.REAL), prompts, run.table(folders.DESCRIPTORS), _proposals(run), extracted,
-        run.folder(folders.PHRASES), None if recipe.scores.quantile else AheadOptions(tau=recipe.scores.tau).threshold,
+        images, run.table(roles.REAL), prompts, run.table(folders.DESCRIPTORS), Files(_proposals(run)),
+        Numbered(extracted), PhraseVectors(run.folder(folders.PHRASES)), models=list(drawn),
+        tau=None if recipe.scores.quantile else AheadOptions(tau=recipe.scores.tau).threshold,
     )  # fmt: skip
     ablated = run.add(varied, folders.ABLATIONS)
     run.add(meta.stage(ValueTables([ours, raters]), rated, ValueTables([others]), options=how), roles.META)

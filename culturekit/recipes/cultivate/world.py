@@ -11,6 +11,7 @@ import orjson
 import polars as pl
 import yaml
 
+from culturekit.builders.built import staged
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
 from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import UsageError
@@ -42,13 +43,10 @@ _SENTENCES = (
 _AGAIN = "Older people still speak of the {name} with a smile."  # of every third activity, in another section
 
 
-def simulated_pages_stage(countries: Sequence[str]) -> Stage:
+@staged("simulated-pages", "pages", reads=lambda _: {"world": shipped(VOCABULARY)})
+def simulated_pages_stage(work: Work, *, countries: Sequence[str]) -> Outcome:
     """Write pages about the activities of countries of the simulated world, and the list `pages.yaml` of them."""
-
-    def run(work: Work) -> Outcome:
-        return Outcome({"pages": write_pages(work.out, countries)}, notes={"caveat": CAVEAT})
-
-    return Stage("pages", "simulated-pages", 1, run, {"world": shipped(VOCABULARY)}, {"countries": list(countries)})
+    return Outcome({"pages": write_pages(work.out, countries)}, notes={"caveat": CAVEAT})
 
 
 def write_pages(folder: Path, countries: Sequence[str]) -> int:
@@ -118,32 +116,28 @@ def _sentences(category: str, place: str) -> list[str]:
 # What scenes show.
 
 
-def scene_truth_stage(images: Path, prompts: Path, stereotypes: Path | None = None) -> Stage:
+@staged("scene-truth", "truth", packages=("msgspec", "polars"))
+def scene_truth_stage(work: Work, images: Path, prompts: Path, stereotypes: Path | None = None) -> Outcome:
     """Write what simulated scenes show, as a judge without errors would say it.
 
     With a table of stereotypes, each of those of the prompt's country has a row; else those that the world knows.
     """
-
-    def run(work: Work) -> Outcome:
-        drawn = read_table(images, IMAGES).filter(status="ok")
-        if "truth_scene" not in drawn.columns:
-            raise UsageError(
-                "these images do not come with the truth", where=str(images), expected="images of simulated-scenes"
-            )
-        countries = dict(asked(prompts, work.scratch).select("prompt_id", "country").iter_rows())
-        tokens = stereotypes_by_country(None if stereotypes is None else read_table(stereotypes, STEREOTYPES))
-        work.progress.begin(drawn.height, "images")
-        rows = [
-            row
-            for image in drawn.drop_nulls("truth_scene").sort("image_id").iter_rows(named=True)
-            for row in truth_rows(image, tokens.get(countries.get(image["prompt_id"], ""), ()))
-        ]
-        write_table(work.out, JUDGMENTS, pl.DataFrame(rows, schema=JUDGMENTS.schema, orient="row"))
-        work.progress.advance(drawn.height)
-        return Outcome({"judgments": len(rows), "images": drawn.height})
-
-    inputs = {"images": images, "prompts": prompts} | ({} if stereotypes is None else {"stereotypes": stereotypes})
-    return Stage("truth", "scene-truth", 1, run, inputs, packages=("msgspec", "polars"))
+    drawn = read_table(images, IMAGES).filter(status="ok")
+    if "truth_scene" not in drawn.columns:
+        raise UsageError(
+            "these images do not come with the truth", where=str(images), expected="images of simulated-scenes"
+        )
+    countries = dict(asked(prompts, work.scratch).select("prompt_id", "country").iter_rows())
+    tokens = stereotypes_by_country(None if stereotypes is None else read_table(stereotypes, STEREOTYPES))
+    work.progress.begin(drawn.height, "images")
+    rows = [
+        row
+        for image in drawn.drop_nulls("truth_scene").sort("image_id").iter_rows(named=True)
+        for row in truth_rows(image, tokens.get(countries.get(image["prompt_id"], ""), ()))
+    ]
+    write_table(work.out, JUDGMENTS, pl.DataFrame(rows, schema=JUDGMENTS.schema, orient="row"))
+    work.progress.advance(drawn.height)
+    return Outcome({"judgments": len(rows), "images": drawn.height})
 
 
 def stereotypes_by_country(table: pl.DataFrame | None) -> Mapping[str, tuple[str, ...]]:

@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.built import builds, staged
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import Files, roles_among
+from culturekit.core.inputs import Files
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import (
     ANNOTATIONS,
@@ -27,7 +28,7 @@ from culturekit.core.schemas import (
 )
 from culturekit.core.spreadsheet_cells import csv_text
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand, Typed
+from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, table_outcome, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import read_yaml
@@ -55,7 +56,15 @@ ELSEWHERE = "annotators of no region of the study"
 INCOMPLETE = "answers without the first question"
 
 
-def triplets_stage(
+@builds(
+    "triplets",
+    "triplets",
+    packages=("numpy", "polars"),
+    example="--real real-vectors --fake vectors --photographs real/images.parquet --images images/images.parquet "
+    "--prompts prompts/prompts.parquet --out triplets",
+)
+def triplets_of(
+    work: Work,
     real: Annotated[VectorFolders, Field(description="Folder of vectors of photographs; repeatable.")],
     fake: Annotated[VectorFolders, Field(description="Folder of vectors of generated images; repeatable.")],
     photographs: Annotated[ImageTables, Field(description="Table of photographs; repeatable.")],
@@ -70,31 +79,18 @@ def triplets_stage(
         bool, Field(description="Places are those among 100 images, and move with how many there are."),
         Typed("scaled/--exact"),
     ] = True,
-) -> Stage:  # fmt: skip
+) -> Outcome:  # fmt: skip
     """Build the triplets A to E of each model.
 
     People compare them.
     """
-
-    def run(work: Work) -> Outcome:
-        shown = _image_sets(real, photographs, prompts, work)
-        drawn = _image_sets(fake, images, prompts, work)
-        if len(shown) != 1:
-            found = ", ".join(one.source for one in shown)
-            raise UsageError("photographs are of one model", expected=REAL, found=found)
-        tables = [triplets(shown[0], one, near=near, far=far, scaled=scaled) for one in drawn]
-        return table_outcome(work, TRIPLETS, pl.concat(tables))
-
-    inputs = {"real": real, "fake": fake, "photographs": photographs, "images": images, "prompts": prompts}
-    options = {"near": near, "far": far, "scaled": scaled}
-    return Stage("triplets", "triplets", 1, run, roles_among(inputs), options, packages=("numpy", "polars"))
-
-
-TRIPLETS_OF = StageCommand(
-    triplets_stage,
-    "--real real-vectors --fake vectors --photographs real/images.parquet --images images/images.parquet "
-    "--prompts prompts/prompts.parquet --out triplets",
-)
+    shown = _image_sets(real, photographs, prompts, work)
+    drawn = _image_sets(fake, images, prompts, work)
+    if len(shown) != 1:
+        found = ", ".join(one.source for one in shown)
+        raise UsageError("photographs are of one model", expected=REAL, found=found)
+    tables = [triplets(shown[0], one, near=near, far=far, scaled=scaled) for one in drawn]
+    return table_outcome(work, TRIPLETS, pl.concat(tables))
 
 
 def _image_sets(vectors: VectorFolders, images: ImageTables, prompts: Files, work: Work) -> list[ImageSet]:
@@ -121,28 +117,17 @@ def asked_images(images: ImageTables, prompts: Files) -> pl.DataFrame:
     return images.together(IMAGES).filter(status="ok").join(asked, on="prompt_id")
 
 
-def object_items_stage(images: ImageTables, prompts: Files, *, each: int, seed: int) -> Stage:
+@staged("object-items", "items", seeds={"sample": "seed"})
+def object_items_stage(work: Work, images: ImageTables, prompts: Files, *, each: int, seed: int) -> Outcome:
     """Draw images of each model and prompt for people to look at, each with the same chance."""
-
-    def run(work: Work) -> Outcome:
-        drawn = drawn_images(asked_images(images, prompts), each=each, seed=seed)
-        items = drawn.select("image_id", "model", "prompt_id", "object", "region", item_id="image_id",
-                             img_path="image_id", source="model")  # fmt: skip
-        sample = drawn.select("image_id", "model", "prompt_id", "chance", concept="object",
-                              stratum=pl.col("region").fill_null(NOWHERE))  # fmt: skip
-        write_table(work.out, OBJECT_ITEMS, items.select(list(OBJECT_ITEMS.schema)).sort("item_id"))
-        write_table(work.out, AUDIT_SAMPLE, sample.select(list(AUDIT_SAMPLE.schema)).sort("image_id"))
-        return Outcome({"object_items": items.height})
-
-    return Stage(
-        "items",
-        "object-items",
-        1,
-        run,
-        roles_among({"images": images, "prompts": prompts}),
-        {"each": each},
-        {"sample": seed},
-    )
+    drawn = drawn_images(asked_images(images, prompts), each=each, seed=seed)
+    items = drawn.select("image_id", "model", "prompt_id", "object", "region", item_id="image_id",
+                         img_path="image_id", source="model")  # fmt: skip
+    sample = drawn.select("image_id", "model", "prompt_id", "chance", concept="object",
+                          stratum=pl.col("region").fill_null(NOWHERE))  # fmt: skip
+    write_table(work.out, OBJECT_ITEMS, items.select(list(OBJECT_ITEMS.schema)).sort("item_id"))
+    write_table(work.out, AUDIT_SAMPLE, sample.select(list(AUDIT_SAMPLE.schema)).sort("image_id"))
+    return Outcome({"object_items": items.height})
 
 
 def drawn_images(images: pl.DataFrame, *, each: int, seed: int) -> pl.DataFrame:
@@ -259,14 +244,11 @@ def _by_id(rows: pl.DataFrame, ids: tuple[str, ...], needed: tuple[str, ...]) ->
     return {str(row[key]): row for row in rows.iter_rows(named=True)}
 
 
-def seen_marks_stage(task2: Path, *, least: float) -> Stage:
+@staged("seen-marks", "marks")
+def seen_marks_stage(work: Work, task2: Path, *, least: float) -> Outcome:
     """Write what people see in each image, the object and its own region, of those who see objects in photographs."""
-
-    def run(work: Work) -> Outcome:
-        marks, left_out = seen_marks(read_table(task2, TASK2), least=least)
-        return table_outcome(work, ANNOTATIONS, marks, {why: count for why, count in left_out.items() if count})
-
-    return Stage("marks", "seen-marks", 1, run, {"task2": task2}, {"least": least})
+    marks, left_out = seen_marks(read_table(task2, TASK2), least=least)
+    return table_outcome(work, ANNOTATIONS, marks, {why: count for why, count in left_out.items() if count})
 
 
 def seen_marks(table: pl.DataFrame, *, least: float) -> tuple[pl.DataFrame, dict[str, int]]:
@@ -290,39 +272,42 @@ def seen_marks(table: pl.DataFrame, *, least: float) -> tuple[pl.DataFrame, dict
 
 # The survey: what people wrote goes out as a sheet for coders, and comes back as a table of codes.
 
+CODES = "recipes/inclusion/survey_codes.yaml"
 SHEET_COLUMNS = ("response_id", "location", "topic", "question", "text", "coder")
 PRESENT = {"1": True, "x": True, "yes": True, "0": False, "no": False, "": False}  # how coders fill in a cell
 
 
-def coding_sheet_stage(
+@builds(
+    "coding-sheet",
+    "coding",
+    reads=lambda given: {"codes": given["codes"] or shipped(CODES)},
+    example="--annotations rated/annotations.parquet --out coding",
+)
+def coding_sheet(
+    work: Work,
     annotations: Annotated[Path, Field(description="Answers to a survey, as `annotate import` took them in.")],
     codes: Annotated[
         Path | None, Field(description="YAML: each code, and what it means. [the sixteen codes of the study]")
     ] = None,
-) -> Stage:
+) -> Outcome:
     """Write a sheet for those who code a survey.
 
     Each coder fills in a copy: a name in the column `coder` of every response read, 1 under every code that it has.
     """
-    listed = codes or shipped("recipes/inclusion/survey_codes.yaml")
-
-    def run(work: Work) -> Outcome:
-        meanings = load_codes(listed)
-        written = read_table(annotations, ANNOTATIONS).filter(pl.col("text").is_not_null())
-        rows = [
-            {"response_id": f"r{digest([row['annotator'], row['criterion']])[:10]}",
-             "location": row["annotator_region"], "topic": row["criterion"].partition("_")[0],
-             "question": row["criterion"], "text": row["text"]}
-            for row in written.sort("criterion", "annotator").iter_rows(named=True)
-        ]  # fmt: skip
-        blank = dict.fromkeys(("coder", *meanings), "")
-        sheet = csv_text((*SHEET_COLUMNS, *meanings), ({**blank, **row} for row in rows))
-        write_atomically(work.out / "coding_sheet.csv", sheet.encode())
-        told = csv_text(("code", "meaning"), ({"code": code, "meaning": text} for code, text in meanings.items()))
-        write_atomically(work.out / "codes.csv", told.encode())
-        return Outcome({"responses": len(rows), "codes": len(meanings)})
-
-    return Stage("coding", "coding-sheet", 1, run, {"annotations": annotations, "codes": listed}, packages=("polars",))
+    meanings = load_codes(codes or shipped(CODES))
+    written = read_table(annotations, ANNOTATIONS).filter(pl.col("text").is_not_null())
+    rows = [
+        {"response_id": f"r{digest([row['annotator'], row['criterion']])[:10]}",
+         "location": row["annotator_region"], "topic": row["criterion"].partition("_")[0],
+         "question": row["criterion"], "text": row["text"]}
+        for row in written.sort("criterion", "annotator").iter_rows(named=True)
+    ]  # fmt: skip
+    blank = dict.fromkeys(("coder", *meanings), "")
+    sheet = csv_text((*SHEET_COLUMNS, *meanings), ({**blank, **row} for row in rows))
+    write_atomically(work.out / "coding_sheet.csv", sheet.encode())
+    told = csv_text(("code", "meaning"), ({"code": code, "meaning": text} for code, text in meanings.items()))
+    write_atomically(work.out / "codes.csv", told.encode())
+    return Outcome({"responses": len(rows), "codes": len(meanings)})
 
 
 def load_codes(path: Path) -> dict[str, str]:
@@ -334,25 +319,21 @@ def load_codes(path: Path) -> dict[str, str]:
     return meanings
 
 
-CODING_SHEET = StageCommand(coding_sheet_stage, "--annotations rated/annotations.parquet --out coding")
-
-
-def coded_stage(sheets: Annotated[Files, Field(description="A coding sheet that was filled in; repeatable.")]) -> Stage:
+@builds("coded-survey", "coded", example="--sheets ana.csv --sheets bo.csv --sheets cy.csv --out coded")
+def coded(
+    work: Work, sheets: Annotated[Files, Field(description="A coding sheet that was filled in; repeatable.")]
+) -> Outcome:
     """Read coding sheets that were filled in.
 
     The table that they make is what `score survey` takes.
     """
-
-    def run(work: Work) -> Outcome:
-        rows = [row for path in sheets.places for row in _coded_rows(path)]
-        table = pl.DataFrame(rows, schema=SURVEY_CODES.schema)
-        twice = table.filter(pl.struct(SURVEY_CODES.key).is_duplicated())
-        if twice.height:
-            row = twice.sort(SURVEY_CODES.key).row(0, named=True)
-            raise UsageError("one coder has read a response twice", found=f"{row['coder']!r}, {row['response_id']}")
-        return table_outcome(work, SURVEY_CODES, table.sort(SURVEY_CODES.key))
-
-    return Stage("coded", "coded-survey", 1, run, roles_among({"sheets": sheets}), packages=("polars",))
+    rows = [row for path in sheets.places for row in _coded_rows(path)]
+    table = pl.DataFrame(rows, schema=SURVEY_CODES.schema)
+    twice = table.filter(pl.struct(SURVEY_CODES.key).is_duplicated())
+    if twice.height:
+        row = twice.sort(SURVEY_CODES.key).row(0, named=True)
+        raise UsageError("one coder has read a response twice", found=f"{row['coder']!r}, {row['response_id']}")
+    return table_outcome(work, SURVEY_CODES, table.sort(SURVEY_CODES.key))
 
 
 def _coded_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -372,6 +353,3 @@ def _coded_rows(path: Path) -> Iterator[dict[str, Any]]:
         about = {name: row[name] for name in ("response_id", "location", "topic")}
         yield from ({**about, "coder": row["coder"].strip(), "code": code, "present": PRESENT[cell]}
                     for code, cell in cells.items())  # fmt: skip
-
-
-CODED = StageCommand(coded_stage, "--sheets ana.csv --sheets bo.csv --sheets cy.csv --out coded")

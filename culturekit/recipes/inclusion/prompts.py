@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
+from culturekit.builders.built import builds, staged
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import found_or_shipped, shipped_names
 from culturekit.core.schemas import IMAGES, PROMPTS
-from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand, Typed
+from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, table_outcome, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, load_model, not_empty
@@ -66,7 +66,12 @@ def shipped_places() -> tuple[PlaceList, ...]:
     return tuple(load_places(place_file(name)) for name in shipped_names(LISTS, ".yaml"))
 
 
-def geographic_stage(
+@builds(
+    "geographic-prompts", "prompts", packages=("numpy", "polars"), example="--places study --out prompts",
+    reads=lambda given: country_files() if given["naming"] == "countries" else {},
+)  # fmt: skip
+def geographic(
+    work: Work,
     places: Annotated[
         Path,
         Field(description="YAML file with objects and regions; or a shipped list: study, geode."),
@@ -77,20 +82,12 @@ def geographic_stage(
         Literal["both", "objects", "regions", "countries"],
         Field(description="The object alone, in each region, both, or in each country of the regions."),
     ] = "both",
-) -> Stage:
+) -> Outcome:
     """Build prompts that name an object, alone or in a place.
 
     A place is a region or a country.
     """
-
-    def run(work: Work) -> Outcome:
-        return table_outcome(work, PROMPTS, geographic_prompts(load_places(places), naming))
-
-    inputs = {"places": places, **(country_files() if naming == "countries" else {})}
-    return Stage("prompts", "geographic-prompts", 1, run, inputs, {"naming": naming})
-
-
-GEOGRAPHIC = StageCommand(geographic_stage, "--places study --out prompts")
+    return table_outcome(work, PROMPTS, geographic_prompts(load_places(places), naming))
 
 
 def geographic_prompts(places: PlaceList, naming: str) -> pl.DataFrame:
@@ -131,32 +128,26 @@ def _slug(text: str) -> str:
     return re.sub(r"\W+", "_", text.casefold()).strip("_") or text.encode().hex()
 
 
-def photographed_stage(listed: Path, regional: Path, photographs: Path, *, least: int) -> Stage:
+@staged("photographed-prompts", "prompts", packages=("polars",))
+def photographed_stage(work: Work, listed: Path, regional: Path, photographs: Path, *, least: int) -> Outcome:
     """Keep the prompts of objects with `least` photographs or more in every region, duplicates not counted.
 
     Photographs stand under the `regional` prompts, those that name a region.
     """
-
-    def run(work: Work) -> Outcome:
-        single = read_table(photographs, IMAGES).filter(pl.col("status") == "ok", ~pl.col("sha256").is_duplicated())
-        counted = read_table(regional, PROMPTS).join(single.group_by("prompt_id").len(), on="prompt_id", how="left")
-        few = counted.with_columns(pl.col("len").fill_null(0)).filter(pl.col("len") < least).sort("concept", "group")
-        kept = read_table(listed, PROMPTS).join(few, on="concept", how="anti").sort("prompt_id")
-        if kept.is_empty():
-            raise UsageError(
-                "no object has enough photographs", expected=f"at least {least} in every region",
-                found="; ".join(f"{row['len']} of {row['text']}" for row in few.head(3).to_dicts()),
-                hint="Lower photographs.least.",
-            )  # fmt: skip
-        write_table(work.out, PROMPTS, kept)
-        reason = pl.format("{} photographs in {}, fewer than " + str(least), "len", "group")
-        dropped = few.select(
-            "concept", key="prompt_id", stage=pl.lit("photographed-prompts"), reason=reason, detail="text"
-        )
-        write_drops(work.out, dropped)
-        objects = dropped["concept"].n_unique()
-        left_out = {"objects with too few photographs in a region": objects} if objects else {}
-        return Outcome({"prompts": kept.height}, left_out)
-
-    inputs = {"listed": listed, "regional": regional, "photographs": photographs}
-    return Stage("prompts", "photographed-prompts", 1, run, inputs, {"least": least}, packages=("polars",))
+    single = read_table(photographs, IMAGES).filter(pl.col("status") == "ok", ~pl.col("sha256").is_duplicated())
+    counted = read_table(regional, PROMPTS).join(single.group_by("prompt_id").len(), on="prompt_id", how="left")
+    few = counted.with_columns(pl.col("len").fill_null(0)).filter(pl.col("len") < least).sort("concept", "group")
+    kept = read_table(listed, PROMPTS).join(few, on="concept", how="anti").sort("prompt_id")
+    if kept.is_empty():
+        raise UsageError(
+            "no object has enough photographs", expected=f"at least {least} in every region",
+            found="; ".join(f"{row['len']} of {row['text']}" for row in few.head(3).to_dicts()),
+            hint="Lower photographs.least.",
+        )  # fmt: skip
+    write_table(work.out, PROMPTS, kept)
+    reason = pl.format("{} photographs in {}, fewer than " + str(least), "len", "group")
+    dropped = few.select("concept", key="prompt_id", stage=pl.lit("photographed-prompts"), reason=reason, detail="text")
+    write_drops(work.out, dropped)
+    objects = dropped["concept"].n_unique()
+    left_out = {"objects with too few photographs in a region": objects} if objects else {}
+    return Outcome({"prompts": kept.height}, left_out)

@@ -45,12 +45,12 @@ from culturekit.recipes.inclusion.people import (
     object_items_stage,
     seen_marks_stage,
     tasks_stage,
-    triplets_stage,
+    triplets_of,
 )
 from culturekit.recipes.inclusion.prompts import (
     BENCHMARK,
     PlaceList,
-    geographic_stage,
+    geographic,
     load_places,
     photographed_stage,
     place_file,
@@ -127,9 +127,9 @@ class Seen(StrictModel):
     images: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     per_region: Annotated[int, Field(ge=1, le=50, description="People of each region, for each image and triplet.")] = 1
     per_sheet: Annotated[int, Field(ge=1, le=1000)] = 40
-    near: Annotated[int, rules_of(triplets_stage, "near")] = NEAR
-    far: Annotated[int, rules_of(triplets_stage, "far")] = FAR
-    scaled: Annotated[bool, rules_of(triplets_stage, "scaled")] = True
+    near: Annotated[int, rules_of(triplets_of, "near")] = NEAR
+    far: Annotated[int, rules_of(triplets_of, "far")] = FAR
+    scaled: Annotated[bool, rules_of(triplets_of, "scaled")] = True
     task1_answers: tuple[File, ...] = ()
     task2_answers: tuple[File, ...] = ()
     simulated: SimulatedPeople | None = None
@@ -267,7 +267,7 @@ def _wire_prompts(recipe: Inclusion, run: Run) -> None:
     """Write prompts, take in photographs, leave out objects that have too few of these, and have models draw."""
     places, least = place_file(recipe.places), recipe.photographs.least
     listed = {
-        naming: run.add(geographic_stage(places, naming=naming), role if least is None else folders.LISTED,
+        naming: run.add(geographic.stage(places, naming=naming), role if least is None else folders.LISTED,
                         variant="" if least is None else naming)
         for naming, role in NAMING.items()
     }  # fmt: skip
@@ -343,7 +343,7 @@ def _wire_people(recipe: Inclusion, run: Run, wanted: Seen) -> Path | None:
     drawn = [table for name in run.models for table in tables[name]]
     every = ImageTables([*tables[REAL_IMAGES], *drawn])
     vectors = {name: _folders_of(run, first, name) for name in tables}
-    to_compare = triplets_stage(
+    to_compare = triplets_of.stage(
         VectorFolders(vectors[REAL_IMAGES]), VectorFolders([one for name in run.models for one in vectors[name]]),
         ImageTables(tables[REAL_IMAGES]), ImageTables(drawn), prompts,
         near=wanted.near, far=wanted.far, scaled=wanted.scaled,

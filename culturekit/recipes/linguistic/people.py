@@ -10,9 +10,10 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from culturekit.builders.built import staged
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import roles
+from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import ANNOTATIONS, AUDIT_SAMPLE, IMAGES, PROMPTS
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, table_outcome
@@ -29,45 +30,38 @@ DIALECT_FORM, PLACE_FORM = "linguistic_dialect", "linguistic"  # the forms about
 NOBODY = "none"
 
 
-def even_sample_stage(images: Sequence[Path], prompts: Path, *, count: int, seed: int) -> Stage:
+@staged("even-sample", "drawn", seeds={"sample": "seed"})
+def even_sample_stage(work: Work, images: Numbered, prompts: Path, *, count: int, seed: int) -> Outcome:
     """Draw `count` images of each model that were made for these prompts, each with the same chance."""
-
-    def run(work: Work) -> Outcome:
-        asked = read_table(prompts, PROMPTS).select("prompt_id")
-        parts = []
-        for path in images:
-            of_model = read_table(path, IMAGES).filter(status="ok").join(asked, on="prompt_id", how="semi")
-            if of_model.is_empty():
-                raise UsageError("no image was made for these prompts", where=str(path))
-            order = np.random.default_rng(seed).permutation(of_model.height)[:count].tolist()
-            drawn = of_model.sort("image_id")[order]
-            parts.append(drawn.select(
-                "image_id", "model", "concept", "prompt_id", stratum=pl.lit("all"),
-                chance=pl.lit(drawn.height / of_model.height),
-            ))  # fmt: skip
-        sample = pl.concat(parts).select(list(AUDIT_SAMPLE.schema)).sort(AUDIT_SAMPLE.key)
-        return table_outcome(work, AUDIT_SAMPLE, sample)
-
-    inputs = {**roles("images", images), "prompts": prompts}
-    return Stage("drawn", "even-sample", 1, run, inputs, {"count": count}, {"sample": seed})
+    asked = read_table(prompts, PROMPTS).select("prompt_id")
+    parts = []
+    for path in images.places:
+        of_model = read_table(path, IMAGES).filter(status="ok").join(asked, on="prompt_id", how="semi")
+        if of_model.is_empty():
+            raise UsageError("no image was made for these prompts", where=str(path))
+        order = np.random.default_rng(seed).permutation(of_model.height)[:count].tolist()
+        drawn = of_model.sort("image_id")[order]
+        parts.append(drawn.select(
+            "image_id", "model", "concept", "prompt_id", stratum=pl.lit("all"),
+            chance=pl.lit(drawn.height / of_model.height),
+        ))  # fmt: skip
+    sample = pl.concat(parts).select(list(AUDIT_SAMPLE.schema)).sort(AUDIT_SAMPLE.key)
+    return table_outcome(work, AUDIT_SAMPLE, sample)
 
 
-def known_truth_stage(images: Sequence[Path]) -> Stage:
+@staged("portrait-truth", "truth", packages=("msgspec", "polars"))
+def known_truth_stage(work: Work, images: Numbered) -> Outcome:
     """Write down what simulated portraits and places truly show, as somebody who never errs answers the forms."""
-
-    def run(work: Work) -> Outcome:
-        rows = []
-        for path in images:
-            table = read_table(path, IMAGES).filter(status="ok")
-            if "truth_scene" not in table.columns:
-                raise UsageError("these images do not come with the truth", where=str(path),
-                                 expected="images of simulated-portraits")  # fmt: skip
-            for image, scene in table.select("image_id", "truth_scene").sort("image_id").iter_rows():
-                rows += _true_answers(image, msgspec.json.decode(scene))
-        table = pl.DataFrame(rows, schema=ANNOTATIONS.schema, orient="row").sort(ANNOTATIONS.key)
-        return table_outcome(work, ANNOTATIONS, table)
-
-    return Stage("truth", "portrait-truth", 1, run, roles("images", images), packages=("msgspec", "polars"))
+    rows = []
+    for path in images.places:
+        table = read_table(path, IMAGES).filter(status="ok")
+        if "truth_scene" not in table.columns:
+            raise UsageError("these images do not come with the truth", where=str(path),
+                             expected="images of simulated-portraits")  # fmt: skip
+        for image, scene in table.select("image_id", "truth_scene").sort("image_id").iter_rows():
+            rows += _true_answers(image, msgspec.json.decode(scene))
+    table = pl.DataFrame(rows, schema=ANNOTATIONS.schema, orient="row").sort(ANNOTATIONS.key)
+    return table_outcome(work, ANNOTATIONS, table)
 
 
 def _true_answers(image: str, scene: Mapping[str, Any]) -> list[tuple[object, ...]]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.built import builds, staged
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS
 from culturekit.core.stage import Stage
@@ -100,38 +101,39 @@ def _neutral_prompts(nouns: Sequence[str], groups: Sequence[Group]) -> list[dict
     return rows
 
 
-def specific_stage(
+@builds(
+    "build-specific",
+    "prompts",
+    version=2,
+    packages=("numpy", "polars"),
+    example="--out prompts",
+    reads=lambda given: lists_input(given["lists"]),
+)
+def specific(
+    work: Work,
     lists: Annotated[Path | None, Field(description="YAML with `specific`. [the shipped lists]")] = None,
-) -> Stage:
+) -> Outcome:
     """Build prompts about the places of groups."""
-
-    def run(work: Work) -> Outcome:
-        rows = [
-            prompt_row(f"specific-{slug(each.group)}-{number:02}", text, "specific", group=each.group, thing=None,
-                       template=PRINTED if text in each.printed else WRITTEN)
-            for each in load_lists(lists).specific for number, text in enumerate(each.prompts, start=1)
-        ]  # fmt: skip
-        table = pl.DataFrame(rows, schema=PROMPTS.schema).sort(PROMPTS.key)
-        write_table(work.out, PROMPTS, table)
-        return Outcome({"prompts": table.height, "printed": table.filter(template_id=PRINTED).height})
-
-    return Stage("prompts", "build-specific", 2, run, lists_input(lists))
+    rows = [
+        prompt_row(f"specific-{slug(each.group)}-{number:02}", text, "specific", group=each.group, thing=None,
+                   template=PRINTED if text in each.printed else WRITTEN)
+        for each in load_lists(lists).specific for number, text in enumerate(each.prompts, start=1)
+    ]  # fmt: skip
+    table = pl.DataFrame(rows, schema=PROMPTS.schema).sort(PROMPTS.key)
+    write_table(work.out, PROMPTS, table)
+    return Outcome({"prompts": table.height, "printed": table.filter(template_id=PRINTED).height})
 
 
 NEUTRAL = StageCommand(neutral_stage, "--review review.csv --out prompts")
-SPECIFIC = StageCommand(specific_stage, "--out prompts")
 
 
-def joined_prompts_stage(tables: Mapping[str, Path]) -> Stage:
+@staged("joined-prompts", "prompts", reads=lambda given: given["tables"])
+def joined_prompts_stage(work: Work, tables: Mapping[str, Path]) -> Outcome:
     """Put prompts of several kinds into one table; a kind without any is refused before images of others are bought."""
-
-    def run(work: Work) -> Outcome:
-        parts = []
-        for kind, path in tables.items():
-            parts.append(read_table(path, PROMPTS).select(list(PROMPTS.schema)))
-            if parts[-1].is_empty():
-                hint = f"What became of proposals stands in {path.parent}; ask another model, or leave the kind out."
-                raise UsageError(f"there are no prompts of {kind}", where=str(path), hint=hint)
-        return table_outcome(work, PROMPTS, pl.concat(parts).sort(PROMPTS.key))
-
-    return Stage("prompts", "joined-prompts", 1, run, dict(tables))
+    parts = []
+    for kind, path in tables.items():
+        parts.append(read_table(path, PROMPTS).select(list(PROMPTS.schema)))
+        if parts[-1].is_empty():
+            hint = f"What became of proposals stands in {path.parent}; ask another model, or leave the kind out."
+            raise UsageError(f"there are no prompts of {kind}", where=str(path), hint=hint)
+    return table_outcome(work, PROMPTS, pl.concat(parts).sort(PROMPTS.key))

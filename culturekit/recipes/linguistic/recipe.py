@@ -44,7 +44,7 @@ from culturekit.recipes.linguistic.people import (
     known_truth_stage,
     simulated_choices_stage,
 )
-from culturekit.recipes.linguistic.prompts import joined_prompts_stage, neutral_stage, specific_stage
+from culturekit.recipes.linguistic.prompts import joined_prompts_stage, neutral_stage, specific
 from culturekit.recipes.linguistic.scores import (
     DialectGapOptions,
     NeutralOptions,
@@ -230,7 +230,7 @@ def wire(recipe: Linguistic, run: Run) -> None:
     for model in recipe.models:
         model_images(run, model, recipe.plan_of(model), seed=recipe.seed, prompts=lambda _: recipe.prompt_count())
     if recipe.truthful:
-        run.add(known_truth_stage(list(run.tables(roles.IMAGES).values())), folders.KNOWN)
+        run.add(known_truth_stage(Numbered(list(run.tables(roles.IMAGES).values()))), folders.KNOWN)
     answers = {} if recipe.people is None else _wire_people(recipe, run, recipe.people)
     if "dialects" in recipe.prompts.kinds:
         _wire_dialects(recipe, run, answers.get(PERSONS))
@@ -248,7 +248,7 @@ def _wire_prompts(recipe: Linguistic, run: Run) -> None:
     stages: dict[str, Callable[[], Stage]] = {
         "dialects": lambda: asked.pairs.stage(asked.lists, recipe.llm.options()),
         "neutral": lambda: neutral_stage(lists, nouns=asked.nouns),
-        "specific": lambda: specific_stage(lists),
+        "specific": lambda: specific.stage(lists),
     }
     for kind in asked.kinds:
         given, proposed = getattr(asked, kind), kind == "dialects" and asked.pairs.proposer is not None
@@ -268,7 +268,7 @@ def _wire_people(recipe: Linguistic, run: Run, wanted: People) -> dict[str, Path
         if kind not in recipe.prompts.kinds:
             continue
         prompts = run.table(folders.OF_KIND, variant=kind)
-        drawn = even_sample_stage(images, prompts, count=count, seed=recipe.seed)
+        drawn = even_sample_stage(Numbered(images), prompts, count=count, seed=recipe.seed)
         files = ExportFiles(images, prompts, sample=run.add(drawn, folders.DRAWN, variant=what))
         options = ExportOptions(Quotas(0, wanted.raters, (ANYWHERE,)))
         exported = export_stage(files, form, options, shortlist=SHORTLIST, seed=recipe.seed)
@@ -318,7 +318,7 @@ def _wire_neutral(recipe: Linguistic, run: Run) -> None:
 def _wire_specific(recipe: Linguistic, run: Run, people: Path | None) -> None:
     """Ask images of groups about their age, have people rate them, and correct the encoder by people."""
     prompts, asked = run.table(folders.OF_KIND, variant="specific"), recipe.questions
-    captions = run.add(question_captions_stage(asked.pairs), folders.CAPTIONS)
+    captions = run.add(question_captions_stage(pairs=asked.pairs), folders.CAPTIONS)
     words = run.add(embed_stage(EmbedSource(texts=(captions,)), encoder=recipe.encoder), folders.QUESTION_VECTORS)
     options = QuestionPairOptions(asked.pairs, asked.logit_scale, recipe.encoder, recipe.confidence)
     for model in run.models:

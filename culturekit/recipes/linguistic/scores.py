@@ -11,12 +11,12 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.builders.built import staged
 from culturekit.core.declared import check_options
 from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import CAPTIONS, IMAGES, QUALITY
-from culturekit.core.stage import Stage
 from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import table_outcome
 from culturekit.core.work import Outcome, Work
@@ -440,15 +440,12 @@ def _model_rows(
     return rows, values
 
 
-def question_captions_stage(pairs: Sequence[tuple[str, str]]) -> Stage:
+@staged("question-captions", "question-captions")
+def question_captions_stage(work: Work, *, pairs: Sequence[tuple[str, str]]) -> Outcome:
     """Write the captions that pictures are asked about, each its own id."""
-
-    def run(work: Work) -> Outcome:
-        texts = sorted({caption for pair in pairs for caption in pair})
-        rows = [(text, text, "question", "", "en", 0, None) for text in texts]
-        return table_outcome(work, CAPTIONS, pl.DataFrame(rows, schema=CAPTIONS.schema, orient="row"))
-
-    return Stage("question-captions", "question-captions", 1, run, {}, {"pairs": [list(pair) for pair in pairs]})
+    texts = sorted({caption for pair in pairs for caption in pair})
+    rows = [(text, text, "question", "", "en", 0, None) for text in texts]
+    return table_outcome(work, CAPTIONS, pl.DataFrame(rows, schema=CAPTIONS.schema, orient="row"))
 
 
 # Two wordings of one question; the paper names them and does not print its captions.

@@ -62,15 +62,16 @@ def describe(
 
 UNBOUNDED = float("inf")
 
+# What is said of `inputs` by metrics of values
 VALUES_READ = "values: metric, model, benchmark, concept, country, group, params, item, prompt_id, value"
-"""What is said of `inputs` by metrics of values."""
 
+# A pitfall of every comparison
 CORRECTION = (
     "params.p_corrected is the p value to read: it is corrected for params.family comparisons. An interval is not "
     "corrected; it speaks of its own row."
 )
-"""A pitfall of every comparison."""
 
+# The families by the names of their commands, in the order of the help
 FAMILIES = {
     "qvs": "culturekit.scores.qvs:qvs",
     "ahead": "culturekit.recipes.cultivate.scores:ahead",
@@ -101,7 +102,6 @@ FAMILIES = {
     "spread": "culturekit.scores.spread:spread",
     "within": "culturekit.scores.within:within",
 }
-"""The families by the names of their commands, in the order of the help."""
 
 _KNOWN: dict[str, Metric] = {}  # The metrics of the families that are imported
 

@@ -7,16 +7,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 
-from culturekit.builders.captions.expanding import (
-    ALIKE,
-    KEPT,
-    SAME,
-    TOO_MANY,
-    culture_file,
-    expand,
-    load_culture,
-)
+from culturekit.builders.captions.expanding import ALIKE, KEPT, SAME, TOO_MANY, culture_file, expand, load_culture
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.schemas import CAPTION_PROPOSALS, CAPTIONS, DROPS
 from culturekit.core.tables import read_table
@@ -78,25 +71,16 @@ def test_three_rounds_that_add_nothing_end_it_and_are_told(work: Work) -> None:
 def test_every_proposal_says_why_it_is_not_kept(work: Work) -> None:
     (one,) = numbered(1)
     said = [
-        f"Example 1: {one}.",
-        one.upper(),
-        "Here are five captions:",
-        "Dance!",
-        "x" * 401,
-        "A sixth caption, unasked",
-    ]
+        f"Example 1: {one}.", one.upper(), "Here are five captions:", "Dance!", "x" * 401, "A sixth caption, unasked",
+    ]  # fmt: skip
     client = saying(said, ["Sure, I can help", *numbered(2)])
     outcome, _, proposals = expanded(work, client, captions=7, encoder="letters", similarity=0.8)
     assert proposals.filter(pl.col("round") < 3).select("text", "outcome", "nearest").rows() == [
-        (f"{one}.", KEPT, "chinese-00004"),
-        (one.upper(), SAME, "chinese-00006"),
-        ("Here are five captions:", "talk about captions", None),
-        ("Dance!", "too short", None),
-        ("x" * 401, "too long", None),
-        ("A sixth caption, unasked", "more than the 5 asked for", None),
-        ("Sure, I can help", "talk about captions", None),
-        (*numbered(2), ALIKE, "chinese-00006"),
-    ]
+        (f"{one}.", KEPT, "chinese-00004"), (one.upper(), SAME, "chinese-00006"),
+        ("Here are five captions:", "talk about captions", None), ("Dance!", "too short", None),
+        ("x" * 401, "too long", None), ("A sixth caption, unasked", "more than the 5 asked for", None),
+        ("Sure, I can help", "talk about captions", None), (*numbered(2), ALIKE, "chinese-00006"),
+    ]  # fmt: skip
     drop = read_table(work.out / "drops.parquet", DROPS).filter(key="2/1/2").row(0, named=True)
     assert drop["reason"] == ALIKE
     assert drop["detail"].startswith(f"{numbered(2)[0]} | chinese-00006 (0.8")
@@ -129,13 +113,11 @@ def test_what_is_kept_is_unlike_all_that_came_before(work: Work) -> None:
         assert cosines[place[own], place[nearest]] == pytest.approx(similarity, abs=2e-5)
 
 
-def broken(change: Callable[[dict[str, Any]], None], folder: Path) -> Path:
-    import yaml
-
+def changed(change: Callable[[dict[str, Any]], None], folder: Path) -> Path:
     value = yaml.safe_load(CHINESE.read_text(encoding="utf-8"))
     change(value)
-    path = folder / "broken.yaml"
-    path.write_text(yaml.safe_dump(value), encoding="utf-8")
+    path = folder / "changed.yaml"
+    path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
     return path
 
 
@@ -149,30 +131,23 @@ def broken(change: Callable[[dict[str, Any]], None], folder: Path) -> Path:
         (lambda value: value.update(langauge="en"), "did you mean 'language'"),
     ],
 )
-def test_a_culture_that_cannot_be_meant_is_refused(
+def test_a_culture_that_cannot_be_meant_or_is_nowhere_is_refused(
     change: Callable[[dict[str, Any]], None], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match=said):
-        load_culture(broken(change, tmp_path))
+        load_culture(changed(change, tmp_path))
+    with pytest.raises(UsageError, match="chinese"):
+        culture_file("klingon")
 
 
 def test_seeds_may_be_typed_as_a_paper_prints_them(tmp_path: Path) -> None:
-    import yaml
-
-    value = yaml.safe_load(CHINESE.read_text(encoding="utf-8"))
-    value["seeds"] = [*SEEDS, "Fishermen mend nets on a quay before dawn"]
-    path = tmp_path / "culture.yaml"
-    path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
-    named = list(value["categories"])
-    assert [seed.category for seed in load_culture(path).seeds] == [*named, named[0]]
+    seeds = [*SEEDS, "Fishermen mend nets on a quay before dawn"]
+    culture = load_culture(changed(lambda value: value.update(seeds=seeds), tmp_path))
+    named = list(culture.categories)
+    assert [seed.category for seed in culture.seeds] == [*named, named[0]]
 
 
 def test_seeds_that_say_the_same_to_the_encoder_are_refused(work: Work) -> None:
     with pytest.raises(UsageError, match="a seed is like an earlier caption") as raised:
         expanded(work, saying(numbered(1)), captions=6, encoder="letters", similarity=-1)
     assert SEEDS[0] in str(raised.value)
-
-
-def test_a_culture_that_is_nowhere_names_those_that_are_shipped() -> None:
-    with pytest.raises(UsageError, match="chinese"):
-        culture_file("klingon")

@@ -125,5 +125,5 @@ def test_a_file_that_is_no_file_of_captions_is_refused(
     if content is not None:
         (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(UsageError) as raised:
-        read_captions(tmp_path / name, USUAL)
+        list(read_captions(tmp_path / name, USUAL))
     assert said in str(raised.value)

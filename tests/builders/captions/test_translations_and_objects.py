@@ -1,11 +1,14 @@
 """Translations and objects: what is none says why, whoever says it."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from culturekit.builders import shown_images
+from culturekit.builders.captions import caption_files
 from culturekit.builders.captions.caption_files import objects, stats, translate
 from culturekit.builders.judging.scene_judge import extract
 from culturekit.core.errors import UsageError
@@ -14,7 +17,6 @@ from culturekit.core.schemas import CAPTION_STATS, DROPS, JUDGMENTS, OBJECTS, TR
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.generation.simulated.scenes.scenes_backend import draw_scene, scene_of, spoken
-from culturekit.index.embedding import embed_table
 from culturekit.llm.clients.clients import CLIENTS
 from tests.builders.judging.test_image_judge import Scripted, table
 from tests.builders.put import do, put
@@ -66,11 +68,44 @@ def test_blocks_of_captions_are_translated_as_the_whole_is(
     pl.DataFrame({"id": ["03", "08", "11"], "text": ["one", "", "two"]}).write_parquet(tmp_path / "given.parquet")
     client = None if given else CLIENTS.make("simulated")
     whole = translated(work, client, captions, table)
-    monkeypatch.setattr(embed_table, "ROWS_PER_BLOCK", 5)
+    monkeypatch.setattr(caption_files, "ROWS_PER_BLOCK", 5)
     blocks = translated(work, client, captions, table)
     assert blocks[1:] == whole[1:]
     assert (blocks[0].counts, blocks[0].notes.get("findings")) == (whole[0].counts, whole[0].notes.get("findings"))
     assert len(whole[1]) == (2 if given else 11)
+
+
+def test_blocks_of_rows_are_listed_judged_and_counted_as_the_whole_is(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {f"{number:02}": text for number, text in enumerate([*ENGLISH.values()] * 4)} | {"05": " "}
+    captions, given = tmp_path / "captions.parquet", tmp_path / "given.csv"
+    kinds = ["one", "other"] * 6
+    pl.DataFrame({"id": list(texts), "text": texts.values(), "category": kinds}).write_parquet(captions)
+    rows = [(f"{number % 5}", f"drum {number % 4}", number / 20) for number in range(20)]
+    pl.DataFrame(rows, schema=["item", "text", "probability"], orient="row").write_csv(given)
+    shown = table(tmp_path / "images", {f"image-{seed}": scene_png(seed) for seed in range(6)} | {"none": b"text"})
+
+    simulated = CLIENTS.make("simulated")
+    steps: list[tuple[str, Callable[[], Outcome]]] = [
+        ("objects", lambda: put(objects, work, None, table=given)),
+        ("objects", lambda: put(objects, work, simulated, captions=captions)),
+        ("caption_stats", lambda: do(stats, work, captions, work.out / "objects.parquet")),
+        ("judgments", lambda: put(extract, work, simulated, shown, dimensions=("objects",))),
+        ("objects", lambda: put(objects, work, None, judgments=work.out / "judgments.parquet")),
+    ]
+
+    def written() -> list[bytes]:
+        found = []
+        for name, do_it in steps:
+            assert do_it().counts
+            found += [(work.out / f"{one}.parquet").read_bytes() for one in (name, "drops")]
+        return found
+
+    whole = written()
+    monkeypatch.setattr(caption_files, "ROWS_PER_BLOCK", 5)
+    monkeypatch.setattr(shown_images, "ROWS_PER_BLOCK", 2)
+    assert written() == whole
 
 
 def test_translations_that_are_none_say_why(work: Work, tmp_path: Path) -> None:

@@ -39,10 +39,7 @@ def token(text: str, style: str = "neutral", necessity: str = "optional") -> dic
 
 
 def saying(**dimensions: list[dict[str, str]]) -> Callable[[Request], Mapping[str, object]]:
-    return lambda request: {
-        "id": request.data["id"],
-        "descriptors": dimensions.get(str(request.data["dimension"]), []),
-    }
+    return lambda request: {"id": request.data["id"], "descriptors": dimensions.get(str(request.data["dimension"]), [])}
 
 
 def named(model: str, answer: Callable[[Request], object]) -> Scripted:
@@ -180,13 +177,9 @@ def test_a_refiner_that_invents_adds_nothing(work: Work, prompts: Path) -> None:
     _, descriptors, trail = refined(work, prompts, choosing(kept), GPT)
     assert descriptors["token"].to_list() == ["bowl of rice"], "its own words name a candidate, and it counts once"
     assert dict(trail.select("token", "outcome").rows()) == {
-        "Samovar": "not chosen",
-        "bowl of rice": "kept",
-        "chopsticks": "merged",
-        "golden peacock throne": "invented",
-        "17": "invented",
-        "9": "invented",
-    }
+        "Samovar": "not chosen", "bowl of rice": "kept", "chopsticks": "merged", "golden peacock throne": "invented",
+        "17": "invented", "9": "invented",
+    }  # fmt: skip
 
 
 def test_a_refiner_keeps_no_more_than_it_may(work: Work, prompts: Path) -> None:

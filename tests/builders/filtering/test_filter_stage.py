@@ -10,7 +10,7 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_recipe
 from tests.conftest import SMALL, recipe_here
-from tests.faults.asking_kills import dishes
+from tests.faults.asking_commands import dishes
 
 LOCAL = "openai:judge-1?base_url=http://127.0.0.1:9/v1"
 

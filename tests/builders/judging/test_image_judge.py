@@ -151,12 +151,9 @@ def test_an_image_that_cannot_be_shown_is_dropped_with_its_reason(work: Work, tm
     drops = read_table(work.out / "drops.parquet", DROPS)
     assert rows["image_id"].to_list() == ["ok"]
     assert dict(drops.select("key", "reason").iter_rows()) == {
-        "cut": "picture cannot be decoded",
-        "gone": "no picture file",
-        "huge": "picture too large",
-        "large": "picture too large",
-        "text": "picture format not read",
-    }
+        "cut": "picture cannot be decoded", "gone": "no picture file", "huge": "picture too large",
+        "large": "picture too large", "text": "picture format not read",
+    }  # fmt: skip
     assert outcome.drops == {
         "no picture file": 1, "picture cannot be decoded": 1, "picture format not read": 1, "picture too large": 2
     }  # fmt: skip

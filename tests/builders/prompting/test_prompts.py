@@ -151,21 +151,14 @@ def test_a_concept_brings_the_words_of_its_prompts(work: Work, tmp_path: Path) -
     build_prompts(work, space, options, seed=0, concepts=[load_concept(config(tmp_path, WORDS))])
     prompts = read_table(work.out / "prompts.parquet", PROMPTS)
     assert set(prompts["text"]) == {
-        "A photo of berimbau, a musical instrument from Brazil",
-        "A photo of a Brazilian drum, the atabaque",
-        "A high resolution image of feijoada from Brazilian cuisine, realistic",
-        "A traditional musical instrument",
-        "Image of traditional food",
-        "A musical instrument from Brazil",
-        "Image of traditional food from Brazil",
+        "A photo of berimbau, a musical instrument from Brazil", "A photo of a Brazilian drum, the atabaque",
+        "A high resolution image of feijoada from Brazilian cuisine, realistic", "A traditional musical instrument",
+        "Image of traditional food", "A musical instrument from Brazil", "Image of traditional food from Brazil",
         "Ein Foto von berimbau, einem Musikinstrument aus Brasilien",
         "Ein Foto von atabaque, einem Musikinstrument aus Brasilien",
-        "Ein Bild von feijoada aus der brasilianischen Küche",
-        "Ein Musikinstrument",
-        "Bild von traditionellem Essen",
-        "Ein Musikinstrument aus Brasilien",
-        "Bild von traditionellem Essen aus Brasilien",
-    }
+        "Ein Bild von feijoada aus der brasilianischen Küche", "Ein Musikinstrument", "Bild von traditionellem Essen",
+        "Ein Musikinstrument aus Brasilien", "Bild von traditionellem Essen aus Brasilien",
+    }  # fmt: skip
 
 
 def test_words_decide_prompts_and_nothing_before_them(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.builders.prompt_templates import Wording, artifact_prompt
+from culturekit.builders.prompt_templates import Wording, artifact_words
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.builders.space.public_cube import (
+    NO_STATEMENTS,
     STATEMENTS,
     public_rows,
     read_public_cube,
@@ -170,8 +171,8 @@ def kept(qid: str, **cells: object) -> dict[str, object]:
 
 def test_rows_are_texts_lists_as_python_writes_them_and_nan_where_nothing_is_known() -> None:
     table = rows_of(KEPT, kept("Q1", p31=["Q5", "Q6"], p17=["Q155"]), kept("LLM:bolo", concept="cuisine"))
-    rows = [artifact(1), artifact(2, artifact_id="LLM:bolo", qid=None, name="bolo", source="llm")]
-    written = public_rows(rows, {("cuisine", "BR", "Q1"): "text"}, statements_of(table))
+    space = cspace(artifact(1), artifact(2, artifact_id="LLM:bolo", qid=None, name="bolo", source="llm"))
+    written = public_rows(space, pl.Series(["text", None]), statements_of(table)).to_dicts()
     assert [list(row) for row in written] == [COLUMNS, COLUMNS]
     assert written[0] == {
         "P31": "['Q5', 'Q6']", "P279": "[]", "P495": "[]", "P17": "['Q155']", "P2012": "[]", "P361": "[]",
@@ -209,25 +210,26 @@ def test_a_space_comes_back_from_the_public_layout(tmp_path_factory: Any, made: 
         for number, name, of_llm, (iso, country), (concept, subconcept) in made
     ]  # fmt: skip
     space = cspace(*rows)
-    prompts = [artifact_prompt(row, Wording("released")) for row in space.iter_rows(named=True)]
-    texts = {(p["concept"], p["country"], p["artifact_id"]): p["text"] for p in prompts if "text" in p}
-    write_public(folder / "cube.json", public_rows(space.iter_rows(named=True), texts, {}))
+    texts = artifact_words(space, Wording("released"))["text"]
+    write_public(folder / "cube.json", [public_rows(space, texts, NO_STATEMENTS)])
     back = read_public_cube(folder / "cube.json")
     assert back.drops.is_empty()
     assert back.space.sort(CSPACE.key).equals(space.with_columns(popularity=None).cast(CSPACE.schema).sort(CSPACE.key))  # type: ignore[arg-type]
 
 
-def test_an_id_that_the_name_does_not_give_is_written_out_and_read(tmp_path: Path) -> None:
-    rows = public_rows([artifact(1, artifact_id="LLM:bolo-2", qid=None, name="Bolo")], {}, {})
-    write_public(tmp_path / "p.json", rows)
+def test_odd_names_and_ids_are_written_as_pythons_json_writes_them_and_read(tmp_path: Path) -> None:
+    llm = {"artifact_id": "LLM:bolo-2", "qid": None, "name": "Bolo"}
+    names = ["nan", 'a "quoted" \\ name', "tab\tand\x1b", "ação\u2028\U0001f600"]
+    space = cspace(artifact(1, **llm), *(artifact(number, name=name) for number, name in enumerate(names, 2)))
+    rows = public_rows(space, pl.Series([None] * 5, dtype=pl.String), NO_STATEMENTS)
+    assert write_public(tmp_path / "p.json", (rows[:2], rows[2:])) == 5
+    assert (tmp_path / "p.json").read_text() == json.dumps(rows.to_dicts(), ensure_ascii=False, indent=1) + "\n"
     back = read_public_cube(tmp_path / "p.json")
-    assert back.space["artifact_id"].to_list() == ["LLM:bolo-2"]
+    assert back.space["artifact_id"].to_list() == ["LLM:bolo-2", "Q2", "Q3", "Q4", "Q5"]
+    assert back.space["name"].to_list() == ["Bolo", *names]
     assert back.prompts.is_empty()
-
-
-def test_a_dish_called_nan_keeps_its_name(tmp_path: Path) -> None:
-    write_public(tmp_path / "p.json", public_rows([artifact(1, name="nan")], {}, {}))
-    assert read_public_cube(tmp_path / "p.json").space["name"].to_list() == ["nan"]
+    assert write_public(tmp_path / "none.json", ()) == 0
+    assert json.loads((tmp_path / "none.json").read_text()) == []
 
 
 def test_statements_come_from_the_kept_table_that_is_named(work: Work, tmp_path: Path) -> None:

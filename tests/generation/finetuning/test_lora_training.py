@@ -1,10 +1,7 @@
 """LoRA of tiny pipelines: it learns, loads, repeats itself bit by bit, and goes on after a kill."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,6 +23,7 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage, pilot_of
 from tests.builders.captions.pair_worlds import done, images_of
 from tests.conftest import HereEngine
+from tests.faults.kill_and_resume import kill_and_resume
 from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny
 
 torch: Any = pytest.importorskip("torch")
@@ -248,40 +246,14 @@ def test_a_square_is_the_middle_of_a_picture(tmp_path: Path, pairs: Path) -> Non
     np.testing.assert_allclose(shown.numbers[:, 3, 3], np.array([40, 90, 170]) / 127.5 - 1, atol=1e-6)
 
 
-SCRIPT = """
-import sys, os
-from pathlib import Path
-from culturekit.cli import main
-from culturekit.generation.diffusion import lora_training
-step = lora_training.LoraTraining.step
-def told(self, number):
-    step(self, number)
-    print(f"step {number}", flush=True)
-lora_training.LoraTraining.step = told
-sys.argv = ["culturekit", *sys.argv[1:]]
-main()
-"""
-
-
 @pytest.mark.endtoend
-def test_kill_9_and_go_on_to_the_same_file(folders: Path, pairs: Path, tmp_path: Path) -> None:
-    given = options(folders)
+def test_killed_trainings_end_in_the_same_files(folders: Path, pairs: Path, tmp_path: Path) -> None:
     words = [
-        "finetune", "--pairs", pairs, "--model", given.model, "--steps", 12, "--rank", 2, "--rate", 0.01, "--batch", 2,
-        "--size", SIDE, "--every", 2, "--out",
+        "finetune", "--pairs", pairs, "--model", options(folders).model, "--steps", 12, "--rank", 2, "--rate", 0.01,
+        "--batch", 2, "--size", SIDE, "--every", 2, "--out",
     ]  # fmt: skip
-    command = [sys.executable, "-c", SCRIPT, *map(str, words)]
-    for stop in (1, 5, 8):
-        with subprocess.Popen([*command, tmp_path / "killed"], stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if line.startswith("step") and int(line.split()[1]) >= stop:
-                    os.kill(process.pid, signal.SIGKILL)
-    for name in ("killed", "whole"):
-        subprocess.run([*command, tmp_path / name], check=True, capture_output=True)
-    files = ["pytorch_lora_weights.safetensors", "training.parquet", "manifest.json"]
-    for name in files:
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    command = [sys.executable, "-m", "culturekit", *map(str, words)]
+    assert kill_and_resume(lambda out: [*command, str(out)], tmp_path, kills=2, seed=3).different == []
 
 
 @pytest.mark.gpu

@@ -48,11 +48,8 @@ def test_the_plan_reads_headers_alone(tmp_path: Path) -> None:
     index = {"_class_name": "StableDiffusionPipeline", "unet": ["diffusers", "U"], "vae": ["diffusers", "V"]}
     (tmp_path / "model_index.json").write_text(json.dumps(index))
     layers = {
-        "a.attn1.to_q.weight": [4, 6],
-        "a.attn2.to_out.0.weight": [4, 8],
-        "a.attn1.to_q.bias": [4],
-        "b.weight": [9],
-    }
+        "a.attn1.to_q.weight": [4, 6], "a.attn2.to_out.0.weight": [4, 8], "a.attn1.to_q.bias": [4], "b.weight": [9],
+    }  # fmt: skip
     saved(tmp_path / "unet/diffusion_pytorch_model.safetensors", layers)
     saved(tmp_path / "vae/diffusion_pytorch_model.safetensors", {"d.attn.to_q.weight": [5, 5]})
     (tmp_path / "metadata.jsonl").write_text('{"file_name": "a.png", "text": "a"}\n' * 4)

@@ -82,19 +82,11 @@ def test_files_that_are_not_there_or_not_listed_are_rows(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("/etc/passwd.png", "full path"),
-        ("~/x.png", "full path"),
-        ("C:\\x.png", "full path"),
-        ("\\\\host\\x.png", "full path"),
-        ("../x.png", ".."),
-        ("a/../../x.png", ".."),
-        ("a\\..\\x.png", ".."),
-        ("https://host/x.png", "address"),
-        ("a\0.png", "zero byte"),
-        ("a/b..png", ""),
-        ("...png", ""),
+        ("/etc/passwd.png", "full path"), ("~/x.png", "full path"), ("C:\\x.png", "full path"),
+        ("\\\\host\\x.png", "full path"), ("../x.png", ".."), ("a/../../x.png", ".."), ("a\\..\\x.png", ".."),
+        ("https://host/x.png", "address"), ("a\0.png", "zero byte"), ("a/b..png", ""), ("...png", ""),
     ],
-)
+)  # fmt: skip
 def test_names_that_lead_out_are_refused(name: str, words: str) -> None:
     assert words in name_problem(name)
     assert bool(name_problem(name)) == bool(words)

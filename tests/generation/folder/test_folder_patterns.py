@@ -89,14 +89,10 @@ def test_patterns_by_example(pattern: str, name: str, fields: dict[str, str] | N
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        ("{promt}.png", "{promt}"),
-        ("{prompt}{id}", "nothing between {prompt} and {id}"),
-        ("{prompt", "brace"),
-        ("image.png", "no field"),
-        ("../{id}", ".."),
-        ("{prompt}/", "name of a file"),
+        ("{promt}.png", "{promt}"), ("{prompt}{id}", "nothing between {prompt} and {id}"), ("{prompt", "brace"),
+        ("image.png", "no field"), ("../{id}", ".."), ("{prompt}/", "name of a file"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_pattern_is_refused_with_the_reason(pattern: str, words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         parse_pattern(pattern)
@@ -123,11 +119,8 @@ def test_texts_are_folded_until_only_what_they_say_is_left() -> None:
 
 def test_numbers_in_names_count() -> None:
     assert sorted(["img10.png", "img2.png", "a", "img02b"], key=natural_order) == [
-        "a",
-        "img2.png",
-        "img02b",
-        "img10.png",
-    ]
+        "a", "img2.png", "img02b", "img10.png",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("pattern", ["nosuch", "../{model}", "{model}{prompt}"])

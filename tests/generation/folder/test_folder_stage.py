@@ -131,11 +131,8 @@ def test_repeats_and_slots_are_dealt_out_in_natural_order_and_holes_are_rows(tmp
     }  # fmt: skip
     missing = rows.filter(pl.col("status") == "missing")
     assert missing.select("prompt_id", "repeat", "slot").rows() == [
-        ("p2", 0, 0),
-        ("p2", 0, 1),
-        ("p2", 1, 0),
-        ("p2", 1, 1),
-    ]
+        ("p2", 0, 0), ("p2", 0, 1), ("p2", 1, 0), ("p2", 1, 1),
+    ]  # fmt: skip
     assert set(missing["reason"]) == {"no file for this prompt, repeat and slot"}
     assert missing["image_id"].n_unique() == 4
     assert run.manifest.drops == {"missing": 4}
@@ -234,12 +231,9 @@ def test_links_that_lead_out_are_rows_and_are_not_read(tmp_path: Path) -> None:
     (root / "loop").symlink_to(".")
     run, rows = take(f"folder:{root}", tmp_path / "out")
     assert dict(rows.select("source", "reason").rows()) == {
-        "in.png": None,
-        "inner.png": None,
-        "out.png": "link that leads out of the folder",
-        "up.png": "link that leads out of the folder",
-        "gone.png": "link that leads nowhere",
-    }
+        "in.png": None, "inner.png": None, "out.png": "link that leads out of the folder",
+        "up.png": "link that leads out of the folder", "gone.png": "link that leads nowhere",
+    }  # fmt: skip
     assert run.manifest.drops == {
         "failed": 3,
         "link that leads out of the folder": 1,

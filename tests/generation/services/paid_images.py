@@ -49,14 +49,9 @@ def buy(
 ) -> StageRun:
     """Buy images of some prompts into `folder/out`."""
     stage = generate_stage(
-        prompts(folder / "prompts", texts),
-        plan or ImagePlan(),
-        backend=backend,
-        model="m",
-        seed=seed,
-        llm=llm or LlmOptions(concurrency=4),
-        **stated,
-    )
+        prompts(folder / "prompts", texts), plan or ImagePlan(), backend=backend, model="m", seed=seed,
+        llm=llm or LlmOptions(concurrency=4), **stated,
+    )  # fmt: skip
     heard = progress or HeardProgress()
     return run_stage(stage, folder / "out", engine=HereEngine(), progress=heard, fresh=fresh, replace=True)
 

@@ -145,30 +145,26 @@ def test_slots_with_the_same_words_are_different_questions() -> None:
     [
         ("848x1264", ("2:3", "1K")), ("896x1200", ("3:4", "1K")), ("768x1376", ("9:16", "1K")),
         ("512x512", ("1:1", "512")), ("512x2048", ("1:4", "1K")), ("3072x384", ("8:1", "1K")),
-        ("1696x2528", ("2:3", "2K")), ("864x1184", ("3:4", "1K")),
+        ("1696x2528", ("2:3", "2K")), ("864x1184", ("3:4", "1K")), ("1344x768", ("16:9", "1K")),
+        ("2048x2048", ("1:1", "2K")),
     ],
 )  # fmt: skip
 def test_the_pixels_of_every_generation_are_said_in_googles_words(size: str, words: tuple[str, str]) -> None:
     assert shape_of_size(size) == words
 
 
-def test_a_shape_and_a_size_that_the_spec_states_are_sent_as_they_are() -> None:
-    spec = "google:gemini-3.1-flash-image?aspect_ratio=1:8&image_size=1K&image_price=0.1"
-    body = json.loads(IMAGE_SERVICES.make(spec).compose(question_of((request(),))).body)
-    assert body["generationConfig"] == {
-        "responseModalities": ["IMAGE"],
-        "imageConfig": {"aspectRatio": "1:8", "imageSize": "1K"},
-    }
-
-
-def test_a_size_in_pixels_is_said_in_googles_words() -> None:
-    assert shape_of_size("1344x768") == ("16:9", "1K")
-    assert shape_of_size("2048x2048") == ("1:1", "2K")
+@pytest.mark.parametrize(
+    ("spec", "size", "shape", "words"),
+    [
+        ("gemini-3.1-flash-image?aspect_ratio=1:8&image_size=1K&image_price=0.1", {}, "1:8", "1K"),
+        ("gemini-3-pro-image-preview", {"size": "2688x1536"}, "16:9", "2K"),
+    ],
+)
+def test_the_shape_and_size_of_a_spec_or_of_pixels_are_sent(
+    spec: str, size: dict[str, str], shape: str, words: str
+) -> None:
+    body = json.loads(IMAGE_SERVICES.make(f"google:{spec}", **size).compose(question_of((request(),))).body)
+    sent = {"responseModalities": ["IMAGE"], "imageConfig": {"aspectRatio": shape, "imageSize": words}}
+    assert body["generationConfig"] == sent
     with pytest.raises(UsageError, match="does not draw"):
         shape_of_size("500x500")
-    body = json.loads(
-        IMAGE_SERVICES.make("google:gemini-3-pro-image-preview", size="2688x1536")
-        .compose(question_of((request(),)))
-        .body
-    )
-    assert body["generationConfig"]["imageConfig"] == {"aspectRatio": "16:9", "imageSize": "2K"}

@@ -78,26 +78,14 @@ PUBLIC = "https://api.openai.com/v1"
 @pytest.mark.parametrize(
     "url",
     [
-        "https://127.0.0.1/x.png",
-        "https://localhost/x.png",
-        "https://10.1.2.3/x.png",
-        "https://192.168.0.1:8443/x.png",
-        "https://169.254.169.254/latest/meta-data",
-        "https://[::1]/x.png",
-        "https://[::ffff:10.0.0.1]/x.png",
-        "https://[fe80::1]/x.png",
-        "https://0.0.0.0/x.png",
-        "https://2130706433/x.png",
-        "https://100.64.0.1/x.png",
-        "https://224.0.0.1/x.png",
-        "http://93.184.216.34/x.png",
-        "file:///etc/passwd",
-        "https://user:word@93.184.216.34/x.png",
-        "https://93.184.216.34/x.png\r\nHost: other",
-        "https://[bad/x.png",
-        "",
+        "https://127.0.0.1/x.png", "https://localhost/x.png", "https://10.1.2.3/x.png",
+        "https://192.168.0.1:8443/x.png", "https://169.254.169.254/latest/meta-data", "https://[::1]/x.png",
+        "https://[::ffff:10.0.0.1]/x.png", "https://[fe80::1]/x.png", "https://0.0.0.0/x.png",
+        "https://2130706433/x.png", "https://100.64.0.1/x.png", "https://224.0.0.1/x.png",
+        "http://93.184.216.34/x.png", "file:///etc/passwd", "https://user:word@93.184.216.34/x.png",
+        "https://93.184.216.34/x.png\r\nHost: other", "https://[bad/x.png", "",
     ],
-)
+)  # fmt: skip
 def test_no_address_leads_inwards(url: str) -> None:
     with pytest.raises(Refused):
         place_of(url, base_url=PUBLIC)

@@ -5,12 +5,7 @@ import numpy as np
 import pytest
 
 from culturekit.generation.backend import Pixels
-from culturekit.generation.simulated.render import (
-    DRAWING_NUMBERS,
-    Numbers,
-    Subject,
-    draw,
-)
+from culturekit.generation.simulated.render import DRAWING_NUMBERS, Numbers, Subject, draw
 
 
 def numbers(count: int, seed: int = 0) -> Numbers:

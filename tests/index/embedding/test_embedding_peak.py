@@ -23,13 +23,8 @@ def test_large_pictures_take_at_most_512_mib_together(tmp_path: Path, way: str) 
     for number in range(12):
         Image.fromarray(np.roll(large[:3000, :4000], number, 0)).save(folder / f"photo-{number}.jpg", quality=80)
     command = [
-        sys.executable,
-        "-m",
-        "tests.index.embedding.embedding_peak",
-        str(folder),
-        str(tmp_path / "scratch"),
-        way,
-    ]
+        sys.executable, "-m", "tests.index.embedding.embedding_peak", str(folder), str(tmp_path / "scratch"), way,
+    ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment).stdout
     kept, peak = map(int, said.split())

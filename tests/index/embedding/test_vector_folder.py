@@ -13,8 +13,8 @@ from culturekit.core.tables import read_table, write_table
 from culturekit.index.embedding import embed_table
 from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
+from tests.builders.picture_tables import pictures_of_one_colour
 from tests.conftest import stage_here
-from tests.faults.test_kill_and_resume import pictures_of_one_colour
 
 
 @pytest.mark.parametrize("wrong", [0.0, float("nan"), float("inf")])
@@ -60,13 +60,10 @@ def test_blocks_give_the_vectors_of_the_whole(
     assert whole.manifest.drops == blocks.manifest.drops
 
 
-def test_texts_in_another_order_and_ids_that_repeat_are_put_in_order_as_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embed_table, "ROWS_PER_BLOCK", 2)
+def test_texts_in_another_order_and_ids_that_repeat_are_put_in_order_as_ever(tmp_path: Path) -> None:
     table = pl.DataFrame({"id": ["c", "a", "b", "a"], "text": ["three", "one", "two", "one"]})
     table.write_parquet(tmp_path / "texts.parquet")
-    (found,) = embed_table.text_blocks([tmp_path / "texts.parquet"], embed_table.USUAL)
+    (found,) = embed_table.text_blocks([tmp_path / "texts.parquet"], embed_table.USUAL, rows=2)
     assert found.texts == {"a": "one", "b": "two", "c": "three"}
     only = embed_table.texts_of([tmp_path / "texts.parquet"], embed_table.USUAL, only=pl.Series(["b", "z"]))
     assert only.texts == {"b": "two"}

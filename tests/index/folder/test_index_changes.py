@@ -19,13 +19,7 @@ from culturekit.core.schemas import CSPACE, DROPS, IMAGES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import write_table
 from culturekit.index.encoder import ENCODERS
-from culturekit.index.folder.build import (
-    AppendFiles,
-    IndexFiles,
-    IndexOptions,
-    Removed,
-    listed_artifacts,
-)
+from culturekit.index.folder.build import AppendFiles, IndexFiles, IndexOptions, Removed, listed_artifacts
 from culturekit.index.folder.index_folder import open_index
 from culturekit.index.folder.index_stages import append_stage, compact_stage, index_stage, remove_stage
 from culturekit.index.search.search import searcher
@@ -162,8 +156,7 @@ def test_an_artifact_that_gets_its_first_reference_is_no_longer_dropped(world: W
     more = world.appended(base, "more", None, [(11, 0)])
     assert pl.read_parquet(more / "drops.parquet").is_empty()
     same_index(
-        run(compact_stage(more), world.root / "compact"),
-        world.built("once", range(12), sorted({*OLD[:-3], (11, 0)})),
+        run(compact_stage(more), world.root / "compact"), world.built("once", range(12), sorted({*OLD[:-3], (11, 0)}))
     )
 
 

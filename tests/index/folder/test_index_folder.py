@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.core.digests import Manifest, describe_outputs, digest, read_manifest
+from culturekit.core.digests import Manifest, describe_outputs, digest
 from culturekit.core.errors import IntegrityError
+from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import ARTIFACTS, TOMBSTONES, VECTOR_IDS
 from culturekit.core.tables import write_table
 from culturekit.index.encoder import EncoderIdentity, Vectors
@@ -43,13 +44,9 @@ def artifacts() -> pl.DataFrame:
 
 
 ROWS = [
-    ("text", "Q1", "moqueca"),
-    ("image", "Q2", "b"),
-    ("image", "Q1", "a"),
-    ("image", "Q3", "c"),
-    ("text", "Q2", "shrine"),
-    ("image", "Q1", "0"),
-]
+    ("text", "Q1", "moqueca"), ("image", "Q2", "b"), ("image", "Q1", "a"), ("image", "Q3", "c"),
+    ("text", "Q2", "shrine"), ("image", "Q1", "0"),
+]  # fmt: skip
 
 
 def finish(folder: Path, notes: dict[str, object], *, stage: str = "index") -> None:
@@ -156,10 +153,7 @@ LONG[2], NO_NUMBER[4, 1] = 1.1, np.nan
         (other_table("ids.parquet", lambda ids: ids.with_columns(pl.col("id").reverse())), "out of order"),
         (other_vectors(lambda found: found * LONG), "not of unit norm; expected norm 1 within 0.001, found 1.1"),
         (other_vectors(lambda found: found * NO_NUMBER), "not of unit norm"),
-        (
-            other_vectors(lambda found: found[:-1]),
-            r"expected float32 \(6, dim\), found float32 \(5, 4\)",
-        ),
+        (other_vectors(lambda found: found[:-1]), r"expected float32 \(6, dim\), found float32 \(5, 4\)"),
         (other_table("artifacts.parquet", lambda known: known.head(2)), "Q3, which is not in artifacts.parquet"),
         (other_table("slices.parquet", lambda slices: slices.with_columns(pl.col("stop") + 1)), "slices"),
         (lambda folder: finish(folder, FIVE), "expected 5 dimensions, found 4"),
@@ -193,6 +187,5 @@ def test_another_identity_is_refused_with_the_fields_that_differ(folder: Path) -
 
 
 def test_a_manifest_names_every_file(folder: Path) -> None:
-    manifest = read_manifest(folder)
-    assert manifest is not None
+    manifest = manifest_of(folder)
     assert set(manifest.outputs) == {"vectors.npy", "ids.parquet", "artifacts.parquet", "slices.parquet"}

@@ -54,17 +54,6 @@ def test_the_promise_holds_where_the_references_of_an_artifact_err_together() ->
     assert failures <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / TRIALS)
 
 
-def test_a_naive_choice_would_break_the_promise_in_the_same_worlds() -> None:
-    """What the test above can see: the loosest threshold whose observed error is small enough errs half of the time."""
-    numbers, failures = np.random.default_rng(0), 0
-    for _ in range(TRIALS):
-        margins, wrong, owners = drawn(numbers, 400, 1, together=False, hardness=0.2)
-        curve = abstention_from(margins, wrong, owners, max_error=0.05).curve
-        naive = max((point for point in curve if point.wrong <= 0.05 * point.accepted), key=lambda p: p.accepted)
-        failures += true_error(naive.threshold, 0.2) > 0.05
-    assert failures / TRIALS > 0.2
-
-
 def certain(wrong: list[int], count: int, *, max_error: float = 0.05) -> Abstention:
     margins = np.linspace(1, 0.01, count, dtype=np.float32)
     mask = np.isin(np.arange(count), wrong)

@@ -7,7 +7,6 @@ import pytest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CALIBRATION
 from culturekit.core.tables import read_table
-from culturekit.index.matching.calibration import equal_rows
 from culturekit.index.matching.comparison import MappingInputs, MappingOptions
 from culturekit.index.matching.match_batch import ChannelVectors
 from tests.index.matching.naive_matches import World, artifact_scores, naive_rows, unit
@@ -80,12 +79,6 @@ def test_images_below_the_margin_abstain_and_keep_their_artifact(
     assert said["error_low"] <= said["error"] <= said["error_high"]
 
 
-def test_without_a_stated_error_nothing_abstains(world: PictureWorld, hard: Path, tmp_path: Path) -> None:
-    run = mapped(tmp_path / "matches", MappingInputs(world.index, hard), MappingOptions(k=1))
-    assert not rows_of(run)["abstained"].any()
-    assert not (run.folder / "calibration.parquet").exists()
-
-
 def test_all_abstain_where_the_error_cannot_be_kept(world: PictureWorld, hard: Path, tmp_path: Path) -> None:
     run = mapped(tmp_path / "matches", MappingInputs(world.index, hard), MappingOptions(k=1, max_error=0.0001))
     assert rows_of(run)["abstained"].all()
@@ -102,11 +95,6 @@ def test_an_index_of_texts_needs_images_to_calibrate_on(world: PictureWorld, har
         mapped(tmp_path / "matches", MappingInputs(tmp_path / "texts", hard), options)
     given = MappingInputs(tmp_path / "texts", hard, calibration=hard)
     assert mapped(tmp_path / "matches", given, options).manifest.notes["abstention"]["references"] == 164
-
-
-def test_references_are_not_taken_for_images_of_known_artifacts() -> None:
-    vectors = unit(np.random.default_rng(0).normal(size=(9, 5)))
-    assert equal_rows(vectors[:4], vectors[2:7]).tolist() == [False, False, True, True]
 
 
 def test_within_a_place_references_are_tried_within_it(world: PictureWorld, hard: Path, tmp_path: Path) -> None:

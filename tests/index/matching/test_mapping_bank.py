@@ -8,7 +8,6 @@ from PIL import Image
 from culturekit.core.errors import UsageError
 from culturekit.index.encoder import Vectors
 from culturekit.index.matching.comparison import Adjustment, MappingInputs, MappingOptions
-from culturekit.index.matching.mapping import balance_of
 from tests.index.matching.naive_matches import artifact_scores
 from tests.index.matching.test_mapping import in_memory, mapped, rows_of
 from tests.index.picture_world import ENCODER, PictureWorld, made_world, write_images
@@ -104,7 +103,3 @@ def test_a_bank_without_truth_is_refused(world: PictureWorld, images: Path, tmp_
     blind.mkdir()
     pl.read_parquet(images).drop("truth_artifact_id").write_parquet(blind / "images.parquet")
     assert "which artifact an image shows" in refused(world, images, blind / "images.parquet", tmp_path / "matches")
-
-
-def test_balance_counts_what_is_never_shown() -> None:
-    assert balance_of(["a", "b", "a", None, "z"], ["a", "b", "c"]) == (0, 2, "c")

@@ -30,14 +30,6 @@ def test_phrases_of_two_things_are_far(one: str, other: str) -> None:
     assert abs(cosine(one, other)) < 0.3
 
 
-def test_marks_alone_have_a_vector() -> None:
-    assert np.allclose(np.linalg.norm(LettersEncoder().encode_texts(["?!", "  "]), axis=1), 1)
-
-
-def test_the_registry_finds_it() -> None:
-    assert ENCODERS.make("letters").identity.name == "letters"
-
-
 def test_every_encoder_is_known_by_name() -> None:
     assert {"embedded", "inception", "open_clip", "sentence", "transformers"} <= set(ENCODERS.names())
 

@@ -28,15 +28,6 @@ def test_pixels_are_mixed_where_scipy_mixes_them(size: tuple[int, int], resizing
     np.testing.assert_allclose(resized(picture, resizing), np.stack(peer, axis=2), atol=1e-2)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_torchs_resizing_is_torchs(size: tuple[int, int]) -> None:
-    torch = pytest.importorskip("torch")
-    picture = picture_of(size, 2)
-    planes = torch.from_numpy(picture.transpose(2, 0, 1)[np.newaxis].astype(np.float32))
-    peer = torch.nn.functional.interpolate(planes, size=(299, 299), mode="bilinear", align_corners=False)
-    np.testing.assert_allclose(resized(picture, "torch"), peer[0].permute(1, 2, 0).numpy(), atol=2e-3)
-
-
 def test_tensorflows_resizing_takes_whole_steps_from_the_upper_left() -> None:
     picture = picture_of((598, 897), 3)
     assert np.array_equal(resized(picture, "tensorflow"), picture[::2, ::3])

@@ -21,7 +21,7 @@ from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, TooLon
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tests.faults.test_kill_and_resume import pictures_of_one_colour
+from tests.builders.picture_tables import pictures_of_one_colour
 from tests.index.models.tiny_transformers import MAKERS, SIDE, make_clip, make_siglip, packages
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -226,22 +226,6 @@ def test_only_models_that_read_are_encoders_of_texts(folders: Path) -> None:
         assert isinstance(made, TextEncoder) == (family in READING)
     with pytest.raises(UsageError, match="reads no texts"):
         encoder(folders / "dinov2", "lowercase=true")
-
-
-def test_pictures_and_texts_lie_in_one_space_with_the_scores_of_the_model(folders: Path) -> None:
-    torch, transformers, _ = packages()
-    for family in ("clip", "siglip"):
-        made = encoder(folders / family)
-        model = transformers.AutoModel.from_pretrained(folders / family).eval()
-        processor = transformers.AutoImageProcessor.from_pretrained(folders / family, backend="pil")
-        tokens = transformers.AutoTokenizer.from_pretrained(folders / family)
-        padding = True if family == "clip" else "max_length"
-        with torch.inference_mode():
-            inputs = processor([Image.fromarray(PICTURES[0])], return_tensors="pt")
-            told = model(**inputs, **tokens(TEXTS[:2], padding=padding, return_tensors="pt"))
-        scores = made.encode_images(PICTURES[:1]) @ made.encode_texts(TEXTS[:2]).T
-        ours = scores * model.logit_scale.exp().item() + (0 if family == "clip" else model.logit_bias.item())
-        assert ours == pytest.approx(told.logits_per_image.numpy(), abs=1e-4)
 
 
 def test_half_as_many_bits_give_nearly_the_same_vectors(folders: Path) -> None:

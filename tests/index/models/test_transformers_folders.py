@@ -130,16 +130,10 @@ def test_old_files_of_a_preprocessor_mean_the_same(folder: Path) -> None:
     settings = json.loads((folder / "processor_config.json").read_text())["image_processor"]
     (folder / "processor_config.json").unlink()
     old = {
-        "feature_extractor_type": "CLIPFeatureExtractor",
-        "size": settings["size"]["shortest_edge"],
-        "crop_size": settings["crop_size"]["height"],
-        "do_center_crop": True,
-        "do_normalize": True,
-        "do_resize": True,
-        "image_mean": settings["image_mean"],
-        "image_std": settings["image_std"],
-        "resample": 3,
-    }
+        "feature_extractor_type": "CLIPFeatureExtractor", "size": settings["size"]["shortest_edge"],
+        "crop_size": settings["crop_size"]["height"], "do_center_crop": True, "do_normalize": True, "do_resize": True,
+        "image_mean": settings["image_mean"], "image_std": settings["image_std"], "resample": 3,
+    }  # fmt: skip
     (folder / "preprocessor_config.json").write_text(json.dumps(old))
     assert made(folder).identity.preprocessing == now.identity.preprocessing
     assert made(folder).identity.weights != now.identity.weights

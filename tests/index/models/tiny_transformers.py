@@ -55,13 +55,9 @@ def pieces_of_siglip(*, lower: bool = True) -> Any:
     inner.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
     inner.post_processor = tokenizers.processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 0)])
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=inner,
-        eos_token="</s>",
-        pad_token="</s>",
-        unk_token="<unk>",
-        model_max_length=64,
+        tokenizer_object=inner, eos_token="</s>", pad_token="</s>", unk_token="<unk>", model_max_length=64,
         model_input_names=["input_ids"],
-    )
+    )  # fmt: skip
 
 
 def pieces_of_gemma() -> Any:

@@ -91,15 +91,9 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mapping[str, A
 def rewards_by_transformers(tensors: Mapping[str, Any], pixels: Any, ids: Any, mask: Any) -> Any:
     """Score with the BLIP of transformers, whose names differ."""
     seen = transformers.BlipVisionConfig(
-        hidden_size=WIDTH,
-        intermediate_size=INNER,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=WIDTH // 64,
-        image_size=SIDE,
-        patch_size=PATCH,
-        layer_norm_eps=1e-6,
-        hidden_act="gelu",
-    )
+        hidden_size=WIDTH, intermediate_size=INNER, num_hidden_layers=LAYERS, num_attention_heads=WIDTH // 64,
+        image_size=SIDE, patch_size=PATCH, layer_norm_eps=1e-6, hidden_act="gelu",
+    )  # fmt: skip
     said = transformers.BlipTextConfig(vocab_size=len(WORDS) + 2, hidden_size=TEXT, encoder_hidden_size=WIDTH,
         intermediate_size=INNER, num_hidden_layers=LAYERS, num_attention_heads=1, max_position_embeddings=64,
         layer_norm_eps=1e-12, hidden_act="gelu", is_decoder=True, attention_probs_dropout_prob=0.0,
@@ -122,12 +116,9 @@ def rewards_by_transformers(tensors: Mapping[str, Any], pixels: Any, ids: Any, m
     with torch.no_grad():
         looked = vision(pixel_values=pixels).last_hidden_state
         value = text(
-            input_ids=ids,
-            attention_mask=mask,
-            encoder_hidden_states=looked,
-            encoder_attention_mask=torch.ones(looked.shape[:2]),
-            is_decoder=False,
-        ).last_hidden_state[:, 0]
+            input_ids=ids, attention_mask=mask, encoder_hidden_states=looked,
+            encoder_attention_mask=torch.ones(looked.shape[:2]), is_decoder=False,
+        ).last_hidden_state[:, 0]  # fmt: skip
         for number in (0, 2, 4):
             value = torch.nn.functional.linear(
                 value, tensors[f"mlp.layers.{number}.weight"], tensors[f"mlp.layers.{number}.bias"]

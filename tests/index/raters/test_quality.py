@@ -14,8 +14,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.core.digests import read_manifest
 from culturekit.core.errors import IntegrityError, NothingScored, UsageError
+from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import PROMPTS
 from culturekit.core.tables import write_table
 from culturekit.core.torch_places import mend_torchvision
@@ -165,8 +165,7 @@ def test_the_stage_gives_every_image_a_value_or_a_reason(clip: Path, tmp_path: P
     drops = pl.read_parquet(tmp_path / "q/drops.parquet")
     assert drops["key"].to_list() == ["i0001", "i0002", "i0003", "i0004"]
     assert drops["reason"].to_list()[1:] == ["no picture was made", "no prompt", "no prompt"]
-    manifest = read_manifest(tmp_path / "q")
-    assert manifest is not None
+    manifest = manifest_of(tmp_path / "q")
     assert manifest.drops["no prompt"] == 2
     assert manifest.notes["parameters"]["weights"]
 
@@ -180,8 +179,7 @@ def test_prompts_come_from_their_table_first(clip: Path, tmp_path: Path) -> None
     seen = [np.asarray(Image.open(tmp_path / f"{n:04d}.png")) for n in range(3)]
     wanted = scorer.score(seen, ["asked", "word " * 50, "sent"])
     np.testing.assert_allclose(list(values(tmp_path / "q").values()), wanted, atol=1e-5)
-    manifest = read_manifest(tmp_path / "q")
-    assert manifest is not None
+    manifest = manifest_of(tmp_path / "q")
     assert manifest.notes["prompts_cut"] == 1
     assert manifest.notes["longest_prompt_tokens"] == 52
 
@@ -216,15 +214,6 @@ def test_the_bytes_do_not_depend_on_workers_or_on_a_cut(
         run("--images", images, "--scorer", spec, "--out", tmp_path / "cut", "--workers", 1)
     assert (tmp_path / "cut/quality.parquet").read_bytes() == whole
     assert seen.count("i0000") == 1, "no shard is scored twice but the one in flight"
-
-
-def test_the_embedded_scorer_works_as_before_and_drops_what_it_cannot_read(tmp_path: Path) -> None:
-    images = table_of(tmp_path, [png((30, 40), 0), b"", png((30, 41), 1)], [None] * 3)
-    told = run("--images", images, "--scorer", "embedded", "--out", tmp_path / "q", "--workers", 1)
-    assert told.exit_code == 0, told.output
-    seen = [np.asarray(Image.open(tmp_path / f"{n:04d}.png")) for n in (0, 2)]
-    assert list(values(tmp_path / "q").values()) == SCORERS.make("embedded").score(seen).tolist()
-    assert pl.read_parquet(tmp_path / "q/drops.parquet")["key"].to_list() == ["i0001"]
 
 
 def test_a_picture_that_was_changed_stops_the_stage(tmp_path: Path) -> None:

@@ -75,13 +75,8 @@ def test_the_mean_is_over_all_pairs_of_a_batch(work: Work, tmp_path: Path, brigh
     assert PAIR_DISTANCES.problems(table) == []
     assert table["distance"].to_list() == [pytest.approx(40 / 3)] * 2
     assert table.select("model", "concept", "prompt_id", "repeat", "batch", "images").row(1) == (
-        "a",
-        "art",
-        "p",
-        1,
-        0,
-        3,
-    )
+        "a", "art", "p", 1, 0, 3,
+    )  # fmt: skip
     assert outcome.counts == {"pair_distances": 2, "images": 6}
     assert outcome.notes["licence"] == "none needed"
 

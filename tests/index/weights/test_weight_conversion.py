@@ -81,12 +81,9 @@ def test_tensors_come_through_bit_for_bit_and_the_file_says_where_from(tmp_path:
     assert made.sha256 == hash_of(made.path)
     assert (made.kind, made.tensors) == ("open-clip", len(CLIP_SHAPES))
     assert read_header(made.path).notes == {
-        "culturekit.kind": "open-clip",
-        "culturekit.variant": "ViT of width 8, depth 1, patch 4",
-        "culturekit.source": "checkpoint.pt",
-        "culturekit.source_sha256": hash_of(source),
-        "format": "pt",
-    }
+        "culturekit.kind": "open-clip", "culturekit.variant": "ViT of width 8, depth 1, patch 4",
+        "culturekit.source": "checkpoint.pt", "culturekit.source_sha256": hash_of(source), "format": "pt",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("wrapper", ["state_dict", "model", "model_state_dict", "params"])
@@ -258,21 +255,11 @@ def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "weights.safetensors").read_bytes() == b"mine"
 
 
-def test_the_notes_of_a_file_are_read_without_any_package(tmp_path: Path) -> None:
-    for content in (b"", b"\xff" * 20, struct.pack("<Q", 10**6) + b"{}", struct.pack("<Q", 2) + b"[]"):
-        (tmp_path / "broken.safetensors").write_bytes(content)
-        with pytest.raises(IntegrityError, match="no safetensors file"):
-            read_header(tmp_path / "broken.safetensors")
-
-
 def inception_shapes(classes: int) -> dict[str, tuple[int, ...]]:
     return {
-        "Conv2d_1a_3x3.conv.weight": (32, 3, 3, 3),
-        "Mixed_7c.branch_pool.conv.weight": (192, 2048, 1, 1),
-        "Mixed_5b.branch1x1.bn.num_batches_tracked": (),
-        "fc.weight": (classes, 2048),
-        "fc.bias": (classes,),
-    }
+        "Conv2d_1a_3x3.conv.weight": (32, 3, 3, 3), "Mixed_7c.branch_pool.conv.weight": (192, 2048, 1, 1),
+        "Mixed_5b.branch1x1.bn.num_batches_tracked": (), "fc.weight": (classes, 2048), "fc.bias": (classes,),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

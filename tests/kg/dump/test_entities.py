@@ -14,14 +14,8 @@ from culturekit.kg.dump.entities import Item, Malformed, decode, lists_of
 
 def encoded(**changes: object) -> bytes:
     document = {
-        "id": "Q7",
-        "type": "item",
-        "labels": [],
-        "descriptions": [],
-        "aliases": [],
-        "claims": [],
-        "sitelinks": [],
-    }
+        "id": "Q7", "type": "item", "labels": [], "descriptions": [], "aliases": [], "claims": [], "sitelinks": [],
+    }  # fmt: skip
     return json.dumps({**document, **changes}).encode()
 
 

@@ -1,11 +1,15 @@
 import gzip
+import io
 import json
+import tarfile
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+from culturekit.config.checks import dump_files
+from culturekit.core.atomic import clear_folder
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import ITEMS, STATEMENTS
@@ -13,6 +17,7 @@ from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.dump import entities as item_batches
+from culturekit.kg.dump import read_dump, runs
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.dump.read_dump import read_line
 from culturekit.kg.redirects import read_redirects
@@ -95,6 +100,78 @@ def test_a_few_malformed_lines_are_counted_and_many_stop_the_run(work: Work, tmp
 def test_a_dump_without_entities_is_an_error(work: Work, tmp_path: Path) -> None:
     with pytest.raises(IntegrityError, match="holds no entity"):
         ingest(work, [write(tmp_path / "d.json", [])], IngestOptions())
+
+
+def archive(path: Path, lines: list[str], *, name: str = "chunk.ndjson") -> Path:
+    content = "".join(f"{line}\n" for line in lines).encode()
+    with tarfile.open(path, "w:gz") as file:
+        file.addfile(tarfile.TarInfo("folder/"))  # of no size: what is no file is passed over
+        entry = tarfile.TarInfo(name)
+        entry.size = len(content)
+        file.addfile(entry, io.BytesIO(content))
+    return path
+
+
+def bytes_in(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_chunks_of_a_snapshot_become_the_graph_of_one_file_also_after_a_kill(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [entity(n, P31=[n % 7 + 1], P17=[30]) for n in range(1, 400)]
+    one = Work({}, tmp_path / "one", tmp_path / "one-scratch", work.engine, work.progress)
+    for folder in (one.out, one.scratch, tmp_path / "snapshot"):
+        folder.mkdir()
+    whole = tmp_path / "whole.ndjson"
+    whole.write_text("\n".join(lines))
+    ingest(one, [whole], IngestOptions())
+    for number in (10, 2, 0):  # with 400 lines in the order of the numbers of the chunks
+        part = lines[{0: 0, 2: 150, 10: 300}[number] :][: 150 if number < 10 else None]
+        archive(tmp_path / f"snapshot/wikidatawiki_namespace_0_chunk_{number}.tar.gz", part)
+    chunks = dump_files(str(tmp_path / "snapshot"))
+    assert [path.name.split("_")[-1] for path in chunks] == ["0.tar.gz", "2.tar.gz", "10.tar.gz"]
+
+    def killed(run: runs.Run) -> runs.RunReport:
+        if run.file == 1:
+            raise KeyboardInterrupt
+        return runs.read_run(run)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(read_dump, "read_run", killed)
+        ingest(work, chunks, IngestOptions())
+    sealed = {path: path.stat().st_mtime_ns for path in work.scratch.glob("file-00000/run-*/done.json")}
+    ingest(work, chunks, IngestOptions())
+    assert sealed, "the first chunk was read before the kill"
+    assert all(path.stat().st_mtime_ns == then for path, then in sealed.items()), "and is not read again"
+    resumed = bytes_in(work.out)
+    clear_folder(work.out)
+    clear_folder(work.scratch)
+    ingest(work, chunks, IngestOptions())
+    assert bytes_in(work.out) == resumed
+    places = ("file", "member", "line", "offset")
+    for name, content in bytes_in(one.out).items():
+        if name.endswith(".npy") or name == "statements.parquet":
+            assert resumed[name] == content, name
+    items = pl.read_parquet(work.out / "items.parquet")
+    assert items.drop(places).equals(pl.read_parquet(one.out / "items.parquet").drop(places))
+    for row in items.sample(20, seed=1).iter_rows(named=True):
+        text = read_line(chunks[row["file"]], member=row["member"], offset=row["offset"])
+        assert json.loads(text)["id"] == row["qid"]
+
+
+def test_an_archive_that_is_cut_or_none_is_refused(work: Work, tmp_path: Path) -> None:
+    good = archive(tmp_path / "good.tar.gz", [entity(n) for n in range(1, 90)])
+    plain = gzip.decompress(good.read_bytes())
+    wrong = {"cut": plain[:3000], "none": entity(1).encode() * 20, "head": plain[:100]}
+    for name, content in wrong.items():
+        path = tmp_path / f"{name}.tar.gz"
+        path.write_bytes(gzip.compress(content))
+        with pytest.raises(IntegrityError, match="not an archive" if name == "none" else "ends within a file"):
+            ingest(work, [path], IngestOptions())
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="a folder without dump files"):
+        dump_files(str(tmp_path / "empty"))
 
 
 @pytest.mark.parametrize("break_at", [100, 1000, 40_000])

@@ -172,13 +172,9 @@ WORLDS = st.tuples(*(entities(number) for number in range(1, 9))).map(list)
 PROPERTIES = st.sampled_from([("P31", "P279"), ("P279",), ("P31",)])
 PLAIN_CONCEPTS = st.builds(
     lambda name, roots, hops, own, follow, stated, classes, items, countries: Concept(
-        concept=name,
-        hops=hops,
+        concept=name, hops=hops,
         roots=tuple(Root(qid=qid, label="", hops=own if int(qid[1:]) % 2 else None, expect=(0, 1)) for qid in roots),
-        follow=follow,
-        country_properties=stated,
-        exclude=Exclusions(classes=classes, items=items),
-        countries=countries,
+        follow=follow, country_properties=stated, exclude=Exclusions(classes=classes, items=items), countries=countries,
         languages=("en", "de"),
     ),
     st.sampled_from(["one", "two"]),
@@ -190,7 +186,7 @@ PLAIN_CONCEPTS = st.builds(
     st.lists(QIDS, max_size=1).map(tuple),
     st.lists(QIDS, max_size=1).map(tuple),
     st.just("all"),
-).filter(lambda concept: "P279" in concept.follow or all(root.qid != "Q9" for root in concept.roots))
+).filter(lambda concept: "P279" in concept.follow or all(root.qid != "Q9" for root in concept.roots))  # fmt: skip
 """Q9 is only mentioned; an endpoint knows of it by what is below it."""
 
 CONCEPTS = st.builds(

@@ -42,14 +42,11 @@ def naive_paths(world: list[Said], concept: Concept, item: int) -> set[tuple[int
 
 statements = st.lists(
     st.builds(
-        Said,
-        st.integers(1, 8),
-        st.sampled_from(["P31", "P279", "P495", "P17"]),
-        st.integers(-1, 9),
+        Said, st.integers(1, 8), st.sampled_from(["P31", "P279", "P495", "P17"]), st.integers(-1, 9),
         st.sampled_from(["preferred", "normal", "normal", "deprecated"]),
     ),
     max_size=26,
-)
+)  # fmt: skip
 concepts = st.builds(
     lambda roots, hops, own, classes, items, follow, by: concept_of(
         {n: own if n % 2 else None for n in roots}, hops=hops, classes=classes, items=items

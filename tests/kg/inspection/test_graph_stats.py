@@ -18,15 +18,11 @@ from tests.kg.worlds import Said, make_graph
 
 statements = st.lists(
     st.builds(
-        Said,
-        st.integers(1, 9),
-        st.sampled_from(["P31", "P279", "P279", "P17", "P361"]),
-        st.integers(-1, 12),
-        st.sampled_from(["preferred", "normal", "normal", "deprecated"]),
-        st.booleans(),
+        Said, st.integers(1, 9), st.sampled_from(["P31", "P279", "P279", "P17", "P361"]), st.integers(-1, 12),
+        st.sampled_from(["preferred", "normal", "normal", "deprecated"]), st.booleans(),
     ),
     max_size=30,
-)
+)  # fmt: skip
 
 
 @settings(max_examples=50, deadline=None)
@@ -71,15 +67,11 @@ def test_labels_are_counted_by_language_with_the_share_of_mul(tmp_path: Path) ->
 
 world = st.lists(
     st.builds(
-        Said,
-        st.integers(1, 5),
-        st.sampled_from(["P31", "P279", "P17", "P361"]),
-        st.integers(-1, 4),
-        st.sampled_from(["preferred", "normal", "deprecated"]),
-        st.booleans(),
+        Said, st.integers(1, 5), st.sampled_from(["P31", "P279", "P17", "P361"]), st.integers(-1, 4),
+        st.sampled_from(["preferred", "normal", "deprecated"]), st.booleans(),
     ),
     max_size=14,
-)
+)  # fmt: skip
 PARTS = {"P31": "edge", "P279": "edge", "P17": "country", "P361": "statement"}
 
 
@@ -104,15 +96,12 @@ def test_graphs_differ_as_their_statements_do(
     x, y = manners(a), manners(b)
     expected = {
         (
-            PARTS[key[1]],
-            *key,
-            "added" if key not in x else "removed" if key not in y else "changed",
-            x.get(key),
+            PARTS[key[1]], *key, "added" if key not in x else "removed" if key not in y else "changed", x.get(key),
             y.get(key),
         )
         for key in x.keys() | y.keys()
         if x.get(key) != y.get(key)
-    }
+    }  # fmt: skip
     columns = ("part", "qid", "property", "value", "change", "before", "after")
     own = rows.filter(pl.col("part").is_in(["edge", "country", "statement"])).select(columns)
     assert set(own.iter_rows()) == expected

@@ -1,6 +1,7 @@
 """Both providers' batches through their SDKs, against a server that counts."""
 
 import signal
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,8 +16,8 @@ from culturekit.llm.clients import google_client as google_batches
 from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.rows import Answered
-from tests.faults.llm_batch_asking import client_of, questions
-from tests.faults.llm_batch_kills import start
+from tests.faults.kill_and_resume import environment
+from tests.faults.llm_batch_asking import asking_words, client_of, questions
 from tests.llm.listening import listening
 from tests.llm.server import Fault, JobPlan, Rule, Script, When, running_server
 
@@ -128,14 +129,10 @@ def test_rows_that_fail_within_a_job_are_judged_as_online(provider: str, tmp_pat
         return Rule(Fault(kind), When(rows=(row,), modes=("batch",), attempts=attempts))
 
     rules = (
-        rule("server-error", "Q0", (1, 1)),
-        rule("bad-request", "Q1"),
-        rule("refusal" if provider == "openai" else "prohibited", "Q2"),
-        rule("truncated", "Q3"),
-        rule("prose", "Q4", (1, 1)),
-        rule("busy", "Q5", (1, 1)),
-        rule("wrong-id", "Q6"),
-    )
+        rule("server-error", "Q0", (1, 1)), rule("bad-request", "Q1"),
+        rule("refusal" if provider == "openai" else "prohibited", "Q2"), rule("truncated", "Q3"),
+        rule("prose", "Q4", (1, 1)), rule("busy", "Q5", (1, 1)), rule("wrong-id", "Q6"),
+    )  # fmt: skip
     with running_server(Script(rules=rules)) as server:
         answers = ask(provider, server.url, tmp_path, questions(8))
     stopped = "refused" if provider == "openai" else "blocked"
@@ -186,14 +183,14 @@ def test_ctrl_c_leaves_at_once_and_the_job_is_collected_later(provider: str, tmp
     with running_server(Script(jobs=(JobPlan(polls=10_000),))) as server:
         assert server.service is not None
         jobs = server.service.storage.jobs
-        process = start(provider, server.url, tmp_path)
+        command = asking_words(provider, server.url, tmp_path)
+        process = subprocess.Popen(command, env=environment())
         while not server.stats()["operations"].get("batches.get"):
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         assert process.wait() != 0
         jobs[next(iter(jobs))].plan = JobPlan()
-        again = start(provider, server.url, tmp_path)
-        assert again.wait() == 0
+        subprocess.run(command, env=environment(), check=True)
         assert server.stats()["bought_twice"] == 0 and len(jobs) == 4
 
 

@@ -38,16 +38,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fast.save_pretrained(place)
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        vocab_size=len(words),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=4096,
-        eos_token_id=0,
-        bos_token_id=0,
-    )
+        vocab_size=len(words), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=4096, eos_token_id=0, bos_token_id=0,
+    )  # fmt: skip
     transformers.LlamaForCausalLM(config).save_pretrained(place)
     return place
 

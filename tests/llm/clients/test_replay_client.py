@@ -70,15 +70,9 @@ def test_a_line_answers_the_request_with_its_key(tmp_path: Path) -> None:
 
 def test_all_lines_that_cannot_be_read_are_listed(tmp_path: Path) -> None:
     path = script(
-        tmp_path,
-        {"task": "t", "id": "Q1", "text": "a"},
-        {"task": "t", "id": "Q1", "text": "b"},
-        "{broken",
-        {"task": "t"},
-        {"task": "t", "text": "a", "reply": {}},
-        {"task": "t", "text": "a", "unknown": 1},
-        {"text": "a"},
-    )
+        tmp_path, {"task": "t", "id": "Q1", "text": "a"}, {"task": "t", "id": "Q1", "text": "b"}, "{broken",
+        {"task": "t"}, {"task": "t", "text": "a", "reply": {}}, {"task": "t", "text": "a", "unknown": 1}, {"text": "a"},
+    )  # fmt: skip
     with pytest.raises(ConfigError) as caught:
         replay(f"replay:{path}")
     assert [problem.line for problem in caught.value.problems] == [2, 3, 4, 5, 6, 7]

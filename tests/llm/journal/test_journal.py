@@ -121,15 +121,9 @@ def image(content: bytes = b"png") -> Image:
 
 
 REQUEST = Request(
-    "cspace.filter",
-    "Judge.",
-    {"id": "Q1", "label": "pho"},
-    Verdict,
-    {"id": ("Q1",)},
-    (image(),),
-    sample=0,
+    "cspace.filter", "Judge.", {"id": "Q1", "label": "pho"}, Verdict, {"id": ("Q1",)}, (image(),), sample=0,
     max_tokens=64,
-)
+)  # fmt: skip
 CHANGED: dict[str, Any] = {
     "task": "image.judge",
     "instructions": "Judge!",
@@ -149,14 +143,11 @@ NOT_SENT = {"task"}
 def compose(request: Request) -> Outgoing:
     """Write a request as a provider's body would hold it."""
     body = {
-        "system": request.instructions,
-        "user": dict(request.data),
-        "schema": msgspec.json.schema(request.schema_type),
+        "system": request.instructions, "user": dict(request.data), "schema": msgspec.json.schema(request.schema_type),
         "allowed": {name: list(values) for name, values in request.allowed.items()},
-        "images": [one.sha256 for one in request.images],
-        "max_tokens": request.max_tokens,
+        "images": [one.sha256 for one in request.images], "max_tokens": request.max_tokens,
         "weighed": list(request.weighed),
-    }
+    }  # fmt: skip
     return Outgoing(canonical_json(body), request.images, request.sample, request.max_tokens)
 
 

@@ -48,18 +48,6 @@ from tests.llm.server.script import Fault, JobPlan, Prices, Quota, Rule, Script,
 from tests.llm.server.statistics import Record
 
 __all__ = [
-    "Answer",
-    "Fault",
-    "JobPlan",
-    "Model",
-    "Prices",
-    "Question",
-    "Quota",
-    "Record",
-    "Rule",
-    "RunningServer",
-    "Script",
-    "When",
-    "running_server",
-    "server_process",
-]
+    "Answer", "Fault", "JobPlan", "Model", "Prices", "Question", "Quota", "Record", "Rule", "RunningServer", "Script",
+    "When", "running_server", "server_process",
+]  # fmt: skip

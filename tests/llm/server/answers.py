@@ -162,12 +162,7 @@ def _counted(answer: Answer, question: Question, script: Script) -> Answer:
     share = script.cached * fraction_of("cached", question.digest) * 2 if script.cached else 0.0
     cached = min(question.input_tokens, int(question.input_tokens * share))
     return Answer(
-        answer.text,
-        answer.ending,
-        answer.detail,
-        input_tokens=answer.input_tokens or question.input_tokens,
-        output_tokens=min(output, max(question.max_tokens, thinking)),
-        thinking_tokens=thinking,
-        cached_tokens=answer.cached_tokens or cached,
-        logprobs=answer.logprobs,
-    )
+        answer.text, answer.ending, answer.detail, input_tokens=answer.input_tokens or question.input_tokens,
+        output_tokens=min(output, max(question.max_tokens, thinking)), thinking_tokens=thinking,
+        cached_tokens=answer.cached_tokens or cached, logprobs=answer.logprobs,
+    )  # fmt: skip

@@ -58,18 +58,12 @@ def take_upload(exchange: Exchange) -> Departing:
     storage.files[stored.name] = stored
     base = f"http://{headers.get('host', '127.0.0.1')}/google/v1beta"
     told = {
-        "name": stored.name,
-        "displayName": stored.filename,
-        "mimeType": stored.purpose,
-        "sizeBytes": str(len(stored.content)),
-        "createTime": _time(stored.created),
-        "updateTime": _time(stored.created),
+        "name": stored.name, "displayName": stored.filename, "mimeType": stored.purpose,
+        "sizeBytes": str(len(stored.content)), "createTime": _time(stored.created), "updateTime": _time(stored.created),
         "expirationTime": _time(stored.created + _TWO_DAYS),
         "sha256Hash": base64.b64encode(hashlib.sha256(stored.content).hexdigest().encode()).decode(),
-        "uri": f"{base}/{stored.name}",
-        "state": "ACTIVE",
-        "source": "UPLOADED",
-    }
+        "uri": f"{base}/{stored.name}", "state": "ACTIVE", "source": "UPLOADED",
+    }  # fmt: skip
     return json_departing({"file": told}, headers=[("x-goog-upload-status", "final")])
 
 
@@ -174,15 +168,10 @@ def _told(service: Service, job: Job) -> dict[str, Any]:
         failed = len(job.results) - job.answered
         stats |= {"successfulRequestCount": str(job.answered), "failedRequestCount": str(failed)}
     metadata: dict[str, Any] = {
-        "@type": _TYPE,
-        "model": job.model,
-        "displayName": job.tag,
-        "createTime": _time(wall + job.created),
-        "updateTime": _time(wall + (job.ended or job.created)),
-        "batchStats": stats,
-        "state": f"BATCH_STATE_{'PENDING' if running and not job.looks else state}",
-        "name": job.name,
-    }
+        "@type": _TYPE, "model": job.model, "displayName": job.tag, "createTime": _time(wall + job.created),
+        "updateTime": _time(wall + (job.ended or job.created)), "batchStats": stats,
+        "state": f"BATCH_STATE_{'PENDING' if running and not job.looks else state}", "name": job.name,
+    }  # fmt: skip
     told: dict[str, Any] = {"name": job.name, "metadata": metadata}
     if running:
         return told

@@ -56,21 +56,13 @@ def generate_question(sent: Any, model: str, mode: Any = "online") -> Question:
     # requests within batches name the model once more: the same question is the same all the same
     asked = {name: held for name, held in sent.items() if name != "model"}
     return Question(
-        provider="google",
-        operation="images" if drawn else "generate",
-        model=model,
-        instructions=_texts(system or {}),
-        user=text,
-        data=data,
-        row=text if drawn else row,
-        schema=schema,
+        provider="google", operation="images" if drawn else "generate", model=model, instructions=_texts(system or {}),
+        user=text, data=data, row=text if drawn else row, schema=schema,
         json_wanted=config.get("responseMimeType") == "application/json",
-        max_tokens=1290 if drawn else config.get("maxOutputTokens") or _DEFAULT_LIMIT,
-        seed=config.get("seed") or 0,
+        max_tokens=1290 if drawn else config.get("maxOutputTokens") or _DEFAULT_LIMIT, seed=config.get("seed") or 0,
         input_tokens=tokens + (count_text(orjson.dumps(schema).decode()) if schema else 0),
-        digest=hashlib.sha256(model.encode() + orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest(),
-        mode=mode,
-    )
+        digest=hashlib.sha256(model.encode() + orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest(), mode=mode,
+    )  # fmt: skip
 
 
 def _texts(content: Mapping[str, Any]) -> str:

@@ -64,22 +64,13 @@ def _question(
     text = "\n".join(user)
     data, row = data_of(text)
     return Question(
-        provider="openai",
-        operation=operation,
-        model=body["model"],
-        instructions="\n".join(instructions),
-        user=text,
-        data=data,
-        row=row,
-        schema=schema,
-        json_wanted=schema is not None,
-        max_tokens=limit or _DEFAULT_LIMIT,
+        provider="openai", operation=operation, model=body["model"], instructions="\n".join(instructions), user=text,
+        data=data, row=row, schema=schema, json_wanted=schema is not None, max_tokens=limit or _DEFAULT_LIMIT,
         seed=body.get("seed") or 0,
         input_tokens=tokens + (count_text(orjson.dumps(schema).decode()) if schema is not None else 0),
-        digest=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
-        mode=mode,
+        digest=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(), mode=mode,
         options={"top_logprobs": body.get("top_logprobs") or 0 if body.get("logprobs") else None},
-    )
+    )  # fmt: skip
 
 
 def chat_question(body: Mapping[str, Any], mode: Any = "online") -> Question:

@@ -47,22 +47,13 @@ def image_question(body: Any, mode: Any = "online") -> Question:
     fitting(_MakeImage, body)
     count = body.get("n") or 1
     return Question(
-        provider="openai",
-        operation="images",
-        model=body["model"],
-        instructions="",
-        user=body["prompt"],
-        data={},
-        row=body["prompt"],
-        schema=None,
-        json_wanted=False,
-        max_tokens=count * _TOKENS.get(body.get("quality") or "medium", 1000),
-        seed=0,
+        provider="openai", operation="images", model=body["model"], instructions="", user=body["prompt"], data={},
+        row=body["prompt"], schema=None, json_wanted=False,
+        max_tokens=count * _TOKENS.get(body.get("quality") or "medium", 1000), seed=0,
         input_tokens=count_text(body["prompt"]),
-        digest=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
-        mode=mode,
+        digest=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(), mode=mode,
         options={**body, "n": count},
-    )
+    )  # fmt: skip
 
 
 def writes_images(script: Script) -> Callable[[Question, Answer], dict[str, Any]]:

@@ -123,14 +123,10 @@ class Statistics:
         plain = ("broken", "operations", "statuses", "faults", "fates", "online", "delivered", "batch", "in_flight")
         return {
             **{name: getattr(self, name) for name in (*plain, "most_in_flight", "jobs_made")},
-            "requests": len(self.records),
-            "rows": len({record.row for record in self.records if record.row}),
-            "bought": len(self.bought),
-            "bought_twice": self.bought.total() - len(self.bought),
+            "requests": len(self.records), "rows": len({record.row for record in self.records if record.row}),
+            "bought": len(self.bought), "bought_twice": self.bought.total() - len(self.bought),
             "early": sum(record.early > 0 for record in self.records),
             "early_model": sum(record.early_model > 0 for record in self.records),
-            "lines_made": self.lines_made.total(),
-            "lines_made_twice": self.lines_made.total() - len(self.lines_made),
-            "usd": self._usd(self.online) + batch,
-            "usd_delivered": self._usd(self.delivered) + batch,
-        }
+            "lines_made": self.lines_made.total(), "lines_made_twice": self.lines_made.total() - len(self.lines_made),
+            "usd": self._usd(self.online) + batch, "usd_delivered": self._usd(self.delivered) + batch,
+        }  # fmt: skip

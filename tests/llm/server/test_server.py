@@ -146,13 +146,11 @@ CHECKS: dict[str, Any] = {
     "json schema": lambda schema: _problem(json_schema_problems, schema),
 }
 REFUSED: list[tuple[str, Any, str]] = [
-    ("chat", {"temprature": 0}, "Unknown parameter: 'temprature'"),
-    ("chat", {"model": None}, "'model'"),
+    ("chat", {"temprature": 0}, "Unknown parameter: 'temprature'"), ("chat", {"model": None}, "'model'"),
     ("chat", {"messages": [{"role": "user"}]}, "Missing required parameter: 'messages[0].content'"),
     ("chat", {"messages": [{"role": "robot", "content": "x"}]}, "'messages[0].role'"),
     ("chat", {"max_completion_tokens": 0}, "'max_completion_tokens'"),
-    ("chat", {"max_tokens": 5}, "cannot both be set"),
-    ("chat", {"temperature": 3}, "'temperature'"),
+    ("chat", {"max_tokens": 5}, "cannot both be set"), ("chat", {"temperature": 3}, "'temperature'"),
     ("chat", {"seed": "7"}, "Expected `int | null`, got `str`: 'seed'"),
     ("strict", {"type": "array", "items": {"type": "string"}}, 'type: "object"'),
     ("strict", {**SCHEMA, "additionalProperties": True}, "additionalProperties"),
@@ -160,11 +158,9 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("strict", _one({"type": "string", "minLength": 1}), "'minLength' is not permitted"),
     ("strict", _one({"type": "string", "format": "iri"}), "format 'iri'"),
     ("strict", _one({"type": "text"}), "'text' is not one of the known types"),
-    ("strict", _one({}), "must have a 'type' key"),
-    ("strict", _one({"$ref": "#/$defs/Gone"}), "reference"),
+    ("strict", _one({}), "must have a 'type' key"), ("strict", _one({"$ref": "#/$defs/Gone"}), "reference"),
     ("strict", _one({"type": "string", "enum": [f"value {at}" for at in range(1001)]}), "1001 enum values"),
-    ("strict", _nested(11), "10 levels"),
-    ("generate", {}, "contents"),
+    ("strict", _nested(11), "10 levels"), ("generate", {}, "contents"),
     ("generate", {**_GOOD, "generation": {}}, "Unknown parameter: 'generation'"),
     ("generate", {"contents": [{"role": "system", "parts": [{"text": "x"}]}]}, "contents[0].role"),
     ("generate", {"contents": [{"parts": [{"inlineData": {"data": "%"}}]}]}, "base64"),
@@ -180,7 +176,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("json schema", {"type": "string", "pattern": "a"}, "'pattern' is not supported"),
     ("json schema", {"$ref": "#/$defs/Gone"}, "is not defined"),
     ("json schema", {"enum": [True]}, "strings and numbers only"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("check", "sent", "word"), REFUSED, ids=[word for _, _, word in REFUSED])

@@ -154,13 +154,9 @@ def shown_by(how: str) -> tuple[str, list[str]]:
     keys = canaries()
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-m", "tests.llm.canaries", how],
-        env={**os.environ, **keys, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "always"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+        env={**os.environ, **keys, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "always"}, cwd=ROOT, capture_output=True,
+        text=True, timeout=600, check=False,
+    )  # fmt: skip
     assert done.returncode == 1
     shown = done.stdout + done.stderr
     flat = "".join(filter(str.isalnum, shown))

@@ -1,4 +1,4 @@
-"""The authors' formulas on published descriptors, by a loop over pairs that shares nothing with the package."""
+"""The authors' formulas on published descriptors: tables scored against loops over pairs."""
 
 import json
 import math
@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from culturekit.core.schemas import DESCRIPTORS, IMAGES, JUDGMENTS, PROMPTS
-from culturekit.metrics import align, hallucination, semantic_diversity
 from culturekit.recipes.cultivate.scores import AheadInput, AheadOptions, score_ahead
+from tests.metrics.ahead.descriptor_oracle import align_by_pairs, ddiv_by_pairs, hal_by_pairs
 from tests.recipes.cultivate.ahead_world import image_row, judgment_row
 
 TAU = 0.52
@@ -65,44 +65,8 @@ def extracted(asked: dict[str, tuple[str, Tokens]], prompt: str, image: int) -> 
     return said
 
 
-def shares(asked: Tokens, said: Tokens) -> dict[str, tuple[int, int, int, int]]:
-    """Count, per dimension: references shown, references, predictions that nothing asks for, predictions."""
-    counts = {}
-    for dimension in FIVE:
-        references, predictions = once(asked[dimension]), once(said[dimension])
-        shown = sum(any(cosine(r, p) >= TAU for p in predictions) for r in references)
-        wrong = sum(all(cosine(r, p) < TAU for r in references) for p in predictions)
-        counts[dimension] = shown, len(references), wrong, len(predictions)
-    return counts
-
-
 def mean(numbers: list[float]) -> float:
     return sum(numbers) / len(numbers)
-
-
-def by_loop(asked: Tokens, images: list[Tokens], aggregate: str) -> dict[str, list[float]]:
-    """Compute ALIGN and HAL of each image, DDIV and SDIV of them together."""
-    answer: dict[str, list[float]] = {"align": [], "hal": []}
-    for said in images:
-        counts = shares(asked, said).values()
-        if aggregate == "dimension":
-            answer["align"].append(mean([shown / n for shown, n, _, _ in counts]))
-            answer["hal"].append(mean([wrong / m if m else 0.0 for _, _, wrong, m in counts]))
-        else:
-            answer["align"].append(sum(c[0] for c in counts) / sum(c[1] for c in counts))
-            answer["hal"].append(sum(c[2] for c in counts) / max(1, sum(c[3] for c in counts)))
-    ddiv, sdiv, together = [], [], []
-    for dimension in FIVE:
-        references = once(asked[dimension])
-        cover = [[any(cosine(r, p) >= TAU for p in once(said[dimension])) for said in images] for r in references]
-        c = [sum(row) for row in cover]
-        p = [each / sum(c) for each in c if each]
-        ddiv.append(-sum(each * math.log(each) for each in p) / math.log(len(references)) if p else 0.0)
-        alone = mean([sum(row[i] for row in cover) / len(references) for i in range(len(images))])
-        sdiv.append(sum(any(row) for row in cover) / len(references) - alone)
-        together += [float(any(row)) for row in cover]
-    pooled = mean(together) - mean(answer["align"])  # equation 7 with ALIGN as one share
-    return {**answer, "ddiv": [mean(ddiv)], "sdiv": [mean(sdiv) if aggregate == "dimension" else pooled]}
 
 
 def tables(asked: dict[str, tuple[str, Tokens]], said: dict[str, list[Tokens]]) -> AheadInput:
@@ -168,11 +132,16 @@ def test_scores_on_published_descriptors_are_those_of_a_loop(
     }
     wanted: dict[tuple[str, str], Any] = {}
     for prompt, (_, lists) in asked.items():
-        loop = by_loop(lists, said[prompt], aggregate)
-        wanted[("ddiv", prompt)], wanted[("sdiv", prompt)] = loop["ddiv"][0], loop["sdiv"][0]
-        for number in range(4):
+        n_ref, pooled = {name: len(once(lists[name])) for name in FIVE}, aggregate == "pooled"
+        arrays = [{name: similar(lists[name], image[name]) for name in FIVE} for image in said[prompt]]
+        aligned = [align_by_pairs(array, n_ref, TAU, pooled=pooled) for array in arrays]
+        together = {name: np.concatenate([array[name] for array in arrays]) for name in FIVE}
+        wanted[("ddiv", prompt)] = ddiv_by_pairs(arrays, n_ref, TAU)
+        wanted[("sdiv", prompt)] = align_by_pairs(together, n_ref, TAU, pooled=pooled) - mean(aligned)
+        for number, array in enumerate(arrays):
             name = f"made/{prompt}/{number}"
-            wanted[("align", name)], wanted[("hal", name)] = loop["align"][number], loop["hal"][number]
+            wanted[("align", name)] = aligned[number]
+            wanted[("hal", name)] = hal_by_pairs(array, n_ref, TAU, pooled=pooled)
             wanted[("exag", name)] = exag_by_loop(asked, name)
             kinds = wanted[("align", name)], 1 - wanted[("hal", name)], 1 - wanted[("exag", name)]
             wanted[("faith", name)] = mean(list(kinds))
@@ -182,26 +151,6 @@ def test_scores_on_published_descriptors_are_those_of_a_loop(
     assert not any("predictions" in reason for reason in answer.scored.left_out)
     people = sum(len(once(lists.get("people", []))) for _, lists in asked.values())
     assert answer.scored.left_out["references the extractor cannot see: people"] == people > 0
-
-
-def test_the_array_functions_take_published_names_too(shared_data: Path) -> None:
-    """ALIGN of one image (single) and of all predictions of a prompt together (pooled over images)."""
-    asked = published(shared_data)
-    prompt = next(iter(asked))
-    lists, images = asked[prompt][1], [extracted(asked, prompt, image) for image in range(4)]
-    n_ref = {dimension: len(once(lists[dimension])) for dimension in lists}
-    arrays = [
-        {"background" if name == "setting" else name: similar(lists[name], image[name]) for name in FIVE}
-        for image in images
-    ]
-    for image, array in zip(images, arrays, strict=True):
-        loop = by_loop(lists, [image], "dimension")
-        assert abs(align(array, n_ref, tau=TAU) - loop["align"][0]) < 1e-9
-        assert abs(hallucination(array, n_ref, tau=TAU) - loop["hal"][0]) < 1e-9
-    together = {name: [token for image in images for token in image[name]] for name in FIVE}
-    pooled = by_loop(lists, [together], "dimension")["align"][0]
-    singles = mean([align(array, n_ref, tau=TAU) for array in arrays])
-    assert abs(semantic_diversity(arrays, n_ref, tau=TAU) - (pooled - singles)) < 1e-9
 
 
 def similar(references: list[str], predictions: list[str]) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -272,9 +272,7 @@ def test_one_rater_is_held_by_ten_gold_items() -> None:
 
 
 @pytest.mark.parametrize("weights", KERNELS)
-def test_raters_who_are_wrong_of_what_is_known_are_refused_by_every_kernel(
-    weights: tuple[float, float, float],
-) -> None:
+def test_raters_who_are_wrong_of_what_is_known_are_refused_by_every_kernel(weights: tuple[float, float, float]) -> None:
     world = Audited()
     with pytest.raises(UsageError, match=r"wrong too often of pictures that are known.*at least 0\.75.*found 7 of 10"):
         world.corrected(with_gold(world.audit, asked=10, right=7), weights)

@@ -248,10 +248,7 @@ def test_shares_that_many_images_tell_stay() -> None:
     assert evened(chances, mapped, 4) == pytest.approx(chances, abs=0.05)
 
 
-@given(
-    arrays(np.int64, st.tuples(st.integers(1, 3), st.just(5)), elements=st.integers(0, 50)),
-    st.floats(0.05, 1.0),
-)
+@given(arrays(np.int64, st.tuples(st.integers(1, 3), st.just(5)), elements=st.integers(0, 50)), st.floats(0.05, 1.0))
 def test_evened_chances_are_chances(mapped: NDArray[np.int64], accuracy: float) -> None:
     assume(mapped.sum() > 0)
     chances = evened(assumed_chances(mapped, np.array([0, 0, 1, 1, 2]), 4, accuracy), mapped, 4)

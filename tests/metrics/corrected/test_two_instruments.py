@@ -48,8 +48,10 @@ def test_an_instrument_of_its_own_errors_narrows_the_interval_and_a_copied_one_d
     assert 0.95 < part(0.9) < 1.15  # nine labels in ten are the first's: taken for its own they would halve it
 
 
-def test_a_copy_is_left_out() -> None:
+def test_a_copy_is_left_out_and_so_is_who_is_seldom_right() -> None:
     world = World(3, copied=1.0)
+    assert world.width(second=True) == world.width(second=False)
+    world.second = matches_of(["FR"] * 1200, prompts=3)
     assert world.width(second=True) == world.width(second=False)
 
 

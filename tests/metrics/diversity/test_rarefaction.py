@@ -2,14 +2,11 @@
 
 import itertools
 import math
-from collections.abc import Callable
 
 import numpy as np
-import polars as pl
 import pytest
 from scipy import stats
 
-from culturekit.core.errors import UsageError
 from culturekit.metrics import Interval, vendi, vendi_batches, vendi_jackknife, vendi_rarefied
 
 SHARES = np.array([0.5, 0.25, 0.15, 0.1])
@@ -64,17 +61,6 @@ def test_large_batches_need_no_kernel() -> None:
     np.testing.assert_allclose(batches, expected, rtol=1e-12)
 
 
-def test_rarefaction_depends_on_the_items_not_on_the_spelling() -> None:
-    frame = pl.DataFrame({"continent": ["x"] * 40, "country": ["a", "A "] * 20, "artifact": ["p", "q", "P", None] * 10})
-    options = {"size": 8, "weights": (0.0, 0.5, 0.5)}
-    one = vendi_rarefied(frame, rng=np.random.default_rng(1), **options)  # type: ignore[arg-type]
-    other = vendi_rarefied(frame.rows(), rng=np.random.default_rng(1), **options)  # type: ignore[arg-type]
-    assert one == other
-    exact = vendi_rarefied(frame, normalize_labels=False, rng=np.random.default_rng(1), **options)  # type: ignore[arg-type]
-    equal = vendi_rarefied(frame, missing="equal", rng=np.random.default_rng(1), **options)  # type: ignore[arg-type]
-    assert exact.value > one.value > equal.value
-
-
 def test_leaving_out_single_items_is_the_jackknife_of_the_textbook() -> None:
     labels = draw(np.random.default_rng(2), 30)
     whole = vendi(labels, weights=(0, 0.4, 0.6))
@@ -104,26 +90,3 @@ def test_a_single_item_says_nothing_of_its_scatter() -> None:
     answer = vendi_jackknife([("a", "b", "c")], weights=ARTIFACT, rng=np.random.default_rng(0))
     assert answer.value == 1
     assert math.isnan(answer.low)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda rng: vendi_rarefied([("a", "b", "c")], size=2, weights=ARTIFACT, rng=rng), "size must be at most the"),
-        (lambda rng: vendi_rarefied([("a", "b", "c")], size=0, weights=ARTIFACT, rng=rng), "size must be a whole"),
-        (lambda rng: vendi_rarefied([("a", "b", "c")], size=1, weights=(1, 1, 1), rng=rng), "weights must be three"),
-        (lambda rng: vendi_rarefied([("a", "b", "c")], size=1, weights=ARTIFACT, q=0, rng=rng), "q must be a number"),
-        (
-            lambda rng: vendi_jackknife([("a", "b", "c")], weights=ARTIFACT, groups=1, rng=rng),
-            "groups must be at least",
-        ),
-        (lambda rng: vendi_jackknife([("a", "b", "c")], weights=ARTIFACT, q=-1, rng=rng), "q must be a number"),
-        (lambda rng: vendi_jackknife([], weights=ARTIFACT, rng=rng), "labels must be at least one"),
-    ],
-)
-def test_an_argument_that_breaks_its_rule_is_named(
-    call: Callable[[np.random.Generator], Interval], message: str
-) -> None:
-    with pytest.raises(UsageError) as caught:
-        call(np.random.default_rng(0))
-    assert message in str(caught.value)

@@ -69,15 +69,6 @@ def test_rates_agree_with_a_count_row_by_row_in_any_order(seed: int) -> None:
     assert twice["n"].to_list() == [2 * n for n in rates["n"]]
 
 
-def test_cells_are_those_asked_for() -> None:
-    assert in_region_rates(TABLE, by=()).select("side", "target", "n").rows() == [
-        ("in", "background", 3), ("in", "object", 3), ("out", "background", 2), ("out", "object", 2),
-    ]  # fmt: skip
-    assert in_region_rates(TABLE, by=("object", "region"))["object"].unique().to_list() == ["bag"]
-    with pytest.raises(UsageError, match="task2 must be a frame with the columns"):
-        in_region_rates(TABLE, by=("colour",))
-
-
 def test_regions_are_known_however_they_are_written(tmp_path: Path) -> None:
     answer = "{'match': 'ym', 'obj': ['sea'], 'geo': ['na']}"
     for region, place in (("Southeast Asia", "sea"), ("southeast_asia", "SouthEastAsia")):
@@ -154,11 +145,6 @@ def test_triplets_tell_photographs_by_the_source_of_each_place() -> None:
     assert drop_unreliable(compared).annotations.height == 0
     silent = task1(seen[0] | {"shown": None})
     assert drop_unreliable(silent).unchecked == 1
-
-
-def test_the_bar_is_a_share() -> None:
-    with pytest.raises(UsageError, match="least must be from 0 to 1"):
-        drop_unreliable(sightings("a", [True]), least=90)
 
 
 def agreement_by_hand(rows: list[tuple[str, str, str]], pool: str | None) -> tuple[float, float, int]:

@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import prdc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.spatial.distance import cdist, sqeuclidean
 
 from culturekit.core.errors import UsageError
@@ -18,8 +15,6 @@ from culturekit.metrics import (
     appeal_in_manifold,
     closer_rates,
     image_set,
-    in_manifold,
-    squared_radii,
     triplet_distance,
     triplets,
 )
@@ -154,14 +149,6 @@ def test_arguments_are_checked() -> None:
         image_set("real", [[0.0]], ids=["a"], objects=["x"], regions=[])
 
 
-def test_nothing_is_drawn_and_frames_are_sorted() -> None:
-    real, fake = both(seed=5)
-    made = triplets(real, fake, near=3, far=2)
-    assert made.equals(made.sort("object", "region", "combo", "reference_id"))
-    assert made["triplet_id"].n_unique() == made.height
-    assert isinstance(made, pl.DataFrame)
-
-
 def drawn(*, n: int = 8, dim: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, dim)), rng.normal(size=(n, dim)), rng.normal(size=(n, dim))
@@ -177,17 +164,6 @@ def test_it_is_far_minus_close_in_scipys_squares_over_the_largest() -> None:
     assert triplet_distance(ref, a, b, maximum=10) == pytest.approx(np.array(raw) / 10)
     assert triplet_distance(ref[0], a[0], b[0]) == pytest.approx(raw[0])
     assert triplet_distance(ref[0], a[0], b[0], maximum=2) == pytest.approx(raw[0] / 2)
-
-
-@pytest.mark.parametrize(
-    ("ref", "a", "message"),
-    [([[1.0]], [[1.0, 2.0]], "a must be"), ([[float("nan")]], [[1.0]], "ref must be"), ([], [], "ref must be")],
-)
-def test_vectors_are_checked(ref: list[list[float]], a: list[list[float]], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        triplet_distance(ref, a, a)
-    with pytest.raises(UsageError, match="maximum must be a number above 0"):
-        triplet_distance([1.0], [1.0], [1.0], maximum=0)
 
 
 # Three triplets on a line: the first image at 1, the second further and further away
@@ -246,35 +222,6 @@ def test_missing_features_are_named() -> None:
         closer_rates(table, {"line": {**LINE, "t0-1": [1.0, 2.0]}})
     with pytest.raises(UsageError, match="the features line must be finite; found 't0-1'"):
         closer_rates(table, {"line": {**LINE, "t0-1": [float("nan")]}})
-
-
-@pytest.mark.parametrize("k", [1, 3, 5])
-def test_membership_is_prdcs_precision(k: int) -> None:
-    rng = np.random.default_rng(k)
-    real, fake = rng.normal(size=(300, 6)), rng.normal(0.5, 1.5, size=(270, 6))
-    inside = in_manifold(real, fake, k=k)
-    reference = prdc.compute_prdc(real, fake, nearest_k=k)["precision"]
-    assert inside.mean() == pytest.approx(reference, abs=1e-12)
-
-
-def test_radii_are_the_sorted_distances() -> None:
-    real = np.random.default_rng(0).normal(size=(40, 4))
-    squares = np.sort(cdist(real, real, "sqeuclidean"), axis=1)
-    for k in (1, 4, 39):
-        assert squared_radii(real, k=k) == pytest.approx(squares[:, k], rel=1e-12)
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=3, max_size=12), st.integers(1, 2))
-def test_ties_are_exact_even_far_from_the_origin(points: list[tuple[int, int]], k: int) -> None:
-    real = np.array(points, float)
-    grid = np.array([(x, y) for x in range(4) for y in range(4)], float)
-    whole = [[int(((p - q) ** 2).sum()) for q in real] for p in real]
-    radii = [sorted(row[:i] + row[i + 1 :])[k - 1] for i, row in enumerate(whole)]
-    expected = [any(((g - p) ** 2).sum() < r for p, r in zip(real, radii, strict=True)) for g in grid]
-    for shift in (0.0, 2.0**26):
-        moved = squared_radii(real + shift, k=k)
-        assert moved.tolist() == radii
-        assert in_manifold(real + shift, grid + shift, k=k).tolist() == expected
 
 
 def world() -> tuple[pl.DataFrame, np.ndarray, dict[str, list[float]]]:

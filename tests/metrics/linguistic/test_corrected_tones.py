@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from culturekit.core.errors import UsageError
 from culturekit.metrics import CorrectedTones, corrected_tones
 from culturekit.metrics.linguistic.tone_histograms import Limits
 
@@ -117,22 +116,3 @@ def test_a_tone_that_nobody_met_may_not_be_there() -> None:
     share = corrected_tones(judged, people).shares[8]
     assert share.low == 0
     assert 0.005 < share.high < 0.1
-
-
-@pytest.mark.parametrize(
-    ("judged", "people", "said"),
-    [
-        (np.zeros((5, 10)), np.zeros((4, 10)), "judged and people"),
-        (np.full((40, 10), np.nan), np.zeros((40, 10)), "judged and people"),
-        (np.zeros((40, 10)), np.zeros((40, 10)), "too few pictures"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_refused(judged: Values, people: Values, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        corrected_tones(judged, people)
-
-
-def test_the_number_of_answers_belongs_to_each_picture() -> None:
-    judged, people, _ = world(1)
-    with pytest.raises(UsageError, match="answers"):
-        corrected_tones(judged, people, answers=[1, 2])

@@ -3,7 +3,6 @@
 import hashlib
 import itertools
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -92,47 +91,6 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert whole is not None
 
 
-WRONG = [
-    (np.zeros((2, 2), np.uint8), "uint8 (2, 2)"),
-    (np.zeros((2, 2, 3)), "float64 (2, 2, 3)"),
-    (np.zeros((2, 2, 2), np.uint8), "uint8 (2, 2, 2)"),
-    (np.zeros((0, 2, 3), np.uint8), "uint8 (0, 2, 3)"),
-]
-
-
-@pytest.mark.parametrize(("picture", "found"), WRONG)
-def test_a_picture_of_another_shape_is_refused(picture: np.ndarray, found: str) -> None:
-    with pytest.raises(UsageError, match="image must be uint8") as caught:
-        skin_tone(picture)
-    assert found in str(caught.value)
-
-
-def test_an_unknown_detector_is_refused() -> None:
-    with pytest.raises(UsageError, match="detector must be 'ita' or 'dall-eval'"):
-        skin_tone(plain(SKY), detector="hsv")  # type: ignore[arg-type]
-
-
-def calls_of(picture: np.ndarray) -> int:
-    calls = 0
-
-    def count(*_: object) -> None:
-        nonlocal calls
-        calls += 1
-
-    sys.setprofile(count)
-    try:
-        skin_tone(picture)
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
-def test_a_megapixel_takes_a_few_steps_a_row_and_none_a_pixel() -> None:
-    picture = np.random.default_rng(0).integers(0, 256, (1000, 1000, 3), dtype=np.uint8)
-    skin_tone(picture)
-    assert calls_of(picture) < 10 * len(picture)
-
-
 def test_the_nearest_tone_is_by_the_sum_of_differences_and_the_first_of_equals() -> None:
     assert [nearest_tone(tone) for tone in MONK_TONES] == list(range(1, 11))
     assert nearest_tone((255, 255, 255)) == 1
@@ -164,35 +122,14 @@ def test_one_tone_only_is_0_3_and_0_18_which_the_paper_prints_swapped() -> None:
     assert (printed["MAD"], printed["STD"]) == pytest.approx((spread.std, spread.mad))
 
 
-# Table 2 of the paper: (MAD, STD) for SAE and AAE by machine, then by people
-PRINTED = {
-    "minDALL-E": [(0.1268, 0.1509), (0.1307, 0.1904), (0.1302, 0.1877), (0.1259, 0.1872)],
-    "Stable Diffusion": [(0.1433, 0.2087), (0.1742, 0.2531), (0.1562, 0.2167), (0.1808, 0.2614)],
-    "Midjourney": [(0.1174, 0.1408), (0.1653, 0.2139), (0.1196, 0.1499), (0.1642, 0.2201)],
-}
-
-
-def test_one_printed_mad_is_more_than_ten_shares_can_have() -> None:
-    most = tone_spread(np.eye(10)[0])
-    beyond = [mad for pairs in PRINTED.values() for mad, _ in pairs if mad > most.mad + 5e-5]
-    assert beyond == [0.1808], "Stable Diffusion, AAE, by people"
-    assert all(mad < std <= most.std for pairs in PRINTED.values() for mad, std in pairs)
-
-
 @given(st.lists(st.integers(1, 10), min_size=1, max_size=60))
 def test_spread_is_numpys_and_does_not_know_the_tones(tones: list[int]) -> None:
     histogram = tone_histogram(tones)
     spread = tone_spread(histogram)
     assert spread.std == pytest.approx(np.std(histogram, ddof=0), abs=1e-15)
     assert spread.mad == pytest.approx(np.mean(np.abs(histogram - histogram.mean())), abs=1e-15)
-    assert tone_spread(histogram[::-1]) == spread
+    assert tone_spread(histogram[::-1]) == spread == Spread(spread.std, spread.mad)
     assert 0 <= spread.mad <= spread.std + 1e-12 <= 0.3 + 1e-9
-
-
-@pytest.mark.parametrize("wrong", [[0.5, 0.5], [0.2] * 10, [1.5, -0.5] + [0.0] * 8, [float("nan")] * 10])
-def test_what_is_no_histogram_is_refused(wrong: list[float]) -> None:
-    with pytest.raises(UsageError, match="histogram"):
-        tone_spread(wrong)
 
 
 SWATCHES = MONK_TONES.T
@@ -201,10 +138,6 @@ SWATCHES = MONK_TONES.T
 COLOURS = [
     (241, 160, 175), (229, 148, 198), (213, 57, 14), (76, 72, 223), (233, 1, 127), (210, 33, 204),
     (30, 119, 209), (77, 87, 71), (184, 65, 253), (113, 122, 129), (149, 141, 130), (254, 206, 202),
-]  # fmt: skip
-OPENCV_YCRCB = [
-    (186, 167, 122), (178, 164, 139), (99, 209, 80), (90, 118, 203), (85, 234, 152), (105, 203, 184),
-    (103, 76, 188), (82, 124, 122), (122, 172, 202), (120, 123, 133), (142, 133, 121), (220, 152, 118),
 ]  # fmt: skip
 SKIMAGE_LAB = [
     (74.152, 32.035, 4.686), (70.814, 37.591, -13.101), (48.397, 58.983, 56.626), (40.405, 47.223, -76.207),
@@ -235,10 +168,6 @@ def published_rule(red: int, green: int, blue: int) -> bool:
     )  # fmt: skip
 
 
-def test_ycrcb_is_opencvs_on_single_colours() -> None:
-    assert ycrcb(planes(*COLOURS)).T.tolist() == [list(row) for row in OPENCV_YCRCB]
-
-
 def test_ycrcb_is_opencvs_on_the_whole_cube() -> None:
     assert hashlib.sha256(ycrcb(cube(5)).astype(np.uint8).tobytes()).hexdigest() == OPENCV_CUBE
 
@@ -251,14 +180,6 @@ def test_grey_has_no_chroma_and_white_the_full_lightness() -> None:
     lightness, a, b = cielab(planes((0, 0, 0), (119, 119, 119), (255, 255, 255)))
     assert lightness == pytest.approx([0, 50.03, 100], abs=0.01)
     assert np.hypot(a, b).max() < 0.01
-
-
-def test_the_published_rule_sees_four_of_the_ten_swatches() -> None:
-    assert np.flatnonzero(dall_eval_pixels(SWATCHES)).tolist() == [3, 4, 5, 6]
-
-
-def test_the_rule_in_cielab_sees_all_ten_swatches() -> None:
-    assert ita_pixels(SWATCHES).all()
 
 
 def test_swatches_between_and_around_the_ten_pass_too() -> None:
@@ -281,12 +202,6 @@ BACKGROUNDS = {
 @pytest.mark.parametrize("name", BACKGROUNDS)
 def test_backgrounds_do_not_pass_the_rule_in_cielab(name: str) -> None:
     assert not ita_pixels(planes(BACKGROUNDS[name]))[0]
-
-
-def test_what_the_colour_alone_cannot_tell_apart_passes() -> None:
-    sand_and_wood = planes((210, 180, 140), (150, 100, 60))
-    assert ita_pixels(sand_and_wood).all()
-    assert dall_eval_pixels(sand_and_wood).all()
 
 
 def test_typology_angles_fall_along_the_monk_scale() -> None:
@@ -362,16 +277,3 @@ def test_order_does_not_matter_and_one_prompt_says_nothing() -> None:
     assert math.isnan(tone_spread_interval(weights, np.zeros(len(prompts)), kind="mad").low)
     same = tone_spread_interval(np.eye(10)[[4] * 6], np.arange(6), kind="std")
     assert (same.low, same.value, same.high) == pytest.approx((0.3, 0.3, 0.3))
-
-
-def test_arguments_are_checked() -> None:
-    with pytest.raises(UsageError, match="kind must be 'std' or 'mad'"):
-        tone_spread_interval(np.eye(10), range(10), kind="iqr")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="clusters must be one per row"):
-        tone_spread_interval(np.eye(10), [1], kind="std")
-    with pytest.raises(UsageError, match="weights must be finite numbers"):
-        tone_spread_interval([0.1], [1], kind="std")
-
-
-def test_an_even_histogram_has_no_spread() -> None:
-    assert tone_spread(np.full(10, 0.1)) == Spread(0.0, 0.0)

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prdc import compute_prdc
 
-from culturekit.core.errors import UsageError
 from culturekit.metrics import PRDC, Neighbourhoods, in_manifold, neighbourhoods, prdc, squared_radii, unduplicated
 from culturekit.metrics.realism import features as distances
 from culturekit.metrics.realism.features import block_bound, clouds, exact_squares, rough_squares
@@ -166,23 +165,3 @@ def test_unduplicated_drops_every_copy() -> None:
     assert unduplicated(rows).tolist() == [False, True, False, True]
     assert unduplicated(np.empty((0, 3))).tolist() == []
     assert unduplicated(rows[::-1].copy()).tolist() == [True, False, True, False]
-
-
-WRONG = [
-    ({"real": np.zeros((5, 2))}, "real must be more than k = 5 rows"),
-    ({"fake": np.zeros((5, 2))}, "fake must be more than k = 5 rows"),
-    ({"fake": np.zeros((9, 3))}, "real and fake must come from one extractor; expected vectors of 2 numbers"),
-    ({"fake": np.zeros(9)}, r"fake must be one row of numbers per image, \(n, dim\); found 'shape \(9,\)'"),
-    ({"real": np.full((9, 2), np.nan)}, r"real\[0\] must be finite, and at most 1e150 in size; found nan"),
-    ({"real": np.eye(9)[:, :2] * 1e200}, r"real\[0\] must be finite, and at most 1e150"),
-    ({"real": [["a", "b"]]}, "real must be numbers"),
-    ({"k": 0}, "k must be a whole number of at least 1; found 0"),
-    ({"k": 1.5}, "k must be a whole number of at least 1; found 1.5"),
-]
-
-
-@pytest.mark.parametrize(("change", "message"), WRONG)
-def test_wrong_arguments_are_named(change: dict[str, Any], message: str) -> None:
-    arguments: dict[str, Any] = {"real": np.zeros((9, 2)), "fake": np.zeros((9, 2)), **change}
-    with pytest.raises(UsageError, match=message):
-        prdc(arguments.pop("real"), arguments.pop("fake"), **arguments)

@@ -14,7 +14,7 @@ from statsmodels.stats import multitest
 
 from culturekit.core.errors import UsageError
 from culturekit.metrics import Comparison, benjamini_hochberg, compare, compare_models, correlate, group_gap, holm
-from culturekit.metrics.statistics.comparisons import compare_over_countries, corrected
+from culturekit.metrics.statistics.comparisons import compare_over_countries
 from culturekit.metrics.statistics.correlations import CORRELATIONS, Correlation
 from culturekit.metrics.statistics.intervals import Target
 
@@ -41,12 +41,6 @@ def test_the_p_value_is_that_of_all_sign_patterns() -> None:
     patterns = np.array(list(itertools.product((1, -1), repeat=8))) @ differences
     expected = np.mean(np.abs(patterns) >= abs(differences.sum()) - 1e-12)
     assert compare(A[:8], B[:8], clusters=PROMPTS[:8], rng=rng()).p == pytest.approx(expected)
-
-
-def test_with_many_clusters_the_p_value_is_near_that_of_t() -> None:
-    a, b = rng(3).normal(size=200), rng(4).normal(0.15, 1, 200)
-    answer = compare(a, b, clusters=np.arange(200), rng=rng())
-    assert answer.p == pytest.approx(stats.ttest_rel(a, b).pvalue, abs=0.02)
 
 
 def test_with_very_many_clusters_it_is_that_of_t() -> None:
@@ -224,27 +218,6 @@ def test_over_one_country_is_a_comparison() -> None:
     assert one.p == pytest.approx(plain.p)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"clusters": (["p"], ["q"]), "a": [1], "b": [1]}, "the two sides have no cluster in common"),
-        ({"clusters": (["p"], [1]), "a": [1], "b": [1]}, "clusters must be texts on both sides, or numbers on both"),
-        ({"a": [math.nan, 1]}, "a[0] must be finite; found nan"),
-        ({"b": [1]}, "clusters of b must be one per value, of length 1"),
-        ({"target": "all"}, "target must be 'population' or 'these'; found 'all'"),
-        ({"alternative": "more"}, "alternative must be 'two-sided' or 'greater' or 'less'; found 'more'"),
-        ({"confidence": 0}, "confidence must be between 0 and 1; found 0"),
-        ({"comparisons": 0}, "comparisons must be a whole number of at least 1; found 0"),
-    ],
-)
-def test_an_argument_that_breaks_its_rule_is_named(changes: dict[str, object], message: str) -> None:
-    settings: dict[str, object] = {"a": [1, 2], "b": [2, 3], "clusters": ["p", "q"], "rng": rng(), **changes}
-    a, b = settings.pop("a"), settings.pop("b")
-    with pytest.raises(UsageError) as caught:
-        compare(a, b, **settings)  # type: ignore[arg-type]
-    assert message in str(caught.value)
-
-
 def test_without_a_generator_the_permutations_are_the_same_every_time() -> None:
     many = rng(3).normal(size=(2, 40))
     one = compare(many[0], many[1], clusters=np.arange(40))
@@ -320,14 +293,6 @@ def test_by_hand_for_these_prompts() -> None:
     assert answer.p == pytest.approx(2 * stats.t.sf(abs(answer.difference) / math.sqrt(sum(parts)), freedom))
 
 
-def test_these_prompts_are_held_fixed() -> None:
-    shifted = VALUES + 5.0 * GROUP_GAP_PROMPTS
-    assert gap(shifted, target="these").interval.high - gap(shifted, target="these").difference == pytest.approx(
-        gap(target="these").interval.high - gap(target="these").difference
-    )
-    assert gap(shifted).interval.high - gap(shifted).interval.low > 3 * (gap().interval.high - gap().interval.low)
-
-
 def test_countries_count_the_same_however_many_prompts_they_have() -> None:
     answer = group_gap(
         [1, 1, 1, 1, 3, 0],
@@ -340,13 +305,6 @@ def test_countries_count_the_same_however_many_prompts_they_have() -> None:
     assert answer.difference == 2
     assert math.isnan(answer.interval.low)
     assert math.isnan(answer.p)
-
-
-def test_equal_groups_have_no_gap() -> None:
-    targets: tuple[Target, ...] = ("population", "these")
-    for target in targets:
-        answer = gap(np.full(60, 0.7), target=target)
-        assert (answer.difference, answer.interval.low, answer.interval.high, answer.p) == (0, 0, 0, 1)
 
 
 def test_a_third_group_is_left_alone() -> None:
@@ -380,13 +338,6 @@ def test_no_gap_is_seen_five_times_in_a_hundred() -> None:
     assert held == 1000 - false
 
 
-def test_an_argument_that_breaks_its_rule_is_named_of_group_gap() -> None:
-    with pytest.raises(UsageError, match="first and second must be two of the groups"):
-        group_gap([1, 2], groups=["a", "b"], first="a", second="c", countries=["X", "Y"], prompts=[1, 2])
-    with pytest.raises(UsageError, match="countries must be one per value, of length 2"):
-        group_gap([1, 2], groups=["a", "b"], first="a", second="b", countries=["X"], prompts=[1, 2])
-
-
 P = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 
 
@@ -404,13 +355,6 @@ def test_a_comparison_that_could_not_be_made_does_not_count() -> None:
         assert np.isnan(answer[1])
         assert np.isnan(correct([np.nan])).all()
         assert correct([]).size == 0
-
-
-def test_what_breaks_its_rule_is_named() -> None:
-    with pytest.raises(UsageError, match=r"p must be a sequence of numbers in \[0, 1\]"):
-        holm([0.5, 1.5])
-    with pytest.raises(UsageError, match="correction must be 'holm' or 'benjamini-hochberg'; found 'sidak'"):
-        corrected([0.5], correction="sidak")
 
 
 SCIPY: dict[Correlation, Any] = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}
@@ -477,10 +421,3 @@ def test_pearson_keeps_its_digits_far_from_zero() -> None:
     assert correlate(a + 1e7, 1e-9 * b, method="pearson", resamples=9, rng=correlate_rng()).value == pytest.approx(
         near, abs=1e-7
     )
-
-
-def test_an_argument_that_breaks_its_rule_is_named_of_correlate() -> None:
-    with pytest.raises(UsageError, match="b must be of length 2"):
-        correlate([1, 2], [1], rng=correlate_rng())
-    with pytest.raises(UsageError, match="method must be 'spearman' or 'kendall' or 'pearson'; found 'cosine'"):
-        correlate([1, 2], [1, 2], method="cosine", rng=correlate_rng())  # type: ignore[arg-type]

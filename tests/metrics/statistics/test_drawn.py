@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from culturekit.metrics import correlate
-from culturekit.metrics.statistics import intervals as draws
 from culturekit.metrics.statistics.chance_corrected import LEVELS, Level, counts_of, drawn_cohen
 from culturekit.metrics.statistics.correlations import CORRELATIONS, STATISTICS, Correlation, bootstrap, many_draws
-from culturekit.metrics.statistics.intervals import clustered, times_drawn
+from culturekit.metrics.statistics.intervals import clustered
 from culturekit.scores.agreement import cohen_of, drawn_statistics, statistics_of
 
 Table = NDArray[np.float64]
@@ -50,17 +49,6 @@ def test_agreement(level: Level, table: Table, seed: int) -> None:
     many = drawn_statistics(table, level)
     assert set(many) == set(statistics_of(level))
     for metric, statistic in statistics_of(level).items():
-        same([statistic(table[:, row]) for row in chosen], many[metric](chosen))
-
-
-def test_agreement_on_names_of_which_there_are_many() -> None:
-    numbers = np.random.default_rng(4)
-    table = (3 * np.arange(80) + numbers.integers(0, 3, (3, 80))).astype(np.float64)
-    table[2, ::7] = np.nan
-    chosen = drawn_of(5, 80)
-    many = drawn_statistics(table, "nominal")
-    assert set(many) == set(statistics_of("nominal"))
-    for metric, statistic in statistics_of("nominal").items():
         same([statistic(table[:, row]) for row in chosen], many[metric](chosen))
 
 
@@ -130,19 +118,7 @@ def test_intervals_of_agreement_do_not_depend_on_it_either() -> None:
         assert interval_of(statistic, metric=metric) == pytest.approx(interval_of(statistic, metric=None), abs=1e-12)
 
 
-def test_answers_do_not_depend_on_how_many_draws_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = np.random.default_rng(3).integers(1, 6, (3, 20)).astype(np.float64)
-    chosen = drawn_of(4, 20)
-    whole = drawn_statistics(table, "ordinal")["krippendorff_alpha"](chosen)
-    monkeypatch.setattr(draws, "AT_A_TIME", 100)
-    assert np.array_equal(whole, drawn_statistics(table, "ordinal")["krippendorff_alpha"](chosen))
-
-
 def test_numbers_that_are_too_many_to_compare_with_each_other_have_no_shortcut() -> None:
     table = np.random.default_rng(3).normal(size=(2, 40))
     assert counts_of(table).shape[1] == 80
     assert set(drawn_statistics(table, "interval")) == set(statistics_of("interval")) - {"krippendorff_alpha"}
-
-
-def test_times_drawn_counts() -> None:
-    assert times_drawn(np.array([[0, 2, 2], [1, 1, 1]]), 3).tolist() == [[1, 0, 2], [0, 3, 0]]

@@ -29,7 +29,7 @@ DIALS = "simulated-scenes?knows=0.5&invents=0.1&exaggerates=0.5&size=128"
 
 def pair_world(root: Path) -> Path:
     """Make every folder that what is worth follows from; strategies keep three of four pairs, or the first ten."""
-    asked = built(collection_prompts_stage("CN"), root / "collection-prompts") / "prompts.parquet"
+    asked = built(collection_prompts_stage(country="CN"), root / "collection-prompts") / "prompts.parquet"
     web = built(generate_stage(asked, ImagePlan(), backend=DIALS, model="web", seed=3), root / "collection")
     images = web / "images.parquet"
     texts = built(alt_texts_stage(images, names=0.7, wrong=0.3, seed=3), root / "alt-texts") / "captions.parquet"

@@ -7,7 +7,9 @@ import pytest
 from culturekit.config.kinds import AnyRecipe
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.core.errors import UsageError
+from culturekit.core.schemas import IMAGES
 from culturekit.recipes.planning import plan_recipe
+from tests.builders.spaces import rows_of
 from tests.conftest import stages_of
 
 
@@ -69,11 +71,18 @@ def test_single_tokens_are_compared_where_that_is_asked(tmp_path: Path) -> None:
     assert given["vectors-image-pairs"] is None, "an image is one vector in the paper, too"
 
 
-def test_a_plan_says_how_long_the_pairs_of_the_paper_take_to_filter(tmp_path: Path) -> None:
-    stated = ("pairs.simulated.each=30000", "pairs.keep=300000", "pairs.listed=kept")
-    planned = {one.name: one for one in plan_recipe(c3(*stated), tmp_path)}
+def test_a_plan_says_how_long_many_pairs_take_and_reads_none_of_them(tmp_path: Path) -> None:
+    """A table of 143 million pairs was read whole before it was planned, and took all memory."""
+    row = {"image_id": "i", "path": "i.png", "model": "web", "rewriter": "off", "provider_params": "{}",
+           "sha256": "0", "width": 1, "height": 1, "status": "ok"}  # fmt: skip
+    images, captions, many = tmp_path / "images.parquet", tmp_path / "captions.csv", 1_100_000
+    rows_of(IMAGES, row).sample(many, with_replacement=True).write_parquet(images)
+    captions.write_text("id,text\ni,x\n")
+    stated = ("pairs.simulated=null", f"pairs.images={images}", f"pairs.captions={captions}", "pairs.keep=300000",
+              "pairs.listed=kept", "people.simulated=null")  # fmt: skip
+    planned = {one.name: one for one in plan_recipe(c3(*stated), tmp_path / "run")}
     seconds = [planned[name].seconds for name in ("aligned-pairs", "selected")]
-    assert [planned[name].units for name in ("aligned-pairs", "selected")] == [36 * 30_000] * 2
+    assert [planned[name].units for name in ("aligned-pairs", "selected")] == [many] * 2
     assert all(each is not None and 1 < each < 600 for each in seconds)
 
 

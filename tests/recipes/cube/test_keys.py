@@ -105,25 +105,15 @@ def said(tail: str, tmp_path: Path, *settings: str) -> str:
 
 
 WAYS = [
-    f"judge: openai:m?api_key={CANARY}\n",
-    f"judge: 'openai:m?temperature=0&api_key={CANARY}'\n",
-    f"judge: openai:m?api%5Fkey={SHAPED}\n",
-    f"judge: openai:m?api_key=%63{CANARY}\n",
-    f"judge: openai:{SHAPED}\n",
-    f"judge: {SHAPED}\n",
-    f"judge: openai:m?base_url=http://jane:{CANARY}@host/v1\n",
+    f"judge: openai:m?api_key={CANARY}\n", f"judge: 'openai:m?temperature=0&api_key={CANARY}'\n",
+    f"judge: openai:m?api%5Fkey={SHAPED}\n", f"judge: openai:m?api_key=%63{CANARY}\n", f"judge: openai:{SHAPED}\n",
+    f"judge: {SHAPED}\n", f"judge: openai:m?base_url=http://jane:{CANARY}@host/v1\n",
     f"judge: openai:m?base_url=http%3A%2F%2Fjane%3A{CANARY}%40host/v1\n",
-    f"judge: openai:m?base_url=https://host/v1?key={CANARY}\n",
-    f"judge: openai:m?token={CANARY}\n",
-    f"judge: openai:m?header=Authorization:%20Bearer%20{CANARY}\n",
-    f"judge:\n  api_key: {CANARY}\n",
-    f"api_key: {CANARY}\n",
-    f"api_key: [{CANARY}]\n",
-    f"openai_api_key: &key {CANARY}\njudge: *key\n",
-    f"{SHAPED}: 1\n",
-    f"judge: >\n  openai:m?api_key={CANARY}\n",
-    f"quality: {SHAPED}\n",
-]
+    f"judge: openai:m?base_url=https://host/v1?key={CANARY}\n", f"judge: openai:m?token={CANARY}\n",
+    f"judge: openai:m?header=Authorization:%20Bearer%20{CANARY}\n", f"judge:\n  api_key: {CANARY}\n",
+    f"api_key: {CANARY}\n", f"api_key: [{CANARY}]\n", f"openai_api_key: &key {CANARY}\njudge: *key\n", f"{SHAPED}: 1\n",
+    f"judge: >\n  openai:m?api_key={CANARY}\n", f"quality: {SHAPED}\n",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("tail", WAYS)

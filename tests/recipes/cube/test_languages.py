@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.config.checks import dump_path
-from culturekit.core.digests import read_manifest
+from culturekit.config.checks import dump_files
+from culturekit.core.lineage import manifest_of
 from culturekit.kg.concepts import concept_path
 from tests.command_line import culturekit
 
@@ -46,7 +46,7 @@ scores: {size: 4}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run whose dump has labels of a few dishes in Chinese and Swahili."""
     root, lines = tmp_path_factory.mktemp("languages"), []
-    for line in gzip.decompress(dump_path("sample").read_bytes()).decode().splitlines(keepends=True):
+    for line in gzip.decompress(dump_files("sample")[0].read_bytes()).decode().splitlines(keepends=True):
         found = re.search(r'"labels":\{"en":\{"language":"en","value":"([^"]+)"\}', line)
         others = LABELS.get(found[1], {}) if found else {}
         more = "".join(f',"{code}":{{"language":"{code}","value":"{name}"}}' for code, name in others.items())
@@ -69,8 +69,7 @@ def test_names_come_from_wikidata_and_cldr_and_fall_back_in_sight(folder: Path) 
     assert texts["A high resolution image of churrasco from Brazilian cuisine, realistic"] == []
     sizes = dict(prompts.group_by("language").len().iter_rows())
     assert len(set(sizes.values())) == 1, "every artifact is asked for in every language"
-    manifest = read_manifest(folder / "prompts")
-    assert manifest is not None
+    manifest = manifest_of(folder / "prompts")
     unverified = manifest.notes["unverified"]
     assert unverified["zh: name from Wikidata"] + unverified["zh: name in English"] == sizes["zh"] - 1
     assert manifest.counts["name in English, asked in sw"] == unverified["sw: name in English"]

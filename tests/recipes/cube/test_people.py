@@ -11,8 +11,8 @@ import orjson
 import polars as pl
 import pytest
 
-from culturekit.core.digests import read_manifest
 from culturekit.core.errors import CultureKitError, UsageError
+from culturekit.core.lineage import manifest_of
 from culturekit.core.run import run_stage
 from culturekit.core.stage import Stage
 from culturekit.recipes.cube.keys import Recipe, load_recipe
@@ -56,8 +56,7 @@ def test_checks_repeats_and_the_careless_are_in_no_average(people_run: Path) -> 
     careless = set(checks.filter(kind="check", held=False)["annotator"])
     assert careless
     assert not careless & set(counted["annotator"])
-    manifest = read_manifest(people_run / "ratings")
-    assert manifest is not None
+    manifest = manifest_of(people_run / "ratings")
     assert manifest.drops["flagged attention-failed"] > 0
     assert counted.height + sum(manifest.drops.values()) == table(people_run, "taken-in/annotations").height
     assert "simulated" in str(manifest.notes["caveat"])

@@ -129,11 +129,8 @@ def test_real_images_may_be_a_folder_of_pictures(wider: Path, broken: Path, tmp_
         shutil.copyfile(path, pictures / f"{number}.png")
     states = go_on(broken, [*MORE, f"realism.real={pictures}"], workers=1)
     assert {name for name, state in states.items() if state != "reused"} == {
-        "real",
-        "vectors-real",
-        "realism",
-        "report",
-    }
+        "real", "vectors-real", "realism", "report",
+    }  # fmt: skip
     found = table(broken, "realism")
     assert set(found["concept"]) == {None}
     assert {one["n_real"] for one in told(found)} == {30}

@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from culturekit.core.inputs import Files, Numbered
 from culturekit.core.schemas import ANNOTATIONS, AUDIT_SAMPLE, DESCRIPTORS, JUDGMENTS, PROMPTS, SCORES
 from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.recipes.cultivate.marks import marks_stage, scene_items_stage
+from culturekit.recipes.cultivate.scores import PhraseVectors
 from tests.recipes.built import built, scores_row, stored
 
 Rows: TypeAlias = list[dict[str, Any]]
@@ -66,9 +68,8 @@ def marked(
         for iso in ("IR", "FR")
     ])  # fmt: skip
     scores = stored(root / "ahead", SCORES, [scores_row("align", params=f'{{"tau":0.52,"aggregate":"{aggregate}"}}')])
-    items = (
-        built(scene_items_stage([sample], prompts, descriptors, [extracted]), root / "items") / "scene_items.parquet"
-    )
+    marking = scene_items_stage(Files({"sample": sample}), prompts, descriptors, Numbered([extracted]))
+    items = built(marking, root / "items") / "scene_items.parquet"
     phrases = built(embed_stage(EmbedSource(texts=(descriptors, extracted)), encoder="letters"), root / "phrases")
     annotations = stored(root / "answers", ANNOTATIONS, change(answered(ticks, flags=flags)))
-    return built(marks_stage(annotations, items, descriptors, phrases, scores), root / "marks")
+    return built(marks_stage(annotations, items, descriptors, PhraseVectors(phrases), scores), root / "marks")

@@ -7,6 +7,7 @@ from typing import cast
 import polars as pl
 import pytest
 
+from culturekit.core.inputs import Files, Numbered
 from culturekit.core.schemas import IMAGES, JUDGMENTS, PROMPTS, PROPOSED_DESCRIPTORS, QUALITY, STEREOTYPES, VALUES
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
@@ -53,8 +54,9 @@ def test_thresholds_and_proposers_are_ablated_without_asking_anybody(work: Work,
     ], schema=PROPOSED_DESCRIPTORS.schema)  # fmt: skip
     proposals = write_table(made(tmp_path / "proposals"), PROPOSED_DESCRIPTORS, proposed)
     stage = ablations_stage(
-        {name: tables(tmp_path, drawn, name) for name in MODELS}, tables(tmp_path, drawn, "real"), stored["prompts"],
-        stored["descriptors"], {"one": proposals}, stored["extracted"].places, stored["phrases"].folder, 0.5,
+        Numbered([tables(tmp_path, drawn, name) for name in MODELS]), tables(tmp_path, drawn, "real"),
+        stored["prompts"], stored["descriptors"], Files({"one": proposals}), stored["extracted"], stored["phrases"],
+        tau=0.5, models=MODELS,
     )  # fmt: skip
     outcome = stage.run(replace(work, in_run=True))
     found = read_table(work.out / "values.parquet", VALUES)
@@ -96,7 +98,7 @@ def test_the_score_of_cure_is_the_mean_of_two_cosines_and_the_composite_leaves_e
     real = tables(tmp_path, drawn, "real")
     baseline_values_stage(places, real, prompts, cure={"clip": paths}, exag={"references": [judged]}).run(work)
     found = read_table(work.out / "values.parquet", VALUES)
-    compared_stage(kept, MODELS).run(work)
+    compared_stage(kept, models=MODELS).run(work)
     ours = read_table(work.out / "values.parquet", VALUES)
     last = max(cosines, key=lambda image: list(cosines).index(image))
     whole = {image: sum(two) / 2 for image, two in cosines.items() if image != last}
@@ -117,7 +119,7 @@ def test_prompts_say_less_level_by_level(work: Work, tmp_path: Path) -> None:
     prompts = write_table(tmp_path, PROMPTS, pl.DataFrame([about], schema={**PROMPTS.schema, "activity": pl.String}))
     said = {}
     for level in ("named", "placed"):
-        level_stage(prompts, level).run(work)
+        level_stage(prompts, level=level).run(work)
         said[level] = read_table(work.out / "prompts.parquet", PROMPTS)["text"].to_list()
     assert said == {
         "named": ["A photorealistic photo of Nowruz."], "placed": ["A photorealistic photo of celebrations in Iran."],
@@ -126,7 +128,7 @@ def test_prompts_say_less_level_by_level(work: Work, tmp_path: Path) -> None:
 
 def test_what_most_prompts_of_a_country_ask_for_stands_for_stereotypes(work: Work, tmp_path: Path) -> None:
     stored = world().stored(tmp_path / "stored")
-    candidates_stage(stored["descriptors"], stored["prompts"], "references").run(work)
+    candidates_stage(Numbered([stored["descriptors"]]), stored["prompts"], candidates="references").run(work)
     found = read_table(work.out / "stereotypes.parquet", STEREOTYPES)
     assert found.group_by("country").len()["len"].max() == 15
     assert set(found["country"]) == {"FR", "IN", "NG"}

@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from culturekit.metrics import interval
 from culturekit.metrics.statistics.intervals import Target, mean_of_means, simple_mean
 from culturekit.recipes.cultivate.ladder import Rung, rungs
 
@@ -60,22 +59,6 @@ def test_two_countries_have_welchs_interval() -> None:
     )
 
 
-def test_with_prompts_held_fixed_one_country_has_the_interval_over_repeats() -> None:
-    values = items({"p0": "FR", "p1": "FR", "p2": "FR"})
-    answer = climbed(values, target="these")["FR", None].answer
-    numbers = [int(name.split("/")[1]) for name in values["item"]]
-    held = interval(values["value"].to_list(), prompts=values["prompt_id"].to_list(), repeats=numbers)
-    assert (answer.value, answer.low, answer.high) == pytest.approx((held.value, held.low, held.high))
-
-
-def test_all_have_the_same_weight_on_their_step_however_many_images_there_are() -> None:
-    values = pl.concat([items({"a": "FR"}, images=9), items({"b": "FR", "c": "IN"}, images=2, seed=1)])
-    mean = {key: float(part["value"].to_numpy().mean()) for (key,), part in values.group_by("prompt_id")}
-    found = climbed(values)
-    assert found["FR", None].answer.value == pytest.approx((mean["a"] + mean["b"]) / 2)
-    assert found[None, None].answer.value == pytest.approx(((mean["a"] + mean["b"]) / 2 + mean["c"]) / 2)
-
-
 @pytest.mark.parametrize(
     ("places", "target", "images"),
     [
@@ -92,31 +75,10 @@ def test_where_the_numbers_do_not_say_there_is_no_interval(
     assert not math.isnan(answer.value)
 
 
-def test_prompts_held_fixed_say_nothing_of_items_that_are_prompts() -> None:
-    values = items({"a": "FR", "b": "FR"})
-    assert math.isnan(climbed(values, target="these", prompt_items=True)["FR", None].answer.low)
-
-
 def test_equal_values_have_an_interval_of_width_zero() -> None:
     values = items({f"p{n}": "FR" if n % 2 else "IN" for n in range(24)}).with_columns(value=pl.lit(0.1))
     answer = climbed(values)[None, None].answer
     assert answer.low == answer.value == answer.high == 0.1
-
-
-def test_prompts_without_a_country_are_one_stratum_or_are_left_out() -> None:
-    assert set(climbed(items({"a": None, "b": None}))) == {(None, None)}
-    found = climbed(items({"a": None, "b": "FR"}))
-    assert found[None, None].answer.value == found["FR", None].answer.value
-    assert found[None, None].answer.n == 4
-    assert climbed(items({})) == {}
-
-
-def test_groups_hold_their_countries_and_no_others() -> None:
-    values = items({"a": "FR", "b": "IN", "c": "NG", "d": "JP"})
-    found = climbed(values, {"FR": "GN", "IN": "GS", "NG": "GS", "US": "GN"})
-    assert {group for _, group in found} == {None, "GN", "GS"}
-    pair = [found[country, None].answer.value for country in ("IN", "NG")]
-    assert found[None, "GS"].answer.value == pytest.approx(sum(pair) / 2)
 
 
 def test_combining_the_means_of_strata_is_stratified_sampling() -> None:

@@ -5,8 +5,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
+from culturekit.core.inputs import Numbered
+from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import ANNOTATIONS, SCENE_ITEMS, SCORES, VALUES
 from culturekit.core.tables import read_table
 from culturekit.recipes.cultivate.breakdown import gaps_of_scores_stage, grouped_values_stage
@@ -61,8 +62,7 @@ def test_what_is_named_by_another_name_of_its_kind_counts_and_without_a_kind_is_
     named = ["setting: palm tree;", "Background: palm tree; a tall building", "fez"]
     folder = marked(tmp_path, {**ALL, "other": named}, references=references)
     assert marks_of(folder)["hal_marked"] == [(0.5 + 1) / 2] * 3
-    manifest = read_manifest(folder)
-    assert manifest is not None
+    manifest = manifest_of(folder)
     assert manifest.drops["things that people name without a kind"] == 2 * 2
 
 
@@ -75,8 +75,7 @@ def test_who_did_not_read_along_does_not_count(tmp_path: Path) -> None:
 def test_what_just_half_of_the_people_tick_is_counted_as_not_shown(tmp_path: Path) -> None:
     folder = marked(tmp_path, {**ALL, "shown": [("samovar", "gondola"), ("samovar",), ()]}, flags=["too-fast"])
     assert marks_of(folder) == {"align_marked": [0.25] * 2, "hal_marked": [0.0] * 2}
-    manifest = read_manifest(folder)
-    assert manifest is not None
+    manifest = manifest_of(folder)
     assert manifest.drops["ticks of just half of the people, which do not count"] == 2
 
 
@@ -130,8 +129,7 @@ def test_people_of_other_countries_are_a_pool_apart_that_puts_nothing_right(tmp_
 
     folder = marked(tmp_path, ALL, change=joined_by_others)
     assert marks_of(folder) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
-    manifest = read_manifest(folder)
-    assert manifest is not None
+    manifest = manifest_of(folder)
     assert manifest.drops["answers of people of other countries"] == 2 * 3 * 12
     assert read_table(folder / "scores.parquet", SCORES)["n"].max() == 18
 
@@ -158,7 +156,7 @@ def test_values_stand_under_groups_of_countries_too(tmp_path: Path) -> None:
         {**row, "country": "IR", "prompt_id": "p"}, {**row, "country": "SE", "item": "j", "prompt_id": "q"},
         {**row, "metric": "faith", "country": "FR", "item": "k", "prompt_id": "r"},
     ])  # fmt: skip
-    folder = built(grouped_values_stage(values, "cultivate", ["align"]), tmp_path / "by-group")
+    folder = built(grouped_values_stage(values, scheme="cultivate", metrics=["align"]), tmp_path / "by-group")
     found = read_table(folder / "values.parquet", VALUES).select("item", "country", "group").sort("item", "country")
     assert found.rows() == [("i", None, "GS"), ("i", "IR", None), ("j", "SE", None)]
 
@@ -178,7 +176,7 @@ def gap_rows(root: Path) -> pl.DataFrame:
         *(scores_row("align", group=group, value=0.5) for group in ("GN", "GS")), scores_row("sdiv", group="GN"),
         scores_row("sdiv", group="GS"),
     ])  # fmt: skip
-    folder = built(gaps_of_scores_stage({"align": judged}, truth, "cultivate"), root / "gaps")
+    folder = built(gaps_of_scores_stage(Numbered([judged]), truth, scheme="cultivate"), root / "gaps")
     return read_table(folder / "scores.parquet", SCORES)
 
 
@@ -187,7 +185,7 @@ def test_each_pair_of_groups_has_a_gap(tmp_path: Path) -> None:
         scores_row("align", group=group, value=value)
         for group, value in (("Europe", 0.5), ("Asia", 0.75), ("Oceania", 0.25))
     ])  # fmt: skip
-    folder = built(gaps_of_scores_stage({"align": judged}, None, "un-m49-region"), tmp_path / "gaps")
+    folder = built(gaps_of_scores_stage(Numbered([judged]), None, scheme="un-m49-region"), tmp_path / "gaps")
     found = read_table(folder / "scores.parquet", SCORES).sort("group")
     assert found.select("group", "value").rows() == [
         ("Asia - Europe", 0.25), ("Asia - Oceania", 0.5), ("Europe - Oceania", 0.25),

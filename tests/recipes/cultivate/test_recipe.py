@@ -60,13 +60,8 @@ def test_countries_of_given_prompts_decide_too(tmp_path: Path) -> None:
         schema=PROMPTS.schema,
     ))  # fmt: skip
     shown = {
-        "prompt_id": "IR",
-        "dimension": "objects",
-        "token": "a mat",
-        "style": "s",
-        "necessity": "n",
-        "proposers": [],
-    }
+        "prompt_id": "IR", "dimension": "objects", "token": "a mat", "style": "s", "necessity": "n", "proposers": [],
+    }  # fmt: skip
     descriptors = write_table(tmp_path, DESCRIPTORS, pl.DataFrame([shown], schema=DESCRIPTORS.schema))
     overdone = pl.DataFrame([{"country": "IR", "token": "a rug"}], schema=STEREOTYPES.schema)
     given = (

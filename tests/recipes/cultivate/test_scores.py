@@ -396,16 +396,11 @@ def test_what_is_not_scored_is_counted_by_reason() -> None:
     people = len({(row["prompt_id"], row["token"]) for row in drawn.descriptors if row["dimension"] == "people"})
     answer = scored(drawn)
     assert answer.scored.left_out == {
-        "images not made": 1,
-        "images of no known prompt": 1,
-        "images not described": 1,
-        "images the extractor failed on": 1,
-        "dimensions of scored images the extractor failed on": 1,
-        "images not asked about stereotypes": 3,
-        "images without a score of every stereotype": 3,
-        "predictions in a dimension without references": 1,
-        "references the extractor cannot see: people": people,
-    }
+        "images not made": 1, "images of no known prompt": 1, "images not described": 1,
+        "images the extractor failed on": 1, "dimensions of scored images the extractor failed on": 1,
+        "images not asked about stereotypes": 3, "images without a score of every stereotype": 3,
+        "predictions in a dimension without references": 1, "references the extractor cannot see: people": people,
+    }  # fmt: skip
     assert {"refused", "unread", "failed", "stray"}.isdisjoint(answer.scored.values["item"])
     assert "ann/p0/0" in items(answer, "align", "ann")
     assert {"ann/p0/0", "ann/p0/1"}.isdisjoint(items(answer, "faith", "ann"))

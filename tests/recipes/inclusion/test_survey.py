@@ -14,7 +14,7 @@ from culturekit.core.tables import read_table
 from culturekit.people.scheme import load_scheme
 from culturekit.people.stages import ExportFiles
 from culturekit.people.tasks import Quotas
-from culturekit.recipes.inclusion.people import coded_stage, coding_sheet_stage
+from culturekit.recipes.inclusion.people import coded, coding_sheet
 from culturekit.recipes.inclusion.scores import score_survey
 from tests.people.projects import answer_all, export, key_of, run
 
@@ -45,7 +45,7 @@ def sheet(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(projects, "result_of", lambda answers: plain(answers, "subject"))
         taken = answer_all(root, REGIONS, answer)
     assert taken.manifest.counts["quarantine"] == 0
-    done = run(coding_sheet_stage(root / "rated/annotations.parquet"), root / "coding")
+    done = run(coding_sheet.stage(root / "rated/annotations.parquet"), root / "coding")
     assert done.manifest.counts == {"responses": 24, "codes": 16}
     return root / "coding/coding_sheet.csv"
 
@@ -66,7 +66,7 @@ def filled(sheet: Path, to: Path, name: str, **cells: str) -> Path:
 
 def test_what_three_coders_fill_in_is_scored(sheet: Path, tmp_path: Path) -> None:
     sheets = [filled(sheet, tmp_path / f"{name}.csv", name) for name in ("ana", "bo", "cy")]
-    assert run(coded_stage(Files(sheets)), tmp_path / "coded").manifest.counts["survey_codes"] == 24 * 16 * 3
+    assert run(coded.stage(Files(sheets)), tmp_path / "coded").manifest.counts["survey_codes"] == 24 * 16 * 3
     table = read_table(tmp_path / "coded/survey_codes.parquet", SURVEY_CODES)
     assert (set(table["topic"]), set(table["location"])) == ({"object", "background"}, set(REGIONS))
     scores = score_survey(table).scores
@@ -79,10 +79,10 @@ def test_what_three_coders_fill_in_is_scored(sheet: Path, tmp_path: Path) -> Non
                                               ({"People": "maybe"}, "'maybe' under People")])  # fmt: skip
 def test_a_row_that_is_not_coded_is_said(sheet: Path, tmp_path: Path, cells: dict[str, str], found: str) -> None:
     with pytest.raises(UsageError, match=f"ana.csv:2: a response is not coded; .*found {found}"):
-        run(coded_stage(Files([filled(sheet, tmp_path / "ana.csv", "ana", **cells)])), tmp_path / "coded")
+        run(coded.stage(Files([filled(sheet, tmp_path / "ana.csv", "ana", **cells)])), tmp_path / "coded")
 
 
 def test_one_coder_twice_is_refused(sheet: Path, tmp_path: Path) -> None:
     copies = [filled(sheet, tmp_path / f"{name}.csv", "ana") for name in "ab"]
     with pytest.raises(UsageError, match="one coder has read a response twice"):
-        run(coded_stage(Files(copies)), tmp_path / "coded")
+        run(coded.stage(Files(copies)), tmp_path / "coded")

@@ -10,9 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.core.digests import read_manifest
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.lineage import manifest_of
 from culturekit.core.run import run_stage
 from culturekit.core.stage import Stage
 from culturekit.recipes.linguistic.dialects import (
@@ -24,7 +24,7 @@ from culturekit.recipes.linguistic.dialects import (
     draft_stage,
     phrases_met,
 )
-from culturekit.recipes.linguistic.prompts import neutral_stage, specific_stage
+from culturekit.recipes.linguistic.prompts import neutral_stage, specific
 
 NOUNS = (
     "apartment, appetizer, art museum, bakery, beauty store, bookshop, boutique, breakfast, cafe, city hall, "
@@ -63,7 +63,7 @@ def test_thirty_nouns_of_no_group_and_of_six_are_210(tmp_path: Path) -> None:
 
 def test_nine_groups_have_42_prompts_as_many_as_the_tables_of_the_paper_say(tmp_path: Path) -> None:
     """Its mean ratings are quarters of prompts: 2.188 is 35 of 16 images, 3.22 of 36; one prompt is told nowhere."""
-    table = prompts(built(specific_stage(), tmp_path / "p"))
+    table = prompts(built(specific.stage(), tmp_path / "p"))
     assert table.height == table["text"].n_unique() == 42
     assert set(table["text"]) >= PRINTED
     sizes = dict(table.group_by("group").len().iter_rows())
@@ -205,8 +205,7 @@ def test_a_corpus_is_known_by_what_it_holds(tmp_path: Path) -> None:
     stage = dialects_stage(standard_corpus=tmp_path / "sae")
     assert set(stage.inputs) == {"lists", "standard-corpus"}
     folder, before = built(stage, tmp_path / "p"), corpus_digest(tmp_path / "sae")
-    manifest = read_manifest(folder)
-    assert manifest is not None
+    manifest = manifest_of(folder)
     assert manifest.inputs["standard-corpus"].sha256 == before
     (tmp_path / "sae").rename(tmp_path / "moved")
     assert corpus_digest(tmp_path / "moved") == before
@@ -333,4 +332,4 @@ def test_groups_of_a_user_take_the_place_of_the_shipped(tmp_path: Path) -> None:
     )
     mine = tmp_path / "lists.yaml"
     assert prompts(built(neutral_stage(mine), tmp_path / "p")).height == 60
-    assert prompts(built(specific_stage(mine), tmp_path / "q"))["text"].to_list() == ["a Nordic street"]
+    assert prompts(built(specific.stage(mine), tmp_path / "q"))["text"].to_list() == ["a Nordic street"]

@@ -232,11 +232,7 @@ class Dial:
 
 
 def read_dial(name: str, text: str, *, places: Collection[str] = ()) -> Dial:
-    """Read a dial such as `0.8,GS:0.6,IR:0.4`; other worlds than that of activities have other `places`.
-
-    Raises:
-        UsageError: it is none, a share lies outside 0 to 1, or a place is not of the simulated world.
-    """
+    """Read a dial such as `0.8,GS:0.6,IR:0.4`; other worlds than that of activities have other `places`."""
     first, *others = text.split(",")
     known = set(places) or {*world().countries, *(country.group for country in world().countries.values())}
     exceptions: dict[str, float] = {}
@@ -299,12 +295,9 @@ class Scene:
         """Give the truth about a picture, as it stands in tables."""
         shown = {dimension: list(tokens) for dimension, tokens in self.shown.items()}
         return {
-            "country": self.country,
-            "category": self.category,
-            "activity": self.activity,
-            "shown": shown,
+            "country": self.country, "category": self.category, "activity": self.activity, "shown": shown,
             "stereotypes": dict(self.strengths),
-        }
+        }  # fmt: skip
 
 
 def scene_of(

@@ -1,1 +1,0 @@
-"""`culturekit cspace` and `culturekit prompts`."""
