@@ -145,32 +145,31 @@ def drawn_worlds(name: str, *, run: int, seed: int) -> Iterator[tuple[int, Image
         yield model, draw_images(TRIED[name], shares, np.random.default_rng(seeds)), seeds
 
 
+def by_instruments(
+    world: World, images: Images, matches: pl.DataFrame, seeds: Sequence[int], kind: str
+) -> Sequence[float]:
+    """Correct the kernel of countries by one instrument, or with a second."""
+    n, second = 100 if "100" in kind else 150, None
+    drawn = audit_sample(matches, n=n, rng=np.random.default_rng([*seeds, n]))["image_id"]
+    if kind in SECOND:
+        mapped = second_of(world, images, kind, np.random.default_rng([*seeds, 1]))
+        second = matches_of(world, replace(images, mapped=mapped))
+    rng, audits = np.random.default_rng([*seeds, 2]), audits_of(world, images, drawn)
+    answer = asked(matches, audits, weights="country", size=world.size, rng=rng, second=second)
+    return truth_of(images, "country", world.size), *answer
+
+
 def instruments(name: str, *, run: int, seed: int) -> Iterator[tuple[Key, Ask]]:
     """Correct the kernel of countries by one instrument, and by two."""
     world = TRIED[name]
     for model, images, seeds in drawn_worlds(name, run=run, seed=seed):
-        matches = matches_of(world, images)
-
-        def ask(
-            kind: str,
-            images: Images = images,
-            matches: pl.DataFrame = matches,
-            seeds: Sequence[int] = seeds,
-        ) -> Sequence[float]:
-            n, second = 100 if "100" in kind else 150, None
-            drawn = audit_sample(matches, n=n, rng=np.random.default_rng([*seeds, n]))["image_id"]
-            if kind in SECOND:
-                mapped = second_of(world, images, kind, np.random.default_rng([*seeds, 1]))
-                second = matches_of(world, replace(images, mapped=mapped))
-            rng, audits = np.random.default_rng([*seeds, 2]), audits_of(world, images, drawn)
-            answer = asked(matches, audits, weights="country", size=world.size, rng=rng, second=second)
-            return truth_of(images, "country", world.size), *answer
-
+        drawn = world, images, matches_of(world, images), seeds
         for kind in ("one instrument", *SECOND):
-            yield (name, kind, seed, run, model), partial(ask, kind)
+            yield (name, kind, seed, run, model), partial(by_instruments, *drawn, kind)
         for kind in PEERS if world.prompts <= FEW_PROMPTS else ():
-            drawn = audit_sample(matches, n=150, rng=np.random.default_rng([*seeds, 150]))["image_id"]
-            yield (name, kind, seed, run, model), partial(by_hand, kind, world, images, drawn.cast(pl.Int64).to_numpy())
+            sample = audit_sample(drawn[2], n=150, rng=np.random.default_rng([*seeds, 150]))
+            audited = sample["image_id"].cast(pl.Int64).to_numpy()
+            yield (name, kind, seed, run, model), partial(by_hand, kind, world, images, audited)
 
 
 def by_hand(kind: str, world: World, images: Images, audited: NDArray[np.int64]) -> Sequence[float]:
@@ -204,59 +203,53 @@ def by_hand(kind: str, world: World, images: Images, audited: NDArray[np.int64])
     return truth_of(images, "country", world.size), found, found - 1.96 * error, found + 1.96 * error
 
 
+def by_batches(
+    world: World, images: Images, matches: pl.DataFrame, seeds: Sequence[int], kernel: str, count: int
+) -> Sequence[float]:
+    """Correct a kernel by so many whole batches."""
+    draw = partial(np.random.default_rng, [*seeds, count])
+    sample = audit_sample(matches, n=count * world.size, rng=draw(), drawing="batches", size=world.size)
+    audits = audits_of(world, images, sample["image_id"])
+    how = {"weights": STANDARD_KERNELS[kernel], "size": world.size, "rng": draw(), "sample": sample}
+    return truth_of(images, kernel, world.size), *asked(matches, audits, **how)
+
+
 def batches(name: str, *, run: int, seed: int) -> Iterator[tuple[Key, Ask]]:
     """Correct kernels by whole batches."""
     world = TRIED[name]
     for model, images, seeds in drawn_worlds(name, run=run, seed=seed):
-        matches = matches_of(world, images)
-
-        def ask(
-            kernel: str,
-            count: int,
-            images: Images = images,
-            matches: pl.DataFrame = matches,
-            seeds: Sequence[int] = seeds,
-        ) -> Sequence[float]:
-            draw = partial(np.random.default_rng, [*seeds, count])
-            sample = audit_sample(matches, n=count * world.size, rng=draw(), drawing="batches", size=world.size)
-            audits = audits_of(world, images, sample["image_id"])
-            how = {"weights": STANDARD_KERNELS[kernel], "size": world.size, "rng": draw(), "sample": sample}
-            return truth_of(images, kernel, world.size), *asked(matches, audits, **how)
-
+        drawn = world, images, matches_of(world, images), seeds
         for kernel in ("artifact", "country"):
             for count in (12, 18, 24, 36, 48):
-                yield (name, f"{count} batches, {kernel}", seed, run, model), partial(ask, kernel, count)
+                yield (name, f"{count} batches, {kernel}", seed, run, model), partial(by_batches, *drawn, kernel, count)
+
+
+def by_raters(
+    world: World, images: Images, matches: pl.DataFrame, seeds: Sequence[int], audit: str, who: str
+) -> Sequence[float]:
+    """Correct what raters said who err."""
+    rng, kernel, how = np.random.default_rng([*seeds, 3]), "country", dict[str, object]()
+    if "batches" in audit:
+        kernel = audit.rpartition(" ")[2]
+        how["sample"] = drawn = audit_sample(matches, n=192, rng=rng, drawing="batches", size=world.size)
+    else:
+        drawn = audit_sample(matches, n=150, rng=rng)
+    if audit == "two instruments":
+        mapped = second_of(world, images, "tied .5", np.random.default_rng([*seeds, 1]))
+        how["second"] = matches_of(world, replace(images, mapped=mapped))
+    audits = said_by(PEOPLE[who], audits_of(world, images, drawn["image_id"]), world, rng)
+    how |= {"weights": STANDARD_KERNELS[kernel], "size": world.size, "rng": np.random.default_rng([*seeds, 2])}
+    return truth_of(images, kernel, world.size), *asked(matches, audits, **how)
 
 
 def raters(name: str, *, run: int, seed: int) -> Iterator[tuple[Key, Ask]]:
     """Correct by raters who err: by one instrument, by two, and by whole batches."""
     world = TRIED[name]
     for model, images, seeds in drawn_worlds(name, run=run, seed=seed):
-        matches = matches_of(world, images)
-
-        def ask(
-            audit: str,
-            who: str,
-            images: Images = images,
-            matches: pl.DataFrame = matches,
-            seeds: Sequence[int] = seeds,
-        ) -> Sequence[float]:
-            rng, kernel, how = np.random.default_rng([*seeds, 3]), "country", dict[str, object]()
-            if "batches" in audit:
-                kernel = audit.rpartition(" ")[2]
-                how["sample"] = drawn = audit_sample(matches, n=192, rng=rng, drawing="batches", size=world.size)
-            else:
-                drawn = audit_sample(matches, n=150, rng=rng)
-            if audit == "two instruments":
-                mapped = second_of(world, images, "tied .5", np.random.default_rng([*seeds, 1]))
-                how["second"] = matches_of(world, replace(images, mapped=mapped))
-            audits = said_by(PEOPLE[who], audits_of(world, images, drawn["image_id"]), world, rng)
-            how |= {"weights": STANDARD_KERNELS[kernel], "size": world.size, "rng": np.random.default_rng([*seeds, 2])}
-            return truth_of(images, kernel, world.size), *asked(matches, audits, **how)
-
+        drawn = world, images, matches_of(world, images), seeds
         for audit in ("one instrument", "two instruments", "24 batches, artifact", "24 batches, country"):
             for who in PEOPLE:
-                yield (f"{name}, raters", f"{audit}: {who}", seed, run, model), partial(ask, audit, who)
+                yield (f"{name}, raters", f"{audit}: {who}", seed, run, model), partial(by_raters, *drawn, audit, who)
 
 
 def said_by(

@@ -180,11 +180,8 @@ def serve(
     if desk.answered:
         root = run.parent if form else run
         review = f"cspace review import {desk.journal.path} --project {run} --kept KEPT"
-        by_form = {
-            "cspace_groups": review,
-            "cspace_review": review,
-            "cspace_check": f"cspace check score --project {run}",
-        }
+        check = f"cspace check score --project {run}"
+        by_form = {"cspace_groups": review, "cspace_review": review, "cspace_check": check}
         taken = by_form.get(desk.scheme.name, f"annotate import {desk.journal.path} --project {run}")
         record = root / RECIPE_RECORD
         next_is = f"run {record} --workdir {root}" if record.is_file() else taken

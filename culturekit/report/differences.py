@@ -105,10 +105,10 @@ def gap_table(run: RunFolders, scores: pl.DataFrame, metric: str = "group_gap") 
         "a", "b", "scheme", "target", "prompts", "of",
         p="p_corrected", score="metric", labels="of.labels", kernel="of.kernel",
     )  # fmt: skip
+    p = pl.col("p").cast(pl.Float64)
     return of.filter(pl.col("labels").ne_missing("truth")).with_columns(
-        pl.col("labels").fill_null(""), pl.col("prompts").cast(pl.Int64), pl.col("p").cast(pl.Float64),
-        first=pl.col("a").replace(FULL), second=pl.col("b").replace(FULL),
-        beyond_chance=(pl.col("p").cast(pl.Float64) < 0.05).fill_null(False),
+        pl.col("labels").fill_null(""), pl.col("prompts").cast(pl.Int64), p,
+        first=pl.col("a").replace(FULL), second=pl.col("b").replace(FULL), beyond_chance=(p < 0.05).fill_null(False),
     )  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def languages_in(run: RunFolders) -> Languages | None:
     if scores is None:
         return None
     means = {(*_place(row), row.group): row.mean for row in rows_of(gap_table(run, scores, "group_mean"), mean="")}
-    gaps = gap_table(run, scores).filter(pl.col("kernel").fill_null(run.kernel) == run.kernel)
+    gaps = gap_table(run, scores).filter(pl.col("kernel").is_null() | (pl.col("kernel") == run.kernel))
     lines = rows_of(over_all_concepts(gaps, "model", "score", "of").sort("row"), gap="")
     for row in lines:
         row.sides = tuple(means.get((*_place(row), side)) for side in (row.a, row.b))

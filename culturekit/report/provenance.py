@@ -17,7 +17,7 @@ from culturekit.generation.comparability import Traits, traits_of
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import JournalPlace, read_ledger
 from culturekit.metrics.corrected.audit_gates import MARKS
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.run_folders import RunFolders, with_params
 from culturekit.scores.corrected import KERNELS, NOT_CORRECTED, UNRATED
 
 # How the images of each model were made, side by side: what differs besides the model.
@@ -183,9 +183,7 @@ def line_of(
 def left_out_of_batches(scores: pl.DataFrame) -> int:
     """Add up over concepts the mapped images that entered no diversity."""
     about = scores.filter(pl.col("metric") == "vs", pl.col("labels") == "mapped", pl.col("country").is_null())
-    counted = about.with_columns(
-        left=pl.col("params").str.json_decode(pl.Struct({"images_left_out": pl.Int64})).struct.field("images_left_out")
-    )
+    counted = with_params(about, left="images_left_out").with_columns(pl.col("left").cast(pl.Int64))
     parts = counted.filter(pl.col("concept").is_not_null())
     chosen = parts if parts.height else counted
     return int(chosen.group_by("concept").agg(pl.col("left").max())["left"].sum())

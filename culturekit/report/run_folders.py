@@ -245,10 +245,9 @@ class RunFolders(Run):
 
     def corrected_orders(self) -> dict[str, float]:
         """Say of which order each kernel was corrected: those with artifacts have another than the main one."""
-        params = self.needed(roles.SCORES, SCORES).select(
-            pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("labels", "weights", "q")
-        )
-        corrected = params.filter(labels="corrected").unique().sort("weights")
+        of = with_params(self.needed(roles.SCORES, SCORES), "labels", "weights", "q").select("labels", "weights", "q")
+        # differences that looks told of have no order
+        corrected = of.filter(labels="corrected").drop_nulls("q").unique().sort("weights")
         return {row["weights"]: float(row["q"]) for row in corrected.to_dicts()}
 
     def prompts(self) -> dict[str, str]:

@@ -167,6 +167,7 @@ def test_a_group_is_decided_at_once_the_rest_one_by_one_and_the_judge_is_heard(t
     table = read_table(tmp_path / "review/kept.parquet", KEPT)
     assert dict(table.group_by("verdict").len().iter_rows()) == {"keep": 20, "review": 3}
     assert manifest.counts["drops"] == 30
+    assert "groups" in manifest.inputs, "who is in a group decides what was said about whom"
     decided = read_table(tmp_path / "review/decisions.parquet", DECISIONS)
     assert decided.height == 50
     assert set(decided["comment"]) == {"in a group of 30", "in a group of 10"}

@@ -137,7 +137,7 @@ def broken(folder: Path) -> list[str]:
 def flipped(reply: str) -> str:
     """Say the opposite of a plain answer about a row."""
     turned = {"keep": "remove", "remove": "keep", "review": "keep"}
-    plain = r'(\\"id\\": ?\\"Q\d+\\", ?\\"verdict\\": ?\\")(keep|remove|review)(\\")'
+    plain = r'(\\"verdict\\": ?\\")(keep|remove|review)(\\")'
     return re.sub(plain, lambda found: found[1] + turned[found[2]] + found[3], reply)
 
 

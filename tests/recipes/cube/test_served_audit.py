@@ -209,7 +209,9 @@ def test_from_a_finished_run_to_a_corrected_report(tmp_path: Path) -> None:
     assert verify_run(root).findings == ()
 
 
-def test_looks_settle_models_and_ask_about_them_no_more(run_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looks_settle_models_and_ask_about_them_no_more(
+    run_copy: Path, small_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Three models of 24 images, looked at after 10 and 18: the one that draws nothing is soon told apart."""
     for name, value in {"audit_gates.FEWEST_AUDITED": 8, "audit_gates.FEWEST_COMPARED": 1000}.items():
         monkeypatch.setattr(f"culturekit.metrics.corrected.{name}", value)
@@ -239,3 +241,7 @@ def test_looks_settle_models_and_ask_about_them_no_more(run_copy: Path, monkeypa
         Narrowing(folders_of(run_copy), again, HereEngine(), told.append).look_now()
         assert again.begin({"annotator": "bo"})["sheet"] is None
     assert told[-1] == before  # also where models that are done were left out of the last looks
+    run_again(small_recipe, run_copy)
+    assert "vs_difference" in pl.read_parquet(run_copy / "scores/scores.parquet")["metric"]
+    assert folders_of(run_copy).corrected_orders()["[0.0,1.0,0.0]"] == 1.0
+    assert (run_copy / "report/report.html").is_file()
