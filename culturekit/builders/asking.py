@@ -186,7 +186,7 @@ def asks(
             if judge is None:
                 return stage
             stage = replace(stage, options={**options, "wording": wording_digest(words, own)})
-            each = usual and (lambda: _usd_of(client, usual(given), llm))
+            each = None if usual is None else partial(_usd_of, client, partial(usual, given), llm)
             return asking_stage(
                 stage, judge, client, unit=unit, plan=plan, ahead=ahead(given), each=each, go_on=llm.go_on
             )
@@ -284,7 +284,7 @@ def looks(
             options = {"wording": wording_digest(words, given.get("wording")), **limit, **decides(given)}
             options |= {"task": task} if task else {}
             stage = Stage(folder, kind, version, answer, {**inputs, **reads(given)}, options, packages=packages)
-            each = usual and (lambda: _usd_of(client, usual(given), llm))
+            each = None if usual is None else partial(_usd_of, client, partial(usual, given), llm)
             return asking_stage(stage, given[spec], client, unit="images", plan=plan, each=each, go_on=llm.go_on)
 
         return Asks(declaring(function, made), example, again=again)
@@ -292,9 +292,9 @@ def looks(
     return declare
 
 
-def _usd_of(client: Client | FreeClient, requests: Iterable[Request], llm: LlmOptions) -> float:
+def _usd_of(client: Client | FreeClient, requests: Callable[[], Iterable[Request]], llm: LlmOptions) -> float:
     """Estimate what requests cost of which none was asked yet."""
-    cost = cost_of(client, requests, Path("nowhere"), batch=llm.batch)
+    cost = cost_of(client, requests(), Path("nowhere"), batch=llm.batch)
     return 0.0 if cost is None else cost.usd or 0.0
 
 
