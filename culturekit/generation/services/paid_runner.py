@@ -10,7 +10,7 @@ import http.client
 import socket
 import ssl
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -62,8 +62,7 @@ from culturekit.generation.services.image_client import (
     check_image_price,
     question_of,
 )
-from culturekit.llm.answers import LlmOptions, ask_options
-from culturekit.llm.client import Request
+from culturekit.llm.answers import LlmOptions, bought_answers
 from culturekit.llm.clients.timed_socket import TimedSocket
 from culturekit.llm.endpoints import is_loopback
 from culturekit.llm.failures import read_error
@@ -398,7 +397,7 @@ def _buy_parts(work: Work, left: dict[Path, list[Call]], maker: _RowMaker, journ
     tag = run_tag(work)
     requests = [question_of(call) for some in left.values() for call in some]
     with (
-        closing(_answers(maker.client, requests, work=work, llm=llm, journal=journal, tag=tag)) as answered,
+        closing(bought_answers(maker.client, requests, journal, work=work, llm=llm)) as answered,
         _hands_for(maker.store) as hands,
     ):
         for path, some in left.items():
@@ -426,17 +425,3 @@ def _hands_for(store: PictureStore) -> Iterator[ThreadPoolExecutor]:
             store.leaving.set()
             hands.shutdown(cancel_futures=True)
             raise
-
-
-def _answers(
-    client: ImageClient, requests: Sequence[Request], *, work: Work, llm: LlmOptions, journal: Journal, tag: str
-) -> Generator[Answered]:
-    """Answer calls in their order, one by one or in batches."""
-    from culturekit.llm.batch_runner import BatchRunner
-    from culturekit.llm.engine import AskEngine
-
-    options = ask_options(client, llm)
-    if llm.batch:
-        yield from BatchRunner(client, client.batches(), journal, requests, options, tag, work.progress).answers()
-        return
-    yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)

@@ -54,7 +54,7 @@ from culturekit.llm.batches import BatchClient
 from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage
 from culturekit.llm.clients.remote_client import WireFormat
 from culturekit.llm.endpoints import Service, check_base_url, normal_base_url
-from culturekit.llm.failures import error_of, failure_of, failure_within, shortened
+from culturekit.llm.failures import error_of, failure_of, shortened
 from culturekit.llm.journal_file import key_of
 from culturekit.llm.json_values import decoded, record, text, why_no_object
 from culturekit.llm.redaction import Secret
@@ -412,7 +412,7 @@ class _ServiceClient(ImageClient):
         error = error_of(decoded(came.raw))
         if error and not _found(decoded(came.raw), self.file.result.images):
             self._forget(key)
-            raise failure_within(error, came.headers, came.raw)
+            raise failure_of(200, came.headers, came.raw, within=error)
         return job
 
     async def _ended(self, job: Job, key: str, until: float) -> bytes:
