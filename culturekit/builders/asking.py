@@ -171,8 +171,7 @@ def asks(
 
             def plan(out: Path, _: object) -> AskPlan:
                 if left is not None:
-                    named, wanted = left(given, out)
-                    return plan_to_ask(client, named, wanted, out, llm)
+                    return plan_to_ask(client, *left(given, out), out, llm)
                 with scratch() as place:
                     requests, left_out = _first_questions(partial(answer, planning=True), place)
                     return plan_to_ask(client, unit, requests, out, llm, left_out=left_out)
@@ -180,12 +179,11 @@ def asks(
             typed = settings(function, given) if decides is None else decides(given)
             elsewhere = (spec, "llm", "wording", *seeds.values())
             options = {"task": task, **{name: value for name, value in typed.items() if name not in elsewhere}}
+            options |= {} if judge is None else {"wording": wording_digest(words, own)}
             drawn = {role: given[name] for role, name in seeds.items()}
-            read = {**inputs, **reads(given)}
-            stage = Stage(folder, kind, version, answer, read, options, drawn, packages=packages)
+            stage = Stage(folder, kind, version, answer, {**inputs, **reads(given)}, options, drawn, packages=packages)
             if judge is None:
                 return stage
-            stage = replace(stage, options={**options, "wording": wording_digest(words, own)})
             each = None if usual is None else partial(_usd_of, client, partial(usual, given), llm)
             return asking_stage(
                 stage, judge, client, unit=unit, plan=plan, ahead=ahead(given), each=each, go_on=llm.go_on
@@ -240,22 +238,10 @@ def looks(
 ) -> Callable[[Callable[Concatenate[Judge, P], AskedImages[Any]]], Asks[P]]:
     """Declare a stage that asks about images, by the function that prepares the questions.
 
-    Some images cannot be shown; a plan looks at all of them, and asks none.
-
-    Args:
-        kind: what the stage is.
-        folder: its name outside a run.
-        words: the shipped instructions, for which the function may take a file as `wording`.
-        example: what follows the command in an example that works.
-        task: as the manifest names it.
-        decides: what the manifest says of options besides, of everything given.
-        version: of what it writes.
-        packages: whose versions decide what is written.
-        images: lists what is asked about, of everything given.
-        reads: inputs besides those that are typed.
-        usual: gives the requests about one usual image, for the price of one before there are any.
-        plans: the kind of the plan.
-        again: what it does once more with `--fresh`.
+    Some images cannot be shown; a plan looks at all of them, and asks none. Parameters are those of `asks`, but that a
+    manifest names a `task` only where there is one, and says of options what `decides` gives, the instructions and
+    `per_prompt`; `images` lists what is asked about, `plans` is the kind of the plan, `again` what is done once more
+    with `--fresh`.
     """
 
     def declare(function: Callable[Concatenate[Judge, P], AskedImages[Any]]) -> Asks[P]:
