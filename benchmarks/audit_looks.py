@@ -7,7 +7,8 @@
 A study has looks after 50, 75, 100, 125 and 150 images of each model. Models that are settled, or given up, are asked
 about no more. `one look` says how often a 95 % interval looked at each time would settle falsely. Models are audited
 apart, so each is drawn and audited once, and worlds with the same models take it from there: the studies of a world
-are independent, worlds are not.
+are independent, worlds are not. `width .1` stops each model where its interval, widened for the looks, is that narrow:
+`falsely` is then how often it misses the truth, and `studies` counts models.
 """
 
 import math
@@ -25,8 +26,9 @@ from numpy.typing import NDArray
 from simulated_worlds import RANK, ROWS, World, audits_of, draw_images, matches_of
 
 from culturekit.metrics import audit_sample
-from culturekit.metrics.corrected.looks import Estimate, Goal, open_models, settled_pairs
+from culturekit.metrics.corrected.looks import Estimate, Goal, look_limits, open_models, settled_pairs
 
+WIDTH = 0.1
 LOOKS = (50, 75, 100, 125, 150)
 Z = 1.959964
 MODELS = {**ROWS["usual"], "by rank": RANK / RANK.sum()}
@@ -105,6 +107,7 @@ def rows(kept: Mapping[Key, Sequence[float]]) -> Iterator[Sequence[str]]:
         ]
         if not studies:
             continue
+        yield stopped_by_width(name, studies)
         naive = np.mean([settled_naively(*study) for study in studies])
         for goal in get_args(Goal):
             found: Counter[str] = Counter()
@@ -118,6 +121,30 @@ def rows(kept: Mapping[Key, Sequence[float]]) -> Iterator[Sequence[str]]:
                 f"{found['settled'] / each:.2f}", "" if goal == "top" else f"{found['apart'] / each:.2f}",
                 f"{labels:.0f}", f"{labels / LOOKS[-1]:.2f}",
             )  # fmt: skip
+
+
+def stopped_by_width(
+    name: str, studies: Sequence[tuple[NDArray[np.float64], Sequence[Sequence[Estimate]]]]
+) -> list[str]:
+    """Stop each model at the first look where its widened interval is narrow enough, or at the last."""
+    limits = look_limits([n / LOOKS[-1] for n in LOOKS], alpha=0.05)
+    truths = np.concatenate([truth for truth, _ in studies])
+    said = [model for _, models in studies for model in models]
+    value, error = (np.array([[getattr(one, part) for one in looks] for looks in said]) for part in ("value", "error"))
+    narrow = 2 * limits * error <= WIDTH
+    stop = np.where(narrow.any(axis=1), narrow.argmax(axis=1), len(LOOKS) - 1)
+    at = np.arange(len(said)), stop
+    missed = np.abs(value[at] - truths) > (limits * error)[at]
+    labels = float(np.array(LOOKS)[stop].mean())
+    figures = [
+        f"{missed.mean():.3f}",
+        "",
+        f"{narrow.any(axis=1).mean():.2f}",
+        "",
+        f"{labels:.0f}",
+        f"{labels / LOOKS[-1]:.2f}",
+    ]
+    return [name, f"width {WIDTH}", str(len(said)), *figures]
 
 
 def settled_naively(truths: NDArray[np.float64], said: Sequence[Sequence[Estimate]]) -> bool:

@@ -111,12 +111,11 @@ def one_world(seed: int) -> tuple[tuple[str, ...], tuple[str, ...], int, int, di
           "params": '{"criterion":"relevance","labels":"truth"}'} for item, value in truth.items()],
         schema=VALUES_TABLE.schema,
     )  # fmt: skip
-    scored = worth_of(selected, answers, known)
-    means = {
-        labels: dict(part.select("model", "value").iter_rows()) for labels, part in by_labels(scored.scores).items()
-    }
+    worth = list(worth_of(selected.filter("kept"), answers, known))
+    scores, values = pl.DataFrame([row for row, _ in worth]), pl.concat(values for _, values in worth)
+    means = {labels: dict(part.select("model", "value").iter_rows()) for labels, part in by_labels(scores).items()}
     people = {model: dict(part.select("item", "value").iter_rows())
-              for (model,), part in by_labels(scored.values)["people"].group_by("model")}  # fmt: skip
+              for (model,), part in by_labels(values)["people"].group_by("model")}  # fmt: skip
     apart = wrong = 0
     for a, b in itertools.combinations(EVERY, 2):
         low, high = difference(people[a], people[b])

@@ -38,7 +38,7 @@ class Area:
     apart: str = "-"
 
 
-JOURNAL = ("tests/llm/journal", "tests/llm/test_damaged_journal.py", "tests/llm/test_journal_faults.py")
+JOURNAL = ("tests/llm/journal", "tests/llm/test_journal_faults.py")
 BATCHES = ("tests/llm/batches", "tests/faults/test_kills.py")
 ENGINE = ("tests/llm/test_engine.py", "tests/cli/test_llm_commands.py", "tests/faults/test_kills.py")
 ARGUMENTS = "tests/metrics/test_wrong_arguments.py"
@@ -48,7 +48,7 @@ AREAS = {
             "culturekit/llm/ledger.py": (
                 "tests/cli/test_llm_commands.py",
                 "tests/trail/test_stage_verdicts.py",
-                "tests/llm/test_damaged_journal.py",
+                "tests/llm/test_journal_faults.py",
             ),
             "culturekit/llm/engine.py": (JOURNAL[0], "tests/llm/test_engine.py", "tests/llm/batches"),
             **{

@@ -224,7 +224,7 @@ class _Gathering:
         kept, question = KeptAnswers(self.kept_in / "listed", list[Found]), [service, query, str(self.options.each)]
         found = kept.find(question)
         if found is None:
-            found = list(SERVICES[service](self, query))
+            found = list(PHOTO_SOURCES[service](self, query))
             kept.keep(question, found)
         return found
 
@@ -362,7 +362,7 @@ def _of_openverse(gathering: _Gathering, query: str) -> Iterator[Found]:
         )  # fmt: skip
 
 
-SERVICES: Mapping[str, Callable[[_Gathering, str], Iterator[Found]]] = {
+PHOTO_SOURCES: Mapping[str, Callable[[_Gathering, str], Iterator[Found]]] = {
     "commons": _of_commons, "openverse": _of_openverse,
 }  # fmt: skip
 

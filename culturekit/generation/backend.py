@@ -118,7 +118,7 @@ class HeldBackend(ImageBackend, Protocol):
 # The text-to-image backends that culturekit knows by name.
 
 # services that cost money. They have a runner of their own, and are made by `services.image_client`.
-SERVICES: list[Entry[Any]] = [
+SERVICE_ENTRIES: list[Entry[Any]] = [
     Entry(
         "openai",
         "culturekit.generation.services.openai_image_client:make",
@@ -232,7 +232,7 @@ BACKENDS: Registry[ImageBackend] = Registry(
             "a model of known tones, dialects and modernity, which draws people and places",
             options="culturekit.recipes.linguistic.world:BackendOptions",
         ),
-        *SERVICES,
+        *SERVICE_ENTRIES,
     ],
     point="backend",
     contract=_BACKEND,
@@ -241,4 +241,4 @@ BACKENDS: Registry[ImageBackend] = Registry(
 
 def is_paid(spec: str) -> bool:
     """Tell whether a backend is a service that costs money."""
-    return parse_spec(spec).name in {service.name for service in SERVICES}
+    return parse_spec(spec).name in {service.name for service in SERVICE_ENTRIES}

@@ -15,7 +15,7 @@ from culturekit.llm.client import PATIENCE, Client, FreeClient, Request
 from culturekit.llm.rows import Answered, ReplyWatch
 
 if TYPE_CHECKING:
-    from culturekit.llm.engine import AskOptions
+    from culturekit.llm.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,9 @@ def answers(
             have counted rows of earlier calls.
     """
     from culturekit.llm.engine import ask_free
+    from culturekit.llm.journal import Journal
     from culturekit.llm.ledger import left_for, note_on_others
+    from culturekit.llm.purse import remember_rate
 
     watch = watch or ReplyWatch(go_on=llm.go_on)
     if isinstance(client, FreeClient):
@@ -74,33 +76,33 @@ def answers(
             yield answered
         return
     try:
-        yield from _bought_answers(client, requests, work, replace(llm, budget=left_for(llm.budget, llm.beside)), watch)
+        left = replace(llm, budget=left_for(llm.budget, llm.beside))
+        with Journal(work.out / JOURNAL) as journal:
+            remember_rate(journal, client.model, client.rate)
+            yield from bought_answers(client, requests, journal, work=work, llm=left, watch=watch)
     except BudgetReached as error:
         error.found = error.found or note_on_others(llm.budget, llm.beside)
         raise
 
 
-def _bought_answers(
-    client: Client, requests: Iterable[Request], work: Work, llm: LlmOptions, watch: ReplyWatch
+def bought_answers(
+    client: Client,
+    requests: Iterable[Request],
+    journal: "Journal",
+    *,
+    work: Work,
+    llm: LlmOptions,
+    watch: ReplyWatch | None = None,
 ) -> Generator[Answered]:
+    """Answer requests into a journal, one by one or in batches, with the patience that the client states."""
     from culturekit.llm.batch_runner import BatchRunner, batches_of
-    from culturekit.llm.engine import AskEngine
-    from culturekit.llm.journal import Journal, run_tag
-    from culturekit.llm.purse import remember_rate
+    from culturekit.llm.engine import AskEngine, AskOptions
+    from culturekit.llm.journal import run_tag
 
-    options = replace(ask_options(client, llm), watch=watch)
-    batches = batches_of(client) if llm.batch else None
-    with Journal(work.out / JOURNAL) as journal:
-        remember_rate(journal, client.model, client.rate)
-        tag = run_tag(work)
-        if batches is not None:
-            yield from BatchRunner(client, batches, journal, requests, options, tag, work.progress).answers()
-            return
-        yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)
-
-
-def ask_options(client: Client, llm: LlmOptions) -> "AskOptions":
-    """Return the engine's options, with the patience that the client states."""
-    from culturekit.llm.engine import AskOptions
-
-    return AskOptions(llm.concurrency, llm.budget, patience=client.quota.patience or PATIENCE, go_on=llm.go_on)
+    patience = client.quota.patience or PATIENCE
+    options = AskOptions(llm.concurrency, llm.budget, patience=patience, watch=watch, go_on=llm.go_on)
+    if llm.batch:
+        batches = batches_of(client)
+        yield from BatchRunner(client, batches, journal, requests, options, run_tag(work), work.progress).answers()
+    else:
+        yield from AskEngine(client, journal, options, run=run_tag(work), progress=work.progress).ask_all(requests)

@@ -78,9 +78,6 @@ class Pauses:
         return min(max(self.first, pause * self.growth), self.longest)
 
 
-_PATIENT = Pauses()
-
-
 class _Caller:
     """Calls a provider until it answers; what one call learns about waiting holds for all of them."""
 
@@ -172,13 +169,11 @@ class JobBook:
         packed = b"".join(row.key + row.attempt.to_bytes(_ROW_BYTES - _KEY_BYTES, "big") for row in plan.rows)
         self.journal.remember(f"batch/{number}/rows", packed)
         self.journal.remember(f"batch/{number}/bodies", b"".join([*plan.pressed, plan.press.flush()]))
-        return self._store(_BatchRecord(number, run, "sending", begun, plan.reserved, upload))
+        return self.move(_BatchRecord(number, run, "sending", begun, plan.reserved, upload), "sending")
 
     def move(self, record: _BatchRecord, phase: _Phase, *, job: str = "") -> _BatchRecord:
         """Write down how far a job is."""
-        return self._store(replace(record, phase=phase, job=job or record.job))
-
-    def _store(self, record: _BatchRecord) -> _BatchRecord:
+        record = replace(record, phase=phase, job=job or record.job)
         self.journal.remember(f"batch/{record.number}/job", msgspec.json.encode(record))
         self.records[record.number] = record
         return record
@@ -303,7 +298,7 @@ class BatchRunner(Asker):
         run: str,
         progress: Progress | None = None,
         *,
-        pauses: Pauses = _PATIENT,
+        pauses: Pauses = Pauses(),
         clock: Clock | None = None,
     ) -> None:
         """Take what is asked; nothing is sent."""

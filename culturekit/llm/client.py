@@ -5,7 +5,7 @@ A client is asked in four steps, so that what was paid for is on disk before any
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
@@ -137,6 +137,7 @@ class Rate:
     cached: float | None = None
 
 
+@dataclass(eq=False, repr=False)
 class Failure(Exception):
     """A request that brought no reply; `wait` is the hint of the server, in seconds, where it gave one.
 
@@ -145,26 +146,18 @@ class Failure(Exception):
     seconds it is worth asking again, where that is less than usual.
     """
 
-    def __init__(
-        self,
-        kind: FailureKind,
-        detail: str,
-        *,
-        status: int = 0,
-        wait: float | None = None,
-        raw: bytes = b"",
-        sent: bool = True,
-        patience: float | None = None,
-    ) -> None:
-        """Keep the parts apart."""
-        super().__init__(detail)
-        self.kind: FailureKind = kind
-        self.detail = detail
-        self.status = status
-        self.wait = wait
-        self.raw = raw
-        self.sent = sent
-        self.patience = patience
+    kind: FailureKind
+    detail: str
+    _: KW_ONLY
+    status: int = 0
+    wait: float | None = None
+    raw: bytes = b""
+    sent: bool = True
+    patience: float | None = None
+
+    def __post_init__(self) -> None:
+        """Say the detail only."""
+        super().__init__(self.detail)
 
     @property
     def may_be_sold(self) -> bool:

@@ -78,9 +78,6 @@ class _Tempo:
             step = max(min(_STEP * self.per_second, _LARGEST_STEP), least)
         self.per_second = min(self.per_second + step, self.ceiling)
 
-    def count_refusal(self) -> None:
-        self.refused_share += (1.0 - self.refused_share) / _REMEMBERED
-
     def refused(self, *, minute: float, lately: float) -> None:
         """Slow down; what went through a second, in the last minute and lately, is a guess at what is allowed."""
         limited, successes = not math.isinf(self.per_second), self.successes
@@ -105,9 +102,6 @@ class _Tempo:
             self.blameless = True
             self.per_second, self.mark, self.tested = self.ceiling, math.inf, math.inf
         return self.blameless
-
-    def restart(self) -> None:
-        self.per_second *= _MUCH_SLOWER
 
 
 _HEADROOM = 0.97  # the share of a stated quota that is aimed at; the rest is for clocks that differ
@@ -181,8 +175,8 @@ class Limiter:
         if failure.wait is not None:
             self.held_until = max(self.held_until, now + max(failure.wait, 0.0) + _LATE)
         if failure.kind == "busy":
-            self.request_tempo.count_refusal()
-            self.token_tempo.count_refusal()
+            for tempo in (self.request_tempo, self.token_tempo):
+                tempo.refused_share += (1.0 - tempo.refused_share) / _REMEMBERED
         too_much = failure.kind in {"busy", "timeout"} or failure.status in _OVERLOADED
         if not too_much or sent <= self.decreased_at:
             return
@@ -208,8 +202,8 @@ class Limiter:
     def restart(self) -> None:
         """Begin slowly again after an outage."""
         self.window, self.slow_start_until = min(_FIRST_WINDOW, self.most), self.most
-        self.request_tempo.restart()
-        self.token_tempo.restart()
+        for tempo in (self.request_tempo, self.token_tempo):
+            tempo.per_second *= _MUCH_SLOWER
         self._set_paces()
 
     def _set_paces(self) -> None:
@@ -276,10 +270,8 @@ class DurableHold:
             return 0.0
         if left > 0.0 and wait > self.patience:
             if not self.passed_over:
-                text = (
-                    "%s: earlier the server asked to be left alone for %.0f s more; it is asked whether it answers now"
-                )
-                logger.warning(text, self.model, left)
+                asked = f"earlier the server asked to be left alone for {left:.0f} s more"
+                logger.warning("%s: %s; it is asked whether it answers now", self.model, asked)
             self.passed_over = True
             return 0.0
         return max(min(left, wait), 0.0)
@@ -306,19 +298,13 @@ def run_ended_by(failure: Failure, model: str) -> CultureKitError:
 def given_up(model: str, *, patience: float, held_for: float, last: str) -> UpstreamUnavailable:
     """Build the error of a provider that has brought nothing for too long, or says that it will not for as long."""
     hint = "Everything bought is kept; run the same command again later."
+    what = f"no reply for {patience:g} s"
     if held_for > 0.0:
-        return UpstreamUnavailable(
-            f"the provider asks to wait {math.ceil(held_for)} s, longer than the patience of {patience:g} s",
-            where=model,
-            found=last,
-            hint=hint,
-        )
-    if "connection refused" in last:
-        hint = (
-            "Nobody listens there: start the server, or mend base_url; patience= in the SPEC waits longer. Everything "
-            "bought is kept."
-        )
-    return UpstreamUnavailable(f"no reply for {patience:g} s", where=model, found=last, hint=hint)
+        what = f"the provider asks to wait {math.ceil(held_for)} s, longer than the patience of {patience:g} s"
+    elif "connection refused" in last:
+        hint = "Nobody listens there: start the server, or mend base_url; patience= in the SPEC waits longer. "
+        hint += "Everything bought is kept."
+    return UpstreamUnavailable(what, where=model, found=last, hint=hint)
 
 
 _FAILING_ROWS = 8  # as many different rows in a row make an outage
@@ -331,8 +317,7 @@ class _Outage:
     def __init__(self) -> None:
         self.failing: set[int] = set()
         self.last_success = -math.inf
-        # Since when something was sent and nothing was answered; None where nothing is owed.
-        self.silent_since: float | None = None
+        self.silent_since: float | None = None  # since when something is owed and nothing was answered
         self.opened_at = math.inf  # when it began
         self.next_probe = 0.0
         self.pause = _FIRST_PAUSE
@@ -377,8 +362,7 @@ class _Outage:
         return True
 
 
-# Tries after which the waits of a row that never left grow no more: a server that comes back is seen soon.
-_UNSENT_AT_MOST = 4
+_UNSENT_AT_MOST = 4  # tries after which the waits of a row that never left grow no more: who comes back is seen soon
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,11 +544,6 @@ class WaitNotices:
         self.failing_since: float | None = None
         self.failing_next = self.hold_next = 0.0
         self.quiet = QUIET
-
-    def give(self, now: float) -> None:
-        """Return what is to be said now."""
-        for sentence in self.due(now):
-            logger.warning("%s: %s", self.dispatch.model, sentence)
 
     def due(self, now: float) -> Iterator[str]:
         """List what is to be said now."""

@@ -11,6 +11,7 @@ back is on disk before it counts. SIGTERM is heeded like the first press.
 
 import asyncio
 import contextlib
+import logging
 import math
 import os
 import queue
@@ -50,6 +51,8 @@ from culturekit.llm.probing import probe_once
 from culturekit.llm.purse import Purse, check_price
 from culturekit.llm.rows import Answered, Question, ReplyWatch, Row, failed, heard, reading_of
 from culturekit.llm.usage import Budget, dollars, estimate, fully_counted
+
+logger = logging.getLogger(__name__)
 
 CHUNK = 256  # requests that are composed and looked up together
 WINDOW = 8192  # rows by which the wire may be ahead of the first row that has not ended
@@ -224,7 +227,8 @@ class AskEngine(Asker):
                     watch.count(answered)
                 yield answered
             if self.notices is not None:
-                self.notices.give(time.monotonic())
+                for sentence in self.notices.due(time.monotonic()):
+                    logger.warning("%s: %s", self.client.model, sentence)
             if self.meter is not None and self.wire is not None:
                 self.meter.tell(self.purse, self.wire.dispatch.limiter)
             if watch is not None and watch.stops:
@@ -574,25 +578,23 @@ class _Meter:
 
 
 def ask_free(client: FreeClient, requests: Iterable[Request]) -> Iterator[Answered]:
-    """Answer requests in their order; one reply that is no answer is repaired, as with any client."""
+    """Answer requests in their order; one reply that is no answer is repaired, as with any client.
+
+    The same client says the same again, so there is one try.
+    """
     for request in requests:
         step: Row | Answered = Row(request)
         while isinstance(step, Row):
-            step = _ask_once(client, step)
+            try:
+                reply = client.ask(step.request)
+            except Failure as failure:
+                if failure.kind == "fatal":
+                    raise run_ended_by(failure, client.model) from failure
+                step = failed(step, failure, tries=1)
+            else:
+                unread = Answered("invalid", detail=reply.detail, raw=reply.text)
+                step = unread if reply.stop == "unreadable" else heard(step, reply, tries=1)
         yield step
-
-
-def _ask_once(client: FreeClient, row: Row) -> Row | Answered:
-    """Ask what a row asks now; the same client says the same again, so there is one try."""
-    try:
-        reply = client.ask(row.request)
-    except Failure as failure:
-        if failure.kind == "fatal":
-            raise run_ended_by(failure, client.model) from failure
-        return failed(row, failure, tries=1)
-    if reply.stop == "unreadable":
-        return Answered("invalid", detail=reply.detail, raw=reply.text)
-    return heard(row, reply, tries=1)
 
 
 @contextlib.contextmanager

@@ -104,27 +104,14 @@ LONGEST_HINT = 10 * 365 * 86_400.0  # seconds; more is no hint but a mistake, an
 _DURATION = re.compile(r"(?P<seconds>\d+(?:\.\d+)?)s")
 
 
-def failure_of(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
-    """Tell from status, headers (names in small letters) and body what became of a request."""
-    error = read_error(body)
-    return _failure(f"HTTP {status}.", _judged(status, error), error, status, headers, body)
+def failure_of(status: int, headers: Mapping[str, str], body: bytes, *, within: _ErrorBody | None = None) -> Failure:
+    """Tell from status, headers (names in small letters) and body what became of a request.
 
-
-def failure_within(error: _ErrorBody, headers: Mapping[str, str], body: bytes) -> Failure:
-    """Tell what an error means that came with status 200."""
-    judged = _judged(error.number if 400 <= error.number < 600 else 200, error)
-    return _failure("An error inside HTTP 200.", judged, error, 200, headers, body)
-
-
-def _failure(
-    head: str,
-    judged: tuple[FailureKind, str],
-    error: _ErrorBody,
-    status: int,
-    headers: Mapping[str, str],
-    body: bytes,
-) -> Failure:
-    kind, advice = judged
+    `within` is an error that came with status 200, as a body of its own.
+    """
+    error, head = within or read_error(body), "An error inside HTTP 200." if within else f"HTTP {status}."
+    stated = error.number if 400 <= error.number < 600 else 200
+    kind, advice = _judged(stated if within else status, error)
     wait = wait_of(headers, list(error.details), now=time.time()) if kind in _PASSING else None
     said = error.message
     if said and not said.endswith((".", "!", "?", "…")):

@@ -6,17 +6,8 @@ from typing import Any
 import msgspec
 
 
-def decoded(raw: bytes, kind: Any = Any) -> Any:  # noqa: ANN401 - any JSON value, or one of a kind
-    """Read JSON; None where it cannot be read, or a key stands twice in one object: nobody knows which one counts."""
-    try:
-        value = msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return value if each_key_once(raw) else None
-
-
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
-    """Reject an object in which a key stands twice."""
+    """Reject an object in which a key stands twice, however the key is written."""
     if len({key for key, _ in pairs}) < len(pairs):
         raise ValueError
 
@@ -24,13 +15,14 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
 _KEYS = json.JSONDecoder(object_pairs_hook=_refuse_repeated)
 
 
-def each_key_once(raw: bytes) -> bool:
-    """Check whether no object of a JSON text has a key twice, however the key is written."""
+def decoded(raw: bytes, kind: Any = Any) -> Any:  # noqa: ANN401 - any JSON value, or one of a kind
+    """Read JSON; None where it cannot be read, or a key stands twice in one object: nobody knows which one counts."""
     try:
+        value = msgspec.json.decode(raw, type=kind)
         _KEYS.decode(raw.decode())
-    except (ValueError, RecursionError):
-        return False
-    return True
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return value
 
 
 def why_no_object(raw: bytes) -> str:

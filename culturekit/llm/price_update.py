@@ -51,7 +51,6 @@ _Provider: TypeAlias = Literal["openai", "google"]
 _PROVIDERS: Mapping[str, _Provider] = {"openai": "openai", "gemini": "google"}
 _VERTEX = "vertex_ai-language-models"
 _PRICED = ("chat", "responses", "completion", "image_generation")  # modes of LiteLLM that this package asks for
-_STANDARD, _DEFAULT_SIZE = "standard", "1K"  # where LiteLLM states one price for all images of a model of Google
 
 
 @dataclass(slots=True)
@@ -92,18 +91,21 @@ def update_prices(source: str) -> _Renewal:
         lines = {}
         for model, line in prices.models.items():
             before = known.get((provider, model))
-            stated = _differences(before, line)
-            if before is not None and not stated:
+            said = _differences(before, line)
+            if before is not None and not said:
                 renewal.alike += 1
                 continue
             lines[model] = _dated(line, prices)
-            (renewal.new if before is None else renewal.changed).append(f"{model}: {stated}" if stated else model)
+            (renewal.new if before is None else renewal.changed).append(f"{model}: {said}" if said else model)
         listed = [one[provider].images for one in (ours, price_list().providers) if provider in one]
         sizes = {model: next((one[model] for one in listed if one.get(model)), None) for model in prices.images}
         images = {model: stated for model, stated in prices.images.items() if stated != sizes[model]}
         renewal.changed += [f"{model}: tokens of its images" for model in images if model not in lines]
-        if lines or images:
-            merged[provider] = _merged(ours.get(provider), prices, lines, images)
+        if lines or images:  # over those of the user's file
+            mine = ours.get(provider) or ProviderPrices(source=prices.source, date=prices.date, batch=prices.batch)
+            models = {model: _dated(line, mine) for model, line in mine.models.items()} | lines
+            parts = {"source": prices.source, "date": prices.date, "models": models}
+            merged[provider] = mine.model_copy(update={**parts, "images": {**mine.images, **images}})
     if renewal.new or renewal.changed:
         _write(path, merged)
     return renewal
@@ -205,7 +207,7 @@ def _from_litellm(listed: Mapping[str, Any], source: str) -> tuple[PriceList, in
         else:
             models[provider][model] = line
             if (each := _amount(entry, "output_cost_per_image")) and provider == "google" and line.output:
-                images[provider][model] = {_STANDARD: {_DEFAULT_SIZE: _tokens(each, line)}}
+                images[provider][model] = {"standard": {"1K": _tokens(each, line)}}  # one price is stated for all
     for provider, before, model, entry in sized:
         each = _amount(entry, "output_cost_per_image") or _amount(entry, "input_cost_per_image")
         line, size = models[provider].get(model), before[-1].replace("-x-", "x")
@@ -279,25 +281,11 @@ def _dated(line: ModelPrice, prices: ProviderPrices) -> ModelPrice:
     return line.model_copy(update={"date": line.date or prices.date, "source": line.source or prices.source})
 
 
-def _merged(
-    before: ProviderPrices | None, prices: ProviderPrices, lines: Mapping[str, ModelPrice], images: Mapping[str, Any]
-) -> ProviderPrices:
-    """Put new lines over those of the user's file."""
-    before = before or ProviderPrices(source=prices.source, date=prices.date, batch=prices.batch)
-    old = {model: _dated(line, before) for model, line in before.models.items()}
-    images = {**before.images, **images}
-    return ProviderPrices(
-        source=prices.source, date=prices.date, batch=before.batch, models=old | dict(lines), images=images
-    )
-
-
 def _write(path: Path, providers: Mapping[str, ProviderPrices]) -> None:
     """Write the user's file whole or not at all, once it is known to be read again."""
     data = {name: prices.model_dump(exclude_defaults=True) for name, prices in providers.items()}
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
-    text = (
-        f"# Prices that win over those of culturekit, line by line; culturekit llm prices update writes them.\n{text}"
-    )
+    text = f"# Prices that win over culturekit's, line by line; culturekit llm prices update writes them.\n{text}"
     prices_in(validate(parse_yaml(text, name=str(path)), PriceList))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode())
@@ -368,8 +356,7 @@ def standings(
     secret = service.key("", base_url)
     if secret is None:
         raise MissingDependency(f"there is no key for {base_url}", hint=f"Set {' or '.join(service.keys)}.")
-    ask = _openai if provider == "openai" else _google
-    listed = dict(ask(base_url, secret, seconds))
+    listed = dict(_listed(provider, base_url, secret, seconds))
     known = {price.model: price for price in known_prices() if price.provider == provider}
     named = sorted({*known, *(model.removeprefix("models/") for model in models)})
     day = today()
@@ -381,8 +368,7 @@ def standings(
 
 def _standing(provider: str, model: str, listed: Mapping[str, str], price: Price | None, day: date) -> _Standing:
     """Return how one model stands; the provider's word counts, a snapshot of the model for the model."""
-    ours = "" if price is None else price.shuts or ""
-    instead = "" if price is None else price.instead or ""
+    ours, instead = ("", "") if price is None else (price.shuts or "", price.instead or "")
     if model not in listed and not any(SNAPSHOT.sub("", one) == model for one in listed):
         gone = price is not None and end_of(price, day) == "shut"
         return _Standing(provider, model, "shut" if gone else "not listed", ours, instead)
@@ -390,43 +376,32 @@ def _standing(provider: str, model: str, listed: Mapping[str, str], price: Price
     shuts = theirs or ours
     if not shuts or (not theirs and price is not None and price.earliest):
         return _Standing(provider, model, "alive")
-    return _Standing(
-        provider,
-        model,
-        "shuts" if date.fromisoformat(shuts) > day else "shut",
-        shuts,
-        instead,
-        news=theirs not in ("", ours),
-    )
+    state: Literal["shuts", "shut"] = "shuts" if date.fromisoformat(shuts) > day else "shut"
+    return _Standing(provider, model, state, shuts, instead, news=theirs not in ("", ours))
 
 
-def _openai(base_url: str, secret: Secret, seconds: float) -> Iterator[tuple[str, str]]:
-    url = f"{base_url}/models"
-    for entry in _entries(get(url, {"Authorization": f"Bearer {secret.reveal()}"}, seconds=seconds), "data", url):
-        yield str(entry.get("id", "")), _day(entry.get("shutdown_date"))
-
-
-def _google(base_url: str, secret: Secret, seconds: float) -> Iterator[tuple[str, str]]:
-    token = ""
+def _listed(provider: str, base_url: str, secret: Secret, seconds: float) -> Iterator[tuple[str, str]]:
+    """Read the models that a provider lists, each with the day on which it is shut, where that is told."""
+    google = provider == "google"
+    key = secret.reveal()
+    headers = {"x-goog-api-key": key} if google else {"Authorization": f"Bearer {key}"}
+    entries, name, day = ("models", "name", "shutdownDate") if google else ("data", "id", "shutdown_date")
+    first = url = f"{base_url}/v1beta/models?pageSize=1000" if google else f"{base_url}/models"
     for _ in range(_PAGES):
-        url = f"{base_url}/v1beta/models?pageSize=1000{f'&pageToken={quote(token)}' if token else ''}"
-        content = get(url, {"x-goog-api-key": secret.reveal()}, seconds=seconds)
-        for entry in _entries(content, "models", url):
-            yield str(entry.get("name", "")).removeprefix("models/"), _day(entry.get("shutdownDate"))
-        token = str(msgspec.json.decode(content).get("nextPageToken") or "")
-        if not token:
+        try:
+            body = msgspec.json.decode(get(url, headers, seconds=seconds))
+        except msgspec.DecodeError:
+            body = None
+        listed = body.get(entries) if isinstance(body, dict) else None
+        if body is None or not isinstance(listed, list) or not listed:
+            raise UpstreamUnavailable("this is no list of models", where=url, expected=f"JSON with `{entries}`")
+        for entry in listed:
+            if isinstance(entry, dict):
+                yield str(entry.get(name, "")).removeprefix("models/"), _day(entry.get(day))
+        token = str(body.get("nextPageToken") or "")
+        if not google or not token:
             return
-
-
-def _entries(content: bytes, key: str, url: str) -> list[dict[str, Any]]:
-    try:
-        body = msgspec.json.decode(content)
-    except msgspec.DecodeError:
-        body = None
-    entries = body.get(key) if isinstance(body, dict) else None
-    if not isinstance(entries, list) or not entries:
-        raise UpstreamUnavailable("this is no list of models", where=url, expected=f"JSON with `{key}`")
-    return [entry for entry in entries if isinstance(entry, dict)]
+        url = f"{first}&pageToken={quote(token)}"
 
 
 def _day(stated: object) -> str:

@@ -81,20 +81,14 @@ class PriceList(StrictModel):
         return {name: prices for name, prices in both.items() if prices is not None}
 
 
-class Price(StrictModel):
+class Price(ModelPrice):
     """What is known of the price of one model, and of its end."""
 
     provider: str
     model: str
-    input: float
-    output: float
-    cached: float | None
     batch: float
     date: str
     source: str
-    shuts: str | None = None
-    earliest: bool = False
-    instead: str | None = None
 
 
 def configured_prices() -> Path:
@@ -196,7 +190,7 @@ def price_of(model: str, *, provider: str = "") -> Price | None:
     """Find the price of a model by its id, as sent; a snapshot without a line of its own costs what its model costs."""
     name, known = model.removeprefix("models/"), _known(tuple(map(_as_it_is, _price_files())))
     providers = (provider,) if provider else ("openai", "google")
-    places = [(one, word) for word in (name, SNAPSHOT.sub("", name)) for one in providers]
+    places = ((one, word) for word in (name, SNAPSHOT.sub("", name)) for one in providers)
     return next((known[key] for key in places if key in known), None)
 
 

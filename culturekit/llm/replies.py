@@ -4,12 +4,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import msgspec
 
 from culturekit.llm.client import Request
-from culturekit.llm.reply_schema import LIMITS, Json, Shape, expected_shape, shape_of
+from culturekit.llm.reply_schema import Json, expected_shape, shape_of
 
 ReplyCode: TypeAlias = Literal[
     "empty", "endless-white-space", "too-long", "too-deep", "not-json", "unfinished", "fenced", "text-around",
@@ -55,19 +55,15 @@ _LARGEST = 2**63 - 1  # beyond this no table can hold a whole number
 _EXACT = 2**53
 _BRACES_TRIED = 20
 
+_END = re.compile(r"(?<!\\)\$$")
 _WHITE_SPACE = " \t\r\n"
 _RUN = re.compile(rf"[ \t\r\n]{{{_FLOOD}}}")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
-_END = re.compile(r"(?<!\\)\$$")  # to Python alone, `$` is also the place before a last line break
 
 
 @dataclass(frozen=True, slots=True)
 class ParseFailure:
-    """A reply that is not an answer: its code, the field it is about, and the raw text.
-
-    `detail` is made of our own words and the field names of the shape; nothing of the reply is in it, so it may be
-    shown and sent. `raw` may hold anything.
-    """
+    """A reply that is not an answer: its code, the field of the shape that it is about, and the raw text."""
 
     code: ReplyCode
     detail: str
@@ -95,22 +91,25 @@ def read_reply(request: Request, text: str, *, fences: _Fences = "refuse") -> An
         value = read_json(text, fences=fences)
     except _Unreadable as error:
         return ParseFailure(error.code, "", text)
-    shape = shape_of(request.reply)
-    mistake = next(_mistakes(shape, shape.root, value, ""), None)
-    if mistake is not None:
-        return ParseFailure(mistake.code, f"{mistake.path.lstrip('.') or 'reply'}: {mistake.expected}", text)
+    try:
+        answer = msgspec.convert(value, request.reply)
+    except msgspec.ValidationError as error:
+        return _failure_of(str(error), text)
+    if (surplus := _surplus(value, msgspec.to_builtins(answer))) is not None:
+        return ParseFailure(surplus, "reply", text)
+    if broken := [each for each in _texts(value) if each.endswith("\n")]:  # to Python `$` is also before the last one
+        shape = shape_of(request.reply)
+        for fits in _patterns([shape.root, dict(shape.recursive)]):
+            ends = _END.sub(r"\\Z", fits)
+            if any(re.search(fits, each) and not re.search(ends, each) for each in broken):
+                return ParseFailure("wrong-value", "reply", text)
     for key, allowed in request.allowed.items():
         if value.get(key) in allowed:
             continue
         code = _problem_of_ids(list(_values_at(value, key.split("."))), allowed, each_once="[]" in key)
         if code is not None:
             return ParseFailure(code, key, text)
-    try:
-        return msgspec.convert(value, request.reply)
-    except (ValueError, TypeError) as error:  # rules of the type itself
-        overflow = isinstance(error.__cause__, OverflowError)
-        code = "number-out-of-range" if overflow else "wrong-value"
-        return ParseFailure(code, "reply: a value that its type accepts", text)
+    return answer
 
 
 def read_json(text: str, *, fences: _Fences = "refuse") -> Json:
@@ -220,99 +219,41 @@ def _refuse_constant(_: str) -> NoReturn:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse_constant)
 
 
-class _Mistake(NamedTuple):
-    """What is wrong: a code, the path of the field, and what was expected there."""
-
-    code: ReplyCode
-    path: str
-    expected: str
-
-
-_TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
-_KINDS = {
-    "object": "an object",
-    "array": "a list",
-    "string": "a text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "null": "null",
-}
+# How msgspec begins what it says of a value that does not fit; what it goes on with may be the reply's own words.
+_SAID: tuple[tuple[str, ReplyCode], ...] = (
+    ("Object missing required field", "missing-key"),
+    ("Object contains unknown field", "unknown-key"),
+    ("Number out of range", "number-out-of-range"),
+)
 
 
-def _mistakes(shape: Shape, node: Json, value: Any, path: str) -> Iterator[_Mistake]:  # noqa: ANN401 - any JSON value
-    """Yield the mistakes of a value, nearest to the root first."""
-    if "$ref" in node:
-        yield from _mistakes(shape, shape.recursive[node["$ref"].rpartition("/")[2]], value, path)
-    elif "anyOf" in node:
-        yield from _nearest_mistake(shape, node["anyOf"], value, path)
-    elif "enum" in node:
-        if not isinstance(value, str | int) or isinstance(value, bool) or value not in node["enum"]:
-            code: ReplyCode = "wrong-value" if isinstance(value, str | int) else "wrong-type"
-            yield _Mistake(code, path, "one of the values listed")
-    elif not _is_kind(value, node["type"]):
-        yield _Mistake("wrong-type", path, _KINDS[node["type"]])
-    elif "properties" in node:
-        for key, below in node["properties"].items():
-            if key in value:
-                yield from _mistakes(shape, below, value[key], f"{path}.{key}")
-            elif key in node["required"]:
-                yield _Mistake("missing-key", f"{path}.{key}", "every key that is asked for")
-        if value.keys() - node["properties"].keys():  # counted and not named: nobody knows what they say
-            yield _Mistake("unknown-key", path, f"the keys {', '.join(node['properties'])} and no others")
-    elif node["type"] == "object":
-        for below in value.values():
-            yield from _mistakes(shape, node["additionalProperties"], below, f"{path}.*")
-    elif node["type"] in ("integer", "number"):
-        if node["type"] == "integer" and abs(value) > _LARGEST:
-            yield _Mistake("number-out-of-range", path, "a number of at most 63 bits")
-        limits = [word for word in LIMITS if word in node]
-        if any(_passes(word, node[word], value) for word in limits):
-            yield _Mistake("wrong-value", path, " and ".join(LIMITS[word].format(node[word]) for word in limits))
-    else:
-        passed = (word for word in LIMITS if word in node and _passes(word, node[word], value))
-        yield from (_Mistake("wrong-value", path, LIMITS[word].format(node[word])) for word in passed)
-        for item in value if node["type"] == "array" else ():
-            yield from _mistakes(shape, node["items"], item, f"{path}[]")
+def _failure_of(said: str, text: str) -> ParseFailure:
+    """Name what msgspec found, and the field by our own names: it writes none that a reply made up."""
+    what, _, path = said.partition(" - at `$")
+    code = next((code for start, code in _SAID if what.startswith(start)), None)
+    field_name = f".{what.split('`')[1]}" if code == "missing-key" else ""
+    place = f"{path.rstrip('`')}{field_name}".lstrip(".") or "reply"
+    return ParseFailure(code or ("wrong-type" if ", got `" in what else "wrong-value"), place, text)
 
 
-def _is_kind(value: object, kind: str) -> bool:
-    """Check a value against a type of JSON Schema; 3.0 is a whole number, true is none."""
-    if kind in ("integer", "number"):
-        whole = isinstance(value, int) or (isinstance(value, float) and (kind == "number" or value.is_integer()))
-        return whole and not isinstance(value, bool)
-    return isinstance(value, _TYPES[kind])
+def _surplus(value: object, kept: object) -> ReplyCode | None:
+    """Find what a value holds beyond what its type kept of it: a key, an item twice, a number that no table holds."""
+    if isinstance(value, dict) and isinstance(kept, dict):
+        if value.keys() - kept.keys():
+            return "unknown-key"
+        return next(filter(None, (_surplus(below, kept[key]) for key, below in value.items())), None)
+    if isinstance(value, list) and isinstance(kept, list):
+        return "wrong-value" if len(kept) < len(value) else next(filter(None, map(_surplus, value, kept)), None)
+    return "number-out-of-range" if isinstance(kept, int) and abs(kept) > _LARGEST else None
 
 
-def _passes(word: str, limit: Any, value: Any) -> bool:  # noqa: ANN401 - as JSON Schema has them
-    """Check whether a value goes beyond one of its limits; formats are left to the type itself."""
-    match word:
-        case "minLength" | "minItems":
-            return len(value) < int(limit)
-        case "maxLength" | "maxItems":
-            return len(value) > int(limit)
-        case "pattern":
-            return re.search(_END.sub(r"\\Z", limit), value) is None
-        case "uniqueItems":
-            return len({repr(item) for item in value}) < len(value)
-        case "minimum" | "exclusiveMinimum":
-            return bool(value < limit or (word == "exclusiveMinimum" and value == limit))
-        case "maximum" | "exclusiveMaximum":
-            return bool(value > limit or (word == "exclusiveMaximum" and value == limit))
-    return bool(value % limit != 0)
-
-
-def _nearest_mistake(shape: Shape, options: Sequence[Json], value: object, path: str) -> Iterator[_Mistake]:
-    """Yield the mistake of the kind that comes nearest; there is none where any kind fits."""
-    nearest: _Mistake | None = None
-    for option in options:
-        mistake = next(_mistakes(shape, option, value, path), None)
-        if mistake is None:
-            return
-        if nearest is None or (nearest.code == "wrong-type" and nearest.path == path):
-            nearest = mistake
-    if nearest is not None:
-        yield nearest
+def _patterns(node: object) -> Iterator[str]:
+    """Yield the patterns of a shape."""
+    if isinstance(node, dict):
+        yield from [node["pattern"]] if isinstance(node.get("pattern"), str) else ()
+        node = list(node.values())
+    for below in node if isinstance(node, list) else ():
+        yield from _patterns(below)
 
 
 def _values_at(value: object, steps: Sequence[str]) -> Iterator[object]:

@@ -18,58 +18,35 @@ from culturekit.core.errors import UsageError
 
 _Ranges = Sequence[tuple[int, int]]
 
-_BIDI: _Ranges = [(0x061C, 0x061C), (0x200E, 0x200F), (0x202A, 0x202E), (0x2066, 0x2069)]
-_ZERO_WIDTH: _Ranges = [
-    (0x00AD, 0x00AD),  # soft hyphen
-    (0x034F, 0x034F),  # combining grapheme joiner
-    (0x115F, 0x1160),  # Hangul fillers
-    (0x17B4, 0x17B5),  # Khmer inherent vowels
-    (0x180E, 0x180E),  # Mongolian vowel separator
-    (0x200B, 0x200D),
-    (0x2060, 0x2065),
-    (0x206A, 0x206F),
-    (0x3164, 0x3164),
-    (0xFEFF, 0xFEFF),
-    (0xFFA0, 0xFFA0),
-    (0xFFF0, 0xFFFB),
-    (0x1BCA0, 0x1BCA3),  # shorthand format controls
-    (0x1D173, 0x1D17A),  # musical format controls
-]
-_TAGS: _Ranges = [(0xE0000, 0xE00FF), (0xE01F0, 0xE0FFF)]
-_VARIATIONS: _Ranges = [(0x180B, 0x180D), (0x180F, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF)]
-_CONTROLS: _Ranges = [(0x00, 0x08), (0x0B, 0x0C), (0x0E, 0x1F), (0x7F, 0x9F), (0x2028, 0x2029)]
-_NONCHARACTERS: _Ranges = [
-    (0xFDD0, 0xFDEF),
-    *((plane * 0x10000 + 0xFFFE, plane * 0x10000 + 0xFFFF) for plane in range(17)),
-]
 
+def _ranges(text: str) -> _Ranges:
+    """Read code points, and ranges of them, in hexadecimal digits."""
+    ends = (part.partition("-") for part in text.split())
+    return [(int(first, 16), int(last or first, 16)) for first, _, last in ends]
+
+
+# Of no width are the soft hyphen, the grapheme joiner, Hangul fillers, two Khmer vowels, the Mongolian vowel separator,
+# joiners, spaces and marks, and the format controls of shorthand and of music.
 HIDDEN: Mapping[str, _Ranges] = {
-    "bidi": _BIDI,
-    "zero-width": _ZERO_WIDTH,
-    "tags": _TAGS,
-    "variation-selectors": _VARIATIONS,
-    "controls": _CONTROLS,
-    "noncharacters": _NONCHARACTERS,
+    "bidi": _ranges("061C 200E-200F 202A-202E 2066-2069"),
+    "zero-width": _ranges(
+        "00AD 034F 115F-1160 17B4-17B5 180E 200B-200D 2060-2065 206A-206F 3164 FEFF FFA0 FFF0-FFFB "
+        "1BCA0-1BCA3 1D173-1D17A"
+    ),
+    "tags": _ranges("E0000-E00FF E01F0-E0FFF"),
+    "variation-selectors": _ranges("180B-180D 180F FE00-FE0F E0100-E01EF"),
+    "controls": _ranges("00-08 0B-0C 0E-1F 7F-9F 2028-2029"),
+    "noncharacters": _ranges("FDD0-FDEF " + " ".join(f"{plane:X}FFFE-{plane:X}FFFF" for plane in range(17))),
 }
-
-_JOINED_SCRIPTS: _Ranges = [
-    (0x0600, 0x08FF),  # Arabic, Syriac, Thaana, N'Ko, Mandaic and their supplements
-    (0x0900, 0x0DFF),  # Devanagari to Sinhala
-    (0x0F00, 0x109F),  # Tibetan, Myanmar
-    (0x1780, 0x18AF),  # Khmer, Mongolian
-    (0x1A20, 0x1C4F),  # Tai Tham, Balinese, Sundanese, Batak, Lepcha
-    (0xA840, 0xA97F),  # Phags-pa, Saurashtra, Kayah Li, Rejang
-    (0xA980, 0xAADF),  # Javanese, Cham, Myanmar and Tai Viet
-    (0xFB50, 0xFDCF),  # Arabic presentation forms
-    (0xFDF0, 0xFDFF),
-    (0xFE70, 0xFEFC),
-    (0x10AC0, 0x10AFF),  # Manichaean
-    (0x10D00, 0x10D3F),  # Hanifi Rohingya
-    (0x10F30, 0x10FDF),  # Sogdian, Old Uyghur, Chorasmian
-    (0x11000, 0x11DFF),  # Brahmi and its many children
-    (0x1E900, 0x1E95F),  # Adlam
-]
-_EMOJI: _Ranges = [(0x2190, 0x2BFF), (0x1F000, 0x1FAFF)]
+# Scripts whose words need joiners: Arabic, Syriac, Thaana, N'Ko, Mandaic, Devanagari to Sinhala, Tibetan, Myanmar,
+# Khmer, Mongolian, Tai Tham, Balinese, Sundanese, Batak, Lepcha, Phags-pa, Saurashtra, Kayah Li, Rejang, Javanese,
+# Cham, Arabic presentation forms, Manichaean, Rohingya, Sogdian, Old Uyghur, Chorasmian, Brahmi and its many children,
+# Adlam.
+_JOINED_SCRIPTS = _ranges(
+    "0600-08FF 0900-0DFF 0F00-109F 1780-18AF 1A20-1C4F A840-A97F A980-AADF FB50-FDCF FDF0-FDFF FE70-FEFC 10AC0-10AFF "
+    "10D00-10D3F 10F30-10FDF 11000-11DFF 1E900-1E95F"
+)
+_EMOJI = _ranges("2190-2BFF 1F000-1FAFF")
 
 
 def _charset(*ranges: _Ranges) -> str:
@@ -78,9 +55,11 @@ def _charset(*ranges: _Ranges) -> str:
 
 
 JOINERS = "\u200c\u200d"
-TAKEN_OUT = re.compile(f"(?![{JOINERS}])[{_charset(_BIDI, _ZERO_WIDTH, _TAGS, _VARIATIONS, _NONCHARACTERS)}]")
+TAKEN_OUT = re.compile(
+    f"(?![{JOINERS}])[{_charset(*(ranges for kind, ranges in HIDDEN.items() if kind != 'controls'))}]"
+)
 _LINE_BREAK = re.compile("\r\n?|[\u0085\u2028\u2029\\x0b\\x0c]")
-_CONTROL = re.compile(f"[{_charset(_CONTROLS)}]")
+_CONTROL = re.compile(f"[{_charset(HIDDEN['controls'])}]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JOINER = re.compile(
     f"((?<=[{_charset(_JOINED_SCRIPTS)}])[{JOINERS}](?=[{_charset(_JOINED_SCRIPTS)}])"
@@ -88,7 +67,7 @@ _JOINER = re.compile(
 )
 _JOINER_RUN = re.compile(f"[{JOINERS}]{{2,}}")
 _NOTHING_HIDDEN = re.compile(r"[\n\t\x20-\x7e\xa1-\xac\xae-\u02ff]*")
-_HAN: _Ranges = [(0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF)]
+_HAN = _ranges("3400-4DBF 4E00-9FFF F900-FAFF 20000-3FFFF")
 _SELECTOR_ABUSE = (
     f"(?<![{_charset(_EMOJI)}0-9#*©®‼⁉™ℹ])[\ufe0e\ufe0f]|[\ufe00-\ufe0d]"
     "|(?<![\u1820-\u18aa])[\u180b-\u180d\u180f]"

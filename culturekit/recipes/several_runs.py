@@ -22,7 +22,6 @@ from culturekit.recipes.run_recipe import page_of_kind
 from culturekit.report.report_stage import CUBE, folders_of, recorded
 from culturekit.report.run_folders import RunFolders, plain, with_comparison
 from culturekit.report.several import SeveralData, collect_several, ground_of, render_several, same_ground
-from culturekit.report.shots import copies, write_copies
 from culturekit.report.site.pages import (
     STYLE,
     ScoredRun,
@@ -37,6 +36,7 @@ from culturekit.report.site.pages import (
     write_model_pages,
     write_scored_runs,
 )
+from culturekit.report.thumbnails import copies, write_copies
 from culturekit.report.write import template_text
 from culturekit.scores.compare import ComparisonOptions, score_comparisons
 

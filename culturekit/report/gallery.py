@@ -10,7 +10,7 @@ from culturekit.core.roles import REAL_IMAGES, Role
 from culturekit.core.schemas import IMAGES, VALUES
 from culturekit.core.tables import read_table
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.shots import thumbnail_name
+from culturekit.report.thumbnails import thumbnail_name
 
 MOST = 4  # pictures of one kind that a strip shows
 

@@ -18,7 +18,7 @@ from culturekit.kg.countries import file_of, use_countries_of_recipe
 from culturekit.report.behind import FOLDER, pages_behind, place_of, render_behind
 from culturekit.report.run_folders import RunFolders, plain
 from culturekit.report.sections import SectionPage, render_sections
-from culturekit.report.shots import copies, write_copies
+from culturekit.report.thumbnails import copies, write_copies
 from culturekit.report.write import write_report
 
 CUBE = "cube"

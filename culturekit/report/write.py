@@ -61,7 +61,7 @@ from culturekit.report.run_folders import (
     ordinal_span,
     plain,
 )
-from culturekit.report.shots import (
+from culturekit.report.thumbnails import (
     PROMPTS_SHOWN,
     MosaicModel,
     PromptImages,

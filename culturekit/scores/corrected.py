@@ -199,25 +199,28 @@ def model_rows(
 ) -> Iterator[Row]:
     """Make the rows of one model, each kernel on each concept and then over all concepts."""
     concepts = images.partition_by("concept", maintain_order=True)
-    asked, audits = {"pool": correction.pool, **how_asked(images, people)}, people[0]
+    audits, sample, _ = people
+    asked = {"pool": correction.pool} | ({"drawing": "batches"} if of_batches(sample) else {})
     correcting = [Correcting(part, people, options, correction) for part in concepts]
     for kernel in options.kernels:
         weights = check_weights(kernel)
         found = []
         for part, one in zip(concepts, correcting, strict=True):
             try:
-                found.append((part, one.corrected(weights)))
+                found.append((part, one.corrected(weights), one.second_used(weights)))
             except UsageError as error:
                 reasons.note(error, part["model"][0], part["concept"][0], f"kernel {kernel_name(weights)}")
-        unplaced = [unplaced_answers(answers_about(part, audits, correction.pool), weights) for part, _ in found]
-        for (part, (answer, ends)), without in zip(found, unplaced, strict=True):
-            told = {**asked, **without, **ends, **marked([part], audits, weights, correction)}
+        unplaced = [unplaced_answers(answers_about(part, audits, correction.pool), weights) for part, *_ in found]
+        for (part, (answer, ends), second), without in zip(found, unplaced, strict=True):
+            told = {**asked, **second, **without, **ends, **marked([part], audits, weights, correction)}
             yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
         if len(found) == len(concepts) > 1:
             sizes = [part["prompt_id"].n_unique() for part in concepts]
-            overall = over_concepts(list(zip(sizes, (answer for _, (answer, _) in found), strict=True)), options.size)
-            ends = ends_over(sizes, [told for _, told in found])
-            told = {**asked, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
+            answers = [answer for _, answer, _ in found]
+            second = {key: name for *_, used in found for key, name in used.items()}
+            overall = over_concepts(list(zip(sizes, (answer for answer, _ in answers), strict=True)), options.size)
+            ends = ends_over(sizes, answers)
+            told = {**asked, **second, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
             yield from rows_of(images, None, overall, weights, scorers, options, told)
 
 
@@ -385,6 +388,14 @@ class Correcting:
         q = options.q if of_batches(self.sample) else order_of(weights, options.q)
         return self.by[name].vendi(weights, q=q, size=options.size, confidence=options.confidence)
 
+    def second_used(self, weights: Weights) -> dict[str, str]:
+        """Name the second instrument, where a kernel was corrected by it, too."""
+        levels = self.by[f"\0{closest_level(weights)[0]}"].levels.values()
+        own = own_matches(self.second, self.images)
+        if own is None or all(counts.instruments is None for counts, _ in levels):
+            return {}
+        return {"second": str(own["method"][0])}
+
     def draws(self, part: str) -> np.random.Generator:
         """Give the draws of a part of the work."""
         key = f"{self.correction.seed}\0{self.images['model'][0]}\0{self.images['concept'][0]}\0{part}"
@@ -394,14 +405,6 @@ class Correcting:
 def total_of(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     """Add counts by name."""
     return {name: sum(one.get(name, 0) for one in counts) for name in sorted({name for one in counts for name in one})}
-
-
-def how_asked(images: pl.DataFrame, people: People) -> dict[str, str]:
-    """Say whether whole batches were audited, and which second instrument there is; nothing where it is as usual."""
-    _, sample, second = people
-    drawing = {"drawing": "batches"} if of_batches(sample) else {}
-    own = own_matches(second, images)
-    return drawing if own is None or drawing else {"second": str(own["method"][0])}
 
 
 def order_of(weights: Weights, q: float) -> float:

@@ -26,7 +26,7 @@ from culturekit.core.schemas import (
     VALUES,
 )
 from culturekit.core.table import Table
-from culturekit.core.tables import read_table
+from culturekit.core.tables import scan_table
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import latest_exchanges, shown_text
 from culturekit.trail.evidence import SHOWN_LETTERS
@@ -131,7 +131,7 @@ class NumberWalk:
                 raise IntegrityError("the table is not the one its stage wrote", where=str(path))
             if stage in self.above:
                 upstream(*self.above[stage])
-            self.tables[key] = read_table(path, table)
+            self.tables[key] = scan_table(path, table).collect()  # as its stage wrote it, so its rows were checked
         return self.tables[key]
 
     def each(self, table: Table) -> list[tuple[Path, pl.DataFrame]]:

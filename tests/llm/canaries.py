@@ -11,10 +11,11 @@ import sys
 import threading
 import warnings
 from base64 import b64encode
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import quote
 
 from culturekit.llm.redaction import install_redaction, key_from_environment, know, resolve_key
+from tests.loopback import served
 
 logger = logging.getLogger("canaries")
 
@@ -23,7 +24,6 @@ class Echo(BaseHTTPRequestHandler):
     """A server that refuses every key, and repeats it."""
 
     def do_POST(self) -> None:
-        """Send the headers of the request back."""
         self.rfile.read(int(self.headers.get("content-length", 0)))
         body = f'{{"error": {{"message": "Incorrect API key: {self.headers["authorization"]}"}}}}'.encode()
         self.send_response(401)
@@ -33,7 +33,6 @@ class Echo(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Log requests as a server of ours would."""
         logger.info("%s %s", format % args, dict(self.headers))
 
 
@@ -41,14 +40,10 @@ def call_sdk(key: str) -> None:
     """Let the real client fail, with the key in its frames, its request and its message."""
     import openai
 
-    server = HTTPServer(("127.0.0.1", 0), Echo)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     headers = {"Authorization": f"Bearer {key}", "x-goog-api-key": key}
-    client = openai.OpenAI(api_key=key, base_url=f"http://127.0.0.1:{server.server_port}", max_retries=0)
-    try:
+    with served(Echo) as url:
+        client = openai.OpenAI(api_key=key, base_url=url, max_retries=0)
         client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}], extra_headers=headers)
-    finally:
-        server.shutdown()
 
 
 def fail(key: str, depth: int = 3) -> None:
@@ -86,7 +81,6 @@ class Unraisable:
     """Fails where nobody can catch it."""
 
     def __init__(self, key: str) -> None:
-        """Hold a key."""
         self.key = key
 
     def __del__(self) -> None:

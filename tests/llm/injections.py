@@ -114,41 +114,23 @@ MARKUP = {
 }
 
 
-def tagged(text: str) -> str:
-    """Write ASCII in tag characters, which nobody sees."""
-    return "".join(chr(0xE0000 + ord(character)) for character in text if character.isascii())
-
-
-def selected(text: str) -> str:
-    """Write bytes as variation selectors behind a letter."""
-    return "".join(chr(0xFE00 + byte if byte < 16 else 0xE0100 + byte - 16) for byte in text.encode())
-
-
-def between(text: str, character: str) -> str:
-    """Put a character between all letters."""
-    return character.join(text)
-
-
-def styled(text: str, first: int) -> str:
-    """Write letters in a mathematical alphabet."""
-    return "".join(chr(first + ord(c.lower()) - ord("a")) if c.isascii() and c.isalpha() else c for c in text)
-
-
-def wide(text: str) -> str:
-    """Write ASCII in full width."""
-    return "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
-
-
 def hidden(order: str) -> dict[str, str]:
     """Hide an order in characters."""
+
+    def styled(first: int) -> str:  # in a mathematical alphabet
+        return "".join(chr(first + ord(c.lower()) - ord("a")) if c.isascii() and c.isalpha() else c for c in order)
+
+    tagged = "".join(chr(0xE0000 + ord(character)) for character in order if character.isascii())
+    selected = "".join(chr(0xFE00 + byte if byte < 16 else 0xE0100 + byte - 16) for byte in order.encode())
     return {
-        "tags": LABEL + tagged(order), "tag flag": "\U0001f3f4" + tagged(order) + "\U000e007f",
-        "variation selectors": LABEL + selected(order), "zero-width space": LABEL + " " + between(order, "\u200b"),
-        "joiners": LABEL + " " + between(order, "\u200d"), "word joiners": LABEL + " " + between(order, "\u2060"),
-        "soft hyphens": between(order, "\u00ad"), "override": LABEL + "\u202e" + order[::-1] + "\u202c",
+        "tags": LABEL + tagged, "tag flag": "\U0001f3f4" + tagged + "\U000e007f",
+        "variation selectors": LABEL + selected, "zero-width space": LABEL + " " + "\u200b".join(order),
+        "joiners": LABEL + " " + "\u200d".join(order), "word joiners": LABEL + " " + "\u2060".join(order),
+        "soft hyphens": "\u00ad".join(order), "override": LABEL + "\u202e" + order[::-1] + "\u202c",
         "isolate": LABEL + "\u2066" + order + "\u2069", "mark": "\u200f" + order + "\u200e",
-        "byte order": "\ufeff" + order, "filler": between(order, "\u3164"), "full width": wide(order),
-        "mathematical": styled(order, 0x1D41A), "circled": styled(order, 0x24D0),
+        "byte order": "\ufeff" + order, "filler": "\u3164".join(order),
+        "full width": "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in order),
+        "mathematical": styled(0x1D41A), "circled": styled(0x24D0),
         "surrogates": LABEL + "\ud83d" + order + "\udc00", "controls": LABEL + "\x1b[2K\x08\x07" + order,
     }  # fmt: skip
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.llm.client import Failure
-from culturekit.llm.failures import LONGEST_MESSAGE, error_of, failure_of, failure_within
+from culturekit.llm.failures import LONGEST_MESSAGE, error_of, failure_of
 
 
 def openai(**parts: object) -> bytes:
@@ -20,20 +20,14 @@ def google(code: int, status: str, *details: dict[str, Any], message: str = "it 
 
 INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
+NO_KEY = google(400, "INVALID_ARGUMENT", {"@type": INFO, "reason": "API_KEY_INVALID"})
+OLD_FORM = google(400, "INVALID_ARGUMENT", message="API key not valid. Pass one.")
+INNER = {"code": "ResponsibleAIPolicyViolation"}
+SETTING = openai(code="unsupported_value", param="temperature")
 CASES: dict[str, tuple[int, bytes, str, str]] = {
     "a wrong key": (401, openai(code="invalid_api_key"), "fatal", "key was refused"),
-    "a wrong key at Google": (
-        400,
-        google(400, "INVALID_ARGUMENT", {"@type": INFO, "reason": "API_KEY_INVALID"}),
-        "fatal",
-        "key",
-    ),
-    "an old form of that": (
-        400,
-        google(400, "INVALID_ARGUMENT", message="API key not valid. Pass one."),
-        "fatal",
-        "key",
-    ),
+    "a wrong key at Google": (400, NO_KEY, "fatal", "key"),
+    "an old form of that": (400, OLD_FORM, "fatal", "key"),
     "no permission": (403, google(403, "PERMISSION_DENIED"), "fatal", "may not use"),
     "no model": (404, openai(code="model_not_found"), "fatal", "model's name"),
     "no model as 400": (400, openai(code="model_not_found"), "fatal", "model's name"),
@@ -47,23 +41,13 @@ CASES: dict[str, tuple[int, bytes, str, str]] = {
     "too many, wordless": (429, b"", "busy", ""),
     "overloaded": (529, b"", "busy", ""),
     "policy": (400, openai(code="content_policy_violation"), "blocked", ""),
-    "policy by a filter": (
-        400,
-        openai(code="content_filter", innererror={"code": "ResponsibleAIPolicyViolation"}),
-        "blocked",
-        "",
-    ),
-    "policy by an inner code": (400, openai(innererror={"code": "ResponsibleAIPolicyViolation"}), "blocked", ""),
+    "policy by a filter": (400, openai(code="content_filter", innererror=INNER), "blocked", ""),
+    "policy by an inner code": (400, openai(innererror=INNER), "blocked", ""),
     "policy as 403": (403, openai(code="content_policy_violation"), "blocked", ""),
     "a flagged prompt": (400, openai(code="invalid_prompt"), "blocked", ""),
     "too long": (400, openai(code="context_length_exceeded"), "rejected", ""),
     "a bad schema": (400, openai(param="response_format"), "rejected", ""),
-    "a setting not taken": (
-        400,
-        openai(code="unsupported_value", param="temperature"),
-        "fatal",
-        "Leave this option out",
-    ),
+    "a setting not taken": (400, SETTING, "fatal", "Leave this option out"),
     "too large": (413, b"", "rejected", ""),
     "not processable": (422, b'{"detail":[{"msg":"bad"}]}', "rejected", ""),
     "a wrong place": (400, google(400, "FAILED_PRECONDITION"), "fatal", "from here"),
@@ -106,19 +90,13 @@ def test_what_is_said_becomes_a_kind_and_advice(name: str) -> None:
 def test_an_error_inside_a_200_is_taken_at_its_word(body: bytes, kind: str) -> None:
     error = error_of(json.loads(body))
     assert error is not None
-    assert failure_within(error, {}, body).kind == kind
+    assert failure_of(200, {}, body, within=error).kind == kind
 
 
+WORDS = st.sampled_from(["error", "code", "type", "details", "message", "innererror", "@type", "x"])
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["error", "code", "type", "details", "message", "innererror", "@type", "x"]),
-            inner,
-            max_size=4,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
     max_leaves=12,
 )
 

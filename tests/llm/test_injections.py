@@ -27,9 +27,15 @@ def request_for(qid: str, label: str) -> Request:
     return Request("cspace.filter", INSTRUCTIONS, data, Judged, {"id": (qid,)})
 
 
+HARMLESS = user_message(request_for("Q1", LABEL).data)
+
+
 def test_there_are_at_least_300_of_many_kinds() -> None:
     assert len({injection.text for injection in INJECTIONS}) == len(INJECTIONS) >= 300
     assert len({injection.family for injection in INJECTIONS}) >= 100
+    replies = [(each, text) for each in INJECTIONS for text in hostile_replies(each)]
+    accepted = sum(isinstance(read_reply(request_for("Q7", each.text), text), Judged) for each, text in replies)
+    assert 100 < accepted < len(replies) / 2, "a hostile reply can be an answer, so that the tests below mean something"
 
 
 @pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: injection.family)
@@ -45,15 +51,8 @@ def test_a_label_stays_in_its_message(injection: Injection) -> None:
     assert not set(body) & set("<>`|\u2028\u2029\u202e\u200b\x85\x00\x1b")
     assert len(body) < 5 * 6 * LONGEST_TEXT
     message.encode()
-
-
-@pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: injection.family)
-def test_no_other_row_changes_by_a_byte(injection: Injection) -> None:
-    others = [user_message(request_for(qid, LABEL).data) for qid in ("Q1", "Q2")]
-    rows = [request_for("Q1", LABEL), request_for("Q7", injection.text), request_for("Q2", LABEL)]
-    messages = [user_message(row.data) for row in rows]
-    assert [messages[0], messages[2]] == others
-    assert {row.instructions for row in rows} == {INSTRUCTIONS}
+    assert user_message(request_for("Q1", LABEL).data) == HARMLESS, "no other row changes by a byte"
+    assert request.instructions == INSTRUCTIONS
 
 
 def hostile_replies(injection: Injection) -> list[str]:
@@ -85,48 +84,23 @@ def test_whatever_a_model_answers_only_the_rows_own_id_is_accepted(injection: In
             assert json.loads(text) == {"id": "Q7", "verdict": answer.verdict}
 
 
-def test_a_hostile_reply_can_be_an_answer_so_that_the_test_above_means_something() -> None:
-    answers = [
-        read_reply(request_for("Q7", injection.text), text)
-        for injection in INJECTIONS
-        for text in hostile_replies(injection)
-    ]
-    accepted = sum(isinstance(answer, Judged) for answer in answers)
-    assert 100 < accepted < len(answers) / 2
-
-
 def test_what_is_suspicious_is_said_and_changes_nothing() -> None:
     families = {injection.family: suspicious(injection.text) for injection in INJECTIONS}
+    kinds = ("tags", "variation-selectors", "zero-width", "bidi", "look-alikes", "half-characters")
+    named = ("tags", "variation selectors", "zero-width space", "override", "mathematical", "surrogates")
+    for kind, name in zip(kinds, named, strict=True):
+        assert kind in families[f"hidden {name}"]
+    for kind, name in (("comment", "comment"), ("hidden-html", "hidden"), ("markup", "attribute")):
+        assert kind in families[f"markup {name}"]
     assert "role-marker" in families["role chatml"]
-    assert "tags" in families["hidden tags"]
-    assert "variation-selectors" in families["hidden variation selectors"]
-    assert "zero-width" in families["hidden zero-width space"]
-    assert "bidi" in families["hidden override"]
-    assert "look-alikes" in families["hidden mathematical"]
-    assert "half-characters" in families["hidden surrogates"]
-    assert "comment" in families["markup comment"]
-    assert "hidden-html" in families["markup hidden"]
-    assert "markup" in families["markup attribute"]
     assert suspicious("A" * 1_000_000) == ["too-long"]
-    named = sum(bool(found) for found in families.values())
-    assert named >= 0.9 * len(families)
+    assert sum(map(bool, families.values())) >= 0.9 * len(families)
 
 
-@pytest.mark.parametrize(
-    "label",
-    [
-        LABEL,
-        "St. John's bread",
-        "می‌خواهم",
-        "Kimchi (김치)",
-        "AC/DC",
-        "Fish & chips",
-        "C<T>",
-        "❤️ festival",
-        "葛󠄀城",
-        "ラーメン",
-    ],
-)
+HONEST = [LABEL, "St. John's bread", "می‌خواهم", "Kimchi (김치)", "AC/DC", "Fish & chips", "C<T>", "❤️ festival"]
+
+
+@pytest.mark.parametrize("label", [*HONEST, "葛󠄀城", "ラーメン"])
 def test_an_honest_label_is_not_suspicious(label: str) -> None:
     assert suspicious(label) == []
 

@@ -1,26 +1,32 @@
-"""What is said of waiting, in simulated time: at once, seldom, and when it is over."""
+"""Quotas, waits, what is said of them, and two thousand schedules of faults: all played in simulated time."""
 
+import json
 import random
 import time
 from collections.abc import Callable
 from email.utils import formatdate
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.llm.client import Failure, Identity, Quota, Usage
+from culturekit.llm.client import Failure, FailureKind, Identity, Quota, Usage
 from culturekit.llm.dispatch import FIRST_WAIT, LONGEST_WAIT, DurableHold, Limiter, WaitNotices, retry_wait
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.failures import LONGEST_HINT, wait_of
 from culturekit.llm.journal import Journal
-from tests.llm.fake_client import FakeClient, answer_for, questions
+from culturekit.llm.rows import OUTCOMES
+from tests.effort import examples
+from tests.llm.fake_client import FakeClient, Verdict, answer_for, questions
 from tests.llm.server.schedule import QuotaWindow
 from tests.llm.server.script import Quota as Enforced
-from tests.llm.simulated_wire import SimulatedWire, Turn
+from tests.llm.simulated_wire import Provider, SimulatedWire, Turn
 
 MINUTES = 6
+DAY = 86_400.0
+YEARS = 2 * 365 * DAY
 
 
 def play(stated: Quota, enforced: Enforced, *, hinted: bool = True) -> tuple[list[float], list[float]]:
@@ -104,28 +110,24 @@ def test_no_count_of_tokens_holds_the_pace_up_for_longer_than_a_minute() -> None
     assert limiter.due(101.0) <= 161.0
 
 
-@pytest.mark.parametrize("wait", [86_400.0, 1e9])
+@pytest.mark.parametrize("wait", [DAY, 1e9])
 def test_a_hint_beyond_patience_ends_the_run_whatever_it_came_with(wait: float) -> None:
-    wire = SimulatedWire(lambda *_: Turn(0.1, Failure("blocked", "", status=451, wait=wait)), concurrency=2)
+    kind: FailureKind = "blocked" if wait > DAY else "busy"
+    wire = SimulatedWire(lambda *_: Turn(0.1, Failure(kind, "", status=451, wait=wait)), concurrency=2)
     wire.play(questions(20))
     assert "asks to wait" in str(wire.dispatch.ending)
     assert wire.now < 1002.0
 
 
-@given(st.binary(min_size=32, max_size=32), st.integers(1, 40))
-def test_waits_double_and_are_only_drawn_out(key: bytes, tries: int) -> None:
+@given(st.binary(min_size=32, max_size=32), st.integers(1, 40), st.floats(0.0, 1e5))
+def test_waits_double_and_are_only_drawn_out_and_a_hint_is_hardly_passed(key: bytes, tries: int, hint: float) -> None:
     plain = min(FIRST_WAIT * 2.0 ** (tries - 1), LONGEST_WAIT)
     assert plain <= retry_wait(key, tries) <= 1.25 * plain
-
-
-@given(st.binary(min_size=32, max_size=32), st.integers(1, 40), st.floats(0.0, 1e5))
-def test_a_hint_is_waited_for_and_hardly_longer(key: bytes, tries: int, hint: float) -> None:
     assert hint < retry_wait(key, tries, hint=hint) <= hint + 0.01
 
 
 def test_rows_that_failed_together_come_back_apart() -> None:
-    waits = {retry_wait(bytes([number]) * 32, 1) for number in range(100)}
-    assert len(waits) == 100
+    assert len({retry_wait(bytes([number]) * 32, 1) for number in range(100)}) == 100
 
 
 NOW = 1_790_000_000.25
@@ -161,22 +163,15 @@ def test_the_longest_wait_asked_for_counts(headers: dict[str, str], details: obj
     assert wait_of(headers, details, now=NOW) == wait
 
 
-@given(st.integers(-1000, 100_000))
-def test_a_date_is_a_wait_from_now_and_never_a_negative_one(seconds: int) -> None:
-    date = formatdate(int(NOW) + seconds, usegmt=True)
-    assert wait_of({"retry-after": date}, now=NOW) == pytest.approx(max(0.0, seconds - 0.25))
-
-
-@given(st.integers(0, 1000), st.integers(-100_000, 100_000))
-def test_a_date_is_read_by_the_clock_that_wrote_it(seconds: int, skew: int) -> None:
-    there = int(NOW) + skew
-    headers = {"retry-after": formatdate(there + seconds, usegmt=True), "date": formatdate(there, usegmt=True)}
-    assert wait_of(headers, now=NOW) == seconds
+@given(st.integers(-1000, 100_000), st.integers(-100_000, 100_000))
+def test_a_date_is_a_wait_by_the_clock_that_wrote_it_and_never_a_negative_one(seconds: int, skew: int) -> None:
+    here, there = (formatdate(int(NOW) + ahead + seconds, usegmt=True) for ahead in (0, skew))
+    assert wait_of({"retry-after": here}, now=NOW) == pytest.approx(max(0.0, seconds - 0.25))
+    written = formatdate(int(NOW) + skew, usegmt=True)
+    assert wait_of({"retry-after": there, "date": written}, now=NOW) == max(0.0, seconds)
 
 
 SERVER = Identity("openai", "http://127.0.0.1:9/v1", "/chat", "m")
-DAY = 86_400.0
-YEARS = 2 * 365 * DAY
 
 
 @pytest.fixture
@@ -187,40 +182,24 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def left(journal: Journal, patience: float = 900.0) -> float:
-    return DurableHold(journal, SERVER, patience).left()
+def left(journal: Journal) -> float:
+    return DurableHold(journal, SERVER, 900.0).left()
 
 
-def test_a_hint_is_held_across_a_kill_until_it_has_passed(tmp_path: Path, wall: list[float]) -> None:
-    with Journal(tmp_path) as journal:
-        assert left(journal) == 0.0
-        DurableHold(journal, SERVER, 900.0).keep(30.0)
-        assert left(journal) == pytest.approx(30.0)
-        wall[0] += 10.0
-        assert left(journal) == pytest.approx(20.0)
-        wall[0] += 21.0
-        assert left(journal) == 0.0
-
-
-@pytest.mark.parametrize("jump", [-YEARS, -DAY, -60.0])
-def test_a_clock_that_was_ahead_makes_no_wait_longer_than_the_hint(
-    tmp_path: Path, wall: list[float], jump: float
+@pytest.mark.parametrize(
+    ("wait", "passes", "left_over"),
+    [(30.0, -YEARS, 30.0), (30.0, -DAY, 30.0), (30.0, -60.0, 30.0), (30.0, 10.0, 20.0), (30.0, 31.0, 0.0)]
+    + [(wait, 5.0, 0.0) for wait in (901.0, DAY, 1e9, 1e300)],  # longer than patience: asked whether it answers now
+)
+def test_a_hint_is_held_across_a_kill_and_by_no_clock_for_longer(
+    tmp_path: Path, wall: list[float], wait: float, passes: float, left_over: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Journal(tmp_path) as journal:
-        DurableHold(journal, SERVER, 900.0).keep(30.0)
-        wall[0] += jump
-        assert left(journal) == 30.0
-
-
-@pytest.mark.parametrize("wait", [901.0, DAY, 1e9, 1e300])
-def test_a_hint_longer_than_patience_is_not_waited_for_by_the_next_run(
-    tmp_path: Path, wall: list[float], wait: float, caplog: pytest.LogCaptureFixture
-) -> None:
-    with Journal(tmp_path) as journal:
+        assert left(journal) == 0.0
         DurableHold(journal, SERVER, 900.0).keep(wait)
-        wall[0] += 5.0
-        assert left(journal) == 0.0
-    assert "earlier the server asked to be left alone" in caplog.text
+        wall[0] += passes
+        assert left(journal) == pytest.approx(left_over)
+    assert ("earlier the server asked to be left alone" in caplog.text) == (wait > 900.0)
 
 
 @pytest.mark.parametrize(
@@ -235,10 +214,9 @@ def test_what_an_earlier_version_or_nobody_wrote_is_read_with_care(
         assert left(journal) == expected
 
 
-@pytest.mark.parametrize("kept", ["86400", "1e9", str(YEARS)])
-def test_a_run_after_a_long_hint_asks_and_ends(tmp_path: Path, kept: str) -> None:
+def test_a_run_after_a_long_hint_asks_and_ends(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal") as journal:
-        journal.remember("held: fake-1", repr(time.time() + float(kept)).encode())
+        journal.remember("held: fake-1", repr(time.time() + DAY).encode())
         answers = list(AskEngine(FakeClient(), journal, AskOptions(), run="one").ask_all(questions(3)))
     assert [answered.outcome for answered in answers] == ["ok"] * 3
 
@@ -302,3 +280,136 @@ def test_failures_amid_successes_and_quick_replies_are_not_worth_a_line() -> Non
 
     assert heard(turn) == []
     assert heard(good) == []
+
+
+FAULTS = ("none", "busy", "hinted", "server", "timeout", "connection", "rejected", "blocked", "prose", "stop", "broken")
+
+
+def stopped(stop: str) -> bytes:
+    return json.dumps({"text": "I", "in": 5, "out": 1, "stop": stop}).encode()
+
+
+def came_of(kind: str, identifier: str, chance: random.Random) -> bytes | Failure:
+    match kind:
+        case "none":
+            return answer_for(identifier)
+        case "hinted":
+            return Failure("busy", "", status=429, wait=chance.choice([0.0, 0.0625, 3.5, 40.0]))
+        case "prose":
+            return json.dumps({"text": "Well,", "in": 5, "out": 1, "stop": "end"}).encode()
+        case "stop":
+            return stopped(chance.choice(["refusal", "blocked", "length"]))
+        case "broken":
+            return b"{"
+        case _:
+            return Failure(kind, "", status=500)  # type: ignore[arg-type]
+
+
+def provider_of(chance: random.Random, weights: list[int], outage: tuple[float, float]) -> Provider:
+    """Draw what happens to each request; within the outage, nothing is served."""
+
+    def turn(identifier: str, _: int, now: float) -> Turn:
+        if outage[0] <= now - 1000.0 < outage[0] + outage[1]:
+            return Turn(chance.uniform(0.0, 2.0), Failure("connection", ""))
+        kind = chance.choices(FAULTS, weights)[0]
+        return Turn(chance.uniform(0.0, 5.0), came_of(kind, identifier, chance))
+
+    return turn
+
+
+def check_hints(wire: SimulatedWire) -> None:
+    """Nothing was sent between the moment a hint came and the moment it expired."""
+    hints = [
+        (exchange.ended, exchange.ended + exchange.came.wait)
+        for exchange in wire.exchanges
+        if isinstance(exchange.came, Failure) and exchange.came.wait is not None
+    ]
+    for exchange in wire.exchanges:
+        assert not any(came < exchange.sent < until for came, until in hints)
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(2000), deadline=None)
+@given(
+    st.randoms(use_true_random=False),
+    st.lists(st.integers(0, 5), min_size=len(FAULTS) - 1, max_size=len(FAULTS) - 1),
+    st.integers(1, 40),
+    st.sampled_from([1, 3, 16, 256]),
+    st.sampled_from([None, 30.0, 600.0]),
+    st.tuples(st.floats(0.0, 30.0), st.sampled_from([0.0, 0.0, 10.0, 300.0])),
+)
+def test_every_row_ends_once_and_as_its_own(
+    chance: random.Random,
+    weights: list[int],
+    rows: int,
+    concurrency: int,
+    rpm: float | None,
+    outage: tuple[float, float],
+) -> None:
+    wire = SimulatedWire(
+        provider_of(chance, [10, *weights], outage), concurrency=concurrency, quota=Quota(requests=rpm), patience=5000.0
+    )
+    asked = wire.play(questions(rows))
+    assert wire.dispatch.ending is None
+    assert wire.dispatch.in_flight == 0
+    assert wire.most_in_flight <= concurrency
+    check_hints(wire)
+    for number, question in enumerate(asked):
+        assert question.ended is not None
+        assert question.ended.outcome in OUTCOMES
+        if question.ended.value is not None:
+            assert question.ended.value == Verdict(f"Q{number}", "keep")
+
+
+def test_a_five_minute_outage_costs_no_row_and_makes_no_storm() -> None:
+    def provider(identifier: str, _: int, now: float) -> Turn:
+        if 1010.0 <= now < 1310.0:
+            return Turn(0.01, Failure("server", "", status=503))
+        return Turn(0.5, answer_for(identifier))
+
+    wire = SimulatedWire(provider, concurrency=64, quota=Quota(requests=600.0))
+    asked = wire.play(questions(3000))
+    assert {question.ended.outcome for question in asked if question.ended} == {"ok"}
+    during = [exchange for exchange in wire.exchanges if 1010.0 <= exchange.sent < 1310.0]
+    assert len(during) <= 40
+    probes = sorted(exchange.sent for exchange in during if exchange.sent > 1020.0)
+    gaps = [later - earlier for earlier, later in pairwise(probes)]
+    assert min(gaps) >= 4.0
+    assert max(gaps) <= 30.0
+    after = sum(1370.0 <= exchange.sent < 1430.0 for exchange in wire.exchanges)
+    assert after >= 0.8 * 600
+
+
+def test_rows_that_always_fail_are_exhausted_while_others_go_on() -> None:
+    def provider(identifier: str, _: int, now: float) -> Turn:
+        if identifier.endswith("7"):
+            return Turn(0.1, Failure("server", "", status=500))
+        return Turn(0.2, answer_for(identifier))
+
+    wire = SimulatedWire(provider, concurrency=16)
+    asked = wire.play(questions(200))
+    outcomes = {f"Q{question.place}": question.ended.outcome for question in asked if question.ended}
+    assert {name for name, outcome in outcomes.items() if outcome == "exhausted"} == {
+        f"Q{number}" for number in range(200) if number % 10 == 7
+    }
+    assert all(wire.counts[name] == 6 for name, outcome in outcomes.items() if outcome == "exhausted")
+    assert wire.now < 1000.0 + 120.0
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 64), st.floats(0.0, 0.004))
+def test_a_budget_is_never_overshot(chance: random.Random, concurrency: int, budget: float) -> None:
+    def provider(identifier: str, _: int, now: float) -> Turn:
+        kind = chance.choices(["none", "server", "timeout", "broken"], [6, 1, 1, 1])[0]
+        return Turn(chance.uniform(0.0, 5.0), came_of(kind, identifier, chance))
+
+    wire = SimulatedWire(provider, concurrency=concurrency, budget=budget)
+    wire.play(questions(60))
+    billed = 0.0
+    for exchange in wire.exchanges:
+        if isinstance(exchange.came, Failure):
+            output = 20 if exchange.came.kind == "timeout" else None
+        else:
+            output = 10 if exchange.came != b"{" else 20
+        billed += 0.0 if output is None else (50 * 1.0 + output * 2.0) / 1e6
+    assert billed <= budget

@@ -17,7 +17,6 @@ from culturekit.core.errors import UsageError
 from culturekit.llm.reply_schema import TARGETS, Target, check_shape, response_format, schema_of
 
 LOCAL: tuple[Target, ...] = ("vllm", "llamacpp", "ollama")
-JSON: tuple[Target, ...] = ("openai", "google-json", *LOCAL)
 
 
 class Kind(enum.Enum):
@@ -41,28 +40,21 @@ class Described(msgspec.Struct):
 
 
 def test_openai_wants_every_key_and_no_others_at_every_level() -> None:
+    written = "word for word; at least 1 characters; at most 300 characters"
+    years = {"anyOf": [{"type": "integer", "minimum": 1000, "maximum": 2099}, {"type": "null"}]}
+    source = {
+        "type": "object",
+        "properties": {"quote": {"type": "string", "description": written}, "year": years},
+        "required": ["quote", "year"],
+        "additionalProperties": False,
+    }
     assert schema_of(Described, "openai") == {
         "type": "object",
         "properties": {
             "id": {"type": "string", "pattern": "^Q[1-9][0-9]*$"},
             "kind": {"type": "string", "enum": ["dish", "drink"]},
             "verdict": {"anyOf": [{"type": "string", "enum": ["keep", "remove"]}, {"type": "null"}]},
-            "sources": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "quote": {
-                            "type": "string",
-                            "description": "word for word; at least 1 characters; at most 300 characters",
-                        },
-                        "year": {"anyOf": [{"type": "integer", "minimum": 1000, "maximum": 2099}, {"type": "null"}]},
-                    },
-                    "required": ["quote", "year"],
-                    "additionalProperties": False,
-                },
-                "maxItems": 3,
-            },
+            "sources": {"type": "array", "items": source, "maxItems": 3},
             "share": {"type": "number", "minimum": 0, "maximum": 1},
         },
         "required": ["id", "kind", "verdict", "sources", "share"],
@@ -74,18 +66,17 @@ def test_google_takes_json_schema_online_and_its_own_subset_in_batches() -> None
     online, batch = schema_of(Described, "google-json"), schema_of(Described, "google-schema")
     order = ["id", "kind", "verdict", "sources", "share"]
     assert online["propertyOrdering"] == batch["propertyOrdering"] == online["required"] == order
-    assert online["properties"]["id"] == {
-        "type": "string",
-        "description": "matches the regular expression ^Q[1-9][0-9]*$",
-    }
+    described = {"type": "string", "description": "matches the regular expression ^Q[1-9][0-9]*$"}
+    assert online["properties"]["id"] == described
     assert batch["type"] == "OBJECT"
     assert "additionalProperties" not in json.dumps(batch)
-    assert batch["properties"]["verdict"] == {
-        "type": "STRING", "enum": ["keep", "remove"], "format": "enum", "nullable": True,
-    }  # fmt: skip
-    assert batch["properties"]["sources"]["items"]["properties"]["year"] == {
-        "type": "INTEGER", "minimum": 1000, "maximum": 2099, "nullable": True,
-    }  # fmt: skip
+    verdict = {"type": "STRING", "enum": ["keep", "remove"], "format": "enum", "nullable": True}
+    assert batch["properties"]["verdict"] == verdict
+    year = {"type": "INTEGER", "minimum": 1000, "maximum": 2099, "nullable": True}
+    assert batch["properties"]["sources"]["items"]["properties"]["year"] == year
+    types = pytest.importorskip("google.genai.types")
+    read = types.Schema.model_validate(batch)
+    assert read.property_ordering == order and read.properties["sources"].items.properties["year"].nullable is True
 
 
 def test_local_grammars_get_what_they_enforce_and_the_model_is_told_the_rest() -> None:
@@ -94,18 +85,6 @@ def test_local_grammars_get_what_they_enforce_and_the_model_is_told_the_rest() -
     assert share["llamacpp"] == share["ollama"] == {"type": "number", "description": "at least 0; at most 1"}
     quote = schema_of(Described, "ollama")["properties"]["sources"]["items"]["properties"]["quote"]
     assert quote == {"type": "string", "description": "word for word", "minLength": 1, "maxLength": 300}
-
-
-@pytest.mark.parametrize("target", JSON)
-def test_every_schema_is_a_schema(target: Target) -> None:
-    jsonschema.Draft202012Validator.check_schema(schema_of(Described, target))
-
-
-def test_the_batch_schema_is_what_googles_own_type_takes() -> None:
-    types = pytest.importorskip("google.genai.types")
-    read = types.Schema.model_validate(schema_of(Described, "google-schema"))
-    assert read.property_ordering == ["id", "kind", "verdict", "sources", "share"]
-    assert read.properties["sources"].items.properties["year"].nullable is True
 
 
 @pytest.mark.endtoend
@@ -124,13 +103,11 @@ def test_the_same_bytes_in_every_process() -> None:
     assert runs == {json.dumps([schema_of(Described, target) for target in TARGETS]).encode() + b"\n"}
 
 
-def test_a_schema_given_out_can_be_changed_without_harm() -> None:
-    schema_of(Described, "openai")["properties"].clear()
-    assert schema_of(Described, "openai")["properties"]
-
-
 def test_chat_servers_take_it_as_a_response_format() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema_of(Described, "google-json"))
     for target in ("openai", *LOCAL):
+        jsonschema.Draft202012Validator.check_schema(schema_of(Described, target))
+        schema_of(Described, target)["properties"].clear()  # does no harm to who asks next
         written = response_format(Described, target)
         assert written["type"] == "json_schema"
         assert written["json_schema"] == {"name": "Described", "strict": True, "schema": schema_of(Described, target)}
@@ -161,20 +138,13 @@ Wordy = Literal[tuple(f"{number:0>100}" for number in range(251))]  # type: igno
 
 REFUSED: list[tuple[type[Any], tuple[Target, ...], str]] = [
     (Tree, ("google-json", "google-schema"), "Tree.below[]: .* an object within itself.* Write the levels out"),
-    (
-        struct("Map", votes=dict[str, int]),
-        ("openai", "google-schema"),
-        "Map.votes: .* keys are not known.* list of structs",
-    ),
+    (struct("Map", votes=dict[str, int]), ("openai", "google-schema"), "Map.votes: .* are not known.* list of structs"),
     (Loose, ("openai",), r"Loose: .* the field note has a default.* `note: ... \| None`"),
     (struct("Numbered", level=Literal[1, 2]), ("google-schema",), "Numbered.level: .* among numbers.* as texts"),
     (struct("Dated", day=date), ("google-schema",), "Dated.day: .* the format date, of date-time"),
     (struct("Unique", code=UUID), ("google-json", "google-schema"), "Unique.code: .* the format uuid"),
-    (
-        struct("Digits", code=Annotated[str, Meta(pattern=r"^\d+$")]),
-        TARGETS,
-        "Digits.code: .* a pattern that servers read differently.* \\[0-9\\]",
-    ),
+    (struct("Price", price=Decimal), TARGETS, "Price.price: .* the format decimal"),
+    (struct("Digits", code=Annotated[str, Meta(pattern=r"^\d+$")]), TARGETS, "Digits.code: .* read differently.*0-9"),
     (struct("Unanchored", code=Annotated[str, Meta(pattern="Q[0-9]+")]), TARGETS, "Unanchored.code: .* Anchor it"),
     (struct("Named", choice=Literal["", "a"]), TARGETS, "Named.choice: .* an empty text"),
     (struct("Deep", a=Deep), TARGETS, "Deep.a.*: .* nested more than 10 deep.* flatter"),
@@ -219,31 +189,15 @@ def test_what_no_model_can_be_asked_for_is_refused_for_all(kind: Any, message: s
         check_shape(kind)
 
 
-def test_a_decimal_is_no_format_of_anybody() -> None:
-    kind = struct("Price", price=Decimal)
-    for target in TARGETS:
-        with pytest.raises(UsageError, match="the format decimal"):
-            schema_of(kind, target)
-
-
 def test_a_type_that_contains_itself_is_written_with_definitions() -> None:
-    assert schema_of(Tree, "openai") == {
+    below = {"type": "array", "items": {"$ref": "#/$defs/Tree"}}
+    tree = {
         "type": "object",
-        "properties": {"name": {"type": "string"}, "below": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}},
+        "properties": {"name": {"type": "string"}, "below": below},
         "required": ["name", "below"],
         "additionalProperties": False,
-        "$defs": {
-            "Tree": {
-                "type": "object",
-                "properties": {
-                    "name": {"type": "string"},
-                    "below": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
-                },
-                "required": ["name", "below"],
-                "additionalProperties": False,
-            }
-        },
     }
+    assert schema_of(Tree, "openai") == {**tree, "$defs": {"Tree": tree}}
 
 
 def test_a_union_of_objects_needs_a_tag() -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -121,21 +121,21 @@ events = st.one_of(
 )
 
 
-def step(row: Row, event: Reply | Failure, *, tries: int, charged: bool = True) -> Row | Answered:
-    if isinstance(event, Failure):
-        return failed(row, event, tries=tries, charged=charged)
-    return heard(row, event, tries=tries, charged=charged)
+def ended(happened: list[Reply | Failure], **options: Any) -> tuple[Row | Answered, int]:
+    """Let things happen to a row until it ends; give how many it took."""
+    now: Row | Answered = Row(REQUEST)
+    for used, event in enumerate(happened):
+        if isinstance(now, Answered):
+            return now, used
+        now = failed(now, event, **options) if isinstance(event, Failure) else heard(now, event, **options)
+    return now, len(happened)
 
 
 @given(st.lists(events, min_size=13, max_size=13), st.integers(1, 6))
 def test_every_row_ends_in_one_outcome_and_within_its_tries(happened: list[Reply | Failure], tries: int) -> None:
-    now: Row | Answered = Row(REQUEST)
-    used = 0
-    for event in happened:
-        if isinstance(now, Answered):
-            break
-        used += 1
-        now = step(now, event, tries=tries)
+    free, _ = ended(happened, tries=1, charged=False)
+    assert not isinstance(free, Answered) or free.outcome != "exhausted", "what is not charged never exhausts"
+    now, used = ended(happened, tries=tries)
     assert isinstance(now, Answered)
     assert used <= 2 * tries
     assert now.outcome in OUTCOMES
@@ -144,46 +144,26 @@ def test_every_row_ends_in_one_outcome_and_within_its_tries(happened: list[Reply
         assert now.value == Verdict("Q1", "keep")
 
 
-@given(st.lists(events, max_size=13))
-def test_what_is_not_charged_never_exhausts(happened: list[Reply | Failure]) -> None:
-    now: Row | Answered = Row(REQUEST)
-    for event in happened:
-        if isinstance(now, Answered):
-            break
-        now = step(now, event, tries=1, charged=False)
-    assert not isinstance(now, Answered) or now.outcome != "exhausted"
-
-
 def test_a_reply_that_is_no_answer_is_repaired_once() -> None:
-    row = heard(Row(REQUEST), BAD, tries=6)
+    row = heard(Row(REQUEST, tries=5), BAD, tries=6)
     assert isinstance(row, Row)
-    assert row.repairing
+    assert row.repairing and row.tries == 0, "the repair has tries of its own"
     assert "no JSON at all" not in row.request.instructions
-    assert step(row, GOOD, tries=6) == Answered("repaired", Verdict("Q1", "keep"), raw=GOOD.text)
-    again = step(row, BAD, tries=6)
+    assert heard(row, GOOD, tries=6) == Answered("repaired", Verdict("Q1", "keep"), raw=GOOD.text)
+    again = heard(row, BAD, tries=6)
     assert isinstance(again, Answered)
     assert (again.outcome, again.raw) == ("invalid", BAD.text)
 
 
-def test_the_repair_has_tries_of_its_own() -> None:
-    row: Row | Answered = Row(REQUEST, tries=5)
-    assert isinstance(row, Row)
-    row = heard(row, BAD, tries=6)
-    assert isinstance(row, Row)
-    assert row.tries == 0
-
-
 def test_the_stops_of_a_model_are_the_outcomes_they_are_called_by() -> None:
-    ended = {"refusal": "refused", "blocked": "blocked", "length": "truncated"}
-    for stop, outcome in ended.items():
+    ends = {"refusal": "refused", "blocked": "blocked", "length": "truncated"}
+    for stop, outcome in ends.items():
         answered = heard(Row(REQUEST), Reply("I", stop=stop), tries=6)  # type: ignore[arg-type]
         assert isinstance(answered, Answered)
         assert answered.outcome == outcome
-    assert set(get_args(Reply.__annotations__["stop"])) <= {*ended, "end", "unreadable"}
+    assert set(get_args(Reply.__annotations__["stop"])) <= {*ends, "end", "unreadable"}
 
 
 def test_an_exhausted_row_says_what_failed_last() -> None:
     answered = failed(Row(REQUEST, tries=5), Failure("server", "secret text", status=503), tries=6)
-    assert isinstance(answered, Answered)
-    assert answered.outcome == "exhausted"
-    assert answered.detail == "6 tries; the last: the server failed (status 503)"
+    assert answered == Answered("exhausted", detail="6 tries; the last: the server failed (status 503)")

@@ -67,11 +67,7 @@ def test_the_id_stands_in_clear() -> None:
     assert user_message({"id": "Q123", "label": "Pão"}) == (
         '<untrusted-data-d1a9d6a09fb9dec6>\n{"id":"Q123","label":"Pão"}\n<untrusted-data-d1a9d6a09fb9dec6>'
     )
-
-
-def test_different_data_have_different_fences() -> None:
-    fences = {parts(user_message({"id": f"Q{number}"}))[0] for number in range(1000)}
-    assert len(fences) == 1000
+    assert len({parts(user_message({"id": f"Q{number}"}))[0] for number in range(1000)}) == 1000
 
 
 @pytest.mark.parametrize("text", ["می‌خواهم", "क्‍ष", "র‍্যাব", "ශ්‍රී", "👨‍👩‍👧", "❤‍🔥", "👩🏽‍🍳", "🏳‍🌈"])
@@ -150,32 +146,20 @@ def test_hidden_markup_is_taken_out_and_text_stays(text: str, shown: str) -> Non
     assert strip_hidden(text) == shown
 
 
-@pytest.mark.parametrize(
-    "style",
-    [
-        "display:none",
-        "DISPLAY : None !important",
-        "color:red;visibility:hidden",
-        "display:/* */none",
-        "dis\\70 lay:none",
-        "display&#58;none",
-        "opacity:0",
-        "opacity:.0;",
-        "font-size:0px",
-        "position:absolute;left:-9999px",
-        "text-indent:-1000em",
-        "width:1px;height:1px",
-        "color:transparent",
-        "clip:rect(0 0 0 0)",
-    ],
-)
+HIDES = """
+display:none | DISPLAY : None !important | color:red;visibility:hidden | display:/* */none | dis\\70 lay:none
+display&#58;none | opacity:0 | opacity:.0; | font-size:0px | position:absolute;left:-9999px | text-indent:-1000em
+width:1px;height:1px | color:transparent | clip:rect(0 0 0 0)
+"""
+SHOWS = "display:block | opacity:0.5 | font-size:0.9em | left:-10px | width:10px | border-width:0"
+
+
+@pytest.mark.parametrize("style", re.split(r" \| |\n", HIDES.strip()))
 def test_styles_that_hide(style: str) -> None:
     assert strip_hidden(f'a<span style="{style}">evil</span>b') == "a b"
 
 
-@pytest.mark.parametrize(
-    "style", ["display:block", "opacity:0.5", "font-size:0.9em", "left:-10px", "width:10px", "border-width:0"]
-)
+@pytest.mark.parametrize("style", SHOWS.split(" | "))
 def test_styles_that_do_not_hide(style: str) -> None:
     assert strip_hidden(f'a<span style="{style}">seen</span>b') == "a seen b"
 

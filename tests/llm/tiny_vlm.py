@@ -13,8 +13,8 @@ TEMPLATE = (
 )
 
 
-def tiny_vlm(place: Path, *, words: tuple[str, ...] = ()) -> Path:
-    """Save a LLaVA of a few thousand weights in a folder; `words` are tokens of their own, all else is bytes."""
+def tiny_vlm(place: Path, *, words: tuple[str, ...] = (), sees: bool = True) -> Path:
+    """Save a LLaVA of a few thousand weights in a folder, or the Llama in it; `words` are tokens, all else is bytes."""
     torch: Any = pytest.importorskip("torch")
     transformers: Any = pytest.importorskip("transformers")
     mend_torchvision()
@@ -27,27 +27,33 @@ def tiny_vlm(place: Path, *, words: tuple[str, ...] = ()) -> Path:
     inner.add_tokens(list(words))
     fast = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="</s>")
     fast.add_special_tokens({"additional_special_tokens": ["<image>"]})
-    size = len(fast)
+    text = transformers.LlamaConfig(
+        vocab_size=len(fast), hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=4096, eos_token_id=0, bos_token_id=0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    if not sees:
+        fast.chat_template = (
+            "{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>{% endfor %}"
+            "{% if add_generation_prompt %}<assistant>{% endif %}"
+        )
+        fast.save_pretrained(place)
+        transformers.LlamaForCausalLM(text).save_pretrained(place)
+        return place
     vision = transformers.CLIPVisionConfig(
         hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=16,
         projection_dim=16,
-    )  # fmt: skip
-    text = transformers.LlamaConfig(
-        vocab_size=size, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=2, max_position_embeddings=4096, eos_token_id=0, bos_token_id=0,
     )  # fmt: skip
     config = transformers.LlavaConfig(
         vision_config=vision, text_config=text, image_token_index=1, image_seq_length=4,
         vision_feature_select_strategy="default",
     )  # fmt: skip
-    torch.manual_seed(0)
     transformers.LlavaForConditionalGeneration(config).save_pretrained(place)
     pictures = transformers.CLIPImageProcessorPil(
         size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}
     )  # fmt: skip
-    processor = transformers.LlavaProcessor(
+    transformers.LlavaProcessor(
         pictures, fast, patch_size=16, vision_feature_select_strategy="default", image_token="<image>",
         chat_template=TEMPLATE, num_additional_image_tokens=1,
-    )  # fmt: skip
-    processor.save_pretrained(place)
+    ).save_pretrained(place)  # fmt: skip
     return place

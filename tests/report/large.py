@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from culturekit.report.shots import (
+from culturekit.report.thumbnails import (
     ARTIFACTS,
     PER_MODEL,
     PROMPTS_SHOWN,

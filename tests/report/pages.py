@@ -23,7 +23,7 @@ from culturekit.report.realism import (
     WithinCountries,
 )
 from culturekit.report.run_folders import Figure
-from culturekit.report.shots import Mosaic, MosaicModel, Near, PromptImages, PromptLine, Shot, Tile
+from culturekit.report.thumbnails import Mosaic, MosaicModel, Near, PromptImages, PromptLine, Shot, Tile
 from culturekit.report.trust import AgreementLine, RouteTable, Trust, TwoRoutes
 from culturekit.report.write import ReportData
 from culturekit.trail.evidence import ArtifactEvidence, PathNode, Said

@@ -20,7 +20,7 @@ from culturekit.report.headline import headline_lines
 from culturekit.report.provenance import Making, parts_of
 from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import LONGEST, Figure, text_of
-from culturekit.report.shots import PromptLine
+from culturekit.report.thumbnails import PromptLine
 from culturekit.report.write import collect, environment, render, template_text
 from tests.conftest import SMALL, HeardProgress
 from tests.report.pages import HOSTILE, audited_page, figure, full_page, hostile_page, line, page

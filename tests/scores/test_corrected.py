@@ -166,6 +166,7 @@ def test_rows_name_the_second_instrument_and_one_of_other_images_is_none() -> No
     assert not alone["value"].equals(both["value"])
     others = second.with_columns(image_id=pl.lit("x") + pl.col("image_id"))
     assert ask(second=others).scores.equals(alone)
+    assert ask(second=matches.with_columns(method=pl.lit("copy"))).scores.equals(alone)
 
 
 def test_the_same_tables_in_another_order_give_the_same_scores() -> None:

@@ -37,7 +37,6 @@ from culturekit.index.embedding.embed_table import (
     opened,
     text_blocks,
     texts_by_id,
-    texts_of,
 )
 from culturekit.index.models.transformers_encoder import DETECTORS, OwlDetector
 from culturekit.kg.countries import country_files
@@ -486,10 +485,14 @@ def translate(
 
     What is no translation says why.
     """
-    if asked.nobody:
-        _refuse_strangers(captions, table, columns)
     every, by = _Captions(captions, columns), "given" if asked.nobody else asked.client.model
-    said = _given_in(table, every) if asked.nobody else _translated(every, asked, language)
+    if not asked.nobody:
+        said = _translated(every, asked, language)
+    elif table is None:
+        raise UsageError("nobody translates", expected="--llm SPEC, or --table TABLE with translations")
+    else:
+        _refuse_strangers(captions, table, columns)
+        said = _given_in(table, every)
     written, rows = Gathered(TRANSLATIONS, asked.work.scratch), 0
     while block := list(islice(said, ROWS_PER_BLOCK)):
         found = []
@@ -521,13 +524,17 @@ def _translated(captions: _Captions, asked: Asked, language: str) -> Said:
     return ((row["id"], row["text"], value.translation) for row, value in came)
 
 
-def _given_in(table: Path | None, captions: _Captions) -> Said:
-    """Read the translations of a table."""
-    rows = iter(captions)
-    while block := {row["id"]: row["text"] for row in islice(rows, ROWS_PER_BLOCK)}:
-        found = texts_of((table,) if table else (), captions.columns, required=False, only=pl.Series(list(block)))
-        said = {**found.texts, **{key: "" for key, _, _ in found.left_out}}
-        yield from ((key, text, said.get(key)) for key, text in block.items())
+def _given_in(table: Path, captions: _Captions) -> Said:
+    """Read the translations of a table beside the captions, as both stand in order of their ids."""
+    blocks = text_blocks((table,), captions.columns, rows=ROWS_PER_BLOCK, required=False)
+    texts = ({**found.texts, **{key: "" for key, _, _ in found.left_out}} for found in blocks)
+    given = (one for block in texts for one in sorted(block.items()))
+    ahead = next(given, None)
+    for row in captions:
+        translation = None
+        if ahead is not None and ahead[0] == row["id"]:
+            translation, ahead = ahead[1], next(given, None)
+        yield row["id"], row["text"], translation
 
 
 def _translation_request(row: Mapping[str, Any], language: str) -> Request:
@@ -538,10 +545,8 @@ def _translation_request(row: Mapping[str, Any], language: str) -> Request:
     return Request(TRANSLATE, words, data, Translation, allowed={"id": (asked,)}, max_tokens=1024)
 
 
-def _refuse_strangers(captions: Path, table: Path | None, columns: TextColumns) -> None:
+def _refuse_strangers(captions: Path, table: Path, columns: TextColumns) -> None:
     """Refuse a table with translations of captions that are not there."""
-    if table is None:
-        raise UsageError("nobody translates", expected="--llm SPEC, or --table TABLE with translations")
     there = texts_by_id(captions, columns).filter(pl.col("text").str.strip_chars() != "")
     strange = texts_by_id(table, columns).join(there, on="id", how="anti").select(pl.col("id").unique().sort())
     if (found := strange.collect(engine="streaming")["id"]).len():

@@ -13,7 +13,7 @@ import msgspec
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Registry
-from culturekit.generation.backend import SERVICES, ImageRequest
+from culturekit.generation.backend import SERVICE_ENTRIES, ImageRequest
 from culturekit.generation.image_options import ImageOptions
 from culturekit.generation.picture_store import PictureStore, set_apart
 from culturekit.llm.batches import BatchClient, BatchResult, Job
@@ -158,7 +158,7 @@ ROWS_OF_A_JOB = 100  # results hold whole pictures, and those of a job are read 
 
 
 # the services that culturekit knows by name, as clients that images are bought through
-IMAGE_SERVICES: Registry[ImageClient] = Registry("backend", SERVICES)
+IMAGE_SERVICES: Registry[ImageClient] = Registry("backend", SERVICE_ENTRIES)
 
 
 # What is asked of a paid image model in one call, and what came of it, in the terms of the engine that asks.

@@ -24,9 +24,6 @@ from culturekit.llm.rows import WeighedToken
 from culturekit.llm.untrusted import user_message
 from culturekit.llm.usage import Counts
 
-# What stands for a token that is added, in whatever else has a number for each token; 0 elsewhere.
-_FILLED = {"attention_mask": 1}
-
 
 class Turn(msgspec.Struct, frozen=True):
     """One question as it was composed."""
@@ -79,7 +76,7 @@ class LocalModel:
         inputs = self.tokens(turn, images).to(self.device)
         length = int(inputs["input_ids"].shape[1])
         if turn.weighed:
-            found = _weighed_texts(self.torch, self.model, self.tokenizer, inputs, turn.weighed)
+            found = self.weighed(inputs, turn.weighed)
             return _Said(max(found, key=lambda item: item.logprob).token, "end", length, 1, found)
         until, struck = time.monotonic() + seconds, False
 
@@ -124,38 +121,43 @@ class LocalModel:
             return self.words(text=[written], images=pictures or None, return_tensors="pt", add_special_tokens=False)
         return self.tokenizer(written, return_tensors="pt", add_special_tokens=False)
 
+    def weighed(self, inputs: Mapping[str, Any], texts: Sequence[str]) -> list[WeighedToken]:
+        """Weigh texts that a reply may begin with, each by all of its tokens.
 
-def _weighed_texts(
-    torch: Any,  # noqa: ANN401 - a module
-    model: Any,  # noqa: ANN401 - a model of transformers
-    tokenizer: Any,  # noqa: ANN401 - a tokenizer of transformers
-    inputs: Mapping[str, Any],
-    texts: Sequence[str],
-) -> list[WeighedToken]:
-    """Weigh texts that a reply may begin with, each by all of its tokens.
+        Texts that are the same tokens count once, and so does one that only goes on where another ends: the
+        probabilities add up to at most 1. One with letters that the tokenizer does not know counts nothing.
+        """
+        written = {text: tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts}
+        unknown = self.tokenizer.unk_token_id
+        chosen = distinct({text: ids for text, ids in written.items() if unknown is None or unknown not in ids})
+        if not chosen:
+            raise UsageError("the model's tokenizer can write none of these texts", found=", ".join(map(repr, texts)))
+        after: dict[tuple[int, ...], Any] = {}
+        found = []
+        for words, tokens in chosen.items():
+            total = 0.0
+            for index, token in enumerate(tokens):
+                if tokens[:index] not in after:
+                    after[tokens[:index]] = self._next_token(inputs, tokens[:index])
+                total += float(after[tokens[:index]][token])
+            found.append(WeighedToken(words, min(total, 0.0)))
+        return found
 
-    Texts that are the same tokens count once, and so does one that only goes on where another ends: the
-    probabilities add up to at most 1.
-    """
-    chosen = distinct({text: written(tokenizer, text) for text in texts})
-    if not chosen:
-        raise UsageError("the model's tokenizer can write none of these texts", found=", ".join(map(repr, texts)))
-    after: dict[tuple[int, ...], Any] = {}
-    found = []
-    for chosen_text, tokens in chosen.items():
-        total = 0.0
-        for index, token in enumerate(tokens):
-            if tokens[:index] not in after:
-                after[tokens[:index]] = _next_token(torch, model, inputs, tokens[:index])
-            total += float(after[tokens[:index]][token])
-        found.append(WeighedToken(chosen_text, min(total, 0.0)))
-    return found
-
-
-def written(tokenizer: Any, text: str) -> tuple[int, ...]:  # noqa: ANN401 - a tokenizer of transformers
-    """Write a text in tokens; nothing where it has letters that the tokenizer does not know."""
-    tokens = tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
-    return () if tokenizer.unk_token_id is not None and tokenizer.unk_token_id in tokens else tokens
+    def _next_token(self, inputs: Mapping[str, Any], prefix: tuple[int, ...]) -> Any:  # noqa: ANN401 - a tensor
+        """Return the log probability of every token after the question and a beginning of the reply."""
+        torch, given, ids = self.torch, dict(inputs), inputs["input_ids"]
+        added = torch.tensor([prefix], dtype=ids.dtype, device=ids.device)
+        if self.model.config.is_encoder_decoder:
+            start = torch.full((1, 1), self.model.config.decoder_start_token_id, dtype=ids.dtype, device=ids.device)
+            given["decoder_input_ids"] = torch.cat([start, added], dim=1)
+        elif prefix:
+            for name, value in inputs.items():
+                if getattr(value, "shape", None) == ids.shape:  # attention goes to what is added too
+                    more = torch.full_like(value[:, : len(prefix)], int(name == "attention_mask"))
+                    given[name] = torch.cat([value, added if name == "input_ids" else more], dim=1)
+        with torch.inference_mode():
+            logits = self.model(**given).logits[0, -1]
+        return torch.log_softmax(logits.double(), dim=-1).cpu()
 
 
 def distinct(written_texts: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
@@ -165,25 +167,6 @@ def distinct(written_texts: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[in
         if tokens and not any(tokens[: len(other)] == other for other in kept.values()):
             kept[words] = tokens
     return kept
-
-
-def _next_token(torch: Any, model: Any, inputs: Mapping[str, Any], prefix: tuple[int, ...]) -> Any:  # noqa: ANN401
-    """Return the log probability of every token after the question and a beginning of the reply."""
-    given = dict(inputs)
-    ids = given["input_ids"]
-    added = torch.tensor([prefix], dtype=ids.dtype, device=ids.device)
-    if model.config.is_encoder_decoder:
-        start = torch.full((1, 1), model.config.decoder_start_token_id, dtype=ids.dtype, device=ids.device)
-        given["decoder_input_ids"] = torch.cat([start, added], dim=1)
-    elif prefix:
-        length = ids.shape[1]
-        for name, value in inputs.items():
-            if getattr(value, "shape", None) == (1, length) and name != "input_ids":
-                given[name] = torch.cat([value, torch.full_like(value[:, : len(prefix)], _FILLED.get(name, 0))], dim=1)
-        given["input_ids"] = torch.cat([ids, added], dim=1)
-    with torch.inference_mode():
-        logits = model(**given).logits[0, -1]
-    return torch.log_softmax(logits.double(), dim=-1).cpu()
 
 
 class LocalClient:

@@ -135,18 +135,13 @@ def read_completion(raw: bytes) -> Reply:
     version = " ".join(part for part in (text(body.get("model")), text(body.get("system_fingerprint"))) if part)
     content, refusal = message.get("content"), text(message.get("refusal"))
     reply_text = text(content) or "".join(text(part.get("text")) for part in records(content))  # some send parts
-    stop, detail = _completion_ending(reply_text, refusal, text(choices[0].get("finish_reason")))
+    reason = text(choices[0].get("finish_reason"))
+    stop = "refusal" if refusal else _STOPS.get(reason, "end")
+    detail = {"refusal": "the model declined", "length": how_cut(reply_text)}.get(stop, reason)
+    if stop == "end" and reason == "stop":
+        detail = ""
     counts = stated_usage(body.get("usage"), reply_text or refusal, sent="prompt_tokens", came="completion_tokens")
     return Reply(reply_text or refusal, counts, stop, detail, version, listed_tokens(choices[0].get("logprobs")))
-
-
-def _completion_ending(reply_text: str, refusal: str, reason: str) -> tuple[Stop, str]:
-    if refusal:
-        return "refusal", "the model declined"
-    stop = _STOPS.get(reason, "end")
-    if stop == "length":
-        return stop, how_cut(reply_text)
-    return stop, "" if stop == "end" and reason in ("stop", "") else reason
 
 
 _LEAST_TOKENS = 16
@@ -186,18 +181,13 @@ def read_response(raw: bytes) -> Reply:
     parts = [part for item in said for part in records(item.get("content"))]
     reply_text = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
     refusal = "".join(text(part.get("refusal")) for part in parts if part.get("type") == "refusal")
-    stop, detail = _response_ending(status, body, reply_text, refusal)
+    reason = text(record(body.get("incomplete_details")).get("reason"))
+    stop: Stop = "blocked" if reason == "content_filter" else "length"
+    detail = reason if stop == "blocked" else how_cut(reply_text)
+    if refusal or status == "completed":
+        stop, detail = ("refusal", "the model declined") if refusal else ("end", "")
     usage = stated_usage(body.get("usage"), reply_text or refusal, sent="input_tokens", came="output_tokens")
     return Reply(reply_text or refusal, usage, stop, detail, text(body.get("model")))
-
-
-def _response_ending(status: str, body: dict[str, Any], reply_text: str, refusal: str) -> tuple[Stop, str]:
-    if refusal:
-        return "refusal", "the model declined"
-    if status == "completed":
-        return "end", ""
-    reason = text(record(body.get("incomplete_details")).get("reason"))
-    return ("blocked", reason) if reason == "content_filter" else ("length", how_cut(reply_text))
 
 
 _ENDPOINTS = {"chat": "/chat/completions", "responses": "/responses"}

@@ -17,7 +17,7 @@ from culturekit.core.registry import Spec
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request
 from culturekit.llm.clients.client_options import ServiceOptions
 from culturekit.llm.endpoints import is_loopback
-from culturekit.llm.failures import error_of, failure_of, failure_within
+from culturekit.llm.failures import error_of, failure_of
 from culturekit.llm.json_values import decoded
 from culturekit.llm.prices import parse_price, rate_of
 from culturekit.llm.redaction import Secret, in_json
@@ -234,7 +234,7 @@ class RemoteClient:
         body = decoded(self.written.wire(outgoing))
         current, _ = await self.through(lambda opened: opened.ask(body))
         if b'"error"' in current.received[:_LOOKED_AT] and (error := error_of(decoded(current.received))):
-            raise self.without_key_in(failure_within(error, current.headers or {}, current.received))
+            raise self.without_key_in(failure_of(200, current.headers or {}, current.received, within=error))
         return current.received
 
     async def through(

@@ -1,9 +1,10 @@
 """Captioned pictures of `c3`: which pairs people rate, and what the pairs that a strategy keeps are worth."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import ANNOTATIONS, CAPTIONS, IMAGES, PAIR_ITEMS, PROMPTS, SELECTED, TRANSLATIONS, VALUES
-from culturekit.core.tables import read_table, table_outcome
+from culturekit.core.tables import read_table, scan_table, table_outcome, write_frames
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.linguistic.human_tables import item_scores
 from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, bootstrap, pearson
@@ -24,12 +25,14 @@ from culturekit.report.run_folders import with_params
 from culturekit.scores.answers import careful_answers
 from culturekit.scores.family import write_scored
 from culturekit.scores.image_collections import Place, mean_rows
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
+from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row, value_rows
 
 RATING, BENCHMARK = "rating_mean", "c3"
 PEOPLE = "people"
 EVERY, HARD = "all", ("vqascore", RATING)
-KEYS = ("model", "metric", "criterion", "labels")
+KEYS = ("metric", "model", "criterion", "labels")
+
+Means: TypeAlias = Iterator[tuple[Row, pl.DataFrame]]  # scores, each with the values that it is the mean of
 
 
 @staged("captioned-images", "captioned")
@@ -140,30 +143,32 @@ def _permuted(table: NDArray[np.float64], *, resamples: int, rng: np.random.Gene
 @staged("pair-worth", "worth", version=2)
 def worth_stage(work: Work, selected: Path, answers: Path | None, truth: Path | None) -> Outcome:
     """Average, over the pairs that each strategy keeps, what people rate, and the truth where it is known."""
+    kept = scan_table(selected, SELECTED).filter("kept").select("item", "strategy").collect()
     rated = None if answers is None else read_table(answers, ANNOTATIONS)
-    known = None if truth is None else read_table(truth, VALUES)
-    return write_scored(work, worth_of(read_table(selected, SELECTED), rated, known))
+    of_truth = ("metric", "params", "item", "value")
+    known = None if truth is None else scan_table(truth, VALUES).select(of_truth).collect()
+    return write_means(work, worth_of(kept, rated, known))
 
 
-def worth_of(selected: pl.DataFrame, answers: pl.DataFrame | None, truth: pl.DataFrame | None) -> Scored:
+def worth_of(kept: pl.DataFrame, answers: pl.DataFrame | None, truth: pl.DataFrame | None) -> Means:
     """Average over the pairs that each strategy keeps, criterion by criterion; a strategy stands as the model.
 
     Args:
-        selected: conforms to SELECTED.
+        kept: item and strategy.
         answers: conforms to ANNOTATIONS: what people say of some pairs; flagged answers do not count.
-        truth: conforms to VALUES: the ratings that all pairs deserve.
+        truth: the ratings that all pairs deserve: metric, params, item and value.
     """
-    kept = selected.filter("kept").select("item", model="strategy")
     parts: list[pl.DataFrame] = []
     if answers is not None:
         _, means = item_scores(careful_answers(answers))
         parts.append(means.select("criterion", item="item_id", value="score", labels=pl.lit(PEOPLE)))
     if truth is not None:
-        params = [pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("criterion", "labels")]
-        ratings = truth.filter(metric=RATING).with_columns(params)
-        parts.append(ratings.select("criterion", "item", "value", "labels"))
-    every = pl.concat(parts).join(kept, on="item")
-    return means_of(every.with_columns(metric=pl.lit(RATING), prompt_id=pl.lit(None, pl.String)))
+        criterion, labels = (pl.col("params").str.json_path_match(f"$.{name}") for name in ("criterion", "labels"))
+        deserved = truth.filter(metric=RATING)
+        parts.append(deserved.select(criterion.alias("criterion"), "item", "value", labels.alias("labels")))
+    every = pl.concat(parts).with_columns(metric=pl.lit(RATING), prompt_id=pl.lit(None, pl.String))
+    for (strategy,), items in kept.sort("strategy").group_by("strategy", maintain_order=True):
+        yield from means_of(every.join(items.select("item"), on="item").with_columns(model=pl.lit(strategy)))
 
 
 @staged("c3-difficulty", "difficulty")
@@ -174,17 +179,34 @@ def difficulty_stage(work: Work, prompts: Path, values: Numbered) -> Outcome:
     of_image = (
         every.drop_nulls("value").group_by("model", "metric", "item", "prompt_id").agg(pl.col("value").sort().mean())
     )
-    return write_scored(work, means_of(of_image.join(categories, on="prompt_id"), ("model", "metric", "category")))
+    return write_means(work, means_of(of_image.join(categories, on="prompt_id"), ("metric", "model", "category")))
 
 
-def means_of(values: pl.DataFrame, keys: Sequence[str] = KEYS) -> Scored:
-    """Average values by model, metric and what else there is; the values stand beside the scores."""
-    rows, below = [], []
+def means_of(values: pl.DataFrame, keys: Sequence[str] = KEYS) -> Means:
+    """Average values by metric, model and what else there is, in order of the key of VALUES."""
     for part in values.sort(*keys, "item").partition_by(keys, maintain_order=True):
         about = part.row(0, named=True)
         params = {name: about[name] for name in keys if name not in {"model", "metric"}}
         where = Place(about["metric"], about["model"], BENCHMARK)
-        row, values_of_row = mean_rows(part, where, params, confidence=CONFIDENCE)
-        rows.append(row)
-        below += values_of_row
-    return scored(rows, below, left_out={})
+        row, (behind,) = mean_rows(part, where, params, confidence=CONFIDENCE)
+        yield row, behind
+
+
+def write_means(work: Work, means: Means) -> Outcome:
+    """Write scores, and the values of one after the other beside them."""
+    rows, count = list[Row](), 0
+
+    def behind() -> Iterator[pl.DataFrame]:
+        nonlocal count
+        for row, values in means:
+            check_ranges(values)
+            rows.append(row)
+            count += values.height
+            yield values
+
+    path = write_frames(work.out, VALUES, behind())
+    done = write_scored(work, scored(rows))
+    if not count:
+        path.unlink()
+        return done
+    return replace(done, counts={**done.counts, "values": count})

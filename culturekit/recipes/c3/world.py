@@ -14,7 +14,7 @@ from culturekit.core.inputs import roles
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import CAPTIONS, IMAGES, PROMPTS, RIGHTS, TRANSLATIONS, VALUES
 from culturekit.core.stage import Stage
-from culturekit.core.tables import read_table, table_outcome, write_table
+from culturekit.core.tables import read_table, scan_table, table_outcome, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.generation.simulated.scenes.scenes_backend import (
     LANGUAGE,
@@ -31,8 +31,7 @@ from culturekit.kg.countries import country as known_country
 from culturekit.people.rated_sample import Answering
 from culturekit.people.scheme import Scheme
 from culturekit.people.stages import filled_in_stage
-from culturekit.recipes.c3.pairs import RATING, means_of
-from culturekit.scores.family import write_scored
+from culturekit.recipes.c3.pairs import RATING, means_of, write_means
 
 TRUTH, COLLECTION, LICENCE = "truth", "collection", "CC0-1.0"
 CRAFT = 0.75  # of every simulated picture and translation: nothing in how they are done differs
@@ -61,14 +60,13 @@ def alt_texts_stage(work: Work, images: Path, *, names: float, wrong: float, see
     A caption names so large a share of what its picture shows; how often it is `wrong` about it differs from picture to
     picture, up to twice that share.
     """
-    scenes = _scenes_of([images])
     rows = [
         (image, spoken(alt_text(scene, image, names=names, wrong=wrong, seed=seed)), COLLECTION, scene["country"],
          LANGUAGE, 0, None)
-        for image, _, scene in scenes
+        for row, scene in _scenes_of([images]) for image in [row["image_id"]]
     ]  # fmt: skip
     write_table(work.out, CAPTIONS, pl.DataFrame(rows, schema=CAPTIONS.schema, orient="row"))
-    rights = [(image, LICENCE, "the web of the simulated world", None) for image, _, _ in scenes]
+    rights = [(image, LICENCE, "the web of the simulated world", None) for image, *_ in rows]
     write_table(work.out, RIGHTS, pl.DataFrame(rights, schema=RIGHTS.schema, orient="row"))
     return Outcome({"captions": len(rows), "rights": len(rights)})
 
@@ -91,11 +89,13 @@ def _everything_of(country: str) -> frozenset[str]:
     return all_named({dimension: world().countries[country].of_dimension(dimension) for dimension in named_in("")})
 
 
-def _scenes_of(images: Sequence[Path]) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
-    """Give each picture that was made: its id, its row, and the scene that it truly shows."""
-    tables = [read_table(path, IMAGES).filter(status="ok").drop_nulls("truth_scene") for path in images]
-    rows = [row for table in tables for row in table.sort("image_id").iter_rows(named=True)]
-    return [(row["image_id"], row, msgspec.json.decode(row["truth_scene"])) for row in rows]
+def _scenes_of(images: Sequence[Path]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Give image_id, model and prompt_id of each picture that was made, with the scene that it truly shows."""
+    columns = ("image_id", "model", "prompt_id", "truth_scene")
+    for path in images:
+        rows = scan_table(path, IMAGES).filter(status="ok").drop_nulls("truth_scene").select(columns).sort("image_id")
+        for row in rows.collect().iter_rows(named=True):
+            yield row, msgspec.json.decode(row["truth_scene"])
 
 
 def _shown_in(scene: Mapping[str, Any]) -> frozenset[str]:
@@ -144,8 +144,8 @@ def image_truth_stage(images: Sequence[Path], prompts: Path) -> Stage:
 
     def truths() -> Truths:
         texts = dict(read_table(prompts, PROMPTS).select("prompt_id", "text").iter_rows())
-        for image, row, scene in _scenes_of(images):
-            yield row["model"], image, row["prompt_id"], image_truth(texts[row["prompt_id"]], scene)
+        for row, scene in _scenes_of(images):
+            yield row["model"], row["image_id"], row["prompt_id"], image_truth(texts[row["prompt_id"]], scene)
 
     inputs = {"prompts": prompts, **roles("images", list(images))}
     return _truth_stage("truth", inputs, truths, judged={"vqascore": "object_presence"})
@@ -156,8 +156,8 @@ def pair_truth_stage(images: Path, translations: Path) -> Stage:
 
     def truths() -> Truths:
         texts = {row["id"]: row for row in read_table(translations, TRANSLATIONS).iter_rows(named=True)}
-        for image, _, scene in _scenes_of([images]):
-            if image in texts:
+        for row, scene in _scenes_of([images]):
+            if (image := row["image_id"]) in texts:
                 yield TRUTH, image, None, pair_truth(texts[image]["source"], texts[image]["text"], scene)
 
     return _truth_stage("pair-truth", {"images": images, "translations": translations}, truths, judged={})
@@ -178,7 +178,7 @@ def _truth_stage(
             ]
         ]
         table = pl.DataFrame(rows, schema=["model", "metric", "criterion", "item", "prompt_id", "value"], orient="row")
-        return write_scored(work, means_of(table.with_columns(labels=pl.lit(TRUTH))))
+        return write_means(work, means_of(table.with_columns(labels=pl.lit(TRUTH))))
 
     return Stage(name, "caption-truth", 1, run, dict(inputs), packages=("msgspec", "polars"))
 

@@ -42,7 +42,7 @@ from culturekit.recipes.cube.keys import Recipe
 from culturekit.recipes.cube.nested_keys import Audit
 from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import HEADLINE_KERNEL, RunFolders
-from culturekit.report.shots import shown_by
+from culturekit.report.thumbnails import shown_by
 from culturekit.scores.audited import draw_audit_sample
 from culturekit.scores.corrected import looked_at, score_corrected
 from culturekit.scores.diversity import Correction, QvsOptions

@@ -29,7 +29,7 @@ from culturekit.report.differences import KernelTable, kernel_tables
 from culturekit.report.run_folders import Figure, RunFolders, plain
 from culturekit.report.sections import Cell, SectionPage, name_of, number, render_sections
 from culturekit.report.several import RunPart
-from culturekit.report.shots import (
+from culturekit.report.thumbnails import (
     Mosaic,
     Tile,
     artifacts_of,

@@ -65,7 +65,7 @@ def test_blocks_of_captions_are_translated_as_the_whole_is(
     texts = {f"{number:02}": spoken(text) for number, text in enumerate([*ENGLISH.values()] * 4)} | {"05": " "}
     captions, table = tmp_path / "captions.parquet", tmp_path / "given.parquet" if given else None
     pl.DataFrame({"id": sorted(texts), "text": [texts[key] for key in sorted(texts)]}).write_parquet(captions)
-    pl.DataFrame({"id": ["03", "08", "11"], "text": ["one", "", "two"]}).write_parquet(tmp_path / "given.parquet")
+    pl.DataFrame({"id": ["11", "03", "08"], "text": ["two", "one", ""]}).write_parquet(tmp_path / "given.parquet")
     client = None if given else CLIENTS.make("simulated")
     whole = translated(work, client, captions, table)
     monkeypatch.setattr(caption_files, "ROWS_PER_BLOCK", 5)

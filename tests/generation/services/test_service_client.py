@@ -1,5 +1,7 @@
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +24,7 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Request
 from culturekit.llm.ledger import journals_below, latest_exchanges, read_ledger
 from tests.command_line import culturekit
+from tests.faults.kill_and_resume import environment
 from tests.generation.folder.folder_worlds import TEXTS, prompts
 from tests.generation.services.image_service import (
     FILE,
@@ -105,6 +108,28 @@ def test_what_stopped_between_submission_and_result_is_polled_again_and_not_boug
     assert set(images_of(tmp_path)["status"]) == {"ok"}
     assert jobs(tmp_path) == []
     assert read_ledger(journals_below([tmp_path / "out"])).total.usd == pytest.approx(0.04 * PROMPTS)
+
+
+@pytest.mark.slow
+def test_a_process_killed_between_submission_and_result_buys_nothing_twice(
+    tmp_path: Path, service: ImageService
+) -> None:
+    """The jobs that it had bought are asked after by the next process."""
+    seller, backend = service.seller, service_file(tmp_path, service.url)
+    seller.polling = lambda number, look: as_json({"status": "Pending"})
+    words = [sys.executable, "-m", "culturekit", "generate", "--backend", backend, "--out", str(tmp_path / "out"),
+             "--prompts", str(prompts(tmp_path / "prompts", None)), "--concurrency", "2"]  # fmt: skip
+    with subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while len(jobs(tmp_path)) < 2:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+    assert len(jobs(tmp_path)) == len(seller.sold) == 2
+    seller.polling = lambda number, look: None
+    subprocess.run(words, env=environment(), check=True, capture_output=True)
+    assert len(seller.sold) == PROMPTS
+    assert set(images_of(tmp_path)["status"]) == {"ok"}
+    assert jobs(tmp_path) == []
 
 
 def test_a_submission_that_is_left_while_under_way_is_kept_when_it_comes(tmp_path: Path, service: ImageService) -> None:

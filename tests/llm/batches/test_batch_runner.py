@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -33,17 +34,10 @@ class Desk:
     limits: BatchLimits = SMALL
     files: bool = True
 
-    def ask(
-        self,
-        requests: Sequence[Request],
-        *,
-        run: str = "run",
-        tick: Callable[[], None] = lambda: None,
-        options: AskOptions = AskOptions(),  # noqa: B008
-    ) -> list[Answered]:
+    def ask(self, requests: Sequence[Request], *, run: str = "run", **more: Any) -> list[Answered]:
         """Answer requests in a process of its own."""
         with Journal(self.folder) as journal:
-            return list(self.answers(journal, requests, run=run, tick=tick, options=options))
+            return list(self.answers(journal, requests, run=run, **more))
 
     def answers(
         self,
@@ -59,38 +53,39 @@ class Desk:
         yield from BatchRunner(client, batches, journal, requests, options, run, clock=self.clock).answers()
         assert batches.closed == 1
 
+    def outcomes(self, count: int, **more: Any) -> list[str]:
+        return [answer.outcome for answer in self.ask(questions(count), **more)]
+
+    def dies_at(self, step: int, count: int) -> None:
+        """Ask in a process that is killed at a step of the shop."""
+        steps = iter(range(10**6))
+
+        def tick() -> None:
+            if next(steps) == step:
+                raise Killed
+
+        with pytest.raises(Killed):
+            self.ask(questions(count), tick=tick)
+
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path / "journal", Shop(), TestClock())
 
 
-def test_rows_come_back_in_order_and_are_bought_once(desk: Desk) -> None:
-    answers = desk.ask(questions(10))
-    assert [answer.value.id for answer in answers] == [f"Q{n}" for n in range(10)]  # type: ignore[union-attr]
-    assert all(answer.outcome == "ok" and answer.bought for answer in answers)
-    assert [len(made.names) for made in desk.shop.jobs.values()] == [4, 4, 2]
-    assert set(desk.shop.bought.values()) == {1}
-
-
-def test_a_second_run_buys_nothing_and_says_so(desk: Desk) -> None:
-    first = desk.ask(questions(10))
-    second = desk.ask(questions(10), run="other")
-    assert [replace(answer, bought=False) for answer in first] == second
-    assert len(desk.shop.jobs) == 3
+@pytest.mark.parametrize(("limits", "most"), [(SMALL, 4), (BatchLimits(rows=100, size=500), 4)])
+def test_jobs_are_cut_by_rows_and_bytes(desk: Desk, limits: BatchLimits, most: int) -> None:
+    desk.limits = limits
+    assert all(answer.outcome == "ok" and answer.bought for answer in desk.ask(questions(10)))
+    assert len(desk.shop.jobs) > 2 and set(desk.shop.bought.values()) == {1}
+    assert max(len(made.names) for made in desk.shop.jobs.values()) <= most
+    assert max(map(len, desk.shop.uploads.values())) <= limits.size
 
 
 def test_the_same_question_twice_is_one_row_of_a_job(desk: Desk) -> None:
     answers = desk.ask([*questions(2), *questions(2)])
     assert [answer.value.id for answer in answers] == ["Q0", "Q1", "Q0", "Q1"]  # type: ignore[union-attr]
     assert desk.shop.bought == {"Q0": 1, "Q1": 1}
-
-
-def test_jobs_are_cut_by_bytes_too(desk: Desk) -> None:
-    desk.limits = BatchLimits(rows=100, size=500)
-    desk.ask(questions(10))
-    sizes = [len(lines) for lines in desk.shop.uploads.values()]
-    assert len(sizes) > 2 and max(sizes) <= 500
 
 
 def test_a_row_that_fits_into_no_job_is_invalid_and_costs_nothing(desk: Desk) -> None:
@@ -113,8 +108,7 @@ def test_results_that_contradict_each_other_are_not_believed(desk: Desk) -> None
 
 def test_rounds_are_bounded(desk: Desk) -> None:
     desk.shop.behaviour = lambda identifier, _: BatchResult("", "server", 500, b"{}")
-    answers = desk.ask(questions(2), options=AskOptions(tries=3))
-    assert {answer.outcome for answer in answers} == {"exhausted"}
+    assert desk.outcomes(2, options=AskOptions(tries=3)) == ["exhausted"] * 2
     assert desk.shop.bought == {"Q0": 3, "Q1": 3}
 
 
@@ -127,8 +121,7 @@ def test_an_invalid_reply_is_repaired_in_the_next_round(desk: Desk) -> None:
         return said.get(identifier, b"") if asked[identifier] == 1 and identifier in said else answer_for(identifier)
 
     desk.shop.behaviour = behave
-    answers = desk.ask(questions(4))
-    assert [answer.outcome for answer in answers] == ["ok", "repaired", "repaired", "ok"]
+    assert desk.outcomes(4) == ["ok", "repaired", "repaired", "ok"]
     assert [len(made.names) for made in desk.shop.jobs.values()] == [4, 2]
     lines = read_ledger([JournalPlace("filter", desk.folder / "replies.sqlite", finished=True)]).lines
     assert {line.outcome: line.requests for line in lines} == {"ok": 2, "repaired": 4}
@@ -156,10 +149,9 @@ def test_replies_that_stopped_otherwise_end_the_row_and_are_asked_again_in_anoth
     desk.shop.behaviour = lambda identifier, time: (
         answer_for(identifier) if time > 1 else b'{"text":"","in":9,"out":1,"stop":"%s"}' % stop.encode()
     )
-    assert desk.ask(questions(1))[0].outcome == outcome
-    assert desk.ask(questions(1))[0].outcome == outcome
+    assert desk.outcomes(1) == desk.outcomes(1) == [outcome]
     assert desk.shop.bought == {"Q0": 1}
-    assert desk.ask(questions(1), run="other")[0].outcome == "ok"
+    assert desk.outcomes(1, run="other") == ["ok"]
 
 
 @pytest.mark.parametrize("kind", ["busy", "server", "timeout"])
@@ -169,29 +161,22 @@ def test_a_hint_of_a_day_ends_the_run_at_once_and_the_next_run_asks(desk: Desk, 
     with pytest.raises(UpstreamUnavailable, match="asks to wait 86400 s, longer than the patience"):
         desk.ask(questions(2))
     assert desk.clock.time - began < 60.0
-    assert {answer.outcome for answer in desk.ask(questions(2))} == {"ok"}
+    assert desk.outcomes(2) == ["ok", "ok"]
     assert set(desk.shop.bought.values()) == {1}
 
 
 def test_a_clock_that_was_two_years_ahead_holds_nothing_up(desk: Desk) -> None:
-    ticks, two_years = iter(range(10**6)), 2 * 365 * 86_400.0
-
-    def dies_before_creation() -> None:
-        if next(ticks) == 2:
-            raise Killed
-
+    two_years, began = 2 * 365 * 86_400.0, desk.clock.time
     desk.clock.time += two_years
-    with pytest.raises(Killed):
-        desk.ask(questions(2), tick=dies_before_creation)
+    desk.dies_at(2, 2)
     desk.clock.time -= two_years
-    began = desk.clock.time
-    assert {answer.outcome for answer in desk.ask(questions(2))} == {"ok"}
+    assert desk.outcomes(2) == ["ok", "ok"]
     assert desk.clock.time - began < 300.0
 
 
 def test_a_server_that_is_not_there_is_said_and_asked_again(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     desk.shop.creations = [Failure("connection", "connection refused", sent=False)] * 3
-    assert {answer.outcome for answer in desk.ask(questions(2))} == {"ok"}
+    assert desk.outcomes(2) == ["ok", "ok"]
     assert "connection refused: server does not answer, retrying for 15 minutes" in caplog.text
     assert "the server answers again" in caplog.text
 
@@ -203,31 +188,26 @@ def test_pauses_between_looks_grow_up_to_a_minute(desk: Desk) -> None:
     assert desk.clock.slept[0] == 1.0 and desk.clock.slept[-1] == 60.0 and len(desk.clock.slept) == 19
 
 
-def test_a_crowded_provider_costs_no_tries(desk: Desk) -> None:
+def test_a_crowded_provider_costs_no_tries_but_patience_with_it_ends(desk: Desk) -> None:
     crowded = Plan(state="failed", edit=lambda results: [], job=Job("", "failed", kind="busy", detail="too much"))
-    desk.shop.plans = [crowded, crowded, crowded]
-    assert {answer.outcome for answer in desk.ask(questions(2), options=AskOptions(tries=2))} == {"ok"}
-
-
-def test_patience_with_a_crowded_provider_ends(desk: Desk) -> None:
-    crowded = Plan(state="failed", edit=lambda results: [], job=Job("", "failed", kind="busy", detail="too much"))
+    desk.shop.plans = [crowded] * 3
+    assert desk.outcomes(2, options=AskOptions(tries=2)) == ["ok", "ok"]
     desk.shop.plans = [crowded] * 100
     with pytest.raises(UpstreamUnavailable, match="too much"):
-        desk.ask(questions(2))
+        desk.ask(questions(4))
 
 
 def test_lines_that_a_provider_names_are_invalid_and_the_others_asked_again(desk: Desk) -> None:
     named = Job("", "failed", rejected=((2, "bad_line: no"),))
     desk.shop.plans = [Plan(state="failed", edit=lambda results: [], job=named)]
-    answers = desk.ask(questions(4))
-    assert [answer.outcome for answer in answers] == ["ok", "invalid", "ok", "ok"]
+    assert desk.outcomes(4) == ["ok", "invalid", "ok", "ok"]
 
 
 def test_a_wrong_key_ends_the_run_and_can_be_mended(desk: Desk) -> None:
     desk.shop.creations = [Failure("fatal", "wrong key", status=401)]
     with pytest.raises(UsageError, match="wrong key"):
         desk.ask(questions(2))
-    assert {answer.outcome for answer in desk.ask(questions(2))} == {"ok"}
+    assert desk.outcomes(2) == ["ok", "ok"]
     assert set(desk.shop.bought.values()) == {1}
     assert desk.shop.listings == 0  # what was refused is not looked for
 
@@ -241,23 +221,15 @@ def test_a_budget_is_never_passed_and_what_it_buys_is_kept(desk: Desk) -> None:
         got.extend(desk.answers(journal, questions(9), run="run", options=AskOptions(budget=worst + 4.5 * each)))
     assert [answer.value.id for answer in got] == ["Q0", "Q1", "Q2", "Q3", "Q4"]  # type: ignore[union-attr]
     assert sum(desk.shop.bought.values()) == 5
-    assert {answer.outcome for answer in desk.ask(questions(9))} == {"ok"}
+    assert desk.outcomes(9) == ["ok"] * 9
     assert set(desk.shop.bought.values()) == {1}
 
 
 def test_a_job_of_another_run_that_is_under_way_is_waited_for_not_bought_again(desk: Desk) -> None:
-    ticks = iter(range(100))
-
-    def dies_after_creation() -> None:
-        if next(ticks) == 5:
-            raise Killed
-
     desk.shop.plans = [Plan(polls=5)]
-    with pytest.raises(Killed):
-        desk.ask(questions(4), tick=dies_after_creation)
+    desk.dies_at(5, 4)
     assert sum(desk.shop.bought.values()) == 4
-    answers = desk.ask(questions(4), run="other")
-    assert {answer.outcome for answer in answers} == {"ok"}
+    assert desk.outcomes(4, run="other") == ["ok"] * 4
     assert set(desk.shop.bought.values()) == {1}
 
 
@@ -319,10 +291,9 @@ def test_killed_anywhere_any_number_of_times_nothing_is_bought_twice(
             try:
                 with KilledJournal(folder) as journal:
                     journal.tick = tick
-                    asked = BatchRunner(
-                        client, batches, journal, questions(11), AskOptions(), "run", clock=clock
-                    ).answers()
-                    return list(asked), shop, kept(journal)
+                    runner = BatchRunner(client, batches, journal, questions(11), AskOptions(), "run", clock=clock)
+                    answers = list(runner.answers())
+                    return answers, shop, sorted(journal.reader.execute("SELECT key, attempt FROM exchanges"))
             except Killed:
                 continue
         raise AssertionError
@@ -336,38 +307,12 @@ def test_killed_anywhere_any_number_of_times_nothing_is_bought_twice(
     assert disturbed_kept == calm_kept
 
 
-def kept(journal: Journal) -> list[tuple[str, int]]:
-    """List what the journal holds, in an order of its own."""
-    return sorted(journal.reader.execute("SELECT key, attempt FROM exchanges"))
-
-
-def begun(journal: Journal, *rows: Planned) -> JobBook:
-    book, plan = JobBook(journal), _Plan(rows=list(rows), reserved=0.25)
-    plan.pressed += [plan.press.compress(b'{"n":%d}\n' % row.attempt) for row in rows]
-    plan.lines.close()
-    book.begin(plan, run="run", begun=7.0, upload="file-1")
-    return book
-
-
-def test_a_job_is_read_back_with_its_rows_and_how_far_it_is(tmp_path: Path) -> None:
-    rows = [Planned(b"a" * 32, 1), Planned(b"b" * 32, 70_000)]
-    with Journal(tmp_path) as journal:
-        book = begun(journal, *rows)
-        for phase, unfinished in (("sending", 1), ("open", 1), ("collected", 0)):
-            record = book.move(book.records[1], phase, job="batch_9")  # type: ignore[arg-type]
-            again = JobBook(journal)
-            assert again.records == {1: record} and len(again.unfinished()) == unfinished
-            assert (record.job, record.reserved, record.upload) == ("batch_9", 0.25, "file-1")
-            assert again.rows(record) == rows
-            assert list(again.bodies(record)) == [b'{"n":1}', b'{"n":70000}']
-            assert [again.tag("run", 1), again.tag("run")] == ["culturekit-run-1", "culturekit-run-2"]
-        assert book.move(record, "void").job == "batch_9"
-
-
 @pytest.mark.parametrize("what", ["rows", "bodies"])
 def test_a_job_whose_rows_or_bodies_are_gone_is_no_sound_journal(what: str, tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
-        book = begun(journal, Planned(b"a" * 32, 1))
+        book, plan = JobBook(journal), _Plan(rows=[Planned(b"a" * 32, 1)])
+        plan.lines.close()
+        book.begin(plan, run="run", begun=7.0, upload="file-1")
         journal.write_now([(f"batch/1/{what}", None)])
         with pytest.raises(IntegrityError, match=f"the {what} of batch job 1 are not in the journal"):
             list(getattr(JobBook(journal), what)(book.records[1]))

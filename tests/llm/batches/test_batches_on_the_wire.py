@@ -3,15 +3,14 @@
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from culturekit.core.errors import BudgetReached, UpstreamUnavailable, UsageError
 from culturekit.llm.batch_runner import BatchRunner, Clock, Pauses, batches_of
-from culturekit.llm.client import Request
 from culturekit.llm.clients import google_client as google_batches
 from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal import Journal
@@ -28,21 +27,12 @@ QUICK, OPTIONS = Pauses(first=0.01, longest=0.05, settle=0.05), AskOptions()
 
 
 def ask(
-    provider: str,
-    url: str,
-    folder: Path,
-    requests: Sequence[Request],
-    *,
-    run: str = "run",
-    options: AskOptions = OPTIONS,
-    pauses: Pauses = QUICK,
-    clock: Clock | None = None,
+    provider: str, url: str, folder: Path, count: int, *, run: str = "run", options: AskOptions = OPTIONS, **more: Any
 ) -> list[Answered]:
     """Answer requests in batches."""
-    client = client_of(provider, url)
+    client, more = client_of(provider, url), {"pauses": QUICK, **more}
     with Journal(folder) as journal:
-        runner = BatchRunner(client, batches_of(client), journal, requests, options, run, pauses=pauses, clock=clock)
-        return list(runner.answers())
+        return list(BatchRunner(client, batches_of(client), journal, questions(count), options, run, **more).answers())
 
 
 class JumpingClock(Clock):
@@ -65,13 +55,13 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_batch_is_answered_and_its_second_run_sends_nothing(provider: str, tmp_path: Path) -> None:
     with running_server(Script(job=JobPlan(polls=3, shuffled=True))) as server:
-        answers = ask(provider, server.url, tmp_path, questions(30))
+        answers = ask(provider, server.url, tmp_path, 30)
         assert [answer.value.id for answer in answers] == [f"Q{n}" for n in range(30)]  # type: ignore[union-attr]
         assert {answer.outcome for answer in answers} == {"ok"}
         before = server.stats()
         assert before["jobs_made"] == 1 and before["lines_made"] == 30 and not before["broken"]
         assert not [record.problem for record in server.records() if record.problem]
-        again = ask(provider, server.url, tmp_path, questions(30), run="other")
+        again = ask(provider, server.url, tmp_path, 30, run="other")
         assert [replace(answer, bought=False) for answer in answers] == again
         assert server.stats()["requests"] == before["requests"]
 
@@ -80,9 +70,9 @@ def test_a_large_batch_of_gemini_goes_as_a_file_with_the_same_answers(
     provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running_server(Script(job=JobPlan(shuffled=True))) as server:
-        inline = ask(provider, server.url, tmp_path / "inline", questions(5))
+        inline = ask(provider, server.url, tmp_path / "inline", 5)
         monkeypatch.setattr(google_batches, "INLINE_BYTES", 10)
-        assert ask(provider, server.url, tmp_path / "file", questions(5)) == inline
+        assert ask(provider, server.url, tmp_path / "file", 5) == inline
         assert server.stats()["operations"].get("files.create", 0) >= 1
         assert not server.stats()["broken"]
 
@@ -90,7 +80,7 @@ def test_a_large_batch_of_gemini_goes_as_a_file_with_the_same_answers(
 def test_shuffled_lost_doubled_and_misnamed_results_end_in_the_right_rows(provider: str, tmp_path: Path) -> None:
     plan = JobPlan(shuffled=True, missing=0.2, duplicated=0.3, misnamed=0.2, swapped=0.2)
     with running_server(Script(jobs=(plan,))) as server:
-        answers = ask(provider, server.url, tmp_path, questions(40))
+        answers = ask(provider, server.url, tmp_path, 40)
         assert [answer.value.id for answer in answers] == [f"Q{n}" for n in range(40)]  # type: ignore[union-attr]
         assert {answer.outcome for answer in answers} == {"ok", "repaired"}
         stats = server.stats()
@@ -102,7 +92,7 @@ def test_jobs_that_end_early_keep_what_was_done_and_ask_the_rest_again(
     provider: str, ends: str, tmp_path: Path
 ) -> None:
     with running_server(Script(jobs=(JobPlan(ends=ends, share=0.5),))) as server:  # type: ignore[arg-type]
-        answers = ask(provider, server.url, tmp_path, questions(20))
+        answers = ask(provider, server.url, tmp_path, 20)
         assert {answer.outcome for answer in answers} == {"ok"}
         stats = server.stats()
         assert stats["lines_made"] == (40 if ends == "failed" else 30) and stats["bought_twice"] == 0
@@ -111,7 +101,7 @@ def test_jobs_that_end_early_keep_what_was_done_and_ask_the_rest_again(
 def test_a_creation_that_was_cut_off_is_found_again(provider: str, tmp_path: Path) -> None:
     script = Script(jobs=(JobPlan(unsaid=True),))
     with running_server(script) as server:
-        answers = ask(provider, server.url, tmp_path, questions(10))
+        answers = ask(provider, server.url, tmp_path, 10)
         assert {answer.outcome for answer in answers} == {"ok"}
         assert server.stats()["lines_made"] == 10 and server.stats()["operations"]["batches.list"] >= 1
 
@@ -119,7 +109,7 @@ def test_a_creation_that_was_cut_off_is_found_again(provider: str, tmp_path: Pat
 def test_a_hint_is_waited_for_before_anything_is_sent(provider: str, tmp_path: Path) -> None:
     busy = Fault("busy", hint="retry-info" if provider == "google" else "retry-after-ms", wait=0.4)
     with running_server(Script(rules=(Rule(busy, When(operations=CREATED), times=2),))) as server:
-        ask(provider, server.url, tmp_path, questions(3))
+        ask(provider, server.url, tmp_path, 3)
         stats = server.stats()
         assert stats["statuses"]["429"] == 2 and stats["early_model"] == 0 and stats["lines_made"] == 3
 
@@ -134,7 +124,7 @@ def test_rows_that_fail_within_a_job_are_judged_as_online(provider: str, tmp_pat
         rule("prose", "Q4", (1, 1)), rule("busy", "Q5", (1, 1)), rule("wrong-id", "Q6"),
     )  # fmt: skip
     with running_server(Script(rules=rules)) as server:
-        answers = ask(provider, server.url, tmp_path, questions(8))
+        answers = ask(provider, server.url, tmp_path, 8)
     stopped = "refused" if provider == "openai" else "blocked"
     assert [answer.outcome for answer in answers] == [
         "ok", "invalid", stopped, "truncated", "repaired", "ok", "invalid", "ok",
@@ -144,7 +134,7 @@ def test_rows_that_fail_within_a_job_are_judged_as_online(provider: str, tmp_pat
 def test_the_ledger_is_what_the_server_counted(provider: str, tmp_path: Path) -> None:
     rules = (Rule(Fault("prose"), When(share=0.3, modes=("batch",), attempts=(1, 1))),)
     with running_server(Script(rules=rules, job=JobPlan(duplicated=0.3), thinking=7)) as server:
-        ask(provider, server.url, tmp_path, questions(30))
+        ask(provider, server.url, tmp_path, 30)
         counted = server.stats()["batch"]
         with Journal(tmp_path) as journal:
             sums = journal.reader.execute(
@@ -161,7 +151,7 @@ def test_replies_in_a_batch_that_are_not_counted_are_counted_here_and_budgeted_a
     budget = 0.01
     with running_server(Script(rules=rules)) as server:
         with pytest.raises(BudgetReached):
-            ask(provider, server.url, tmp_path, questions(200), options=AskOptions(budget=budget))
+            ask(provider, server.url, tmp_path, 200, options=AskOptions(budget=budget))
         stats = server.stats()
         assert 0 < stats["usd"] <= budget
     assert caplog.text.count("it counts no tokens") == 1
@@ -175,7 +165,7 @@ def test_replies_in_a_batch_that_are_not_counted_are_counted_here_and_budgeted_a
 
 def test_a_wrong_key_ends_the_run_with_advice(provider: str, tmp_path: Path) -> None:
     with running_server(Script(keys=("another",))) as server, pytest.raises(UsageError, match="key"):
-        ask(provider, server.url, tmp_path, questions(2))
+        ask(provider, server.url, tmp_path, 2)
 
 
 @pytest.mark.endtoend
@@ -200,7 +190,7 @@ def test_a_server_without_a_batch_api_is_said_once_and_clearly(provider: str, st
         ears.status, ears.body = status, b'{"detail":"Not Found"}'
         for _ in range(2):
             with pytest.raises(UsageError, match=r"has no batch API.*found status \d+.*leave out --batch") as caught:
-                ask(provider, ears.url, tmp_path, questions(3))
+                ask(provider, ears.url, tmp_path, 3)
             assert ears.url in str(caught.value)
         assert len(ears.heard) == 2
 
@@ -212,5 +202,5 @@ def test_a_batch_for_a_server_on_this_machine_that_is_not_there_is_given_up_afte
         url = gone.url
     clock = JumpingClock()
     with pytest.raises(UpstreamUnavailable, match=r"no reply for 60 s; found connection refused.*start the server"):
-        ask(provider, url, tmp_path, questions(3), clock=clock, pauses=Pauses())
+        ask(provider, url, tmp_path, 3, clock=clock, pauses=Pauses())
     assert clock.passed <= 61.0

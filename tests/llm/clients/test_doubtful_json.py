@@ -15,7 +15,7 @@ TWICE = [
 ]
 
 
-@pytest.mark.parametrize(("place", "instead"), TWICE, ids=[instead.decode() for _, instead in TWICE])
+@pytest.mark.parametrize(("place", "instead"), TWICE)
 def test_a_key_that_stands_twice_around_the_answer_is_refused_as_within_it(place: bytes, instead: bytes) -> None:
     counts = {"prompt_tokens": 90, "completion_tokens": 12}
     choice = {"index": 0, "message": {"content": "{}"}, "finish_reason": "stop"}
@@ -39,9 +39,8 @@ def test_other_protocols_refuse_a_key_that_stands_twice_too() -> None:
 def test_a_line_of_a_batch_with_a_key_twice_or_an_impossible_status_is_none() -> None:
     good = b'{"custom_id":"a","response":{"status_code":200,"body":{}}}'
     assert openai_client.result_of(good) is not None
-    assert openai_client.result_of(good.replace(b'"custom_id"', b'"custom_id":"b","custom_id"')) is None
-    assert openai_client.result_of(good.replace(b"200", b"%d" % 10**30)) is None
-    assert openai_client.result_of(good.replace(b"200", b"-200")) is None
+    for place, instead in ((b'"custom_id"', b'"custom_id":"b","custom_id"'), (b"200", b"9" * 30), (b"200", b"-200")):
+        assert openai_client.result_of(good.replace(place, instead)) is None
     good = b'{"key":"a","error":{"code":13,"message":"no"}}'
     found = google_client.result_of(good)
     assert found is not None and found.kind == "server"

@@ -44,6 +44,8 @@ def test_a_picture_fits_and_keeps_its_shape(width: int, height: int, longest: in
     assert abs(image.width * height - image.height * width) <= max(width, height)
     assert pixels(image.content).size == (image.width, image.height)
     assert pixels(image.content).format == "PNG"
+    with pytest.raises(UsageError):
+        image_from(image.content, longest=0)
 
 
 def test_the_same_picture_is_the_same_bytes_whatever_lies_around_its_pixels() -> None:
@@ -68,17 +70,6 @@ def test_what_is_transparent_lies_on_white() -> None:
     assert pixels(image.content).getpixel((0, 0)) == (255, 255, 255)
     palette = Picture.new("P", (2, 2), 0)
     assert pixels(image_from(encoded(palette, transparency=0)).content).getpixel((0, 0)) == (255, 255, 255)
-
-
-def test_a_picture_has_a_side() -> None:
-    with pytest.raises(UsageError):
-        image_from(encoded(Picture.new("RGB", (1, 1))), longest=0)
-
-
-def test_another_format_is_read() -> None:
-    content = encoded(Picture.new("RGB", (30, 20), "green"), "WEBP", lossless=True)
-    image = image_from(content, longest=15)
-    assert (image.width, image.height, image.media_type) == (15, 10, "image/png")
 
 
 BODY = HEADER + b"text/plain\r\nContent-Length: 9000\r\n"

@@ -1,48 +1,41 @@
+"""Models of random weights in this process: what they reply, and how probable a reply begins with a text."""
+
 import asyncio
 import importlib.util
+import math
+import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from culturekit.builders.judging.image_judge import vqa_request, vqascore
+from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import MissingDependency, UsageError
-from culturekit.core.torch_places import mend_torchvision
-from culturekit.llm.client import Client, Failure
-from culturekit.llm.clients.local_client import LocalClient
+from culturekit.core.schemas import JUDGMENTS
+from culturekit.core.tables import read_table
+from culturekit.core.work import Work
+from culturekit.llm.client import Client, Failure, Image
+from culturekit.llm.clients.local_client import LocalClient, LocalModel, Turn, distinct
+from tests.builders.judging.test_image_judge import png, table
+from tests.builders.judging.test_question_graph import prompts
+from tests.builders.put import put
 from tests.llm.questions import client, picture, question, send
+from tests.llm.tiny_vlm import tiny_vlm
 
 HAS_MODELS = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
 needs_models = pytest.mark.skipif(not HAS_MODELS, reason="torch and transformers are not installed")
 
-TEMPLATE = (
-    "{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>{% endfor %}"
-    "{% if add_generation_prompt %}<assistant>{% endif %}"
-)
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a tiny model of random weights that knows bytes, and save it as models are saved."""
-    torch: Any = pytest.importorskip("torch")
-    transformers: Any = pytest.importorskip("transformers")
-    mend_torchvision()
-    tokenizers: Any = pytest.importorskip("tokenizers")
-    place = tmp_path_factory.mktemp("models") / "tiny"
-    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    words = {token: number for number, token in enumerate(["</s>", *alphabet])}
-    inner = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=words, merges=[]))
-    inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    inner.decoder = tokenizers.decoders.ByteLevel()
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="</s>")
-    fast.chat_template = TEMPLATE
-    fast.save_pretrained(place)
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=len(words), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=2, max_position_embeddings=4096, eos_token_id=0, bos_token_id=0,
-    )  # fmt: skip
-    transformers.LlamaForCausalLM(config).save_pretrained(place)
-    return place
+    return tiny_vlm(tmp_path_factory.mktemp("models") / "tiny", sees=False)
+
+
+@pytest.fixture(scope="module")
+def seeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_vlm(tmp_path_factory.mktemp("models") / "sees", words=("Yes", "No"))
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
@@ -52,8 +45,6 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_packages_that_are_not_there_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     (tmp_path / "config.json").write_text("{}")
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependency, match=r"culturekit\[embed\]"):
@@ -127,3 +118,53 @@ def test_no_reply_takes_for_ever(folder: Path) -> None:
 def test_a_model_that_sees_nothing_is_shown_nothing(folder: Path) -> None:
     with pytest.raises(UsageError, match="sees no images"):
         send(client(f"local:{folder}"), question(images=(picture(),)))
+
+
+def seen(colour: str = "red") -> Image:
+    content = png(colour, (32, 32))
+    return Image(content, "image/png", digest_bytes(content), 32, 32)
+
+
+def test_texts_that_begin_as_another_are_weighed_once() -> None:
+    found = distinct({"Yes": (1, 2), "yes": (3,), "Yes!": (1, 2, 4), "YES": (1, 2), "": ()})
+    assert found == {"yes": (3,), "YES": (1, 2)}
+
+
+@needs_models
+def test_a_text_is_as_probable_as_all_of_its_tokens(seeing: Path) -> None:
+    torch: Any = importlib.import_module("torch")
+    asked = client(f"local:{seeing}")
+    request = vqa_request(seen(), "A red square", instructions="Answer.")
+    reply = asked.read(send(asked, request))
+    found = dict(reply.tokens)
+    assert {"Yes", "No", "yes", " no"} <= set(found)
+    model = LocalModel(seeing, device="cpu", dtype="auto")
+    turn = msgspec.json.decode(asked.compose(request).body, type=Turn)
+    inputs = model.tokens(turn, request.images)
+    whole = model.tokenizer("yes", add_special_tokens=False)["input_ids"]
+    assert len(whole) == 3, "this tokenizer writes yes in three tokens, Yes in one"
+    ids = torch.cat([inputs["input_ids"], torch.tensor([whole])], dim=1)
+    with torch.inference_mode():
+        logits = model.model(
+            input_ids=ids, attention_mask=torch.ones_like(ids), pixel_values=inputs["pixel_values"]
+        ).logits[0]
+    shares = torch.log_softmax(logits.double(), dim=-1)
+    length = inputs["input_ids"].shape[1]
+    by_hand = sum(float(shares[length - 1 + place, token]) for place, token in enumerate(whole))
+    assert found["yes"] == pytest.approx(by_hand, abs=1e-4)
+    one = model.tokenizer("Yes", add_special_tokens=False)["input_ids"]
+    assert found["Yes"] == pytest.approx(float(shares[length - 1, one[0]]), abs=1e-4)
+    assert sum(math.exp(value) for value in found.values()) <= 1 + 1e-9
+
+
+@needs_models
+def test_a_local_model_weighs_images_the_same_way_each_time(seeing: Path, work: Work, tmp_path: Path) -> None:
+    images = table(tmp_path / "images", {"a": png("red", (32, 32)), "b": png("blue", (32, 32)), "c": b"broken"})
+    own = prompts(tmp_path / "p", {"p1": "A red square"})
+    put(vqascore, work, client(f"local:{seeing}"), images, own)
+    first = read_table(work.out / "judgments.parquet", JUDGMENTS)
+    assert first["outcome"].to_list() == ["ok", "ok"]
+    assert first["value"].is_between(0, 1, closed="none").all()
+    assert first["value"].n_unique() == 2, "the pictures differ"
+    request = vqa_request(seen(), "A red square", instructions="Answer.")
+    assert send(client(f"local:{seeing}"), request) == send(client(f"local:{seeing}"), request)

@@ -115,15 +115,8 @@ def test_a_batch_is_planned_at_its_price_and_nothing_at_nothing() -> None:
 def test_what_the_journal_answers_is_not_planned_again(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     requests = outgoings(40, rng)
-    with Journal(tmp_path) as journal:
-        entries = [
-            Entry(key_of(IDENTITY, outgoing), "one", 1, "online", 200, "reply", b"{}", outgoing.body)
-            for outgoing in requests
-        ]
-        numbers = journal.append_all(entries)
-        for number, outgoing in zip(numbers, requests, strict=True):
-            journal.note(number, Reading("refused" if number % 4 == 0 else "ok", true_usage(outgoing, rng)))
-    plan = plan_cost(requests, IDENTITY, RATE, spent=read_spending(tmp_path / "replies.sqlite"))
+    told = [(outgoing, true_usage(outgoing, rng)) for outgoing in requests]
+    plan = plan_cost(requests, IDENTITY, RATE, spent=journalled(tmp_path, told, refused=4))
     assert (plan.bought, plan.pilot) == (30, 40)
     assert plan.input_tokens > 0
     assert plan.left == Left(10, plan.input_tokens + plan.output_tokens, plan.usd)
@@ -131,7 +124,7 @@ def test_what_the_journal_answers_is_not_planned_again(tmp_path: Path) -> None:
     assert any("30 answered in the journal, 10 to send" in line for line in cost_plan_lines(plan))
 
 
-def journalled(folder: Path, told: list[tuple[Outgoing, Usage]]) -> list[Spent]:
+def journalled(folder: Path, told: list[tuple[Outgoing, Usage]], *, refused: int = 1_000) -> list[Spent]:
     """Keep requests with what they took, as a run does."""
     with Journal(folder) as journal:
         entries = [
@@ -139,7 +132,7 @@ def journalled(folder: Path, told: list[tuple[Outgoing, Usage]]) -> list[Spent]:
             for outgoing, _ in told
         ]
         for number, (_, usage) in zip(journal.append_all(entries), told, strict=True):
-            journal.note(number, Reading("ok", usage))
+            journal.note(number, Reading("ok" if number % refused else "refused", usage))
     return read_spending(folder / "replies.sqlite")
 
 
@@ -162,19 +155,34 @@ def test_a_pilot_tells_of_others_of_its_kind_and_not_of_what_else_its_run_asked(
     assert plan.output_tokens == pytest.approx(100 * (12 + 3 * 12 / 30), rel=0.02)
 
 
+def kind_of(*bodies: bytes) -> RequestKind:
+    kind = RequestKind()
+    for body in bodies:
+        kind.add(body)
+    return kind
+
+
 def test_a_kind_of_requests_is_known_by_what_stands_before_and_after_their_data() -> None:
-    kind, head, tail = RequestKind(), b"H" * 150, b"T" * 150
-    for data in (b"a soup", b"a dance", b"drums"):
-        kind.add(head + data + tail)
+    head, tail = b"H" * 150, b"T" * 150
+    one, kind = (
+        kind_of(head + b"a soup" + tail),
+        kind_of(*(head + data + tail for data in (b"a soup", b"a dance", b"x"))),
+    )
     assert (kind.head, kind.tail) == (head, tail)
     assert kind.asks(head + b"a mask" + tail)
     assert not kind.asks(head + b"a mask" + b"U" * 150) and not kind.asks(b"I" * 150 + b"a mask" + tail)
+    assert not one.asks(head + b"a soup" + tail), "one request tells no kind by itself"
+    assert not one.repairs(head + b"a soup" + b"T" * 60 + REPAIR_MARK)
+
+
+@pytest.mark.parametrize(("shared", "telling"), [(199, False), (200, True)])
+def test_requests_with_little_in_common_tell_no_kind(shared: int, telling: bool) -> None:
+    kind = kind_of(*(b"H" * (shared - 90) + data + b"T" * 90 for data in (b"a soup", b"dances!")))
+    assert kind.asks(b"H" * (shared - 90) + b"a mask" + b"T" * 90) is telling
 
 
 def test_a_repair_that_shares_less_than_the_head_is_of_no_kind_unless_that_is_long() -> None:
-    kind = RequestKind()
-    for data in (b"a soup", b"a dance"):
-        kind.add(b"H" * 300 + data + b"T" * 150)
+    kind = kind_of(*(b"H" * 300 + data + b"T" * 150 for data in (b"a soup", b"a dance")))
     assert kind.repairs(b"H" * LEAST_SHARED + REPAIR_MARK)
     assert not kind.repairs(b"H" * (LEAST_SHARED - 1) + REPAIR_MARK)
     assert not kind.repairs(b"G" * LEAST_SHARED + REPAIR_MARK)
@@ -193,22 +201,6 @@ def test_what_answers_in_this_process_costs_nothing() -> None:
 
 def test_what_was_asked_is_not_written_where_a_sum_is_shown() -> None:
     assert "a dish" not in repr(Spent(b"k", "one", 1, 1, True, b"a dish"))
-
-
-def test_one_request_tells_no_kind_by_itself() -> None:
-    kind, body = RequestKind(), b"H" * 150 + b"a soup" + b"T" * 150
-    kind.add(body)
-    assert not kind.asks(body) and not kind.repairs(b"H" * 150 + b"a soup" + b"T" * 60 + REPAIR_MARK)
-    kind.add(b"H" * 150 + b"a dance" + b"T" * 150)
-    assert kind.asks(body)
-
-
-@pytest.mark.parametrize(("shared", "telling"), [(199, False), (200, True)])
-def test_requests_with_little_in_common_tell_no_kind(shared: int, telling: bool) -> None:
-    kind = RequestKind()
-    for data in (b"a soup", b"dances!"):
-        kind.add(b"H" * (shared - 90) + data + b"T" * 90)
-    assert kind.asks(b"H" * (shared - 90) + b"a mask" + b"T" * 90) is telling
 
 
 def test_what_was_bought_under_other_roots_does_not_swell_the_rest(tmp_path: Path) -> None:
@@ -258,21 +250,18 @@ def test_a_pilot_of_one_tells_no_margin() -> None:
     assert two.margin is not None and any("give or take" in line for line in cost_plan_lines(two))
 
 
-def test_many_long_requests_are_told_by_the_few_long_ones_of_the_pilot() -> None:
+@pytest.mark.parametrize(("long_ones", "parted"), [(10, True), (9, False)])
+def test_many_long_requests_are_told_by_the_few_long_ones_of_a_pilot_of_forty_rows(
+    long_ones: int, parted: bool
+) -> None:
     short = [Outgoing(b"s" * (420 + 42 * n), max_tokens=512) for n in range(50)]
     long = [Outgoing(b"l" * (42_000 + 42 * n), max_tokens=512) for n in range(50)]
     usages = [(one, Usage(2 * estimate(one), 10)) for one in short[:30]]
-    usages += [(one, Usage(estimate(one), 500)) for one in long[:10]]
+    usages += [(one, Usage(estimate(one), 500)) for one in long[:long_ones]]
     plan = plan_cost([*short, *long], IDENTITY, RATE, spent=[spent_on(*one) for one in usages])
-    assert (plan.bought, plan.pilot) == (40, 40)
-    assert plan.output_tokens == 20 * 10 + 40 * 500
-    assert plan.input_tokens == 2 * sum(map(estimate, short[30:])) + sum(map(estimate, long[10:]))
-
-
-def test_a_pilot_below_forty_rows_is_not_parted_by_size() -> None:
-    short = [Outgoing(b"s" * (420 + 42 * n), max_tokens=512) for n in range(50)]
-    long = [Outgoing(b"l" * (42_000 + 42 * n), max_tokens=512) for n in range(50)]
-    usages = [(one, Usage(1, 10)) for one in short[:30]] + [(one, Usage(1, 500)) for one in long[:9]]
-    plan = plan_cost([*short, *long], IDENTITY, RATE, spent=[spent_on(*one) for one in usages])
-    assert (plan.bought, plan.pilot) == (39, 39)
-    assert plan.output_tokens == round(61 * (30 * 10 + 9 * 500) / 39)
+    assert plan.bought == plan.pilot == 30 + long_ones
+    if parted:
+        assert plan.output_tokens == 20 * 10 + 40 * 500
+        assert plan.input_tokens == 2 * sum(map(estimate, short[30:])) + sum(map(estimate, long[10:]))
+    else:
+        assert plan.output_tokens == round(61 * (30 * 10 + 9 * 500) / 39)

@@ -1,7 +1,10 @@
 """The ledger equals what the replies reported, in whatever stage, run, mode and outcome they lie."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +14,18 @@ from culturekit.core.errors import UsageError
 from culturekit.llm.client import Rate, Usage
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry, Mode, Reading
-from culturekit.llm.ledger import JournalPlace, journals_below, latest_exchanges, read_ledger
+from culturekit.llm.ledger import (
+    JournalPlace,
+    journal_for,
+    journals_below,
+    latest_exchanges,
+    left_for,
+    note_on_others,
+    read_ledger,
+    spent_elsewhere,
+)
 from culturekit.llm.prices import cost_of, picodollars_of
+from culturekit.llm.usage import picodollars
 
 RATE = Rate(0.15, 0.6, cached=0.075)
 MODES: tuple[Mode, ...] = ("online", "batch")
@@ -22,9 +35,9 @@ def entry(key: int, *, kind: str = "reply", mode: Mode = "online", model: str = 
     return Entry(key.to_bytes(32, "big"), "run", 1, mode, 200, kind, b"{}", b'{"q":%d}' % key, model=model)
 
 
-def bought(folder: Path, replies: Sequence[tuple[str, Usage, Mode]], *, first: int = 0) -> None:
+def bought(folder: Path, replies: Sequence[tuple[str, Usage, Mode]]) -> None:
     with Journal(folder) as journal:
-        numbers = journal.append_all([entry(first + key, mode=mode) for key, (_, _, mode) in enumerate(replies)])
+        numbers = journal.append_all([entry(key, mode=mode) for key, (_, _, mode) in enumerate(replies)])
         for number, (outcome, usage, mode) in zip(numbers, replies, strict=True):
             journal.note(number, Reading(outcome, usage, cost_of(usage, RATE, mode=mode)))
 
@@ -35,15 +48,11 @@ usages = st.builds(
 )
 
 
+OUTCOMES = ["ok", "repaired", "refused", "truncated", "invalid"]
+
+
 @settings(max_examples=25, deadline=None)
-@given(
-    replies=st.lists(
-        st.tuples(
-            st.sampled_from(["ok", "repaired", "refused", "truncated", "invalid"]), usages, st.sampled_from(MODES)
-        ),
-        max_size=20,
-    )
-)
+@given(replies=st.lists(st.tuples(st.sampled_from(OUTCOMES), usages, st.sampled_from(MODES)), max_size=20))
 def test_sums_are_exact(replies: list[tuple[str, Usage, Mode]], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("run") / "journal"
     bought(folder, replies)
@@ -53,10 +62,7 @@ def test_sums_are_exact(replies: list[tuple[str, Usage, Mode]], tmp_path_factory
         assert getattr(ledger.total, name) == sum(getattr(usage, name) for _, usage, _ in replies)
     assert ledger.total.picodollars == sum(picodollars_of(usage, RATE, mode=mode) for _, usage, mode in replies)
     by_line = {(line.outcome, line.mode): line.requests for line in ledger.lines}
-    assert by_line == {
-        pair: sum((outcome, mode) == pair for outcome, _, mode in replies)
-        for pair in {(outcome, mode) for outcome, _, mode in replies}
-    }
+    assert by_line == Counter((outcome, mode) for outcome, _, mode in replies)
 
 
 def test_what_the_sums_do_not_hold_is_counted_apart(tmp_path: Path) -> None:
@@ -114,3 +120,45 @@ def test_the_log_gives_the_last_ones_in_order_and_by_outcome(tmp_path: Path) -> 
     assert [exchange.request for exchange in refused] == [b'{"q":5}', b'{"q":7}']
     assert [exchange.usage for exchange in refused] == [Usage(5, 1), Usage(7, 1)]
     assert list(latest_exchanges(path, outcome="blocked", limit=2)) == []
+
+
+def spend(stage: Path, run: str, usd: float, key: int, *, promised: float | None = None) -> None:
+    """Journal one reply that cost something."""
+    with Journal(stage / "journal") as journal:
+        (number,) = journal.append_all([replace(entry(key), run=run)])
+        journal.note(number, Reading("ok", Usage(1, 1), usd))
+        if promised is not None:
+            journal.remember(f"promised:{run}", str(picodollars(promised)).encode())
+
+
+def test_what_other_stages_spent_in_their_last_run_is_taken_from_the_budget_and_said(tmp_path: Path) -> None:
+    stages = [tmp_path / "filter", tmp_path / "tag", tmp_path / "not begun"]
+    spend(stages[0], "first", 1.0, 1)
+    spend(stages[0], "second", 0.25, 2)
+    spend(stages[1], "only", 0.5, 3)
+    assert spent_elsewhere(stages) == 0.75
+    assert [left_for(budget, stages) for budget in (2.0, 0.5, None)] == [1.25, 0.0, None]
+    assert left_for(3.0, ()) == 3.0
+    said = note_on_others(2.0, stages[:2])
+    assert said == "$0.750000 of $2 spent by filter and tag, which comes on top of all sums here"
+    assert note_on_others(2.0, stages[2:]) == ""
+    with mock.patch("culturekit.llm.ledger.spent_in_run", side_effect=AssertionError):
+        assert left_for(None, stages) is None, "without a budget nobody adds up what others spent"
+        assert note_on_others(None, stages) == ""
+    (tmp_path / "replies.csv").write_text("", encoding="utf-8")
+    expected = r"replies\.csv: a paid stage is a folder; expected its --out, found a file"
+    for budget in (1.0, None):
+        with pytest.raises(UsageError, match=expected):
+            left_for(budget, [tmp_path / "replies.csv"])
+
+
+def test_what_was_promised_and_never_came_back_counts_as_spent(tmp_path: Path) -> None:
+    spend(tmp_path / "filter", "killed", 0.25, 1, promised=0.75)
+    assert left_for(1.0, [tmp_path / "filter"]) == 0.25
+
+
+def test_the_journal_of_an_unfinished_stage_goes_before_that_of_the_finished_one(tmp_path: Path) -> None:
+    spend(tmp_path / "filter", "first", 1.0, 1)
+    spend(tmp_path / ".filter.partial/out", "second", 0.5, 2)
+    assert journal_for(tmp_path / "filter") == tmp_path / ".filter.partial/out/journal/replies.sqlite"
+    assert left_for(2.0, [tmp_path / "filter"]) == 1.5

@@ -91,85 +91,63 @@ def made_value(question: Question, salt: str = "") -> Any:
     """Make the answer to a question: its `id` echoed, enums drawn by hash, all keys there."""
     if question.schema is None:
         return {"id": question.row, "text": _words(question, salt, "text")}
-    return _Maker(question, salt).make(question.schema, "$", 0)
+    root = question.schema
+    definitions: Mapping[str, Any] = root.get("$defs") or root.get("definitions") or {}
 
-
-class _Maker:
-    """Makes a value for each part of one schema."""
-
-    def __init__(self, question: Question, salt: str) -> None:
-        self._question = question
-        self._salt = salt
-        schema = question.schema or {}
-        self._definitions: Mapping[str, Any] = schema.get("$defs") or schema.get("definitions") or {}
-
-    def draw(self, path: str, count: int) -> int:
+    def draw(path: str, count: int) -> int:
         """Draw one of `count` by the row, the path within the answer and the seed."""
-        drawn = fraction_of(self._salt, self._question.row, self._question.seed, self._question.model, path)
-        return int(drawn * count)
+        return int(fraction_of(salt, question.row, question.seed, question.model, path) * count)
 
-    def make(self, schema: Mapping[str, Any], path: str, depth: int) -> Any:
-        """Make a value that fits."""
+    def make(schema: Mapping[str, Any], path: str, depth: int) -> Any:
         if "$ref" in schema:
             name = str(schema["$ref"]).rsplit("/", 1)[-1]
-            schema = (self._question.schema or {}) if name == "#" else self._definitions.get(name, {})
+            schema = root if name == "#" else definitions.get(name, {})
         key = path.rsplit(".", 1)[-1]
-        options = schema.get("anyOf") or schema.get("oneOf")
-        if options:
+        if options := schema.get("anyOf") or schema.get("oneOf"):
             usable = [each for each in options if depth >= 3 or each.get("type") not in {"null", "NULL"}]
-            return self.make(usable[self.draw(path, len(usable))], path, depth + 1)
+            return make(usable[draw(path, len(usable))], path, depth + 1)
         if "const" in schema:
             return schema["const"]
         if values := schema.get("enum"):
-            echoed = self._question.data.get(key)
-            return echoed if key == "id" and echoed in values else values[self.draw(path, len(values))]
-        return self._of_type(schema, path, key, depth)
-
-    def _of_type(self, schema: Mapping[str, Any], path: str, key: str, depth: int) -> Any:
+            echoed = question.data.get(key)
+            return echoed if key == "id" and echoed in values else values[draw(path, len(values))]
         kind = schema.get("type", "object" if "properties" in schema else "string")
         if isinstance(kind, list):
             kind = next((one for one in kind if one != "null"), "null")
         match str(kind).lower():
             case "object":
                 properties = schema.get("properties") or {}
-                return {name: self.make(part, f"{path}.{name}", depth + 1) for name, part in properties.items()}
+                return {name: make(part, f"{path}.{name}", depth + 1) for name, part in properties.items()}
             case "array":
                 least = int(schema.get("minItems", 0))
                 most = int(schema.get("maxItems", least + 2))
-                count = least if depth >= _DEEPEST else min(most, max(least, self.draw(path, 3)))
-                return [self.make(schema.get("items") or {}, f"{path}[{at}]", depth + 1) for at in range(count)]
-            case "integer":
-                return self._number(schema, path, whole=True)
-            case "number":
-                return self._number(schema, path, whole=False)
+                count = least if depth >= _DEEPEST else min(most, max(least, draw(path, 3)))
+                return [make(schema.get("items") or {}, f"{path}[{at}]", depth + 1) for at in range(count)]
+            case "integer" | "number":
+                low = schema.get("minimum", schema.get("exclusiveMinimum", 0))
+                high = schema.get("maximum", schema.get("exclusiveMaximum", low + 10))
+                first = int(low) + ("exclusiveMinimum" in schema)
+                last = int(high) - ("exclusiveMaximum" in schema)
+                if str(kind).lower() == "integer" or last - first > 1:
+                    return first + draw(path, max(1, last - first + 1))
+                return float(low + (high - low) * (1 + draw(path, 8)) / 10)
             case "boolean":
-                return self.draw(path, 2) == 1
+                return draw(path, 2) == 1
             case "null":
                 return None
-            case _:
-                return self._text(schema, path, key)
-
-    def _number(self, schema: Mapping[str, Any], path: str, *, whole: bool) -> float | int:
-        low = schema.get("minimum", schema.get("exclusiveMinimum", 0))
-        high = schema.get("maximum", schema.get("exclusiveMaximum", low + 10))
-        first = int(low) + ("exclusiveMinimum" in schema)
-        last = int(high) - ("exclusiveMaximum" in schema)
-        if whole or last - first > 1:
-            return first + self.draw(path, max(1, last - first + 1))
-        return float(low + (high - low) * (1 + self.draw(path, 8)) / 10)
-
-    def _text(self, schema: Mapping[str, Any], path: str, key: str) -> str:
         if key == "id":
-            return self._question.row
+            return question.row
         if key == "quote":  # of the longest text of the data
-            texts = [value for name, value in self._question.data.items() if name != "id" and isinstance(value, str)]
+            texts = [value for name, value in question.data.items() if name != "id" and isinstance(value, str)]
             words = max(texts, key=len, default="").split(" ")
-            start = self.draw(path, max(1, len(words) - 4))
+            start = draw(path, max(1, len(words) - 4))
             return " ".join(words[start : start + 5])
-        text = _words(self._question, self._salt, path)
+        text = _words(question, salt, path)
         while len(text) < int(schema.get("minLength", 0)):
             text += " " + text
         return text[: int(schema["maxLength"])] if "maxLength" in schema else text
+
+    return make(root, "$", 0)
 
 
 def _words(question: Question, salt: str, path: str) -> str:

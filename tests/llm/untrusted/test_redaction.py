@@ -1,3 +1,6 @@
+import copy
+import dataclasses
+import json
 import logging
 import os
 import pickle
@@ -8,12 +11,26 @@ import warnings
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import pytest
+from rich.pretty import pretty_repr
 
+from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.llm import redaction
-from culturekit.llm.redaction import KeyFilter, install_redaction, know, redact, redact_bytes, scrub
+from culturekit.llm.redaction import (
+    KeyFilter,
+    Secret,
+    install_redaction,
+    key_from_environment,
+    know,
+    redact,
+    redact_bytes,
+    resolve_key,
+    scrub,
+)
 
 CANARY = 'canary/"5f+0c1e77==\\'
 ROOT = Path(__file__).parents[3]
@@ -22,12 +39,8 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(autouse=True)
 def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Hooks and known keys are those of the process; put them back."""
-    for owner, name in (
-        (sys, "excepthook"),
-        (sys, "unraisablehook"),
-        (threading, "excepthook"),
-        (warnings, "showwarning"),
-    ):
+    hooks: list[tuple[Any, str]] = [(sys, "excepthook"), (sys, "unraisablehook")]
+    for owner, name in [*hooks, (threading, "excepthook"), (warnings, "showwarning")]:
         monkeypatch.setattr(owner, name, getattr(owner, name))
     factory, known, patterns = logging.getLogRecordFactory(), dict(redaction.KNOWN), list(redaction.PATTERNS)
     yield
@@ -75,12 +88,9 @@ def test_a_key_is_blanked_wherever_only_some_of_its_characters_are_escapes() -> 
 def test_a_key_that_begins_as_another_is_blanked_whole() -> None:
     know("SHORT", "canary-1234")
     know("LONG", "canary-1234-5678")
-    assert redact("canary-1234-5678 canary-1234") == "[LONG] [SHORT]"
-
-
-def test_a_word_is_no_key() -> None:
     know("TINY", "the")
-    assert redact("the end") == "the end"
+    assert redact("canary-1234-5678 canary-1234") == "[LONG] [SHORT]"
+    assert redact("the end") == "the end", "a word is no key"
 
 
 def test_variables_named_like_keys_are_known_and_paths_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,9 +98,8 @@ def test_variables_named_like_keys_are_known_and_paths_are_not(monkeypatch: pyte
     monkeypatch.setenv("SSH_AUTH", "/run/user/agent.1")
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Jane of Canary")
     install_redaction()
-    assert (
-        redact("canary-some-key /run/user/agent.1 Jane of Canary") == "[SOME_API_KEY] /run/user/agent.1 Jane of Canary"
-    )
+    rest = "/run/user/agent.1 Jane of Canary"
+    assert redact(f"canary-some-key {rest}") == f"[SOME_API_KEY] {rest}"
 
 
 def test_scrubbing_reaches_everything_behind_an_exception() -> None:
@@ -128,10 +137,6 @@ def test_a_record_is_clean_before_any_handler_sees_it() -> None:
     assert record.getMessage() == "key [THE_KEY]"
     assert KeyFilter().filter(record)
     assert record.__dict__["key"] == ["[THE_KEY]"]
-
-
-def test_a_second_call_changes_no_hook() -> None:
-    install_redaction()
     hooks = (sys.excepthook, threading.excepthook, logging.getLogRecordFactory())
     install_redaction()
     assert hooks == (sys.excepthook, threading.excepthook, logging.getLogRecordFactory())
@@ -163,13 +168,16 @@ def shown_by(how: str) -> tuple[str, list[str]]:
     return shown, [name for name, key in keys.items() if key in shown or "".join(filter(str.isalnum, key)) in flat]
 
 
-FAILURES = ["rich", *(pytest.param(how, marks=pytest.mark.slow) for how in ("plain", "chained", "group"))]
+FAILURES = ["rich", *(pytest.param(how, marks=pytest.mark.slow) for how in ("plain", "chained", "group", "naked"))]
 
 
 @pytest.mark.endtoend
 @pytest.mark.parametrize("how", FAILURES)
 def test_forty_canaries_are_nowhere_in_what_a_failing_process_shows(how: str) -> None:
     shown, hits = shown_by(how)
+    if how == "naked":
+        assert len(hits) == 40, "without redaction the same process shows all forty"
+        return
     assert hits == []
     assert "c4n4ry" not in "".join(filter(str.isalnum, shown))
     assert shown.count("[CANARY_3]") > 5
@@ -177,6 +185,62 @@ def test_forty_canaries_are_nowhere_in_what_a_failing_process_shows(how: str) ->
         assert proof in shown, proof
 
 
-@pytest.mark.slow
-def test_without_redaction_the_same_process_shows_all_forty() -> None:
-    assert len(shown_by("naked")[1]) == 40
+SECRET = "canary-5f0c1e77aa"
+
+
+@pytest.fixture
+def secret(monkeypatch: pytest.MonkeyPatch) -> Secret:
+    monkeypatch.setenv("TEST_KEY", f" {SECRET}\n")
+    return key_from_environment("UNSET_KEY", "TEST_KEY")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    key: Secret
+
+
+def test_a_key_is_revealed_only_when_asked(secret: Secret) -> None:
+    assert secret.reveal() == SECRET
+    assert repr(secret) == str(secret) == f"{secret}" == "Secret(TEST_KEY)"
+    options = Options(secret)
+    shown = [repr(options), str(dataclasses.asdict(options)), pretty_repr(options), pretty_repr({"key": [secret]})]
+    shown += [repr(secret.reveal), json.dumps({"key": secret}, default=str), repr(copy.deepcopy([secret]))]
+    assert [text for text in shown if SECRET in text] == []
+
+
+def test_a_pickle_holds_the_name_and_finds_the_key_again(secret: Secret) -> None:
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        pickled = pickle.dumps(secret, protocol)
+        assert SECRET.encode() not in pickled
+        assert pickle.loads(pickled).reveal() == SECRET
+
+
+def test_json_does_not_take_it(secret: Secret) -> None:
+    with pytest.raises(TypeError) as caught:
+        json.dumps({"key": secret})
+    assert SECRET not in str(caught.value)
+    with pytest.raises(TypeError):
+        msgspec.json.encode({"key": secret})
+    with pytest.raises(TypeError):
+        vars(secret)
+
+
+def test_a_key_is_known_to_the_redaction_from_its_first_moment(secret: Secret) -> None:
+    assert redact(f"failed with {SECRET}!") == f"failed with [{secret.name}]!"
+
+
+def test_the_option_names_a_variable_and_never_is_the_key(monkeypatch: pytest.MonkeyPatch, secret: Secret) -> None:
+    assert resolve_key("${TEST_KEY}", "UNSET_KEY").reveal() == SECRET
+    assert resolve_key(None, "UNSET_KEY", secret.name).reveal() == SECRET
+    for option in (SECRET, "$TEST_KEY", "${TEST_KEY}x", "${}"):
+        with pytest.raises(UsageError, match="api_key is written out; expected the name") as caught:
+            resolve_key(option)
+        assert SECRET not in str(caught.value)
+    monkeypatch.setenv("TEST_KEY", "two\nlines")
+    with pytest.raises(UsageError, match=r"TEST_KEY: this is not a key; .* without spaces$"):
+        key_from_environment("TEST_KEY")
+
+
+def test_a_missing_key_says_which_variable_to_set() -> None:
+    with pytest.raises(MissingDependency, match=r"expected the environment variable UNSET_A or UNSET_B\. Set it"):
+        resolve_key("", "UNSET_A", "UNSET_B")

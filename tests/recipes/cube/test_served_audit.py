@@ -19,7 +19,7 @@ from culturekit.people.answer_desk import AnswerDesk
 from culturekit.recipes.cube.keys import Recipe, load_recipe
 from culturekit.recipes.cube.served_audit import AuditSize, Narrowing, audit_desk, journal_of
 from culturekit.report.report_stage import folders_of
-from culturekit.report.shots import corrected_prompts
+from culturekit.report.thumbnails import corrected_prompts
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import SMALL, HeardProgress, HereEngine, recipe_here, stages_of
 from tests.people.projects import Answers
