@@ -55,10 +55,6 @@ class ProposalRow:
         """The cell, the round, and the place in the reply."""
         return f"{self.cell.id}/{self.round}/{self.position}"
 
-    def as_checked(self) -> Proposal:
-        """Give the proposal with those of its names that can be used."""
-        return Proposal(self.name, list(self.aliases), self.proposal.kind, self.proposal.what)
-
     def end(self, outcome: str, reason: str = "", detail: str = "") -> None:
         """Say what became of it."""
         self.outcome, self.reason, self.detail = outcome, reason, detail
@@ -295,10 +291,11 @@ class CompletionRounds:
             self.find_meaning(row, found)
         unclear = [row for row in opened if not row.outcome]
         described = self.names.describe([row.item for row in unclear])
-        self.checked = [
-            verification_request(row.id, row.as_checked(), row.cell, item, instructions=self.wordings[VERIFY])
-            for row, item in zip(unclear, described, strict=True)
-        ]
+        self.checked = []
+        for row, item in zip(unclear, described, strict=True):
+            usable = Proposal(row.name, list(row.aliases), row.proposal.kind, row.proposal.what)
+            words = self.wordings[VERIFY]
+            self.checked.append(verification_request(row.id, usable, row.cell, item, instructions=words))
         for row, answered in zip(unclear, ask(self.checked, f"checks of round {number}"), strict=True):
             self.settle(row, answered)
         for state, answered in zip(active, replies, strict=True):
