@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from culturekit.builders.completing.completion_lookup import ItemNames, KnownItem, KnownTables, Standing
+from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables, Standing, described
 from culturekit.builders.completing.completion_names import (
     PROPOSE,
     VERIFY,
@@ -256,7 +256,6 @@ class CompletionRounds:
 
     states: list[CellState]
     tables: KnownTables
-    names: ItemNames
     classes: Mapping[str, Collection[str]]
     limits: CompletionLimits
     wordings: Mapping[str, str]
@@ -290,9 +289,10 @@ class CompletionRounds:
         for row in opened:
             self.find_meaning(row, found)
         unclear = [row for row in opened if not row.outcome]
-        described = self.names.describe([row.item for row in unclear])
+        concepts = [state.cell.concept for state in self.states]
+        items = described([row.item for row in unclear], concepts, self.tables.graph)
         self.checked = []
-        for row, item in zip(unclear, described, strict=True):
+        for row, item in zip(unclear, items, strict=True):
             usable = Proposal(row.name, list(row.aliases), row.proposal.kind, row.proposal.what)
             words = self.wordings[VERIFY]
             self.checked.append(verification_request(row.id, usable, row.cell, item, instructions=words))
