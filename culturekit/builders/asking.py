@@ -24,7 +24,7 @@ from culturekit.core.work import Outcome, Quiet, Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions, answers
-from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.client import Client, FreeClient, Image, Quota, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.image_slots import image_of
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
@@ -54,6 +54,7 @@ def asking_stage(
     So a run that was cut goes on with a larger budget, or with more requests at a time. With `go_on` it asks a model
     that is shut, and plans to.
     """
+    free, quota = isinstance(client, FreeClient), Quota() if isinstance(client, FreeClient) else client.quota
 
     def planned(out: Path, tried: Any) -> AskedPlan:  # noqa: ANN401 - what a pilot brought
         if not isinstance(client, FreeClient):
@@ -65,7 +66,7 @@ def asking_stage(
         inputs={**stage.inputs, **judge_inputs(judge)},
         options={**judge_options(judge, client), **stage.options},
         before=partial(check_asking, client, go_on=go_on),
-        asking=Asking(judge, unit, isinstance(client, FreeClient), planned, pilot, ahead),
+        asking=Asking(judge, unit, free, planned, pilot, ahead, a_minute=quota.requests),
     )
 
 
@@ -303,7 +304,9 @@ def priced_ahead(
         cost = cost_of(client, usual(), Path("nowhere"), batch=llm.batch)
         return 0.0 if cost is None else cost.usd or 0.0
 
-    return stage if stage.asking is None else replace(stage, asking=replace(stage.asking, each=each))
+    if (asking := stage.asking) is None:
+        return stage
+    return replace(stage, asking=replace(asking, each=each, a_minute=None if llm.batch else asking.a_minute))
 
 
 def usual_picture() -> Image:
