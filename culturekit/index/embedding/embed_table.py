@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
-import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.arrays import save_rows
 from culturekit.core.atomic import decoding
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import IMAGES, VECTOR_IDS
@@ -22,7 +20,7 @@ from culturekit.core.stage_command import StageCommand, Typed
 from culturekit.core.tables import Gathered, blocks_of, write_drops
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import ROWS_AT_ONCE, embed_texts, embed_tokens, text_encoder_of
+from culturekit.index.embedding.embedding_encoders import embed_texts, embed_tokens, save_blocks, text_encoder_of
 from culturekit.index.encoder import ENCODERS, Vectors
 
 # pairs of id and text that are found without being named: of prompts, of any table, of captions, and of phrases, which
@@ -281,9 +279,7 @@ class _Blocks:
         """Write all of them, a few rows at a time."""
         for name, blocks in (("vectors", self.vectors), ("probabilities", self.seen)):
             if blocks:
-                rows = (one[at : at + ROWS_AT_ONCE] for one in blocks for at in range(0, len(one), ROWS_AT_ONCE))
-                shape = (sum(map(len, blocks)), blocks[0].shape[1])
-                save_rows(out / f"{name}.npy", rows, shape=shape, dtype=np.float32)
+                save_blocks(out / f"{name}.npy", blocks)
         self.ids.write(out)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from culturekit.core.arrays import load_array, save_array, save_rows
 from culturekit.core.atomic import explained_outside
@@ -80,6 +81,7 @@ def _on_gpu() -> bool:
 
 def seconds_for_one(encoder: str, of: str, texts: Sequence[str]) -> float:
     """Time an encoder, by one thread on a CPU: on texts, or on as many pictures of noise; warm before it is timed."""
+
     def encode() -> Vectors:
         if of == "texts":
             return text_encoder_of(encoder).encode_texts(texts)
@@ -128,8 +130,7 @@ def embed_texts(
     ]
     if len(different) == len(texts):
         return vectors, too_long
-    rows = (vectors[order[start : start + ROWS_AT_ONCE]] for start in range(0, len(order), ROWS_AT_ONCE))
-    save_rows(folder / "by-row.npy", rows, shape=(len(order), loaded.identity.dim), dtype=np.float32)
+    save_ordered(folder / "by-row.npy", vectors, np.array(order))
     return np.load(folder / "by-row.npy", mmap_mode="r", allow_pickle=False), too_long
 
 
@@ -208,13 +209,24 @@ def unit(vectors: Vectors, *, where: str) -> Vectors:
 
 # A data set of vectors on disk: `vectors.npy` and, in row order, `ids.parquet`.
 
-ROWS_AT_ONCE = 16_384
+_ROWS_AT_ONCE = 16_384
+
+
+def save_blocks(path: Path, blocks: Sequence[Vectors]) -> None:
+    """Write blocks of vectors as one array, a few rows at a time."""
+    rows = (one[at : at + _ROWS_AT_ONCE] for one in blocks for at in range(0, len(one), _ROWS_AT_ONCE))
+    save_rows(path, rows, shape=(sum(map(len, blocks)), blocks[0].shape[1]), dtype=np.float32)
+
+
+def save_ordered(path: Path, vectors: Vectors, order: NDArray[np.int64]) -> None:
+    """Write rows of vectors in another order, a few at a time."""
+    rows = (vectors[order[at : at + _ROWS_AT_ONCE]] for at in range(0, len(order), _ROWS_AT_ONCE))
+    save_rows(path, rows, shape=(len(order), vectors.shape[1]), dtype=np.float32)
 
 
 def save_vectors(out: Path, vectors: Vectors, ids: list[str]) -> None:
-    """Write vectors, float32 (n, dim), a few rows at a time, and what each belongs to."""
-    parts = (vectors[start : start + ROWS_AT_ONCE] for start in range(0, len(vectors), ROWS_AT_ONCE))
-    save_rows(out / "vectors.npy", parts, shape=vectors.shape, dtype=np.float32)
+    """Write vectors, float32 (n, dim), and what each belongs to."""
+    save_blocks(out / "vectors.npy", [vectors])
     rows = pl.DataFrame({"row": range(len(ids)), "id": ids}, schema=VECTOR_IDS.schema)
     write_table(out, VECTOR_IDS, rows)
 
@@ -243,8 +255,8 @@ def load_vectors(folder: Path) -> tuple[Vectors, list[str]]:
 def _check_directions(vectors: Vectors, ids: Sequence[str], folder: Path) -> None:
     """Refuse vectors that point nowhere: no cosine with them is a number, and no distance says anything."""
     wrong: list[int] = []
-    for start in range(0, len(vectors), ROWS_AT_ONCE):
-        block = vectors[start : start + ROWS_AT_ONCE]
+    for start in range(0, len(vectors), _ROWS_AT_ONCE):
+        block = vectors[start : start + _ROWS_AT_ONCE]
         usable = np.isfinite(block).all(axis=1) & block.any(axis=1)
         wrong += (start + np.flatnonzero(~usable)).tolist()
     if wrong:

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.arrays import save_rows
 from culturekit.core.atomic import decoding
 from culturekit.core.choices import ChannelName, ChannelsName
 from culturekit.core.errors import UsageError
@@ -19,6 +18,7 @@ from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
+from culturekit.index.embedding.embedding_encoders import save_blocks
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, Vectors
 from culturekit.index.folder.artifact_names import (
     AliasesOfCandidates,
@@ -133,8 +133,7 @@ def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome
         _add_texts(work, files, options, artifacts, found)
     indexed = pl.concat(found.rows)
     path = work.scratch / "all-vectors.npy"
-    shape = (sum(len(one) for one in found.vectors), found.vectors[0].shape[1])
-    save_rows(path, found.vectors, shape=shape, dtype=np.float32)
+    save_blocks(path, found.vectors)
     whole: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     write_index(work.out, indexed, whole, artifacts)
     encoder = ENCODERS.kept(options.encoder)
