@@ -244,7 +244,7 @@ class ToPlan:
     out: Path
     settled: bool
     ahead: Mapping[str, Ahead]
-    paces: Mapping[tuple[str, str], float]
+    paces: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 Slot: TypeAlias = Callable[[ToPlan], PlannedStage]  # Estimates how many images a stage makes, or what requests cost
