@@ -1,6 +1,7 @@
 """`culturekit annotate`: forms for people, their answers, and the tables these make."""
 
 import json
+import shlex
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -133,6 +134,7 @@ def serve(
     It keeps every answer, and ends with Ctrl-C.
     """
     from culturekit.core.engines import engine_for
+    from culturekit.core.lineage import recorded
     from culturekit.core.run import RECIPE_RECORD
     from culturekit.people.answer_desk import FormServer
     from culturekit.people.export import PROJECT_FILE
@@ -178,11 +180,15 @@ def serve(
     told = {"answered": desk.answered, "wanted": desk.wanted, "people": desk.people}
     print(json.dumps(told) if as_json else desk.together)
     if desk.answered:
-        root = run.parent if form else run
-        review = f"cspace review import {desk.journal.path} --project {run} --kept KEPT"
-        check = f"cspace check score --project {run}"
-        by_form = {"cspace_groups": review, "cspace_review": review, "cspace_check": check}
-        taken = by_form.get(desk.scheme.name, f"annotate import {desk.journal.path} --project {run}")
-        record = root / RECIPE_RECORD
-        next_is = f"run {record} --workdir {root}" if record.is_file() else taken
-        typer.echo(f"Next: culturekit {next_is}", err=True)
+        root, answers = run.parent if form else run, [desk.journal.path, "--project", run]
+        record, scheme = root / RECIPE_RECORD, desk.scheme.name
+        if record.is_file():
+            words = ["run", record, "--workdir", root]
+        elif scheme == "cspace_check":
+            words = ["cspace", "check", "score", "--project", run, "--out", root / "checked"]
+        elif scheme in {"cspace_groups", "cspace_review"}:
+            kept = recorded(run, "kept")
+            words = ["cspace", "review", "import", *answers, "--kept", kept, "--out", root / "reviewed"]
+        else:
+            words = ["annotate", "import", *answers, "--out", root / "rated"]
+        typer.echo(f"Next: culturekit {shlex.join(map(str, words))}", err=True)
