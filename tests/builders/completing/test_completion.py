@@ -307,6 +307,9 @@ def test_the_schema_asks_for_as_many_as_are_wanted_and_kinds_by_name(work: Work,
         assert artifacts["maxItems"] == 4
         assert artifacts["items"]["properties"]["kind"]["enum"] == ["dish", "drink"]
         assert schema["properties"]["wrong"]["maxItems"] == 4
+    shapes = [set(request.schema_type.__struct_fields__) for request in proposer.asked]
+    assert not any("id" in shape for shape in shapes), "an id is of no use in a question of one row"
+    assert {"instance", "belongs", "item"} in shapes
     fates = proposals(work)
     assert sorted(outcome for outcome, _ in fates.values()) == ["added"] * 4 + ["left out"] * 2
 
