@@ -13,7 +13,8 @@ from pydantic import Field
 
 from culturekit.builders.asked_rows import AskedRows
 from culturekit.builders.asking import asking_stage, scratch
-from culturekit.builders.completing.completion_lookup import LONGEST_CLASS, ItemNames, KnownItem, KnownTables
+from culturekit.builders.completing.completion_lookup import LONGEST_CLASS, KnownItem, KnownTables
+from culturekit.builders.completing.completion_lookup import described as described_items
 from culturekit.builders.completing.completion_names import (
     LONGEST_WHAT,
     MOST_CHARACTERS,
@@ -195,8 +196,7 @@ def prepare(
         pairs = frame.explode("p31").drop_nulls().group_by("concept").agg(pl.col("p31").unique())
         for concept, found in pairs.iter_rows():
             classes.get(concept, set()).update(found)
-    names, additions = ItemNames(concepts, tables.graph), Additions(minted=minted)
-    return CompletionRounds(states, tables, names, classes, limits, wordings(), additions)
+    return CompletionRounds(states, tables, classes, limits, wordings(), Additions(minted=minted))
 
 
 def _asking(client: Client | FreeClient, llm: LlmOptions) -> AskedRows[Request]:
@@ -545,7 +545,7 @@ def _checked_at_most(states: Sequence[CellState], limits: CompletionLimits, *, w
     wording, concepts = wordings()[VERIFY], [state.cell.concept for state in states]
     long, names = WORST_TEXT * 10_000, tuple(f"Q{WORST_TEXT * LONGEST_CLASS}{number}" for number in range(MOST_LISTED))
     largest = KnownItem("Q1", "x", long, long, frozenset(), names, names, "dropped", long)
-    (item,) = ItemNames(concepts, None).describe([largest if worst else USUAL_ITEM])
+    (item,) = described_items([largest if worst else USUAL_ITEM], concepts, None)
     name, what = (LONGEST_NAME, WORST_TEXT * LONGEST_WHAT) if worst else (USUAL_NAME, USUAL_TEXT)
     for state in states:
         others = [name] * (MOST_OTHER_NAMES if worst else 1)

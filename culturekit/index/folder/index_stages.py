@@ -49,16 +49,11 @@ def index_stage(files: IndexFiles, options: IndexOptions) -> Stage:
         cspace = space_table(files.cspace, work.scratch)
         return build_index(work, replace(files, cspace=cspace, prompts=prompts), options)
 
-    told = {**asdict(options), **spec_state(ENCODERS, options.encoder)}
-    stage = _stage(build, {**roles_of(files), **shipped_templates(files, options)}, told)
+    inputs = roles_of(files)
+    if files.templates is None and options.channel != "image":  # texts may be made with the shipped wordings
+        inputs["templates"] = shipped(TEMPLATES)
+    stage = _stage(build, inputs, {**asdict(options), **spec_state(ENCODERS, options.encoder)})
     return replace(stage, before=partial(check_ready, ENCODERS, options.encoder))
-
-
-def shipped_templates(files: IndexFiles, options: IndexOptions) -> dict[str, Path]:
-    """Name the wordings that come with culturekit as an input, where texts may be made with them."""
-    if files.templates is not None or options.channel == "image":
-        return {}
-    return {"templates": shipped(TEMPLATES)}
 
 
 def append_stage(
