@@ -127,9 +127,7 @@ def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: Llm
         packages=("msgspec", "polars"),
     )  # fmt: skip
     pilot = partial(try_cells, inputs=given, concepts=concepts, client=client, limits=limits, llm=llm)
-    return asking_stage(
-        stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True, go_on=llm.go_on
-    )
+    return asking_stage(stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True, llm=llm)
 
 
 @dataclass(frozen=True, slots=True)
