@@ -19,6 +19,7 @@ from culturekit.core.errors import UsageError
 if TYPE_CHECKING:
     from culturekit.metrics.corrected.audit_sampling import Drawing
     from culturekit.metrics.corrected.looks import Goal
+    from culturekit.people.answer_desk import AnswerDesk
 
 ELSEWHERE = {
     "export": CommandAt(
@@ -134,8 +135,6 @@ def serve(
     It keeps every answer, and ends with Ctrl-C.
     """
     from culturekit.core.engines import engine_for
-    from culturekit.core.lineage import recorded
-    from culturekit.core.run import RECIPE_RECORD
     from culturekit.people.answer_desk import FormServer
     from culturekit.people.export import PROJECT_FILE
     from culturekit.recipes.cube.served_audit import AuditSize, Narrowing, audit_desk, form_desk
@@ -180,15 +179,20 @@ def serve(
     told = {"answered": desk.answered, "wanted": desk.wanted, "people": desk.people}
     print(json.dumps(told) if as_json else desk.together)
     if desk.answered:
-        root, answers = run.parent if form else run, [desk.journal.path, "--project", run]
-        record, scheme = root / RECIPE_RECORD, desk.scheme.name
-        if record.is_file():
-            words = ["run", record, "--workdir", root]
-        elif scheme == "cspace_check":
-            words = ["cspace", "check", "score", "--project", run, "--out", root / "checked"]
-        elif scheme in {"cspace_groups", "cspace_review"}:
-            kept = recorded(run, "kept")
-            words = ["cspace", "review", "import", *answers, "--kept", kept, "--out", root / "reviewed"]
-        else:
-            words = ["annotate", "import", *answers, "--out", root / "rated"]
+        words = _taking_in(run, desk, form=form)
         typer.echo(f"Next: culturekit {shlex.join(map(str, words))}", err=True)
+
+
+def _taking_in(run: Path, desk: "AnswerDesk", *, form: bool) -> list[str | Path]:
+    """Give the command that takes answers in: that of the run, or for a form outside a run the one of its kind."""
+    from culturekit.core.lineage import recorded
+    from culturekit.core.run import RECIPE_RECORD
+
+    root, answers, scheme = run.parent if form else run, [desk.journal.path, "--project", run], desk.scheme.name
+    if (root / RECIPE_RECORD).is_file():
+        return ["run", root / RECIPE_RECORD, "--workdir", root]
+    if scheme == "cspace_check":
+        return ["cspace", "check", "score", "--project", run, "--out", root / "checked"]
+    if scheme in {"cspace_groups", "cspace_review"}:
+        return ["cspace", "review", "import", *answers, "--kept", recorded(run, "kept"), "--out", root / "reviewed"]
+    return ["annotate", "import", *answers, "--out", root / "rated"]
