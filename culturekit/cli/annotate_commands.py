@@ -188,7 +188,8 @@ def _taking_in(run: Path, desk: "AnswerDesk", *, form: bool) -> list[str | Path]
     from culturekit.core.lineage import recorded
     from culturekit.core.run import RECIPE_RECORD
 
-    root, answers, scheme = run.parent if form else run, [desk.journal.path, "--project", run], desk.scheme.name
+    root, scheme = run.parent if form else run, desk.scheme.name
+    answers: list[str | Path] = [desk.journal.path, "--project", run]
     if (root / RECIPE_RECORD).is_file():
         return ["run", root / RECIPE_RECORD, "--workdir", root]
     if scheme == "cspace_check":
