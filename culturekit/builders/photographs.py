@@ -129,7 +129,7 @@ def collect_stage(
         return plan_to_ask(client, "prompts", requests, out, llm)
 
     stage = replace(stage, options={**stage.options, "wording": wording_digest(WORDS)})
-    return asking_stage(stage, options.translator, client, unit="prompts", plan=plan, go_on=llm.go_on)
+    return asking_stage(stage, options.translator, client, unit="prompts", plan=plan, llm=llm)
 
 
 COLLECT = AskingCommand(

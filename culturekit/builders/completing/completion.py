@@ -117,7 +117,7 @@ def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: Llm
             return plan_completion(client.model, states, limits, cost, known=known, pilot=checked)
 
     stage = Stage(
-        "completion", "completion", 2, lambda work: complete(work, given, concepts, client, limits=limits, llm=llm),
+        "completion", "completion", 3, lambda work: complete(work, given, concepts, client, limits=limits, llm=llm),
         {**roles_of(given), **country_files()},
         {
             "limits": asdict(limits),
@@ -127,9 +127,7 @@ def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: Llm
         packages=("msgspec", "polars"),
     )  # fmt: skip
     pilot = partial(try_cells, inputs=given, concepts=concepts, client=client, limits=limits, llm=llm)
-    return asking_stage(
-        stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True, go_on=llm.go_on
-    )
+    return asking_stage(stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True, llm=llm)
 
 
 @dataclass(frozen=True, slots=True)

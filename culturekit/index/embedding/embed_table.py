@@ -240,7 +240,9 @@ def embed_table(work: Work, source: EmbedSource, encoder: str, give: str = "text
 def _embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
     """Embed the pictures of a table; the ids are image ids."""
     patches, blocks, rows, different = getattr(ENCODERS.kept(encoder), "patches", 1), _Blocks(work), [], 0
-    for images in blocks_of(path, IMAGES, rows=ROWS_PER_BLOCK, scratch=work.scratch):
+    for block in blocks_of(path, IMAGES, rows=ROWS_PER_BLOCK, scratch=work.scratch):
+        images = block.select("image_id", "path", "sha256", "status", "reason")
+        del block  # what scenes truly show is ten times as large
         ready = images.filter(pl.col("status") == "ok")
         answer = embed(ready, path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
         ids = answer.kept["image_id"].to_list()
