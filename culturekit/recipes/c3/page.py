@@ -26,7 +26,7 @@ from culturekit.people.importing import read_project
 from culturekit.recipes.c3 import roles as folders
 from culturekit.recipes.c3.pairs import EVERY
 from culturekit.report.gallery import Chosen, Gallery, Strip, values_of
-from culturekit.report.headline import sentences_on, standing
+from culturekit.report.headline import judge_stands, sentences_on, standing
 from culturekit.report.plots import minus
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
@@ -100,7 +100,7 @@ def verdict(run: RunFolders) -> Iterator[str]:
     found = [standing(table, run.models, by, words, {**everywhere, **where}) for by, table, where in sources]
     yield from sentences_on(found)
     if not found[0].order:
-        yield "Nobody has put the judge right: what it says of the models stands as it is."
+        yield judge_stands(asked=corrected is not None)
     worth = _scores_of(run, folders.WORTH, "criterion", "labels")
     if worth is None:
         return

@@ -12,7 +12,7 @@ from culturekit.core.tables import read_table
 from culturekit.metrics.ahead.matching import DIMENSIONS, PUBLISHED_TAUS
 from culturekit.recipes.cultivate import roles as folders
 from culturekit.report.gallery import Gallery, Strip, values_of
-from culturekit.report.headline import Standing, sentences_on, standing
+from culturekit.report.headline import Standing, judge_stands, sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import RunFolders, with_params
@@ -436,7 +436,7 @@ def verdict(
     people, judge = by("the corrected scores", corrected, labels="corrected"), by("the judge alone", ahead)
     yield from sentences_on([people, judge, by("the truth", truth, labels="truth")])
     if not people.order:
-        yield "Nobody has put the judge right: what it says of the models stands as it is."
+        yield judge_stands(asked=corrected is not None)
 
 
 def _not_corrected(run: RunFolders) -> Iterator[str]:
