@@ -15,9 +15,10 @@ from culturekit.recipes.cultivate.cells import described_images, pictured
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_scene_judge import prompts
 from tests.builders.spaces import rows_of
-from tests.builders.test_activities_online import asked, spec
+from tests.command_line import culturekit
 from tests.llm.server import Answer, Question, Script, running_server
 
+KEYS = {"OPENAI_API_KEY": "sk-of-nobody", "GEMINI_API_KEY": "key-of-nobody"}
 IMAGES = 12
 PHRASES = [f"thing number {chr(97 + number)}" for number in range(20)]
 WHOLE, LONG = ", ".join(PHRASES[:6]), ", ".join(PHRASES)
@@ -48,8 +49,12 @@ def test_no_image_is_lost_whatever_the_form_of_a_reply(provider: str, tmp_path: 
     colours = [f"#{number:02x}{number * 9:02x}40" for number in range(IMAGES)]
     images = table(tmp_path / "images", {f"i{n:02}": png(colour) for n, colour in enumerate(colours)})
     with running_server(Script(ignores_schema=True), model=rich) as server:
-        words = ("judge", "extract", "--images", str(images), "--llm", spec(server, provider), "--out", "extracted")
-        asked(tmp_path, *words, "--budget", "5", "--reply-tokens", "64", code=1)  # prose waits to be looked at
+        url, model = (server.openai_url, "gpt-1") if provider == "openai" else (server.google_url, "gem-1")
+        words = ("--llm", f"{provider}:{model}?base_url={url}&price=0.15/0.60", "--budget", "5", "--reply-tokens", "64")
+        done = culturekit(
+            "judge", "extract", "--images", str(images), *words, "--out", "extracted", cwd=tmp_path, env=KEYS
+        )
+    assert done.returncode == 1, done.stderr  # prose waits to be looked at
     found = read_table(tmp_path / "extracted" / "judgments.parquet", JUDGMENTS)
     assert found["image_id"].n_unique() == IMAGES
     prose = found.filter(outcome="invalid").select("image_id", "dimension")
