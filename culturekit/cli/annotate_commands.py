@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
-from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
+from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.showing.results import aligned, show
 from culturekit.cli.stages import run_one
+from culturekit.core.defaults import SHORTLIST
 from culturekit.core.errors import UsageError
+from culturekit.people.export import ExportOptions
+from culturekit.people.stages import ExportFiles, export_stage
 
 if TYPE_CHECKING:
     from culturekit.metrics.corrected.audit_sampling import Drawing
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 ELSEWHERE = {
     "export": CommandAt(
-        "culturekit.cli.export_command:export",
+        "culturekit.cli.annotate_commands:export",
         "cube --images a/images.parquet --images b/images.parquet --prompts prompts/prompts.parquet --out to-rate",
     ),
     "aggregate": CommandAt("culturekit.people.stages:AGGREGATE"),
@@ -186,3 +189,22 @@ def serve(
         record = root / RECIPE_RECORD
         next_is = f"run {record} --workdir {root}" if record.is_file() else taken
         typer.echo(f"Next: culturekit {next_is}", err=True)
+
+
+def export(
+    scheme: Annotated[str, typer.Argument(help="A shipped scheme, such as cube or audit, or the path of a YAML file.")],
+    files: ExportFiles,
+    out: Out,
+    options: ExportOptions,
+    shortlist: Annotated[int, typer.Option(min=2, max=200, help="Artifacts that each image is offered.")] = SHORTLIST,
+    seed: Seed = 0,
+    workers: Workers = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write blinded tasks for Label Studio and as an offline form.
+
+    The key stays beside what is handed out.
+    """
+    stage = export_stage(files, scheme, options, shortlist=shortlist, seed=seed)
+    run_one(stage, out, wait=wait, as_json=as_json, workers=workers)
