@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 
 import numpy as np
 import polars as pl
@@ -121,8 +122,9 @@ def main() -> None:
         taken["card build"] = run("card", "build", at["cspace"], "--hand", at["hand"], "--out", at["card"])
         rows = [["step", "seconds", "processor seconds", "most memory", "result"]]
         made = {"review export": f"{groups:,} groups, {form / 1e6:.1f} MB"}
-        rows += [[name, f"{one.seconds:.0f}", f"{one.cpu:.0f}", f"{one.mb:,.0f} MB", made.get(name, "")]
-                 for name, one in taken.items()]  # fmt: skip
+        held_here = getrusage(RUSAGE_SELF).ru_maxrss / 1024  # a process starts with what its parent held at most
+        rows += [[name, f"{one.seconds:.0f}", f"{one.cpu:.0f}", f"{'≤ ' * (one.mb <= held_here)}{one.mb:,.0f} MB",
+                  made.get(name, "")] for name, one in taken.items()]  # fmt: skip
         before, after = (
             read_table(Path(path), KEPT).filter(verdict="review").height for path in (kept, reviewed_table)
         )

@@ -21,7 +21,7 @@ from culturekit.core.tables import Gathered, write_drops
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.rows import ReplyWatch
+from culturekit.llm.rows import Answered, ReplyWatch
 
 ID_LETTERS = 16
 LONGEST_DETAIL = 2000
@@ -103,16 +103,21 @@ class AskedRows(Generic[Row]):
         if unit:
             work.progress.begin(len(rows) if isinstance(rows, Sized) else 0, unit)
         rows_asked, rows_answered = tee(rows)
-        requests = map(request, rows_asked)
+        answered = self.answered(work, map(request, rows_asked), step=1 if unit else 0)
+        for row, answer in zip(rows_answered, answered, strict=True):
+            if answer.value is None:
+                raw = answer.raw.encode("utf-8", "replace").decode()
+                self.drop(row, answer.outcome, f"{answer.detail}: {raw}" if answer.detail else raw)
+            else:
+                yield row, answer.value
+
+    def answered(self, work: Work, requests: Iterable[Request], *, step: int = 1) -> Iterator[Answered]:
+        """Give how each request ended, answered or not; each is a step of progress."""
         with closing(answers(self.client, requests, work=work, llm=self.llm, watch=self.watch)) as answered:
-            for row, answer in zip(rows_answered, answered, strict=True):
+            for answer in answered:
                 self.outcomes[answer.outcome] += 1
-                if answer.value is None:
-                    raw = answer.raw.encode("utf-8", "replace").decode()
-                    self.drop(row, answer.outcome, f"{answer.detail}: {raw}" if answer.detail else raw)
-                else:
-                    yield row, answer.value
-                work.progress.advance(1 if unit else 0)
+                yield answer
+                work.progress.advance(step)
 
     def drop(self, row: Row, reason: str, detail: str = "") -> None:
         """Write down why a row, or a part of it, brought nothing."""

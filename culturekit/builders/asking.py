@@ -1,7 +1,7 @@
 """Stages whose answers come from a model: what decides these, and what asking costs, told before any of it is sent."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -23,8 +23,8 @@ from culturekit.core.stage import AskedPlan, Asking, Left, Stage, Tried
 from culturekit.core.work import Outcome, Quiet, Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
-from culturekit.llm.answers import LlmOptions, answers
-from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.answers import LlmOptions
+from culturekit.llm.client import Client, FreeClient, Image, Quota, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.image_slots import image_of
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
@@ -47,25 +47,27 @@ def asking_stage(
     plan: Callable[[Path, Any], AskedPlan],
     pilot: Callable[[Work, int], Tried] | None = None,
     ahead: bool = False,
-    go_on: bool = False,
+    each: Callable[[], float] | None = None,
+    llm: LlmOptions,
 ) -> Stage:
     """Give a stage that asks a model what decides the answers; what `llm` says of money and speed decides none.
 
-    So a run that was cut goes on with a larger budget, or with more requests at a time. With `go_on` it asks a model
-    that is shut, and plans to.
+    So a run that was cut goes on with a larger budget, or with more requests at a time. `each` estimates what a unit
+    costs before there is any. With `go_on` in it, it asks a model that is shut, and plans to.
     """
+    free, quota = isinstance(client, FreeClient), Quota() if isinstance(client, FreeClient) else client.quota
 
     def planned(out: Path, tried: Any) -> AskedPlan:  # noqa: ANN401 - what a pilot brought
         if not isinstance(client, FreeClient):
-            check_alive(client.identity, go_on=go_on)
+            check_alive(client.identity, go_on=llm.go_on)
         return plan(out, tried)
 
     return replace(
         stage,
         inputs={**stage.inputs, **judge_inputs(judge)},
         options={**judge_options(judge, client), **stage.options},
-        before=partial(check_asking, client, go_on=go_on),
-        asking=Asking(judge, unit, isinstance(client, FreeClient), planned, pilot, ahead),
+        before=partial(check_asking, client, go_on=llm.go_on),
+        asking=Asking(judge, unit, free, planned, pilot, ahead, each, None if llm.batch else quota.requests),
     )
 
 
@@ -94,12 +96,7 @@ class Asked(AskedRows[Any]):
         if self.planning:
             raise _Planned(map(request, rows), left_out)
         self.work.progress.begin(len(rows), unit)
-        requests = map(request, rows)
-        with closing(answers(self.client, requests, work=self.work, llm=self.llm, watch=self.watch)) as answered:
-            for answer in answered:
-                self.outcomes[answer.outcome] += 1
-                yield answer
-                self.work.progress.advance(1)
+        return self.answered(self.work, map(request, rows))
 
     def finish(self, counts: dict[str, int], drops: Iterable[tuple[str, str, str | None]], **notes: object) -> Outcome:
         """Write what was left out, by key, reason and detail, and say how it went, also where nobody was asked."""
@@ -175,8 +172,7 @@ def asks(
 
             def plan(out: Path, _: object) -> AskPlan:
                 if left is not None:
-                    named, wanted = left(given, out)
-                    return plan_to_ask(client, named, wanted, out, llm)
+                    return plan_to_ask(client, *left(given, out), out, llm)
                 with scratch() as place:
                     requests, left_out = _first_questions(partial(answer, planning=True), place)
                     return plan_to_ask(client, unit, requests, out, llm, left_out=left_out)
@@ -184,14 +180,13 @@ def asks(
             typed = settings(function, given) if decides is None else decides(given)
             elsewhere = (spec, "llm", "wording", *seeds.values())
             options = {"task": task, **{name: value for name, value in typed.items() if name not in elsewhere}}
+            options |= {} if judge is None else {"wording": wording_digest(words, own)}
             drawn = {role: given[name] for role, name in seeds.items()}
-            read = {**inputs, **reads(given)}
-            stage = Stage(folder, kind, version, answer, read, options, drawn, packages=packages)
+            stage = Stage(folder, kind, version, answer, {**inputs, **reads(given)}, options, drawn, packages=packages)
             if judge is None:
                 return stage
-            stage = replace(stage, options={**options, "wording": wording_digest(words, own)})
-            stage = asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead(given), go_on=llm.go_on)
-            return stage if usual is None else priced_ahead(stage, client, lambda: usual(given), llm=llm)
+            each = None if usual is None else partial(_usd_of, client, partial(usual, given), llm)
+            return asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead(given), each=each, llm=llm)
 
         return Asks(declaring(function, made), example)
 
@@ -242,22 +237,10 @@ def looks(
 ) -> Callable[[Callable[Concatenate[Judge, P], AskedImages[Any]]], Asks[P]]:
     """Declare a stage that asks about images, by the function that prepares the questions.
 
-    Some images cannot be shown; a plan looks at all of them, and asks none.
-
-    Args:
-        kind: what the stage is.
-        folder: its name outside a run.
-        words: the shipped instructions, for which the function may take a file as `wording`.
-        example: what follows the command in an example that works.
-        task: as the manifest names it.
-        decides: what the manifest says of options besides, of everything given.
-        version: of what it writes.
-        packages: whose versions decide what is written.
-        images: lists what is asked about, of everything given.
-        reads: inputs besides those that are typed.
-        usual: gives the requests about one usual image, for the price of one before there are any.
-        plans: the kind of the plan.
-        again: what it does once more with `--fresh`.
+    Some images cannot be shown; a plan looks at all of them, and asks none. Parameters are those of `asks`, but that a
+    manifest names a `task` only where there is one, and says of options what `decides` gives, the instructions and
+    `per_prompt`; `images` lists what is asked about, `plans` is the kind of the plan, `again` what is done once more
+    with `--fresh`.
     """
 
     def declare(function: Callable[Concatenate[Judge, P], AskedImages[Any]]) -> Asks[P]:
@@ -286,24 +269,18 @@ def looks(
             options = {"wording": wording_digest(words, given.get("wording")), **limit, **decides(given)}
             options |= {"task": task} if task else {}
             stage = Stage(folder, kind, version, answer, {**inputs, **reads(given)}, options, packages=packages)
-            stage = asking_stage(stage, given[spec], client, unit="images", plan=plan, go_on=llm.go_on)
-            return stage if usual is None else priced_ahead(stage, client, lambda: usual(given), llm=llm)
+            each = None if usual is None else partial(_usd_of, client, partial(usual, given), llm)
+            return asking_stage(stage, given[spec], client, unit="images", plan=plan, each=each, llm=llm)
 
         return Asks(declaring(function, made), example, again=again)
 
     return declare
 
 
-def priced_ahead(
-    stage: Stage, client: Client | FreeClient, usual: Callable[[], Iterable[Request]], *, llm: LlmOptions
-) -> Stage:
-    """Let a stage estimate what a unit costs before there is any, from the usual requests about one."""
-
-    def each() -> float:
-        cost = cost_of(client, usual(), Path("nowhere"), batch=llm.batch)
-        return 0.0 if cost is None else cost.usd or 0.0
-
-    return stage if stage.asking is None else replace(stage, asking=replace(stage.asking, each=each))
+def _usd_of(client: Client | FreeClient, requests: Callable[[], Iterable[Request]], llm: LlmOptions) -> float:
+    """Estimate what requests cost of which none was asked yet."""
+    cost = cost_of(client, requests(), Path("nowhere"), batch=llm.batch)
+    return 0.0 if cost is None else cost.usd or 0.0
 
 
 def usual_picture() -> Image:

@@ -27,7 +27,6 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.declared import AskingCommand, Typed
 from culturekit.core.digests import digest, digest_bytes, source_hash
 from culturekit.core.errors import CultureKitError, UpstreamUnavailable, UsageError
-from culturekit.core.inputs import roles_of
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.schemas import PHOTOGRAPHS, PROMPTS
@@ -78,13 +77,6 @@ class Found(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class CollectReads:
-    """What photographs are wanted of."""
-
-    prompts: Annotated[Path, Field(description="Prompts in English that name a country.")]
-
-
-@dataclass(frozen=True, slots=True)
 class CollectOptions:
     """Where photographs are searched, and how many are taken of each prompt and language."""
 
@@ -103,7 +95,11 @@ class CollectOptions:
     openverse: Annotated[str, Field(description="Address of Openverse's search for images.")] = OPENVERSE
 
 
-def collect_stage(given: CollectReads, options: CollectOptions, llm: LlmOptions = DEFAULTS) -> Stage:
+def collect_stage(
+    prompts: Annotated[Path, Field(description="Prompts in English that name a country.")],
+    options: CollectOptions,
+    llm: LlmOptions = DEFAULTS,
+) -> Stage:
     """Gather openly licensed photographs of prompts.
 
     They come from Wikimedia Commons and Openverse, with licence and author, without doubles, and with a sheet to look
@@ -118,8 +114,8 @@ def collect_stage(given: CollectReads, options: CollectOptions, llm: LlmOptions 
         "photographs",
         "collect-photographs",
         1,
-        lambda work: collect(work, given, options, client, llm),
-        roles_of(given),
+        lambda work: collect(work, prompts, options, client, llm),
+        {"prompts": prompts},
         {"each": options.each, "services": list(options.services), "commons": options.commons,
          "openverse": options.openverse, "language": "own" if client else "en"},
         packages=("pillow", "polars"),
@@ -129,11 +125,11 @@ def collect_stage(given: CollectReads, options: CollectOptions, llm: LlmOptions 
         return stage
 
     def plan(out: Path, _: object) -> AskPlan:
-        requests = [_translation(row) for row in wanted(given.prompts) if row["language"] != "en"]
+        requests = [_translation(row) for row in wanted(prompts) if row["language"] != "en"]
         return plan_to_ask(client, "prompts", requests, out, llm)
 
     stage = replace(stage, options={**stage.options, "wording": wording_digest(WORDS)})
-    return asking_stage(stage, options.translator, client, unit="prompts", plan=plan, go_on=llm.go_on)
+    return asking_stage(stage, options.translator, client, unit="prompts", plan=plan, llm=llm)
 
 
 COLLECT = AskingCommand(
@@ -165,11 +161,11 @@ def _translation(row: Mapping[str, Any]) -> Request:
 
 
 def collect(
-    work: Work, given: CollectReads, options: CollectOptions, client: Client | FreeClient | None, llm: LlmOptions
+    work: Work, prompts: Path, options: CollectOptions, client: Client | FreeClient | None, llm: LlmOptions
 ) -> Outcome:
     """Search, fetch and list photographs; what is no picture, or is there already, is dropped with the reason."""
     check_contact(options.contact)
-    rows = wanted(given.prompts)
+    rows = wanted(prompts)
     queries = [(row["prompt_id"], "en", str(row["query"])) for row in rows]
     asked: AskedRows[dict[str, Any]] | None = None
     if client is not None:

@@ -135,15 +135,15 @@ class ShownImages:
     drops: list[tuple[str, str | None, str, str, str | None]] = field(default_factory=list)
 
     def picture(self, row: dict[str, Any]) -> Image | None:
-        """Read the picture of a row; None where there is none to show."""
+        """Read the picture of a row, at the size that judges are shown; None where there is none to show."""
         if row["status"] != "ok":
             self.drop(row, f"no picture: {row['status']}", row["reason"])
             return None
-        picture = read_picture(self.root, row["path"], sha256=row["sha256"])
-        if isinstance(picture, NoPicture):
-            self.drop(row, picture.reason, picture.detail or None)
+        found = read_inside(self.root, row["path"], sha256=row["sha256"])
+        if isinstance(found, NoPicture):
+            self.drop(row, found.reason, found.detail or None)
             return None
-        return picture
+        return image_of(found.pixels)
 
     def drop(self, row: dict[str, Any], reason: str, detail: str | None = None) -> None:
         """Keep the reason why an image is not shown."""
@@ -268,9 +268,3 @@ def judged(
         "outcomes": dict(sorted(asked.outcomes.items())), **watch.notes(), **asked.notes(),
     }  # fmt: skip
     return Outcome(counts | unanswered(asked.outcomes) | more, drops, notes)
-
-
-def read_picture(root: Path, relative: str, *, sha256: str) -> Image | NoPicture:
-    """Read the picture of an images row, at the size that judges are shown, or say why it cannot be shown."""
-    found = read_inside(root, relative, sha256=sha256)
-    return found if isinstance(found, NoPicture) else image_of(found.pixels)

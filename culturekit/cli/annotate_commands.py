@@ -163,7 +163,7 @@ def serve(
                 narrowing.look_now()  # nobody is asked again about models that are done
 
             def saved() -> None:
-                progress.tell("; ".join(filter(None, (desk.together, desk.pace))))
+                progress.tell(desk.progress)
                 if narrowing is not None:
                     narrowing.heard()
 

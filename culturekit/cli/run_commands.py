@@ -110,7 +110,11 @@ def plan(
     settings: Settings = None,
     workdir: Workdir = None,
     pilot: Annotated[
-        bool, typer.Option("--pilot", help="Make two images of each local model first, to say how long they take.")
+        bool,
+        typer.Option(
+            "--pilot",
+            help="Make two images of each local model and time local encoders first, to say how long they take.",
+        ),
     ] = False,
     go_on: GoOn = False,
     prices: Prices = None,
@@ -124,16 +128,18 @@ def plan(
     from culturekit.config.kinds import recipe_kind
     from culturekit.config.load import find_recipe, load_any_recipe
     from culturekit.core.engines import LocalEngine
-    from culturekit.recipes.planning import pilot_models, plan_lines, plan_recipe
+    from culturekit.recipes.planning import pilot_encoders, pilot_models, plan_lines, plan_recipe
 
     path = find_recipe(str(recipe))
     wanted, folder = load_any_recipe(path, settings or ()).going_on(go_on), workdir or RUNS / path.stem
+    paces = {}
     if pilot:
         with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
+            paces = pilot_encoders(wanted, folder, on_start=progress.stage)
             pilot_models(wanted, folder, engine=engine, progress=progress, on_start=progress.stage)
     with progress_for(as_json=as_json) as progress:
         progress.stage("plan")
-        steps = plan_recipe(wanted, folder)
+        steps = plan_recipe(wanted, folder, paces=paces)
     lines = (*plan_lines(steps), *recipe_kind(wanted.recipe).plan(wanted))
     show([step.as_data() for step in steps], lines, as_json=as_json)
 

@@ -8,13 +8,10 @@ All services of Wikimedia share one pace, whichever of them is asked: since Apri
 from who names a contact, and three at a time. All processes of an account share it, by files in its cache folder.
 """
 
-import email.utils
 import fcntl
 import http.client
 import logging
 import os
-import socket
-import ssl
 import struct
 import threading
 import time
@@ -22,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from email.message import Message
 from pathlib import Path
 from types import MappingProxyType
@@ -35,7 +31,8 @@ from culturekit.core.addresses import NotPublic, check_sending, resolve
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import digest
 from culturekit.core.errors import UpstreamUnavailable, UsageError
-from culturekit.llm.clients.timed_socket import TimedSocket
+from culturekit.llm.clients.timed_socket import PinnedConnection, TooLarge, read_to_end
+from culturekit.llm.failures import wait_of
 from culturekit.version import VERSION
 
 logger = logging.getLogger(__name__)
@@ -90,38 +87,10 @@ def address_of(parts: SplitResult, *, may_be_here: bool) -> tuple[str, int]:
         ) from error
 
 
-class PinnedConnection(http.client.HTTPConnection):
-    """A connection to the address that was checked, whatever the host's name means by now, and for a limited time."""
-
-    pinned: tuple[str, int] = ("", 0)
-    secure = False
-    until = 0.0
-
-    def end_within(self, seconds: float) -> None:
-        """Give the next question, and all of its answer, so many seconds from now."""
-        self.until = time.monotonic() + seconds
-        if isinstance(self.sock, TimedSocket):
-            self.sock.until = self.until
-
-    def connect(self) -> None:
-        """Open the socket, and agree on keys where it is secure: the certificate is held against the host's name."""
-        opened = socket.create_connection(self.pinned, self.timeout)
-        if self.secure:
-            try:
-                opened = ssl.create_default_context().wrap_socket(opened, server_hostname=self.host)
-            except BaseException:
-                opened.close()
-                raise
-        self.sock = TimedSocket(opened, until=self.until, silence=float(self.timeout or LONGEST_ANSWER))
-
-
-def connect_to(parts: SplitResult, timeout: float, *, may_be_here: bool) -> PinnedConnection:
+def connect_to(parts: SplitResult, timeout: float, *, until: float, may_be_here: bool) -> PinnedConnection:
     """Prepare a connection to the address that a URL's host has now, after a look at that address."""
-    address = address_of(parts, may_be_here=may_be_here)
-    connection = PinnedConnection(parts.hostname or "", address[1], timeout=timeout)
-    connection.pinned, connection.secure = address, parts.scheme == "https"
-    connection.default_port = _PORTS[parts.scheme]
-    return connection
+    address, secure = address_of(parts, may_be_here=may_be_here), parts.scheme == "https"
+    return PinnedConnection(parts.hostname or "", address, secure=secure, until=until, timeout=timeout)
 
 
 # How fast services are asked.
@@ -422,7 +391,7 @@ class PoliteSource:
             status, headers, body = self._send(parts, request, home=_origin(parts) == home)
             if status in _PASSING:
                 problem = f"HTTP {status}: {_begin_of(body)}" if body.strip() else f"HTTP {status}"
-                raise _Passing(problem, _retry_after(headers.get("Retry-After", "")))
+                raise _Passing(problem, wait_of({"retry-after": headers.get("Retry-After", "")}, now=time.time()))
             if status not in _MOVED and (status != 303 or request.post is not None):
                 kind = headers.get("Content-Type", "")
                 # A page of a proxy or a login may stand in place of data.
@@ -450,12 +419,18 @@ class PoliteSource:
             for pace in self._paces(parts):
                 turns.enter_context(pace.turn(self._abandoned))
             idle = None if self._idle is None else self._idle.setdefault(_origin(parts), [])
-            connection = idle.pop() if idle else connect_to(parts, self.timeout, may_be_here=home)
-            connection.end_within(self.longest)
+            until = time.monotonic() + self.longest
+            connection = idle.pop() if idle else connect_to(parts, self.timeout, until=until, may_be_here=home)
+            connection.end_at(until)
             try:
                 connection.request("GET" if body is None else "POST", target, body, headers)
                 response = connection.getresponse()
-                content = self._read_to_end(response)
+                content = read_to_end(response, self.largest)
+            except TooLarge:
+                connection.close()
+                raise UpstreamUnavailable(
+                    "the reply is too large", where=self.base, expected=f"{self.largest:,} bytes"
+                ) from None
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 raise _Passing(f"the connection failed ({str(error) or type(error).__name__})") from error
@@ -468,18 +443,6 @@ class PoliteSource:
             else:
                 idle.append(connection)
         return response.status, {name.title(): value for name, value in response.getheaders()}, content
-
-    def _read_to_end(self, response: http.client.HTTPResponse) -> bytes:
-        """Read a reply to its end, within a size."""
-        chunks, size = [], 0
-        while chunk := response.read1(65_536):
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > self.largest:
-                raise UpstreamUnavailable("the reply is too large", where=self.base, expected=f"{self.largest:,} bytes")
-        if response.length:
-            raise _Passing(f"the reply broke off {response.length:,} bytes before its end")
-        return b"".join(chunks)
 
     def _paces(self, parts: SplitResult) -> tuple[Pace, ...]:
         """Give the paces that a host is asked at: the service's, and at Wikimedia that of all its services."""
@@ -499,17 +462,6 @@ def _moved_to(url: str, location: str) -> str:
     if not location or (url.startswith("https:") and not target.startswith("https:")):
         raise UpstreamUnavailable("the service redirects to nowhere safe", where=url, found=repr(location))
     return target
-
-
-def _retry_after(text: str) -> float | None:
-    """Read how long a server wants to be left alone: seconds, or a date."""
-    if text.strip().isdecimal():
-        return float(text)
-    try:
-        date = email.utils.parsedate_to_datetime(text)
-    except (TypeError, ValueError):
-        return None
-    return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
 
 
 def _begin_of(body: bytes) -> str:

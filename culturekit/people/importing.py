@@ -560,14 +560,12 @@ def decisions_of_exports(
             problems.append(Problem(f"{problem}; name a day with --on", *place))
             continue
         members = groups.get(row["item_id"])
-        if members:  # people saw some of them only, and whoever reads the decision is to know that
-            comment = "; ".join(filter(None, (comment, f"for a group of {len(members):,}")))
         for concept, qid, country in members or [(*row["item_id"].split(" "), "")[:3]]:
             if (concept, qid) not in known:
                 problems.append(Problem(f"{qid!r} is no kept candidate of {concept!r}", *place))
             elif word in decided:
                 said = (concept, qid, answered.annotator, day, decided[word], comment, place[0])
-                decisions.append(CandidateDecision(*said, country=country))
+                decisions.append(CandidateDecision(*said, country=country, group=len(members or ())))
     if problems:
         raise ConfigError(problems)
     return decisions

@@ -149,8 +149,8 @@ ARTIFACT: Weights = (0.0, 0.0, 1.0)
 # The version of scores with corrected diversity: how diversity bends is put right since 28, nothing drawn apart from
 # labels since 29, intervals of kernels with artifacts are as cautious as others since 30, and a copied rater counts
 # once since 31; pairs of looks are given up earlier since 32, a second instrument that is seldom right is left out
-# since 33, and named only where it took part since 34
-WITH_AUDITS = 34
+# since 33, and named only where it took part since 34; wrong answers about whole batches are other answers since 35
+WITH_AUDITS = 35
 
 ASSUMED = (
     "Corrected diversity takes the mapping to err alike under every prompt. Errors twice as frequent in a third of the "

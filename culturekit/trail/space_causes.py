@@ -87,11 +87,13 @@ class SpaceBehind:
 
     def verdicts(self, qids: Iterable[str]) -> dict[tuple[str, str], tuple[str, str]]:
         """Read what became of candidates, and why, by item and concept."""
-        folder, wanted = self.folders["filter"], list(qids)
-        kept = _rows_of(folder / "kept.parquet", KEPT, "qid", wanted)
-        dropped = _rows_of(folder / "drops.parquet", DROPS, "key", wanted)
-        found = {key: ("remove", reason_text(row)) for key, row in dropped.items()}
-        return found | {key: (row["verdict"], row["reason"]) for key, row in kept.items()}
+        wanted, found = list(qids), dict[tuple[str, str], tuple[str, str]]()
+        for folder in [self.folders[kind] for kind in ("filter", "settle") if kind in self.folders]:
+            kept = _rows_of(folder / "kept.parquet", KEPT, "qid", wanted)
+            dropped = _rows_of(folder / "drops.parquet", DROPS, "key", wanted)
+            found |= {key: ("remove", reason_text(row)) for key, row in dropped.items()}
+            found |= {key: (row["verdict"], row["reason"]) for key, row in kept.items()}
+        return found
 
     def proposals(self, cells: Iterable[tuple[str, str]]) -> dict[tuple[str, str, str], Row]:
         """Read proposals for some cells, by identifier and by folded name: the one that entered, or the last."""
@@ -182,7 +184,7 @@ def _rows_of(file: Path, table: Table, column: str, qids: Iterable[str]) -> dict
 Cause: TypeAlias = Literal["dump", "config", "wording", "model", "code"]
 
 _CAUSES: tuple[Cause, ...] = ("dump", "config", "wording", "model", "code")
-_STAGES = ("ingest", "extract", "filter", "completion", "review", "release")
+_STAGES = ("ingest", "extract", "filter", "completion", "settle", "review", "release")
 _WHO = {"judge", "model", "models", "proposer", "verifier", "replies"}
 _OPTIONAL = ("stage", "causes", "undecided", "because")
 _JUDGED, _COMPLETED = "judge ", "LLM:"  # how reasons of a judge and identifiers of completed artifacts begin
@@ -443,7 +445,7 @@ class _Stages:
     def at_filter(self, change: _Change, verdicts: Sequence[Sequence[Any]], *, changed: bool) -> list[_Difference]:
         """List what a verdict may differ for; a judge who is paid may say something else to the same question."""
         asked = any(verdict and verdict[1].startswith(_JUDGED) for side in verdicts for verdict in side)
-        found = [each for each in self.at(change, "filter") if asked or each.cause in {"config", "code"}]
+        found = [each for each in self.at(change, "filter", "settle") if asked or each.cause in {"config", "code"}]
         if asked and not any(each.cause == "model" for each in found) and _paid(self.sides[0]):
             said_twice = all(verdict and verdict[1].startswith(_JUDGED) for side in verdicts for verdict in side)
             found += [_same_question("filter")] if said_twice else []

@@ -9,12 +9,12 @@ import msgspec
 import polars as pl
 
 from culturekit.builders.completing.completion import CompletionInputs
-from culturekit.core.digests import MANIFEST, Manifest, describe_outputs
 from culturekit.core.schemas import CANDIDATES, DROPS, ITEMS, KEPT, STATEMENTS
 from culturekit.core.tables import write_table
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Reply, Request
 from tests.builders.spaces import rows_of
+from tests.index.picture_world import finish
 
 BRAZIL, JAPAN = "Q155", "Q17"
 DISH = "Q746549"
@@ -124,10 +124,5 @@ def graph_of(folder: Path, items: Sequence[Mapping[str, object]]) -> Path:
         for position, value in enumerate(values)
     ]  # fmt: skip
     write_table(folder, STATEMENTS, rows_of(STATEMENTS, *said))
-    content, outputs = describe_outputs(folder, {})
-    manifest = Manifest(
-        stage="ingest", version=1, key="k", sha256=content, code={}, packages={}, inputs={}, options={}, seeds={},
-        counts={}, drops={}, outputs=outputs,
-    )  # fmt: skip
-    (folder / MANIFEST).write_bytes(manifest.encode())
+    finish(folder, "ingest")
     return folder

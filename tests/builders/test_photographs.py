@@ -3,11 +3,9 @@
 import io
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
@@ -17,10 +15,10 @@ from PIL import Image
 
 from culturekit.core.schemas import PHOTOGRAPHS
 from culturekit.core.tables import read_table
+from tests.builders.answering import Answering, Said, answering
 from tests.builders.descriptors.test_descriptor_proposals import prompts_table
 from tests.command_line import culturekit
 from tests.faults.kill_and_resume import kill_and_resume
-from tests.loopback import served
 
 HOSTILE = '<a href="x">Ann <b>Photographer</b></a><script>alert(1)</script>'
 
@@ -33,73 +31,66 @@ def picture(seed: int, form: str = "JPEG", *, side: int = 64) -> bytes:
     return buffer.getvalue()
 
 
-class Services(BaseHTTPRequestHandler):
-    """Both services, and the hosts of pictures; `asked` counts paths."""
+def commons(home: str, query: str, limit: int) -> dict[str, Any]:
+    first = first_of(query)
+    pages = [
+        {"pageid": number, "ns": 6, "title": f"File:Nowruz {number}.jpg", "index": number, "imageinfo": [{
+            "url": f"{home}/files/{first + number}-whole", "thumburl": f"{home}/files/{first + number}",
+            "descriptionurl": f"{home}/wiki/File:{number}", "mime": "image/jpeg",
+            "extmetadata": {"Artist": {"value": HOSTILE, "source": "x"}, "LicenseShortName": {"value": "CC BY-SA 4.0"},
+                            "LicenseUrl": {"value": "https://creativecommons.org/licenses/by-sa/4.0"}},
+        }]}
+        for number in range(limit, 0, -1)
+    ]  # fmt: skip
+    return {"batchcomplete": True, "query": {"pages": pages}}
 
-    asked: ClassVar[Counter[str]] = Counter()
-    queries: ClassVar[list[tuple[str, str]]] = []
 
-    def do_GET(self) -> None:
-        parts = urlsplit(self.path)
-        self.asked[parts.path] += 1
-        values = {name: texts[0] for name, texts in parse_qs(parts.query).items()}
-        home = f"http://127.0.0.1:{self.server.server_port}"  # type: ignore[attr-defined]
-        if parts.path == "/w/api.php":
-            return self.reply(200, json.dumps(self.commons(home, values)).encode())
-        if parts.path == "/v1/images/":
-            return self.reply(200, json.dumps(self.openverse(home, values)).encode())
-        name = parts.path.rpartition("/")[2]
-        if name == "page":
-            return self.reply(200, b"<html>no picture</html>", "image/jpeg")
-        seed = int(name.partition("-")[0])
-        return self.reply(200, picture(seed, "PNG" if name.endswith("png") else "JPEG", side=80), "image/jpeg")
+def openverse(home: str, query: str) -> dict[str, Any]:
+    first = first_of(query)  # the same pictures, in other bytes
+    results = [
+        {"id": "a", "url": f"{home}/files/{first + 1}-png", "title": "Same as another", "creator": "Bo",
+         "license": "by", "license_version": "2.0", "license_url": "https://example.org/by",
+         "foreign_landing_url": "https://example.org/1"},
+        {"id": "b", "url": f"{home}/files/page", "license": "cc0", "license_version": "1.0"},
+        {"id": "c", "url": "http://10.0.0.1/secret", "license": "cc0"},
+        {"id": "d", "url": f"{home}/files/{first + 500}", "title": None, "creator": None, "license": "pdm"},
+    ]  # fmt: skip
+    return {"result_count": 4, "page_count": 1, "results": results}
 
-    def commons(self, home: str, values: dict[str, str]) -> dict[str, Any]:
-        assert values["action"] == "query"
-        assert (values["generator"], values["gsrnamespace"], values["prop"]) == ("search", "6", "imageinfo")
-        self.queries.append(("commons", values["gsrsearch"].removesuffix(" filetype:bitmap")))
-        first = sum(map(ord, values["gsrsearch"])) % 1000
-        pages = [
-            {"pageid": number, "ns": 6, "title": f"File:Nowruz {number}.jpg", "index": number, "imageinfo": [{
-                "url": f"{home}/files/{first + number}-whole", "thumburl": f"{home}/files/{first + number}",
-                "descriptionurl": f"{home}/wiki/File:{number}", "mime": "image/jpeg",
-                "extmetadata": {"Artist": {"value": HOSTILE, "source": "x"},
-                                "LicenseShortName": {"value": "CC BY-SA 4.0"}, "LicenseUrl": {"value": "https://creativecommons.org/licenses/by-sa/4.0"}},
-            }]}
-            for number in range(int(values["gsrlimit"]), 0, -1)
-        ]  # fmt: skip
-        return {"batchcomplete": True, "query": {"pages": pages}}
 
-    def openverse(self, home: str, values: dict[str, str]) -> dict[str, Any]:
-        self.queries.append(("openverse", values["q"]))
-        first = sum(map(ord, f"{values['q']} filetype:bitmap")) % 1000  # the same pictures, in other bytes
-        results = [
-            {"id": "a", "url": f"{home}/files/{first + 1}-png", "title": "Same as another", "creator": "Bo",
-             "license": "by", "license_version": "2.0", "license_url": "https://example.org/by", "foreign_landing_url": "https://example.org/1"},
-            {"id": "b", "url": f"{home}/files/page", "license": "cc0", "license_version": "1.0"},
-            {"id": "c", "url": "http://10.0.0.1/secret", "license": "cc0"},
-            {"id": "d", "url": f"{home}/files/{first + 500}", "title": None, "creator": None, "license": "pdm"},
-        ]  # fmt: skip
-        return {"result_count": 4, "page_count": 1, "results": results}
+def first_of(query: str) -> int:
+    return sum(map(ord, query)) % 1000
 
-    def reply(self, status: int, body: bytes, kind: str = "application/json") -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Retry-After", "0")
-        self.end_headers()
-        self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+def queries(server: Answering) -> set[str]:
+    """What was searched for."""
+    asked = (parse_qs(urlsplit(path).query) for path in server.paths())
+    return {each.get("gsrsearch", each.get("q", [""]))[0].removesuffix(" filetype:bitmap") for each in asked} - {""}
 
 
 @pytest.fixture
-def home() -> Iterator[str]:
-    Services.asked.clear()
-    Services.queries.clear()
-    with served(Services) as url:
-        yield url
+def server() -> Iterator[Answering]:
+    """Both services, and the hosts of pictures."""
+
+    def answer(path: str) -> Said:
+        parts = urlsplit(path)
+        values = {name: texts[0] for name, texts in parse_qs(parts.query).items()}
+        if parts.path == "/w/api.php":
+            assert [values[name] for name in ("action", "generator", "gsrnamespace", "prop")] == [
+                "query", "search", "6", "imageinfo",
+            ]  # fmt: skip
+            query = values["gsrsearch"].removesuffix(" filetype:bitmap")
+            return Said(body=json.dumps(commons(running.url, query, int(values["gsrlimit"]))).encode())
+        if parts.path == "/v1/images/":
+            return Said(body=json.dumps(openverse(running.url, values["q"])).encode())
+        name = parts.path.rpartition("/")[2]
+        form = "PNG" if name.endswith("png") else "JPEG"
+        page = b"<html>no picture</html>"
+        body = page if name == "page" else picture(int(name.partition("-")[0]), form, side=80)
+        return Said(body=body, headers={"Content-Type": "image/jpeg"})
+
+    with answering(answer) as running:
+        yield running
 
 
 def words(home: str, out: str, *more: str) -> list[str]:
@@ -108,14 +99,14 @@ def words(home: str, out: str, *more: str) -> list[str]:
             *more]  # fmt: skip
 
 
-def test_photographs_of_both_services_stand_with_licence_and_author(tmp_path: Path, home: str) -> None:
+def test_photographs_of_both_services_stand_with_licence_and_author(tmp_path: Path, server: Answering) -> None:
     prompts_table(tmp_path / "prompts", ("IR", "celebrations", "Nowruz"), ("FR", "eating", "eating at home"))
-    done = culturekit(*words(home, "photographs", "--each", "5"), cwd=tmp_path)
+    done = culturekit(*words(server.url, "photographs", "--each", "5"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     table = read_table(tmp_path / "photographs/photographs.parquet", PHOTOGRAPHS)
     assert table.group_by("prompt_id").len()["len"].to_list() == [5, 5]
     assert table["slot"].to_list() == [0, 1, 2, 3, 4] * 2
-    assert {query for _, query in Services.queries} == {"Nowruz Iran", "eating at home France"}
+    assert queries(server) == {"Nowruz Iran", "eating at home France"}
     by = dict(table.select("service", "author").unique().iter_rows())
     assert by["commons"] == "Ann Photographer alert(1)", "no markup of a stranger"
     assert set(table["licence"]) == {"CC BY-SA 4.0", "Public domain"}
@@ -133,10 +124,10 @@ def test_photographs_of_both_services_stand_with_licence_and_author(tmp_path: Pa
     assert "<script" not in sheet
 
 
-def test_a_second_search_is_in_the_language_of_the_country(tmp_path: Path, home: str) -> None:
+def test_a_second_search_is_in_the_language_of_the_country(tmp_path: Path, server: Answering) -> None:
     prompts_table(tmp_path / "prompts", ("FR", "celebrations", "Bastille Day"), ("US", "eating", "eating at home"))
     more = ("--each", "2", "--service", "openverse", "--service", "commons", "--llm", "simulated:translator")
-    done = culturekit(*words(home, "photographs", *more), cwd=tmp_path)
+    done = culturekit(*words(server.url, "photographs", *more), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     table = read_table(tmp_path / "photographs/photographs.parquet", PHOTOGRAPHS)
     languages = dict(table.group_by("query").agg(pl.col("language").first()).iter_rows())
@@ -146,19 +137,21 @@ def test_a_second_search_is_in_the_language_of_the_country(tmp_path: Path, home:
 
 
 @pytest.mark.slow
-def test_a_killed_search_ends_in_the_same_photographs(tmp_path: Path, home: str) -> None:
+def test_a_killed_search_ends_in_the_same_photographs(tmp_path: Path, server: Answering) -> None:
     prompts = prompts_table(
         tmp_path / "prompts", *((country, "celebrations", "Nowruz") for country in ("IR", "FR", "NG", "US"))
     )
     rounds: list[tuple[int, int]] = []
 
     def command(out: Path) -> list[str]:
-        asked = [word.replace("prompts/prompts.parquet", str(prompts)) for word in words(home, str(out), "--each", "8")]
+        asked = [
+            word.replace("prompts/prompts.parquet", str(prompts)) for word in words(server.url, str(out), "--each", "8")
+        ]
         return [sys.executable, "-m", "culturekit", *asked]
 
     def ended(hits: int) -> None:
-        rounds.append((hits, Services.asked.total()))
-        Services.asked.clear()
+        rounds.append((hits, len(server.asked)))
+        server.asked.clear()
 
     result = kill_and_resume(command, tmp_path, kills=4, seed=3, ended=ended)
     assert result.different == []
@@ -167,9 +160,9 @@ def test_a_killed_search_ends_in_the_same_photographs(tmp_path: Path, home: str)
     assert all(requests <= once + hits for hits, requests in killed), "a kill costs the request that was under way"
 
 
-def test_the_folder_is_real_images_and_one_can_be_left_out(tmp_path: Path, home: str) -> None:
+def test_the_folder_is_real_images_and_one_can_be_left_out(tmp_path: Path, server: Answering) -> None:
     prompts_table(tmp_path / "prompts", ("IR", "celebrations", "Nowruz"))
-    assert culturekit(*words(home, "photographs", "--each", "3"), cwd=tmp_path).returncode == 0
+    assert culturekit(*words(server.url, "photographs", "--each", "3"), cwd=tmp_path).returncode == 0
     listed = tmp_path / "photographs/metadata.csv"
     lines = listed.read_text(encoding="utf-8").splitlines()
     listed.write_text("\n".join([*lines[:-1], lines[-1].replace(",ok", ",filtered")]) + "\n", encoding="utf-8")

@@ -97,6 +97,7 @@ def test_every_other_command_of_the_pages_works_as_typed(newcomer: Path, monkeyp
                                   ("yaml", "mine.yaml", "recipe:")):  # fmt: skip
         (block,) = (text for text in re.findall(rf"```{language}\n(.*?)```", DRAW, re.DOTALL) if text.startswith(begin))
         Path(name).write_text(block, encoding="utf-8")
+    assert len(list(typed(REST.partition("\n## 6. ")[0]))) <= 9  # from candidates to a card that is checked
     judged, by_hand = REST.split("Import the decisions:")
     follow(judged)
     fill_in(Path("sheet.csv"), "reject")

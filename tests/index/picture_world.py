@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.core.digests import Manifest, describe_outputs, digest_file
+from culturekit.core.digests import MANIFEST, Manifest, describe_outputs, digest_file
 from culturekit.core.schemas import ARTIFACTS, IMAGES
 from culturekit.core.tables import write_table
 from culturekit.index.folder.index_folder import write_index
@@ -78,12 +78,19 @@ def write_built(
     folder.mkdir()
     write_index(folder, rows, vectors, artifacts)
     said = {"encoder": "embedded", "identity": ENCODER.identity.as_options(), "caveat": ENCODER.caveat} | notes
+    finish(folder, "index", said, counts={"indexed": artifacts.height, "references": len(vectors)})
+
+
+def finish(
+    folder: Path, stage: str, notes: Mapping[str, Any] | None = None, *, counts: Mapping[str, int] | None = None
+) -> None:
+    """Write the manifest of a folder, as if a stage had written what is in it."""
     content, outputs = describe_outputs(folder, {})
     manifest = Manifest(
-        stage="index", version=1, key="", sha256=content, code={}, packages={}, inputs={}, options={}, seeds={},
-        counts={"indexed": artifacts.height, "references": len(vectors)}, drops={}, notes=said, outputs=outputs,
+        stage=stage, version=1, key="", sha256=content, code={}, packages={}, inputs={}, options={}, seeds={},
+        counts=dict(counts or {}), drops={}, notes=dict(notes or {}), outputs=outputs,
     )  # fmt: skip
-    (folder / "manifest.json").write_bytes(manifest.encode())
+    (folder / MANIFEST).write_bytes(manifest.encode())
 
 
 def image_table(folder: Path, pictures: Sequence[NDArray[np.uint8]], **columns: Any) -> Path:

@@ -15,13 +15,13 @@ from culturekit.kg.polite_source import (
     _LONGEST_WAIT,
     _MAX_BYTES,
     Pace,
-    PinnedConnection,
     PoliteSource,
     SharedPace,
     address_of,
     check_url,
     connect_to,
 )
+from culturekit.llm.clients.timed_socket import PinnedConnection
 from tests.builders.answering import Said, answering, slept
 from tests.llm.server.wire import HEADER, dripping
 
@@ -231,13 +231,11 @@ def test_all_of_wikimedia_is_asked_at_one_pace_of_200_a_minute(monkeypatch: pyte
     monkeypatch.setattr(polite_source, "_OF_WIKIMEDIA", slept(200 / 60, waits))
     hosts = ["wikimedia.org", "www.wikidata.org", "query.wikidata.org", "hi.wikipedia.org", "upload.wikimedia.org"]
     with answering(lambda path: GOOD) as server:
-        port = server.url.rpartition(":")[2]
+        address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
 
-        def connect(parts: object, timeout: float, *, may_be_here: bool) -> PinnedConnection:
+        def connect(parts: object, timeout: float, *, until: float, may_be_here: bool) -> PinnedConnection:
             del parts, may_be_here
-            connection = PinnedConnection("127.0.0.1", int(port), timeout=timeout)
-            connection.pinned = ("127.0.0.1", int(port))
-            return connection
+            return PinnedConnection("127.0.0.1", address, secure=False, until=until, timeout=timeout)
 
         monkeypatch.setattr(polite_source, "connect_to", connect)
         for host in hosts:
@@ -252,8 +250,8 @@ def test_a_public_address_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatc
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 443))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     assert address_of(check_url("https://example.org/sparql"), may_be_here=False) == ("93.184.216.34", 443)
-    connection = connect_to(check_url("https://example.org/x"), 5, may_be_here=False)
-    assert connection.pinned == ("93.184.216.34", 443)
+    connection = connect_to(check_url("https://example.org/x"), 5, until=0.0, may_be_here=False)
+    assert connection.address == ("93.184.216.34", 443)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])

@@ -168,7 +168,8 @@ def test_a_group_is_decided_at_once_the_rest_one_by_one_and_the_judge_is_heard(t
     assert "groups" in manifest.inputs, "who is in a group decides what was said about whom"
     decided = read_table(tmp_path / "review/decisions.parquet", DECISIONS)
     assert decided.height == 50
-    assert set(decided["comment"]) == {"for a group of 30", "for a group of 10"}
+    assert set(decided["comment"]) == {"in a group of 30", "in a group of 10"}
+    assert table.filter(verdict="keep")["reason"].str.ends_with(", in a group of 10").all()
     one = replace(review_export_stage(tmp_path / "review/kept.parquet", Handing(first="popularity")), name="rest")
     assert done(one, tmp_path).counts["items"] == 3
     by_fame = replace(review_export_stage(kept, Handing(groups=True, first="popularity"), told=told), name="fame")

@@ -66,7 +66,7 @@ def test_three_people_decide_groups_a_killed_server_keeps_answers_and_the_card_h
     done = culturekit("cspace", "review", "import", journal, "--project", "groups", "--kept", "kept/kept.parquet",
                       "--out", "reviewed")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert read_table(Path("reviewed/decisions.parquet"), DECISIONS)["comment"].str.contains("for a group of").all()
+    assert read_table(Path("reviewed/decisions.parquet"), DECISIONS)["comment"].str.contains("in a group of").all()
 
     assert culturekit("cspace", "check", "sample", "--kept", "reviewed/kept.parquet", "--removed",
                       "kept/removed.parquet", "--out", "to-check").returncode == 0  # fmt: skip

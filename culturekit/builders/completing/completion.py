@@ -1,8 +1,7 @@
 """What a collection lacks, named by a model, checked by a second question, and reconciled with what is known."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, islice, repeat
@@ -12,8 +11,10 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.asked_rows import AskedRows
 from culturekit.builders.asking import asking_stage, scratch
-from culturekit.builders.completing.completion_lookup import LONGEST_CLASS, ItemNames, KnownItem, KnownTables
+from culturekit.builders.completing.completion_lookup import LONGEST_CLASS, KnownItem, KnownTables
+from culturekit.builders.completing.completion_lookup import described as described_items
 from culturekit.builders.completing.completion_names import (
     LONGEST_WHAT,
     MOST_CHARACTERS,
@@ -36,7 +37,6 @@ from culturekit.builders.completing.completion_names import (
 from culturekit.builders.completing.completion_rounds import (
     ADDED,
     Additions,
-    Ask,
     CellState,
     CompletionRounds,
     ProposalRow,
@@ -55,13 +55,13 @@ from culturekit.kg.countries import by_qid, country_files
 from culturekit.kg.exchange.extract_stage import described
 from culturekit.kg.extract import candidate_rows
 from culturekit.kg.store import GraphTables
-from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.models import quoted
-from culturekit.llm.rows import Answered, RepliesSeen, ReplyWatch
+from culturekit.llm.rows import Answered, RepliesSeen
 
 LIST = pl.List(pl.String)
 LIMITS = CompletionLimits()
@@ -107,16 +107,14 @@ def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: Llm
     client, concepts, limits = CLIENTS.make(options.proposer), options.roots, options.limits
 
     def plan(out: Path, tried: CompletionPilot | None) -> CompletionPlan:
-        cells = cells_of(concepts)
+        cells, known = cells_of(concepts), given.kept.is_file()
+        states = [CellState(cell, (), limits) for cell in cells]
+        checked = () if tried is None else tried.tried.checked
         with scratch() as folder:
-            if given.kept.is_file():
-                completion = prepare(replace(given, graph=None).open(folder), concepts, cells, limits)
-                planned = PlannedCells(completion.states, limits, completion.names)
-            else:
-                states = [CellState(cell, (), limits) for cell in cells]
-                planned = PlannedCells(states, limits, ItemNames(concepts, None), known=False)
-            checked = () if tried is None else tried.tried.checked
-            return plan_completion(planned, client, journal=journal_for(out), batch=llm.batch, pilot=checked)
+            if known:
+                states = prepare(replace(given, graph=None).open(folder), concepts, cells, limits).states
+            cost = partial(plan_requests, client, spent=read_spending(journal_for(out)), batch=llm.batch)
+            return plan_completion(client.model, states, limits, cost, known=known, pilot=checked)
 
     stage = Stage(
         "completion", "completion", 2, lambda work: complete(work, given, concepts, client, limits=limits, llm=llm),
@@ -129,9 +127,7 @@ def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: Llm
         packages=("msgspec", "polars"),
     )  # fmt: skip
     pilot = partial(try_cells, inputs=given, concepts=concepts, client=client, limits=limits, llm=llm)
-    return asking_stage(
-        stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True, go_on=llm.go_on
-    )
+    return asking_stage(stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True, llm=llm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +170,11 @@ def complete(
     llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
     """Complete a collection; write it, and everything that was proposed."""
-    tables, watch = inputs.open(work.scratch), ReplyWatch(go_on=llm.go_on)
+    tables, asked = inputs.open(work.scratch), _asking(client, llm)
     completion = prepare(tables, concepts, cells_of(concepts), limits)
-    completion.run(asking(work, client, llm, watch))
+    completion.run(partial(_answers_to, asked, work))
     outcome = _write(work, completion, tables, client)
-    return replace(outcome, notes={**outcome.notes, **watch.notes()})
+    return replace(outcome, notes={**outcome.notes, **asked.watch.notes()})
 
 
 def prepare(
@@ -198,25 +194,18 @@ def prepare(
         pairs = frame.explode("p31").drop_nulls().group_by("concept").agg(pl.col("p31").unique())
         for concept, found in pairs.iter_rows():
             classes.get(concept, set()).update(found)
-    names, additions = ItemNames(concepts, tables.graph), Additions(minted=minted)
-    return CompletionRounds(states, tables, names, classes, limits, wordings(), additions)
+    return CompletionRounds(states, tables, classes, limits, wordings(), Additions(minted=minted))
 
 
-def asking(work: Work, client: Client | FreeClient, llm: LlmOptions, watch: ReplyWatch) -> Ask:
-    """Make what answers a list of requests; each list goes through the journal of the stage."""
+def _asking(client: Client | FreeClient, llm: LlmOptions) -> AskedRows[Request]:
+    return AskedRows("completion", client, llm, lambda request: str(request.data["id"]))
 
-    def ask(requests: Sequence[Request], what: str) -> list[Answered]:
-        if not requests:
-            return []
+
+def _answers_to(asked: AskedRows[Request], work: Work, requests: Sequence[Request], what: str) -> list[Answered]:
+    """Answer a list of requests; each list goes through the journal of the stage."""
+    if requests:
         work.progress.begin(len(requests), what)
-        came = []
-        with closing(answers(client, requests, work=work, llm=llm, watch=watch)) as answered:
-            for one in answered:
-                came.append(one)
-                work.progress.advance(1)
-        return came
-
-    return ask
+    return list(asked.answered(work, requests)) if requests else []
 
 
 # The tables of a completion: the collection as it is now, every proposal, every round, and what was left out.
@@ -443,22 +432,12 @@ def try_cells(
     """Do the first round of a few cells; the answers lie in the journal for the run to come."""
     cells = drawn_cells(cells_of(concepts), size)
     completion = prepare(inputs.open(work.scratch), concepts, cells, limits)
-    watch, stopped = ReplyWatch(go_on=llm.go_on), ""
+    asked, stopped = _asking(client, llm), ""
     try:
-        completion.run(asking(work, client, llm, watch), rounds=1)
+        completion.run(partial(_answers_to, asked, work), rounds=1)
     except UnusableReplies as error:
         stopped = str(error)
-    return CompletionPilot(completion, watch.seen(stopped=stopped))
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCells:
-    """What is to be completed; `known` says whether the names that are there could be read yet."""
-
-    states: Sequence[CellState]
-    limits: CompletionLimits
-    names: ItemNames
-    known: bool = True
+    return CompletionPilot(completion, asked.watch.seen(stopped=stopped))
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,32 +490,45 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 
 def plan_completion(
-    planned: PlannedCells,
-    client: Client | FreeClient,
+    judge: str,
+    states: Sequence[CellState],
+    limits: CompletionLimits,
+    cost: Callable[[Iterable[Request]], CostPlan],
     *,
-    journal: Path | None,
-    batch: bool,
+    known: bool,
     pilot: Sequence[Request] = (),
 ) -> CompletionPlan:
-    """Plan, offline; `pilot` are checks that a pilot asked, from which those to come are reckoned."""
-    cost = partial(plan_requests, client, spent=read_spending(journal), batch=batch)
+    """Plan, offline.
+
+    Args:
+        judge: who is asked.
+        states: the cells before any round.
+        limits: how far the completion goes.
+        cost: says what requests cost, besides what was bought already.
+        known: whether the names that are there could be read yet.
+        pilot: checks that a pilot asked, from which those to come are reckoned.
+    """
 
     def both(kind: Callable[..., Iterator[Request]], asked: Sequence[Request] = ()) -> CostPlan:
-        usual = cost(chain(asked, islice(kind(planned, worst=False), len(asked), None)))
-        worst = cost(kind(planned, worst=True))
+        usual = cost(chain(asked, islice(kind(worst=False), len(asked), None)))
+        worst = cost(kind(worst=True))
         times = usual.requests // worst.requests if worst.requests else 1
         return replace(usual, most=None if worst.most is None else worst.most * times)
 
-    cells, rounds = len(planned.states), planned.limits.rounds
-    return CompletionPlan(client.model, cells, rounds, both(_asked_at_most), both(_checked_at_most, pilot))
+    questions = both(partial(_asked_at_most, states, limits, known=known))
+    return CompletionPlan(
+        judge, len(states), limits.rounds, questions, both(partial(_checked_at_most, states, limits), pilot)
+    )
 
 
-def _asked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
+def _asked_at_most(
+    states: Sequence[CellState], limits: CompletionLimits, *, known: bool, worst: bool
+) -> Iterator[Request]:
     """Write questions as large as they can become: the first round as it is, the others full of names."""
-    name, limits = LONGEST_NAME if worst else USUAL_NAME, planned.limits
+    name = LONGEST_NAME if worst else USUAL_NAME
     most, wording = min(limits.per_round, limits.per_cell), wordings()[PROPOSE]
-    for state in planned.states:
-        there = list(state.there) if planned.known else [name] * limits.shown
+    for state in states:
+        there = list(state.there) if known else [name] * limits.shown
         for number in range(1, limits.rounds + 1):
             earlier = min(most * (number - 1), limits.per_cell)
             last = min(most, earlier)
@@ -546,14 +538,14 @@ def _asked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
             yield proposal_request(state.cell, shown, limits, instructions=wording)
 
 
-def _checked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
+def _checked_at_most(states: Sequence[CellState], limits: CompletionLimits, *, worst: bool) -> Iterator[Request]:
     """Write a check for each proposal that can come; of the largest, which are all the same, one for each cell."""
-    limits, wording = planned.limits, wordings()[VERIFY]
+    wording, concepts = wordings()[VERIFY], [state.cell.concept for state in states]
     long, names = WORST_TEXT * 10_000, tuple(f"Q{WORST_TEXT * LONGEST_CLASS}{number}" for number in range(MOST_LISTED))
     largest = KnownItem("Q1", "x", long, long, frozenset(), names, names, "dropped", long)
-    (item,) = planned.names.describe([largest if worst else USUAL_ITEM])
+    (item,) = described_items([largest if worst else USUAL_ITEM], concepts, None)
     name, what = (LONGEST_NAME, WORST_TEXT * LONGEST_WHAT) if worst else (USUAL_NAME, USUAL_TEXT)
-    for state in planned.states:
+    for state in states:
         others = [name] * (MOST_OTHER_NAMES if worst else 1)
         proposal = Proposal(name, others, max(state.cell.kinds, key=len), what)
         request = verification_request(f"{state.cell.id}/00/000", proposal, state.cell, item, instructions=wording)

@@ -195,26 +195,16 @@ class KnownArtifacts:
 LONGEST_CLASS = 100  # characters of the name of a class or a country that are shown
 
 
-@dataclass(frozen=True, slots=True)
-class ItemNames:
-    """Names of classes, from the root configs and, where there is one, the graph."""
-
-    concepts: Sequence[Concept]
-    graph: Path | None
-
-    def describe(self, items: Sequence[KnownItem | None]) -> list[dict[str, object] | None]:
-        """Describe items as a verifier is shown them; None stays None."""
-        classes = self.class_names(items)
-        countries = {qid: country.name for qid, country in by_qid().items()}
-        return [None if item is None else _description_of(item, classes, countries) for item in items]
-
-    def class_names(self, items: Sequence[KnownItem | None]) -> dict[str, str]:
-        """Look up what the classes of items are called."""
-        roots = {root.qid: root.label for concept in self.concepts for root in concept.roots}
-        if self.graph is None:
-            return roots
+def described(
+    items: Sequence[KnownItem | None], concepts: Iterable[Concept], graph: Path | None
+) -> list[dict[str, object] | None]:
+    """Describe items as a verifier is shown them, classes as root configs and the graph call them; None stays None."""
+    classes = {root.qid: root.label for concept in concepts for root in concept.roots}
+    if graph is not None:
         qids = {qid for item in items if item is not None for qid in item.classes}
-        return GraphTables(self.graph).names(qids) | roots
+        classes = GraphTables(graph).names(qids) | classes
+    countries = {qid: country.name for qid, country in by_qid().items()}
+    return [None if item is None else _description_of(item, classes, countries) for item in items]
 
 
 def _description_of(item: KnownItem, classes: Mapping[str, str], countries: Mapping[str, str]) -> dict[str, object]:

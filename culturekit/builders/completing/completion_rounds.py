@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from culturekit.builders.completing.completion_lookup import ItemNames, KnownItem, KnownTables, Standing
+from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables, Standing, described
 from culturekit.builders.completing.completion_names import (
     PROPOSE,
     VERIFY,
@@ -54,10 +54,6 @@ class ProposalRow:
     def id(self) -> str:
         """The cell, the round, and the place in the reply."""
         return f"{self.cell.id}/{self.round}/{self.position}"
-
-    def as_checked(self) -> Proposal:
-        """Give the proposal with those of its names that can be used."""
-        return Proposal(self.name, list(self.aliases), self.proposal.kind, self.proposal.what)
 
     def end(self, outcome: str, reason: str = "", detail: str = "") -> None:
         """Say what became of it."""
@@ -260,7 +256,6 @@ class CompletionRounds:
 
     states: list[CellState]
     tables: KnownTables
-    names: ItemNames
     classes: Mapping[str, Collection[str]]
     limits: CompletionLimits
     wordings: Mapping[str, str]
@@ -294,11 +289,13 @@ class CompletionRounds:
         for row in opened:
             self.find_meaning(row, found)
         unclear = [row for row in opened if not row.outcome]
-        described = self.names.describe([row.item for row in unclear])
-        self.checked = [
-            verification_request(row.id, row.as_checked(), row.cell, item, instructions=self.wordings[VERIFY])
-            for row, item in zip(unclear, described, strict=True)
-        ]
+        concepts = [state.cell.concept for state in self.states]
+        items = described([row.item for row in unclear], concepts, self.tables.graph)
+        self.checked = []
+        for row, item in zip(unclear, items, strict=True):
+            usable = Proposal(row.name, list(row.aliases), row.proposal.kind, row.proposal.what)
+            words = self.wordings[VERIFY]
+            self.checked.append(verification_request(row.id, usable, row.cell, item, instructions=words))
         for row, answered in zip(unclear, ask(self.checked, f"checks of round {number}"), strict=True):
             self.settle(row, answered)
         for state, answered in zip(active, replies, strict=True):

@@ -53,7 +53,8 @@ Known: TypeAlias = Mapping[CandidateKey, Collection[str]]
 class CandidateDecision:
     """What one person decided about a candidate, and when; `file` is where it was read, `seen` its name there.
 
-    `country` is the code of the country that it is about, and empty for all that the candidate has.
+    `country` is the code of the country that it is about, and empty for all that the candidate has. Of a `group` of so
+    many, of which people saw a few, it was said of all.
     """
 
     concept: str
@@ -65,6 +66,12 @@ class CandidateDecision:
     file: str
     seen: str = ""
     country: str = ""
+    group: int = 0
+
+    @property
+    def note(self) -> str:
+        """The comment, and of how many it was said at once."""
+        return "; ".join(filter(None, (self.comment, f"in a group of {self.group:,}" if self.group else "")))
 
 
 def waiting(
@@ -310,7 +317,7 @@ def settled(row: Mapping[str, Any], about: Mapping[str, list[CandidateDecision]]
     because = because_of(about, open_countries)
     who = listed(sorted(one.reviewer for one in agreed)) or None
     when = max((one.decided_on for one in agreed), default=None)
-    comment = listed(one.comment for one in agreed if one.comment) if agreed else None
+    comment = listed(one.note for one in agreed if one.note) if agreed else None
     cells = (*key, verdict, because, who, when, comment, kept, waits, refused)
     return cells, decision_rows(row, every, about, counts=not open_countries)
 
@@ -324,6 +331,7 @@ def because_of(about: Mapping[str, Sequence[CandidateDecision]], open_countries:
         else:
             who = listed(sorted(one.reviewer for one in several))
             words = f"{several[0].decision}ed by {who} on {max(one.decided_on for one in several)}"
+            words += f", in a group of {several[0].group:,}" if several[0].group else ""
         parts.setdefault(words, []).append(country)
     if len(parts) == 1:
         return f"review: {next(iter(parts))}"
@@ -343,7 +351,7 @@ def decision_rows(
         by_country = {country: one for country, several in about.items() for one in several if one.reviewer == reviewer}
         last = max(by_country.values(), key=lambda one: one.decided_on)
         word = "accept" if any(one.decision == "accept" for one in by_country.values()) else "reject"
-        comment = listed(one.comment for one in by_country.values() if one.comment) or None
+        comment = listed(one.note for one in by_country.values() if one.note) or None
         stated = [f"{country} {one.decision}" for country, one in by_country.items() if country]
         rows.append((row["concept"], row["qid"], reviewer, last.decided_on, word, comment, row["reason"], last.file,
                      counts, stated))  # fmt: skip

@@ -15,18 +15,18 @@ import msgspec
 import polars as pl
 
 from culturekit.builders import asked_rows as wordings
+from culturekit.builders.asking import AskPlan
 from culturekit.core.choices import ANSWERED, VerdictWord
 from culturekit.core.counting import counted
 from culturekit.core.errors import UnusableReplies
 from culturekit.core.schemas import DROPS, KEPT, REMOVED, VERDICTS
-from culturekit.core.stage import Left
 from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, write_drops, write_frames, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid, countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.cost_plan import CostPlan, amount, cost, cost_plan_lines, expected_tokens, plan_requests
+from culturekit.llm.cost_plan import amount, cost, expected_tokens, plan_requests
 from culturekit.llm.ledger import read_spending
 from culturekit.llm.rows import Answered, RepliesSeen, ReplyWatch
 
@@ -365,20 +365,13 @@ def draw_pilot(rows: Iterable[Mapping[str, Any]], size: int) -> frozenset[tuple[
 
     Each concept gives as many as its share of all candidates, and at least one where there is room.
     """
-    drawn: dict[str, list[tuple[int, str]]] = {}
-    counts: dict[str, int] = {}
+    lots: dict[str, list[tuple[bytes, str]]] = {}
     for row in rows:
-        concept, qid = row["concept"], row["qid"]
-        counts[concept] = counts.get(concept, 0) + 1
-        lot = int.from_bytes(blake2b(f"{concept} {qid}".encode(), digest_size=8).digest(), "big")
-        smallest = drawn.setdefault(concept, [])
-        if len(smallest) < size:
-            heapq.heappush(smallest, (-lot, qid))
-        elif -lot > smallest[0][0]:
-            heapq.heapreplace(smallest, (-lot, qid))
-    wanted = shares(counts, size)
+        lot = blake2b(f"{row['concept']} {row['qid']}".encode(), digest_size=8).digest()
+        lots.setdefault(row["concept"], []).append((lot, row["qid"]))
+    wanted = shares({concept: len(several) for concept, several in lots.items()}, size)
     return frozenset(
-        (concept, qid) for concept, smallest in drawn.items() for _, qid in heapq.nlargest(wanted[concept], smallest)
+        (concept, qid) for concept, several in lots.items() for _, qid in heapq.nsmallest(wanted[concept], several)
     )
 
 
@@ -545,45 +538,20 @@ def as_drops(removed: pl.DataFrame) -> pl.DataFrame:
 # What filtering candidates would take: how many the rules decide, what is left to the judge, and its price.
 
 
-@dataclass(frozen=True, slots=True)
-class FilterPlan:
-    """Candidates, how many of them the rules drop, and what asking about the rest takes."""
+@dataclass(frozen=True)
+class FilterPlan(AskPlan):
+    """What asking takes, and how much of it reasons are."""
 
-    judge: str
-    candidates: int
-    dropped_by_rules: int
-    cost: CostPlan
     reasons_usd: float | None = None
-
-    @property
-    def judged(self) -> int:
-        """How many candidates are left to the judge; each is asked about once a country in scope."""
-        return self.candidates - self.dropped_by_rules
-
-    @property
-    def units(self) -> int:
-        """What is asked about."""
-        return self.candidates
-
-    @property
-    def left(self) -> Left:
-        """What is left to ask."""
-        return self.cost.left
 
     def as_data(self) -> dict[str, object]:
         """Give it as data."""
-        return asdict(self)
+        data = asdict(self)
+        return {"candidates": data.pop("units"), "dropped_by_rules": data.pop("left_out"), **data}
 
     def lines(self) -> Iterator[str]:
         """Say it in words."""
-        yield (
-            f"{self.candidates:,} candidates: rules drop {self.dropped_by_rules:,}, "
-            f"{self.judged:,} are left to {self.judge}, in {self.cost.requests:,} requests: one a country in scope"
-        )
-        if self.cost.most == 0.0 and self.cost.input_tokens == 0 and self.cost.bought < self.cost.requests:
-            yield f"{self.judge} answers in this process and costs nothing"
-        else:
-            yield from cost_plan_lines(self.cost)
+        yield from AskPlan.lines(self)
         if self.reasons_usd:
             yield f"reasons and confidence are about {amount(self.reasons_usd)} USD of it; --no-reasons leaves them out"
 
@@ -608,6 +576,9 @@ def plan_filter(
             yield from questions.about(row, by_name[row["concept"]])
 
     plan = plan_requests(client, requests(), spent=read_spending(journal), batch=batch)
+    left_out = source.rows - judged
+    if isinstance(client, FreeClient):
+        return FilterPlan(client.model, "candidates", source.rows, left_out, plan.requests, None)
     more = (plan.requests - plan.bought) * (expected_tokens(_GivenVerdict) - expected_tokens(_BareVerdict))
-    usd = None if isinstance(client, FreeClient) or not questions.reasons else cost(client.rate, 0, more, plan.mode)
-    return FilterPlan(client.model, source.rows, source.rows - judged, plan, usd)
+    usd = cost(client.rate, 0, more, plan.mode) if questions.reasons else None
+    return FilterPlan(client.model, "candidates", source.rows, left_out, plan.requests, plan, usd)

@@ -92,7 +92,7 @@ def filter_stage(given: FilterReads, options: FilterOptions, llm: LlmOptions = D
         },
         packages=("msgspec", "polars"),
     )
-    return asking_stage(stage, options.judge, client, unit="candidates", plan=plan, pilot=pilot, go_on=llm.go_on)
+    return asking_stage(stage, options.judge, client, unit="candidates", plan=plan, pilot=pilot, llm=llm)
 
 
 FILTER = AskingCommand(

@@ -1,7 +1,7 @@
 """A vision model says what each image shows: the alternative to mapping by nearest vectors."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -78,20 +78,15 @@ class Shown:
     sure: float
     how: Reconciling
 
-    @property
-    def identity(self) -> tuple[str | None, ...]:
-        """Tell one artifact from another."""
-        return (self.artifact_id,) if self.artifact_id else (None, folded(self.name), self.country)
-
 
 def reconciled(image: Mapping[str, Any], tag: GeoTag, space: KnownArtifacts | None) -> list[Shown]:
     """Reconcile what a model named, the surest first, each artifact once; nothing where it says that none is shown."""
     if tag.shown == "no":
         return []
-    shown: dict[tuple[str | None, ...], Shown] = {}
+    shown: dict[object, Shown] = {}
     for named in sorted(tag.artifacts, key=lambda named: -named.sure):
         one = shown_of(image, named, space)
-        shown.setdefault(one.identity, one)
+        shown.setdefault(one.artifact_id or (folded(one.name), one.country), one)
     return list(shown.values())
 
 
@@ -117,6 +112,10 @@ def tag_rows(image: Mapping[str, Any], shown: Sequence[Shown], *, abstained: boo
     `country_margin` over the surest one named that is at home in none of the match's countries; what is not named
     counts as 0.
     """
+
+    def lead(one: Shown, others: Iterable[Shown]) -> float:
+        return one.sure - max((other.sure for other in others), default=0.0)
+
     image_cells = {name: image.get(name) for name in OF_THE_IMAGE}
     blank: dict[str, Any] = {"artifact_id": None, "artifact": None, "country": None, "countries": [], "continent": None}
     if not shown:
@@ -132,18 +131,15 @@ def tag_rows(image: Mapping[str, Any], shown: Sequence[Shown], *, abstained: boo
             "countries": list(one.countries),
             "continent": one.continent,
             "score": one.sure,
-            "margin": one.sure - max((other.sure for other in shown if other is not one), default=0.0),
-            "country_margin": one.sure - max((other.sure for other in shown if elsewhere(other, one)), default=0.0),
+            "margin": lead(one, (other for other in shown if other is not one)),
+            "country_margin": lead(
+                one, (each for each in shown if each.countries and set(each.countries).isdisjoint(one.countries))
+            ),
             "abstained": abstained,
             "method": METHOD,
         }
         for rank, one in enumerate(shown, start=1)
     ]
-
-
-def elsewhere(other: Shown, one: Shown) -> bool:
-    """Tell whether an artifact is known to be at home in none of the countries of another."""
-    return bool(other.countries) and not set(other.countries) & set(one.countries)
 
 
 class TagPlan(AskPlan):

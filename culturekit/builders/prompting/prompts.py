@@ -41,6 +41,7 @@ from culturekit.builders.space.public_cube import (
     Key,
     Row,
     is_public_cube,
+    key_of,
     keyed_rows,
     public_rows,
     read_public_cube,
@@ -190,7 +191,7 @@ def select(
     """
     ordered = in_draw_order(space, seed=seed, draw=draw)
     key = [*GROUP, "artifact_id"]
-    stated = [(*about, decision.verdict == "reject", decision.name) for about, decision in decisions.by_key.items()]
+    stated = [(*about, decision.verdict == "reject", decision.name) for about, decision in decisions.items()]
     schema = {**dict.fromkeys(key, pl.String()), "rejected": pl.Boolean(), "edited": pl.String()}
     decided = pl.DataFrame(stated, schema, orient="row")
     allowed = quota_table(space, quotas, groups)
@@ -487,7 +488,7 @@ def write_selection(
         texts = artifact_words(selection.seen, wording)["text"].to_list()
         write_atomically(work.out / REVIEW, review_sheet(seen, texts, decisions))
     if options.review or options.decisions:
-        verdicts = Counter(found.verdict if (found := decisions.decision_about(row)) else "undecided" for row in seen)
+        verdicts = Counter(found.verdict if (found := decisions.get(key_of(row))) else "undecided" for row in seen)
         words = {"accept": "accepted", "edit": "renamed", "reject": "rejected", "undecided": "undecided"}
         counts |= {words[verdict]: count for verdict, count in verdicts.items()}
     return counts

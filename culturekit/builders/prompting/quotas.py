@@ -137,19 +137,11 @@ class Decision:
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """All decisions, by concept, country and artifact; of several sheets the later one counts."""
-
-    by_key: Mapping[Key, Decision]
-
-    def decision_about(self, row: Mapping[str, Any]) -> Decision | None:
-        """Find the decision about a row of the space."""
-        return self.by_key.get(key_of(row))
+Decisions: TypeAlias = Mapping[Key, Decision]  # by concept, country and artifact
 
 
 def read_decisions(paths: Sequence[Path], space: pl.DataFrame) -> Decisions:
-    """Read a chain of sheets."""
+    """Read a chain of sheets; the later one counts."""
     known = set(space.select("concept", "country", "artifact_id").iter_rows())
     decided: dict[Key, Decision] = {}
     for path in paths:
@@ -158,7 +150,7 @@ def read_decisions(paths: Sequence[Path], space: pl.DataFrame) -> Decisions:
             lambda row: [*key_mistakes(key_of(row.cells), known), *cell_mistakes(row)], decision_of,
         )  # fmt: skip
         decided.update({key: decision for key, decision in rows.items() if decision is not None})
-    return Decisions(decided)
+    return decided
 
 
 def decided_rows(
@@ -223,7 +215,7 @@ def review_sheet(seen: Sequence[Mapping[str, Any]], prompts: Sequence[str | None
     """Write the sheet of all that was drawn so far, with what is decided already: it holds its whole history."""
     rows = []
     for row, prompt in zip(seen, prompts, strict=True):
-        decision = decisions.decision_about(row)
+        decision = decisions.get(key_of(row))
         rows.append({
             **{name: row[name] for name in ("artifact_id", "concept", "country", "name")},
             "place": str(row["draw_place"]), "prompt": prompt or "", "decision": decision.verdict if decision else "",

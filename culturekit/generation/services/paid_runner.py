@@ -7,15 +7,13 @@ A part of the table that is written is not looked at again, so that a run that w
 """
 
 import http.client
-import socket
-import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -62,7 +60,7 @@ from culturekit.generation.services.image_client import (
     question_of,
 )
 from culturekit.llm.answers import LlmOptions, bought_answers
-from culturekit.llm.clients.timed_socket import TimedSocket
+from culturekit.llm.clients.timed_socket import PinnedConnection, TooLarge, read_to_end
 from culturekit.llm.endpoints import is_loopback
 from culturekit.llm.failures import read_error
 from culturekit.llm.journal import Journal, run_tag
@@ -73,7 +71,6 @@ from culturekit.llm.rows import Answered
 
 _MOVED = {301, 302, 303, 307, 308}
 _TYPES = ("image/", "application/octet-stream", "binary/octet-stream")
-_PIECE = 64 * 1024
 _LONGEST_SILENCE = 10.0  # seconds without a byte after which a host is given up
 _FOUND = ".address"  # how the name of a file ends that says what an address brought
 _PORTS = {"http": 80, "https": 443}
@@ -92,6 +89,14 @@ class _Place:
     port: int
     path: str
     number: str
+
+    def connection(self, until: float, *, silence: float = _LONGEST_SILENCE) -> PinnedConnection:
+        """Connect to the very number that was checked; `silence` is how many seconds may pass without a byte."""
+        left, address = min(until - time.monotonic(), _LONGEST_SILENCE), (self.number, self.port)
+        secure = self.scheme == "https"
+        made = PinnedConnection(self.host, address, secure=secure, until=until, timeout=left, silence=silence)
+        made.connect()
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +169,7 @@ def _content_of(url: str, *, base_url: str, limits: FetchLimits) -> bytes:
 
 def _answer_of(place: _Place, *, until: float, limits: FetchLimits) -> bytes | str:
     """Ask one machine: the picture, or the address it sends on to."""
-    connection = connected(place, until)
+    connection = place.connection(until)
     try:
         connection.request("GET", place.path, headers={"Accept": "image/*", "User-Agent": "culturekit"})
         response = connection.getresponse()
@@ -177,45 +182,11 @@ def _answer_of(place: _Place, *, until: float, limits: FetchLimits) -> bytes | s
         kind = (response.getheader("Content-Type") or "").strip().lower()
         if not kind.startswith(_TYPES) or kind.startswith("image/svg"):
             raise Refused(f"it is no picture but {kind.partition(';')[0][:60] or 'of no stated type'}")
-        return read_to_end(response, limits=limits)
+        return read_to_end(response, limits.bytes)
+    except TooLarge:
+        raise Refused(f"it has more than {limits.bytes:,} bytes") from None
     finally:
         connection.close()
-
-
-def read_to_end(response: http.client.HTTPResponse, *, limits: FetchLimits) -> bytes:
-    """Read a picture to its end, within the limits."""
-    parts, size = [], 0
-    while part := response.read1(_PIECE):
-        parts.append(part)
-        size += len(part)
-        if size > limits.bytes:
-            raise Refused(f"it has more than {limits.bytes:,} bytes")
-    stated = response.getheader("Content-Length")
-    if response.length or (stated is not None and stated.isdigit() and size < int(stated)):
-        raise ConnectionError("it was cut off")
-    return b"".join(parts)
-
-
-def connected(place: _Place, until: float, *, silence: float = _LONGEST_SILENCE) -> http.client.HTTPConnection:
-    """Connect to the very number that was checked, whatever the name says by now.
-
-    `silence` is how many seconds may pass without a byte; connecting takes no longer than `_LONGEST_SILENCE`.
-    """
-    left = min(max(until - time.monotonic(), 0.001), _LONGEST_SILENCE)
-    connection = http.client.HTTPConnection(place.host, place.port, timeout=left)
-    raw = socket.create_connection((place.number, place.port), timeout=left)
-    try:
-        sock = _trusted().wrap_socket(raw, server_hostname=place.host) if place.scheme == "https" else raw
-    except BaseException:
-        raw.close()
-        raise
-    connection.sock = TimedSocket(sock, until=until, silence=silence)
-    return connection
-
-
-@cache
-def _trusted() -> ssl.SSLContext:
-    return ssl.create_default_context()
 
 
 def place_of(url: str, *, base_url: str) -> _Place:

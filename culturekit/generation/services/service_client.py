@@ -41,18 +41,11 @@ from culturekit.generation.services.image_client import (
     reply_with,
     reply_without,
 )
-from culturekit.generation.services.paid_runner import (
-    FetchLimits,
-    Refused,
-    connected,
-    fetched,
-    name_of_break,
-    place_of,
-    read_to_end,
-)
+from culturekit.generation.services.paid_runner import Refused, fetched, name_of_break, place_of
 from culturekit.llm.batches import BatchClient
 from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage
 from culturekit.llm.clients.remote_client import WireFormat
+from culturekit.llm.clients.timed_socket import TooLarge, read_to_end
 from culturekit.llm.endpoints import Service, check_base_url, normal_base_url
 from culturekit.llm.failures import error_of, failure_of, shortened
 from culturekit.llm.journal_file import key_of
@@ -70,7 +63,7 @@ _PIXELS = frozenset({"width", "height", "size"})
 _THREADS = 64
 _SECONDS_OF_A_POLL = 30.0
 _UNKNOWN_FOR = 30.0  # seconds after its submission in which a service may say that it does not know a job
-_LARGEST = FetchLimits(bytes=64 * 2**20)
+_LARGEST = 64 * 2**20
 _SIGN = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _STEP = re.compile(r"(?P<name>[^.\[\]]+)|\[(?P<place>\d+|\*)\]")
 
@@ -525,16 +518,18 @@ class _ServiceClient(ImageClient):
             told[key.header] = key.prefix + self.secret.reveal()
         try:
             place = place_of(url, base_url=self.identity.base_url)
-            connection = connected(place, until, silence=max(until - time.monotonic(), 0.001))
+            connection = place.connection(until, silence=max(until - time.monotonic(), 0.001))
             try:
                 sent = True
                 connection.request(method, place.path, body=body, headers=told)
                 response = connection.getresponse()
-                raw = read_to_end(response, limits=_LARGEST)
+                raw = read_to_end(response, _LARGEST)
             finally:
                 connection.close()
         except Refused as error:
             raise Failure("fatal" if not sent else "server", f"{urlsplit(url).hostname}: {error}", sent=sent) from None
+        except TooLarge:
+            raise Failure("server", f"{place.host}: it has more than {_LARGEST:,} bytes", sent=True) from None
         except TimeoutError:
             raise Failure("timeout", "a request timed out; raise timeout= in the SPEC", sent=sent) from None
         except (OSError, http.client.HTTPException) as error:

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
-import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.arrays import save_rows
 from culturekit.core.atomic import decoding
 from culturekit.core.declared import StageCommand, Typed
 from culturekit.core.errors import NothingScored, UsageError
@@ -22,7 +20,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import Gathered, blocks_of, write_drops
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import ROWS_AT_ONCE, embed_texts, embed_tokens, text_encoder_of
+from culturekit.index.embedding.embedding_encoders import embed_texts, embed_tokens, save_blocks, text_encoder_of
 from culturekit.index.encoder import ENCODERS, Vectors
 
 # pairs of id and text that are found without being named: of prompts, of any table, of captions, and of phrases, which
@@ -242,7 +240,9 @@ def embed_table(work: Work, source: EmbedSource, encoder: str, give: str = "text
 def _embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
     """Embed the pictures of a table; the ids are image ids."""
     patches, blocks, rows, different = getattr(ENCODERS.kept(encoder), "patches", 1), _Blocks(work), [], 0
-    for images in blocks_of(path, IMAGES, rows=ROWS_PER_BLOCK, scratch=work.scratch):
+    for block in blocks_of(path, IMAGES, rows=ROWS_PER_BLOCK, scratch=work.scratch):
+        images = block.select("image_id", "path", "sha256", "status", "reason")
+        del block  # what scenes truly show is ten times as large
         ready = images.filter(pl.col("status") == "ok")
         answer = embed(ready, path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
         ids = answer.kept["image_id"].to_list()
@@ -279,9 +279,7 @@ class _Blocks:
         """Write all of them, a few rows at a time."""
         for name, blocks in (("vectors", self.vectors), ("probabilities", self.seen)):
             if blocks:
-                rows = (one[at : at + ROWS_AT_ONCE] for one in blocks for at in range(0, len(one), ROWS_AT_ONCE))
-                shape = (sum(map(len, blocks)), blocks[0].shape[1])
-                save_rows(out / f"{name}.npy", rows, shape=shape, dtype=np.float32)
+                save_blocks(out / f"{name}.npy", blocks)
         self.ids.write(out)
 
 

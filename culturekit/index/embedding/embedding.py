@@ -40,7 +40,7 @@ from culturekit.core.pictures.picture_reading import (
 from culturekit.core.stage_folder import hold, is_sealed, seal
 from culturekit.core.tables import save_parquet
 from culturekit.core.work import Engine, Progress
-from culturekit.index.embedding.embedding_encoders import at_once, encoder_of, encoding_pool, weightless
+from culturekit.index.embedding.embedding_encoders import at_once, encoder_of, encoding_pool, save_ordered, weightless
 from culturekit.index.encoder import ImageEncoder, Prepared, Vectors
 
 # How many decoded pictures are in memory at once: few large ones or many small ones.
@@ -257,7 +257,6 @@ def _embed_shard(shard: _PictureShard) -> int:
     return len(shard.pictures)
 
 
-_ROWS_AT_ONCE = 16_384
 _UNREADABLE = {"image_id": pl.String(), "reason": pl.String(), "detail": pl.String()}
 Result = TypeVar("Result")
 
@@ -344,10 +343,8 @@ def _by_row(
     save_rows(whole, (_opened(path) for path in parts if _opened(path).size), shape=(count, width), dtype=np.float32)
     if np.array_equal(order, np.arange(count)):
         return _opened(whole)
-    each, rows = folder / f"{name}-by-row.npy", _opened(whole)
-    chunks = (rows[order[start : start + _ROWS_AT_ONCE]] for start in range(0, len(order), _ROWS_AT_ONCE))
-    save_rows(each, chunks, shape=(len(order), width), dtype=np.float32)
-    return _opened(each)
+    save_ordered(folder / f"{name}-by-row.npy", _opened(whole), order)
+    return _opened(folder / f"{name}-by-row.npy")
 
 
 @dataclass(slots=True)

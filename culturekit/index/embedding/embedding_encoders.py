@@ -2,13 +2,15 @@
 
 import importlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from culturekit.core.arrays import load_array, save_array, save_rows
 from culturekit.core.atomic import explained_outside
@@ -22,6 +24,7 @@ from culturekit.core.work import Progress
 from culturekit.index.encoder import ENCODERS, Encoder, ImageEncoder, TextEncoder, TokenEncoder, TooLong, Vectors
 
 _NO_WEIGHTS = "none"
+_SIDE = 512  # of a picture of noise
 _BATCHES_ON_GPU = 4  # handed over in one piece, so that the encoder can lay the next batch ready while the GPU computes
 
 
@@ -76,6 +79,23 @@ def _on_gpu() -> bool:
     return "torch" in sys.modules and bool(importlib.import_module("torch").cuda.is_initialized())
 
 
+def seconds_for_one(encoder: str, of: str, texts: Sequence[str]) -> float:
+    """Time an encoder, by one thread on a CPU: on texts, or on as many pictures of noise; warm before it is timed."""
+
+    def encode() -> Vectors:
+        if of == "texts":
+            return text_encoder_of(encoder).encode_texts(texts)
+        loaded = encoder_of(encoder)
+        return loaded.encode_prepared([loaded.prepare(noise) for _ in texts])
+
+    noise = np.random.default_rng(0).integers(0, 256, (_SIDE, _SIDE, 3), np.uint8)
+    with encoding_pool(1) as (pool, _):
+        pool.submit(encode).result()
+        started = time.perf_counter()
+        pool.submit(encode).result()
+        return (time.perf_counter() - started) / len(texts)
+
+
 def embed_texts(
     texts: Sequence[str], encoder: str, scratch: Path, *, progress: Progress
 ) -> tuple[Vectors, list[TooLong]]:
@@ -89,29 +109,24 @@ def embed_texts(
         raise UsageError("an empty text has no vector", found=f"{len(empty)} empty texts, the first in row {empty[0]}")
     loaded = text_encoder_of(encoder)
     different = list(dict.fromkeys(texts))
+
+    def encode(run: Sequence[str]) -> list[Vectors]:
+        vectors = loaded.encode_texts(run)
+        if vectors.shape != (len(run), loaded.identity.dim) or not np.isfinite(vectors).all():
+            raise UsageError("the encoder gave no vector of finite numbers for a text", where=loaded.identity.name)
+        return list(vectors[:, np.newaxis])
+
     folder = scratch / f"texts-{digest([loaded.identity.as_options(), different])[:16]}"
-    folder.mkdir(exist_ok=True)
-    progress.begin(len(different), "texts")
-    with encoding_pool(1) as (pool, _):
-        parts = []
-        for start in range(0, len(different), TEXTS_PER_SHARD):
-            run = different[start : start + TEXTS_PER_SHARD]
-            parts.append(pool.submit(_text_part, loaded, run, folder / f"{start:09d}.npy").result())
-            progress.advance(len(run))
-        long = pool.submit(loaded.too_long, different).result()
-    whole, shape = folder / "vectors.npy", (len(different), loaded.identity.dim)
-    save_rows(whole, (np.load(part, allow_pickle=False) for part in parts), shape=shape, dtype=np.float32)
-    vectors: Vectors = np.load(whole, mmap_mode="r", allow_pickle=False)
+    vectors, _ = _in_parts(different, folder, encode, of=loaded.identity.name, progress=progress)
     row_of = {text: number for number, text in enumerate(different)}
     order = [row_of[text] for text in texts]
-    cut = {each.place: each for each in long}
+    cut = {each.place: each for each in loaded.too_long(different)}
     too_long = [
         TooLong(number, cut[where].tokens, cut[where].most) for number, where in enumerate(order) if where in cut
     ]
     if len(different) == len(texts):
         return vectors, too_long
-    rows = (vectors[order[start : start + ROWS_AT_ONCE]] for start in range(0, len(order), ROWS_AT_ONCE))
-    save_rows(folder / "by-row.npy", rows, shape=(len(order), loaded.identity.dim), dtype=np.float32)
+    save_ordered(folder / "by-row.npy", vectors, np.array(order))
     return np.load(folder / "by-row.npy", mmap_mode="r", allow_pickle=False), too_long
 
 
@@ -127,42 +142,46 @@ def embed_tokens(
     if not isinstance(made, TokenEncoder):
         raise UsageError("the encoder gives no vectors of single tokens", where=encoder,
                          expected="sentence:FOLDER, or transformers:FOLDER with CLIP")  # fmt: skip
-    folder, ids = scratch / f"tokens-{digest([made.identity.as_options(), mean, dict(texts)])[:16]}", list(texts)
+
+    def encode(run: Sequence[str]) -> Sequence[Vectors]:
+        found = made.encode_tokens(run)
+        dtype = made.identity.dtype
+        return [unit(each.mean(axis=0, keepdims=True), where=dtype) for each in found] if mean else found
+
+    folder = scratch / f"tokens-{digest([made.identity.as_options(), mean, dict(texts)])[:16]}"
+    vectors, counts = _in_parts(list(texts.values()), folder, encode, of=made.identity.name, progress=progress)
+    each = zip(texts, counts, strict=True)
+    return vectors, list(texts) if mean else [f"{name}#{k}" for name, count in each for k in range(1, count + 1)]
+
+
+def _in_parts(
+    texts: Sequence[str],
+    folder: Path,
+    encode: Callable[[Sequence[str]], Sequence[Vectors]],
+    *,
+    of: str,
+    progress: Progress,
+) -> tuple[Vectors, list[int]]:
+    """Encode texts, each to some vectors, in parts that outlive a kill; give all vectors, and how many a text has."""
     folder.mkdir(exist_ok=True)
     progress.begin(len(texts), "texts")
-    parts, named = [], []
-    for start in range(0, len(ids), TEXTS_PER_SHARD):
-        run, part = ids[start : start + TEXTS_PER_SHARD], folder / f"{start:09d}.npy"
-        counts = part.with_suffix(".counts.npy")
+    parts, counts = [], list[int]()
+    for start in range(0, len(texts), TEXTS_PER_SHARD):
+        run, part = texts[start : start + TEXTS_PER_SHARD], folder / f"{start:09d}.npy"
+        many = part.with_suffix(".counts.npy")
         if not is_sealed(part):
-            with encoding_pool(1) as (pool, _), explained_outside(f"the encoder {made.identity.name}"):
-                found = pool.submit(made.encode_tokens, [texts[name] for name in run]).result()
-            if mean:
-                found = [unit(each.mean(axis=0, keepdims=True), where=made.identity.dtype) for each in found]
-            save_array(counts, np.array([len(each) for each in found]))
+            with encoding_pool(1) as (pool, _), explained_outside(f"the encoder {of}"):
+                found = pool.submit(encode, run).result()
+            save_array(many, np.array([len(each) for each in found]))
             save_array(part, np.concatenate(found).astype(np.float32, copy=False))
-            seal(part, [counts])
-        many = np.load(counts, allow_pickle=False).tolist()
-        each = zip(run, many, strict=True)
-        named += run if mean else [f"{name}#{k}" for name, count in each for k in range(1, count + 1)]
+            seal(part, [many])
         parts.append(part)
+        counts += np.load(many, allow_pickle=False).tolist()
         progress.advance(len(run))
     whole, width = folder / "vectors.npy", np.load(parts[0], mmap_mode="r", allow_pickle=False).shape[1]
     blocks = (np.load(part, allow_pickle=False) for part in parts)
-    save_rows(whole, blocks, shape=(len(named), width), dtype=np.float32)
-    return np.load(whole, mmap_mode="r", allow_pickle=False), named
-
-
-def _text_part(encoder: TextEncoder, texts: Sequence[str], part: Path) -> Path:
-    """Embed a run of texts, unless an earlier run did."""
-    if not is_sealed(part):
-        with explained_outside(f"the encoder {encoder.identity.name}"):
-            vectors = encoder.encode_texts(texts)
-        if vectors.shape != (len(texts), encoder.identity.dim) or not np.isfinite(vectors).all():
-            raise UsageError("the encoder gave no vector of finite numbers for a text", where=encoder.identity.name)
-        save_array(part, vectors.astype(np.float32, copy=False))
-        seal(part)
-    return part
+    save_rows(whole, blocks, shape=(sum(counts), width), dtype=np.float32)
+    return np.load(whole, mmap_mode="r", allow_pickle=False), counts
 
 
 # Vectors of length one, from what a model says.
@@ -190,13 +209,24 @@ def unit(vectors: Vectors, *, where: str) -> Vectors:
 
 # A data set of vectors on disk: `vectors.npy` and, in row order, `ids.parquet`.
 
-ROWS_AT_ONCE = 16_384
+_ROWS_AT_ONCE = 16_384
+
+
+def save_blocks(path: Path, blocks: Sequence[Vectors]) -> None:
+    """Write blocks of vectors as one array, a few rows at a time."""
+    rows = (one[at : at + _ROWS_AT_ONCE] for one in blocks for at in range(0, len(one), _ROWS_AT_ONCE))
+    save_rows(path, rows, shape=(sum(map(len, blocks)), blocks[0].shape[1]), dtype=np.float32)
+
+
+def save_ordered(path: Path, vectors: Vectors, order: NDArray[np.int64]) -> None:
+    """Write rows of vectors in another order, a few at a time."""
+    rows = (vectors[order[at : at + _ROWS_AT_ONCE]] for at in range(0, len(order), _ROWS_AT_ONCE))
+    save_rows(path, rows, shape=(len(order), vectors.shape[1]), dtype=np.float32)
 
 
 def save_vectors(out: Path, vectors: Vectors, ids: list[str]) -> None:
-    """Write vectors, float32 (n, dim), a few rows at a time, and what each belongs to."""
-    parts = (vectors[start : start + ROWS_AT_ONCE] for start in range(0, len(vectors), ROWS_AT_ONCE))
-    save_rows(out / "vectors.npy", parts, shape=vectors.shape, dtype=np.float32)
+    """Write vectors, float32 (n, dim), and what each belongs to."""
+    save_blocks(out / "vectors.npy", [vectors])
     rows = pl.DataFrame({"row": range(len(ids)), "id": ids}, schema=VECTOR_IDS.schema)
     write_table(out, VECTOR_IDS, rows)
 
@@ -225,8 +255,8 @@ def load_vectors(folder: Path) -> tuple[Vectors, list[str]]:
 def _check_directions(vectors: Vectors, ids: Sequence[str], folder: Path) -> None:
     """Refuse vectors that point nowhere: no cosine with them is a number, and no distance says anything."""
     wrong: list[int] = []
-    for start in range(0, len(vectors), ROWS_AT_ONCE):
-        block = vectors[start : start + ROWS_AT_ONCE]
+    for start in range(0, len(vectors), _ROWS_AT_ONCE):
+        block = vectors[start : start + _ROWS_AT_ONCE]
         usable = np.isfinite(block).all(axis=1) & block.any(axis=1)
         wrong += (start + np.flatnonzero(~usable)).tolist()
     if wrong:

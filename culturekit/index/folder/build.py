@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.arrays import save_rows
 from culturekit.core.atomic import decoding
 from culturekit.core.choices import ChannelName, ChannelsName
 from culturekit.core.declared import StageCommand, Typed
@@ -24,6 +23,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import prompts_table, read_table, space_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
+from culturekit.index.embedding.embedding_encoders import save_blocks
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, Vectors
 from culturekit.index.folder.artifact_names import (
     AliasesOfCandidates,
@@ -139,8 +139,7 @@ def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome
         _add_texts(work, files, options, artifacts, found)
     indexed = pl.concat(found.rows)
     path = work.scratch / "all-vectors.npy"
-    shape = (sum(len(one) for one in found.vectors), found.vectors[0].shape[1])
-    save_rows(path, found.vectors, shape=shape, dtype=np.float32)
+    save_blocks(path, found.vectors)
     whole: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     write_index(work.out, indexed, whole, artifacts)
     encoder = ENCODERS.kept(options.encoder)
@@ -489,16 +488,11 @@ def index_stage(files: IndexFiles, options: IndexOptions) -> Stage:
         cspace = space_table(files.cspace, work.scratch)
         return build_index(work, replace(files, cspace=cspace, prompts=prompts), options)
 
-    told = {**asdict(options), **spec_state(ENCODERS, options.encoder)}
-    stage = _stage(build, {**roles_of(files), **shipped_templates(files, options)}, told)
+    inputs = roles_of(files)
+    if files.templates is None and options.channel != "image":  # texts may be made with the shipped wordings
+        inputs["templates"] = shipped(TEMPLATES)
+    stage = _stage(build, inputs, {**asdict(options), **spec_state(ENCODERS, options.encoder)})
     return replace(stage, before=partial(check_ready, ENCODERS, options.encoder))
-
-
-def shipped_templates(files: IndexFiles, options: IndexOptions) -> dict[str, Path]:
-    """Name the wordings that come with culturekit as an input, where texts may be made with them."""
-    if files.templates is not None or options.channel == "image":
-        return {}
-    return {"templates": shipped(TEMPLATES)}
 
 
 def append_stage(

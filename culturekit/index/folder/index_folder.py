@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.core.arrays import load_array, save_rows
+from culturekit.core.arrays import load_array
 from culturekit.core.atomic import copy_file
 from culturekit.core.digests import MANIFEST, Manifest, digest, known_digest, read_manifest
 from culturekit.core.errors import IntegrityError
 from culturekit.core.schemas import ARTIFACTS, SLICES, TOMBSTONES, VECTOR_IDS
 from culturekit.core.tables import read_table, save_parquet, write_table
+from culturekit.index.embedding.embedding_encoders import save_ordered
 from culturekit.index.encoder import Encoder, Vectors
 
 # What an index must hold to before anything is searched in it; whatever does not is refused with the reason.
@@ -177,9 +178,7 @@ def _save_in_order(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Write vectors in the order of an index; give their rows in that order, and the table of their ids."""
     ordered = _in_index_order(rows.with_row_index("given"), artifacts)
-    given = ordered["given"].to_numpy()
-    parts = (vectors[given[start : start + _ROWS_AT_ONCE]] for start in range(0, len(given), _ROWS_AT_ONCE))
-    save_rows(path, parts, shape=(len(given), vectors.shape[1]), dtype=np.float32)
+    save_ordered(path, vectors, ordered["given"].to_numpy())
     ids = ordered.with_row_index("row").select(pl.col("row").cast(pl.UInt32), "channel", "source", id="artifact_id")
     return ordered, ids.select(*VECTOR_IDS.columns, "channel", "source")
 

@@ -17,7 +17,7 @@ from culturekit.core.tables import merge_parts, save_parquet, write_table
 from culturekit.core.work import Work
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex
-from culturekit.index.matching.comparison import Comparison, Within, artifacts_within
+from culturekit.index.matching.comparison import Comparison, Within, artifacts_within, places_of
 from culturekit.index.matching.mapping_shards import TrialShard, ranges, try_shard
 
 # From which margin on a match is kept, so that what is kept errs no more often than is allowed.
@@ -221,14 +221,9 @@ def _in_scope(rows: pl.DataFrame, artifacts: pl.DataFrame, comparison: Compariso
 
 def _placed(rows: pl.DataFrame, artifacts: pl.DataFrame, within: Within | None) -> pl.DataFrame:
     """Compare each picture where an image of a prompt for its artifact would be: in its first concept and country."""
-    first = artifacts.select(
-        in_concept=pl.col("concepts").list.first(), in_country=pl.col("countries").list.first()
-    )[rows["artifact"].to_numpy()]  # fmt: skip
-    nothing = pl.lit(None, pl.String)
-    return rows.hstack(first).with_columns(
-        in_concept=pl.col("in_concept") if within in {"concept", "both"} else nothing,
-        in_country=pl.col("in_country") if within in {"country", "both"} else nothing,
-    )
+    first = artifacts.select(concept=pl.col("concepts").list.first(), country=pl.col("countries").list.first())
+    placed = places_of(rows.hstack(first[rows["artifact"].to_numpy()]), within)
+    return placed.select(*rows.columns, "in_concept", "in_country")
 
 
 def calibrate(work: Work, comparison: Comparison, known: Known, *, max_error: float) -> Abstention:

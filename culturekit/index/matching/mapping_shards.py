@@ -162,8 +162,10 @@ def _match_table(
     """
     row, rank = np.nonzero(matched.artifacts >= 0)
     number = matched.artifacts[row, rank]
-    chosen = _chosen_places(artifacts, images["country"].gather(row), number, countries)
-    shown = artifacts[number].with_columns(place=pl.Series(chosen, dtype=pl.Int64))
+    shown = artifacts[number]
+    asked = zip(shown["countries"].to_list(), images["country"].gather(row), strict=True)
+    chosen = pl.Series([_place_of(codes, code, countries) for codes, code in asked], dtype=pl.Int64)
+    shown = shown.with_columns(place=chosen)
     kept = matched.margins[:, 0] >= np.float32(threshold)
     columns = images.select("image_id", "model", "prompt_id", "concept", "repeat", "slot")[row].hstack(
         shown.select(
@@ -184,21 +186,8 @@ def _match_table(
     ).select(list(MATCHES.columns))
 
 
-def _chosen_places(
-    artifacts: pl.DataFrame, wanted: pl.Series, number: NDArray[np.int64], countries: Sequence[str]
-) -> NDArray[np.int64]:
+def _place_of(codes: list[str], asked: str | None, limited: Sequence[str]) -> int:
     """Find which of an artifact's countries a match stands for, by its place among them."""
-    places = (
-        artifacts.select("countries", number=pl.int_range(pl.len(), dtype=pl.Int64))
-        .explode("countries", empty_as_null=False)
-        .select("number", country="countries", place=pl.int_range(pl.len(), dtype=pl.Int64).over("number"))
-    )
-    limited = (
-        places.filter(pl.col("country").is_in(list(countries))).group_by("number").agg(first=pl.col("place").min())
-    )
-    asked = pl.DataFrame({"number": pl.Series(number, dtype=pl.Int64), "country": wanted.cast(pl.String)})
-    found = asked.join(places, on=["number", "country"], how="left", maintain_order="left").join(
-        limited, on="number", how="left", maintain_order="left"
-    )
-    chosen: NDArray[np.int64] = found.select(pl.coalesce("place", "first", pl.lit(0, pl.Int64))).to_series().to_numpy()
-    return chosen
+    if asked in codes:
+        return codes.index(asked)
+    return next((place for place, code in enumerate(codes) if code in limited), 0)

@@ -19,6 +19,7 @@ from culturekit.core.registry import Spec
 from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package
 from culturekit.index.encoder import EncoderIdentity, Prepared, TooLong, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, usual_batch
+from culturekit.index.weights import no_weights
 
 # Pictures as open_clip's models take them: size, crop and range by the model's own settings, with Pillow alone.
 
@@ -140,7 +141,6 @@ def _channels(value: object) -> tuple[float, float, float]:
 
 _CONFIG = "open_clip_config.json"
 _WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors", "model.safetensors")
-_PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _TOKENIZER = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "vocab.txt", "merges.txt", "tokenizer.model", "sentencepiece.bpe.model",
@@ -225,25 +225,17 @@ def _weights_in(folder: Path) -> Path:
     if found:
         raise UsageError("which of these are the weights?", where=str(folder), found=", ".join(p.name for p in found),
                          hint=f"Name one of them {_WEIGHTS[0]}.")  # fmt: skip
-    pickles = sorted(path for path in folder.iterdir() if path.suffix in _PICKLES)
-    if pickles:
-        raise _is_pickle(pickles[0], folder / _WEIGHTS[0])
-    raise UsageError("there are no weights in this folder", where=str(folder), expected=_WEIGHTS[0])
-
-
-def _is_pickle(path: Path, out: Path) -> UsageError:
-    return UsageError(
-        "these weights are a pickle, which can run any code when it is opened",
-        where=str(path),
-        expected="safetensors",
-        hint=f"Convert a checkpoint that you trust: culturekit weights convert {path} --sha256 HEX --out {out}",
-    )
+    raise no_weights(folder)
 
 
 def _of_file(path: Path, model: str, spec: Spec, package: Any) -> _OpenClipSource:  # noqa: ANN401 - open_clip
     """Take a file of weights; its settings are those of a named model, or lie beside it."""
     if path.suffix != ".safetensors":
-        raise _is_pickle(path, path.with_suffix(".safetensors"))
+        raise UsageError(
+            "these weights are a pickle, which can run any code when it is opened", where=str(path),
+            expected="safetensors", hint="Convert a checkpoint that you trust: culturekit weights convert "
+            f"{path} --sha256 HEX --out {path.with_suffix('.safetensors')}",
+        )  # fmt: skip
     check_safetensors([path])
     if not model and (path.parent / _CONFIG).is_file():
         beside = _in_folder(path.parent)

@@ -355,7 +355,11 @@ class _TransformersEncoder(_TransformersImageEncoder):
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Encode texts; what is longer than the context is cut, and `too_long` says which those are."""
-        vectors = self.tokens.encode(texts, self.batches, self.forward_texts, dim=self.identity.dim)
+
+        def forward(rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
+            return _pooled(self.loaded.network.get_text_features(**self.columns(rows)))
+
+        vectors = self.tokens.encode(texts, self.batches, forward, dim=self.identity.dim)
         return unit(vectors, where=self.identity.dtype)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
@@ -374,10 +378,6 @@ class _TransformersEncoder(_TransformersImageEncoder):
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
         """List the texts that are longer than the model's context."""
         return self.tokens.too_long(texts)
-
-    def forward_texts(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
-        """Run the model over one batch of tokens."""
-        return _pooled(self.loaded.network.get_text_features(**self.columns(rows)))
 
     def columns(self, rows: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
         """Bring a batch of tokens to the device, by what the model calls ids and mask."""

@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
@@ -23,14 +22,14 @@ from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.plugins import Contract, hold
 from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.schemas import IMAGES, PAIR_DISTANCES
-from culturekit.core.stage_folder import run_shards, seal
+from culturekit.core.stage_folder import seal
 from culturekit.core.table import check_slots
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_table
 from culturekit.core.torch_places import chosen_device, same_bits
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import try_picture
 from culturekit.index.encoder import Prepared, held_array
-from culturekit.index.raters.quality import in_threads
+from culturekit.index.raters.quality import RatedShard, rated
 from culturekit.index.weights import LPIPS, check_complete, known_weights, loaded_tensors
 
 # What a measure of pairs is: the pictures of a batch in, how far every two of them are apart out.
@@ -117,21 +116,13 @@ class _RepeatBatch:
     pictures: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _SpreadShard:
-    """A run of batches to measure, as a work item."""
-
-    measure: str
-    root: Path
-    batches: tuple[_RepeatBatch, ...]
-    part: Path
-
-
 def measure_spread(work: Work, images_path: Path, measure: str, *, size: int) -> Outcome:
     """Write the mean distance over all pairs of each full batch; a batch with an unreadable picture has none."""
     loaded = PAIR_MEASURES.kept(measure)
     batches, left_out = repeat_batches(read_table(images_path, IMAGES), size)
-    rows = _measured(work, batches, images_path.parent, measure)
+    parts = rated(work, batches, images_path.parent, measure, loaded.parameters, _measure_shard, name="spread",
+                  at_once=BATCHES_PER_SHARD, unit="batches")  # fmt: skip
+    rows = merge_parts(parts, _PART)
     lost = rows.filter(pl.col("reason").is_not_null())
     for reason, count in lost.group_by("reason").agg(pl.col("images").sum()).sort("reason").iter_rows():
         left_out[f"{_UNREADABLE}{reason}"] += count
@@ -142,36 +133,18 @@ def measure_spread(work: Work, images_path: Path, measure: str, *, size: int) ->
     return Outcome(counts, +left_out, notes)
 
 
-def _measured(work: Work, batches: Sequence[_RepeatBatch], root: Path, measure: str) -> pl.DataFrame:
-    """Measure batches shard by shard; those of a cut run are not measured again."""
-    parameters = dict(PAIR_MEASURES.kept(measure).parameters)
-    mark = digest(parameters)[:16]
-    shards = [
-        _SpreadShard(
-            measure,
-            root,
-            tuple(batches[start : start + BATCHES_PER_SHARD]),
-            work.scratch / f"spread-{mark}-{start:09d}.parquet",
-        )
-        for start in range(0, len(batches), BATCHES_PER_SHARD)
-    ]
-    hands = None if parameters.get("weights") == "none" else partial(in_threads, workers=work.engine.workers)
-    run_shards(work, shards, _measure_shard, size=lambda shard: len(shard.batches), unit="batches", hands=hands)
-    return merge_parts([shard.part for shard in shards], _PART)
-
-
-def _measure_shard(shard: _SpreadShard) -> int:
+def _measure_shard(shard: RatedShard) -> int:
     """Measure a run of batches and keep a row for each."""
-    measure = PAIR_MEASURES.kept(shard.measure)
+    measure = PAIR_MEASURES.kept(shard.rater)
     rows = []
-    for batch in shard.batches:
-        with explained_outside(f"the measure {shard.measure}"):
+    for batch in shard.items:
+        with explained_outside(f"the measure {shard.rater}"):
             distance, reason = _distance_of(batch, shard.root, measure)
         cells = (batch.model, batch.concept, batch.prompt_id, batch.repeat, batch.number, len(batch.pictures))
         rows.append((measure.name, *cells, distance, reason))
     save_parquet(pl.DataFrame(rows, _PART, orient="row"), shard.part)
     seal(shard.part)
-    return len(shard.batches)
+    return len(shard.items)
 
 
 def _distance_of(batch: _RepeatBatch, root: Path, measure: PairMeasure) -> tuple[float, str | None]:

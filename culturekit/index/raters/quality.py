@@ -136,12 +136,12 @@ _PART = {**QUALITY_TABLE.schema, "reason": pl.String(), "detail": pl.String()}
 
 
 @dataclass(frozen=True, slots=True)
-class QualityShard:
-    """A run of images to score, as a work item: id, path, hash and prompt of each."""
+class RatedShard:
+    """A run of images, or of batches of them, to be rated by whom a SPEC names, as a work item."""
 
-    scorer: str
+    rater: str
     root: Path
-    images: tuple[tuple[str, str, str, str], ...]
+    items: tuple[Any, ...]
     part: Path
 
 
@@ -209,44 +209,58 @@ def _cut_prompts(scorer: QualityScorer, asked: pl.DataFrame) -> dict[str, object
 
 
 def scored(work: Work, images: pl.DataFrame, root: Path, scorer: str) -> pl.DataFrame:
-    """Score images shard by shard; those of a cut run are not scored again."""
-    prompt = pl.col("prompt").fill_null("")
-    listed = list(images.select("image_id", "path", "sha256", prompt).iter_rows())
+    """Score images: id, path, hash and prompt of each."""
+    listed = images.select("image_id", "path", "sha256", pl.col("prompt").fill_null("")).rows()
     parameters = dict(SCORERS.kept(scorer).parameters)
-    mark = digest(parameters)[:16]
+    parts = rated(work, listed, root, scorer, parameters, score_shard, name="quality", at_once=PICTURES_PER_SHARD,
+                  unit="images")  # fmt: skip
+    return merge_parts(parts, _PART)
+
+
+def rated(
+    work: Work,
+    items: Sequence[Any],
+    root: Path,
+    rater: str,
+    parameters: Mapping[str, Any],
+    rate: Callable[[RatedShard], int],
+    *,
+    name: str,
+    at_once: int,
+    unit: str,
+) -> list[Path]:
+    """Rate items shard by shard, and name their parts; those of a cut run are not rated again."""
+    mark = digest(dict(parameters))[:16]
     shards = [
-        QualityShard(
-            scorer,
-            root,
-            tuple(listed[start : start + PICTURES_PER_SHARD]),
-            work.scratch / f"quality-{mark}-{start:09d}.parquet",
+        RatedShard(
+            rater, root, tuple(items[start : start + at_once]), work.scratch / f"{name}-{mark}-{start:09d}.parquet"
         )
-        for start in range(0, len(listed), PICTURES_PER_SHARD)
+        for start in range(0, len(items), at_once)
     ]
-    hands = None if parameters.get("weights") == "none" else partial(in_threads, workers=work.engine.workers)
-    run_shards(work, shards, score_shard, size=lambda shard: len(shard.images), unit="images", hands=hands)
-    return merge_parts([shard.part for shard in shards], _PART)
+    hands = None if parameters.get("weights") == "none" else partial(_in_threads, workers=work.engine.workers)
+    run_shards(work, shards, rate, size=lambda shard: len(shard.items), unit=unit, hands=hands)
+    return [shard.part for shard in shards]
 
 
-def in_threads(score: Callable[[QualityShard], int], shards: Sequence[QualityShard], *, workers: int) -> Iterator[int]:
-    """Score with weights that are loaded once, in this process.
+def _in_threads(rate: Callable[[RatedShard], int], shards: Sequence[RatedShard], *, workers: int) -> Iterator[int]:
+    """Rate with weights that are loaded once, in this process.
 
     On a GPU a second thread reads pictures while the first computes.
     """
     with encoding_pool(workers, on_gpu=2, plain=workers) as (pool, _):
-        yield from pool.map(score, shards)
+        yield from pool.map(rate, shards)
 
 
-def score_shard(shard: QualityShard) -> int:
+def score_shard(shard: RatedShard) -> int:
     """Score a run of images and keep a row for each, with a value or a reason."""
-    scorer = SCORERS.kept(shard.scorer)
+    scorer = SCORERS.kept(shard.rater)
     rows: list[tuple[str, str, float | None, str | None, str | None]] = []
-    for start in range(0, len(shard.images), scorer.batch_size):
-        some = shard.images[start : start + scorer.batch_size]
+    for start in range(0, len(shard.items), scorer.batch_size):
+        some = shard.items[start : start + scorer.batch_size]
         found = [_prepared_picture(shard.root, path, sha256, scorer) for _, path, sha256, _ in some]
         prepared = [picture for picture in found if not isinstance(picture, NoPicture)]
         texts = [image[3] for image, picture in zip(some, found, strict=True) if not isinstance(picture, NoPicture)]
-        with explained_outside(f"the scorer {shard.scorer}"):
+        with explained_outside(f"the scorer {shard.rater}"):
             values = iter(scorer.score_prepared(prepared, texts if scorer.needs_prompts else ()).tolist())
         rows += [
             (image[0], scorer.name, None, picture.reason, picture.detail or None)
@@ -256,7 +270,7 @@ def score_shard(shard: QualityShard) -> int:
         ]
     save_parquet(pl.DataFrame(rows, _PART, orient="row"), shard.part)
     seal(shard.part)
-    return len(shard.images)
+    return len(shard.items)
 
 
 def _prepared_picture(root: Path, path: str, sha256: str, scorer: QualityScorer) -> Prepared | NoPicture:

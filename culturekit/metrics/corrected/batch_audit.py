@@ -25,8 +25,7 @@ Score = Callable[[Levels, NDArray[np.int64]], Values]
 
 FEWEST_BATCHES = 12  # With fewer audited batches the intervals are not known to hold
 
-_FEWEST_TO_REGRESS = 30
-"""From so many batches on the mapping helps; with fewer, its slope is too uncertain for the interval to hold."""
+_FEWEST_TO_REGRESS = 30  # With fewer batches the slope is too uncertain for the interval to hold
 
 _DEALT = 100  # How often all images are dealt into batches, to know the mean of their mapped diversity
 
@@ -97,7 +96,7 @@ def batches_diversity(
     """Estimate the mean of VS_q/size over batches, of the prompts that have images for one.
 
     From 30 batches on their mapped diversity helps, by a regression. Errors of raters are taken out by adding them a
-    second time (SIMEX).
+    second time (SIMEX), for two suppositions: the value is their midpoint, and the interval covers both.
 
     Raises:
         UsageError: there are fewer than 12 batches.
@@ -116,15 +115,16 @@ def batches_diversity(
         whole = Batches(rows, np.ones(rows.shape, np.bool_))
         return scorer_of_batches({level: labels[:, level] for level in levels}, whole)(weights, q)
 
-    y, doubt = _without_errors(batches, score, rng)
-    if count >= _FEWEST_TO_REGRESS:
-        value, error, freedom = _regressed(y, score(batches.mapped, batches.rows), *_mapped_mean(batches, score, rng))
-    else:
-        value, error, freedom = float(y.mean()), _error_of_mean(y), count - 1
+    helped = count >= _FEWEST_TO_REGRESS  # else the line is flat: a mean
+    x = score(batches.mapped, batches.rows) if helped else np.zeros(count)
+    at = _mapped_mean(batches, score, rng) if helped else (0.0, 0.0)
+    supposed = _without_errors(batches, score, levels[-1], rng)
+    values, errors, freedom, doubts = np.array([(*_regressed(y, x, *at), doubt) for y, doubt in supposed]).T
+    value, error, apart = float(values.mean()), float(errors.max()), float(np.ptp(values)) / 2
     least = (1 - (1 - confidence) ** (1 / count)) * _one_label_more(size, q)
     limits = []
-    for each in (math.hypot(error, doubt), error):
-        margin = max(float(stdtrit(freedom, (1 + confidence) / 2)) * each, least)
+    for each in (math.hypot(error, apart, doubts.max()), error):
+        margin = max(float(stdtrit(freedom[0], (1 + confidence) / 2)) * each, least)
         limits += [max(value - margin, 1 / size), min(value + margin, 1.0)]
     low, high, *sure = limits
     within = float(np.clip(value, 1 / size, 1.0))
@@ -168,22 +168,32 @@ def _mapped_mean(batches: AuditedBatches, score: Score, rng: np.random.Generator
     return float(np.mean(means)), math.sqrt(drawn + float(np.var(means, ddof=1)) / _DEALT)
 
 
-def _without_errors(batches: AuditedBatches, score: Score, rng: np.random.Generator) -> tuple[Values, float]:
+def _without_errors(
+    batches: AuditedBatches, score: Score, level: int, rng: np.random.Generator
+) -> list[tuple[Values, float]]:
     """Take out of the diversity of batches what errors of raters add, with the error of that.
 
-    Wrong answers fall on labels as often as people name these.
+    Wrong answers may fall on other labels as often as people name these, or evenly on all that people name: both are
+    supposed. Errors added to answers of which some are wrong already change fewer that are right.
     """
-    y, wrong, doubt = score(batches.found, batches.rows), 1 - batches.raters.right, batches.raters.doubt
-    supposed = max(wrong, doubt)
-    if supposed <= 0:
-        return y, 0.0
-    again, looked_at = np.zeros_like(y), batches.rows.ravel()
-    for _ in range(_ERRORS_ADDED):
-        labels, err = batches.found.copy(), looked_at[rng.random(len(looked_at)) < supposed]
-        labels[err] = batches.found[rng.choice(looked_at, size=len(err))]
-        again += score(labels, batches.rows) / _ERRORS_ADDED
-    slope = (y - again) / supposed
-    return y + slope * wrong, abs(float(slope.mean())) * doubt
+    y, right, doubt = score(batches.found, batches.rows), batches.raters.right, batches.raters.doubt
+    again = max(1 - right, doubt)
+    if again <= 0:
+        return [(y, 0.0)]
+    looked_at, supposed = batches.rows.ravel(), []
+    answers = batches.found[looked_at]
+    label, sorted_ = answers[:, level], answers[np.argsort(answers[:, level], kind="stable")]
+    for named in (sorted_, sorted_[np.unique(sorted_[:, level], return_index=True)[1]]):
+        start, end = (np.searchsorted(named[:, level], label, side=side) for side in ("left", "right"))
+        others, more = len(named) - (end - start), -y
+        for _ in range(_ERRORS_ADDED):
+            labels, err = batches.found.copy(), np.flatnonzero((rng.random(len(label)) < again) & (others > 0))
+            place = rng.integers(others[err])
+            labels[looked_at[err]] = named[np.where(place < start[err], place, place + (end - start)[err])]
+            more = more + score(labels, batches.rows) / _ERRORS_ADDED
+        slope = more / (again * right)
+        supposed.append((y - slope * (1 - right), abs(float(slope.mean())) * doubt))
+    return supposed
 
 
 def _one_label_more(size: int, q: float) -> float:

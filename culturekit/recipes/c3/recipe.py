@@ -437,7 +437,7 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
     texts, pictures = recipe.encoders.text, recipe.encoders.image
     seen = f"{pictures}{'&' if '?' in pictures else '?'}give=patches" if recipe.encoders.patches else pictures
 
-    plan = works(lambda: recipe.images_of(name), "pairs") if name == PAIRS else None
+    plan = works(lambda: recipe.images_of(name), "pairs" if name == PAIRS else "images")
     give: _Given = "tokens" if recipe.encoders.tokens else "text"
     whole: _Given = "mean" if recipe.encoders.tokens else "text"
 

@@ -416,7 +416,7 @@ def _pairs_stage(
 
     asking = {"task": PROPOSE_PAIRS, "wording": digest_bytes(_instructions().encode())}
     stage = replace(stage, options={**decided, **asking})
-    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True, go_on=llm.go_on)
+    return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True, llm=llm)
 
 
 CORPORA = "--standard-corpus tweets/sae --other-corpus tweets/aae"

@@ -15,7 +15,6 @@ from culturekit.core.schemas import ACTIVITIES, DROPS, MENTIONS, PAGES, PROMPTS
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import countries, country
-from culturekit.llm.client import Request
 from tests.builders.judging.test_image_judge import Scripted
 from tests.builders.put import beside, do, put
 from tests.builders.spaces import rows_of
@@ -35,9 +34,14 @@ def found(name: str, category: str, quote: str) -> dict[str, str]:
     return {"name": name, "category": category, "quote": quote}
 
 
-def extracted(work: Work, folder: Path, *activities: Mapping[str, str], **changes: Any) -> tuple[Outcome, list[Any]]:
+CATEGORIES = ("dances", "games", "greetings")
+
+
+def extracted(work: Work, folder: Path, *activities: Mapping[str, str]) -> tuple[Outcome, list[Any]]:
     client = Scripted(lambda request: {"id": request.data["id"], "activities": list(activities)})
-    outcome = put(extract, work, client, pages(folder / "pages", changes))
+    outcome = put(extract, work, client, pages(folder / "pages", {"categories": list(CATEGORIES)}))
+    asked = client.seen[0].data
+    assert (asked["country"], asked["categories"]) == ("India", list(CATEGORIES))
     table = read_table(work.out / "mentions.parquet", MENTIONS).sort("position")
     return outcome, table.select("name", "outcome").rows()
 
@@ -51,33 +55,21 @@ def test_only_what_the_text_says_is_taken(work: Work, tmp_path: Path) -> None:
         found("Garba", "dances", "garba is danced for nine nights"),
         found("Garba", "dances", "bhangra is danced"),
         found("Kabaddi", "sports", "kabaddi is played"),
+        found("Namaste", "religious", "People say “namaste” with folded hands"),
         found("bhangra", "dances", "bhangra is danced"),
         found("kabaddi", "games", " . "),
         found("the game that everybody in the whole of Punjab plays", "games", "kabaddi is played"),
     )
     assert rows == [
         ("Bhangra", "ok"), ("Namaste", "ok"), ("Garba", "the quote is not in the text"), ("Garba", "ok"),
-        ("Kabaddi", "not a category that was asked for"), ("bhangra", "repeated"),
+        ("Kabaddi", "not a category that was asked for"), ("Namaste", "not a category that was asked for"),
+        ("bhangra", "repeated"),
         ("kabaddi", "the quote is not in the text"),
         ("the game that everybody in the whole of Punjab plays", "not a name"),
     ]  # fmt: skip
     counts = outcome.notes["mentions"]
     assert isinstance(counts, dict)
     assert counts["ok"] == 3
-
-
-def test_a_reader_is_asked_for_the_categories_of_the_page_only(work: Work, tmp_path: Path) -> None:
-    asked: list[Request] = []
-
-    def answer(request: Request) -> Mapping[str, object]:
-        asked.append(request)
-        return {"id": request.data["id"], "activities": [found("Bhangra", "dances", "bhangra is danced at harvest")]}
-
-    put(extract, work, Scripted(answer), pages(tmp_path / "pages", {"categories": ["games"]}))
-    assert asked[0].data["categories"] == ["games"]
-    assert asked[0].data["country"] == "India"
-    outcomes = read_table(work.out / "mentions.parquet", MENTIONS)["outcome"].to_list()
-    assert outcomes == ["not a category that was asked for"]
 
 
 def test_names_are_compared_by_the_words_that_tell_them_apart() -> None:

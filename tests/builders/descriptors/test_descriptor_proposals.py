@@ -85,6 +85,7 @@ SAID: list[tuple[int, list[tuple[str, str, str]]]] = [
     ]),
     (10, [
         ("سفره روی زمین", "سفره روی زمین", LATIN), ("самовар", "самовар", LATIN),
+        ("cuenco de arroz", "cuenco de arroz", "proposed"),
         ("café tables", "café tables", "proposed"), ("Đàn tranh", "Đàn tranh", "proposed"),
         ("!!", "!!", "nothing said"), ("", "", "nothing said"),
     ]),
@@ -108,16 +109,6 @@ def test_a_page_of_prose_in_place_of_an_answer_is_a_row_with_its_reason(work: Wo
     assert set(drops["reason"]) == {"invalid"}
     assert drops["key"].to_list()[0] == "ir-eating at home/attire"
     assert "The people sit on the floor" in drops["detail"][0]
-
-
-def test_a_language_in_latin_letters_is_a_proposal_that_the_refiner_judges(work: Work, prompts: Path) -> None:
-    spanish = ("spanish", [token("cuenco de arroz"), token("samovar")])
-    left = [{"number": "2", "reason": "repeats"}]
-    kept = [{"number": "1", "merges": []}, {"number": "3", "merges": []}]
-    _, descriptors, trail = refined(work, prompts, choosing(kept, left), GPT, spanish)
-    assert descriptors["token"].to_list() == ["Samovar", "bowl of rice"]
-    assert trail.filter(token="cuenco de arroz").select("proposers", "outcome").rows() == [(["spanish"], "repeats")]
-    assert trail.filter(token="Samovar")["proposers"].to_list() == [["gpt", "spanish"]]
 
 
 def test_a_style_that_is_none_is_read_as_the_one_that_claims_least() -> None:

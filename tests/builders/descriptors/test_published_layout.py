@@ -101,14 +101,18 @@ def test_descriptors_of_ones_own_are_written_in_the_published_order(tmp_path: Pa
 
 def test_activities_are_matched_with_prompts_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "iran.json").write_text(LaidOut().write(LAYOUT), encoding="utf-8")  # type: ignore[arg-type]
-    prompts_table(tmp_path / "own", ("IR", "wedding", "Wedding"), ("IT", "eating", "home"))
+    prompts_table(tmp_path / "own", ("IR", "wedding", "wedding"), ("IT", "eating", "home"))
     assert taken(tmp_path, "--prompts", "own/prompts.parquet") == (0, "")
-    assert read_table(tmp_path / "in/descriptors.parquet", DESCRIPTORS)["prompt_id"].to_list() == ["ir-Wedding"]
+    assert read_table(tmp_path / "in/descriptors.parquet", DESCRIPTORS)["prompt_id"].to_list() == ["ir-wedding"]
     drops = read_table(tmp_path / "in/drops.parquet", DROPS)
     assert drops.select("key", "reason").rows() == [
         ("IR/eating", "no prompt asks for it"),
         ("IR/home", "no prompt asks for it"),
     ]
+    words = ("--descriptors", "in/descriptors.parquet", "--prompts", "own/prompts.parquet", "--out", "out")
+    assert culturekit("descriptors", "export", *words, cwd=tmp_path).returncode == 0
+    written = json.loads((tmp_path / "out/iran.json").read_text(encoding="utf-8"))
+    assert written == {"wedding": LAYOUT["wedding"]}, "and no activity of none is written as an empty one"
 
 
 def test_a_file_that_cannot_be_repeated_is_a_finding(tmp_path: Path) -> None:
@@ -146,13 +150,3 @@ def test_a_file_is_named_after_its_country(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no country is called like this file"):
         read_published([tmp_path / "atlantis.json"])
     assert PUBLISHED_DESCRIPTORS.problems(read_published([tmp_path / "IR.json"])[0]) == []
-
-
-def test_an_activity_that_no_prompt_asks_for_is_not_written_as_an_empty_one(tmp_path: Path) -> None:
-    (tmp_path / "iran.json").write_text(LaidOut().write(LAYOUT), encoding="utf-8")  # type: ignore[arg-type]
-    prompts_table(tmp_path / "own", ("IR", "wedding", "wedding"))
-    assert taken(tmp_path, "--prompts", "own/prompts.parquet") == (0, "")
-    words = ("--descriptors", "in/descriptors.parquet", "--prompts", "own/prompts.parquet", "--out", "out")
-    assert culturekit("descriptors", "export", *words, cwd=tmp_path).returncode == 0
-    written = json.loads((tmp_path / "out/iran.json").read_text(encoding="utf-8"))
-    assert written == {"wedding": LAYOUT["wedding"]}

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from culturekit.builders.prompt_templates import templates
 from culturekit.builders.prompting.prompts import PLACE, PromptOptions, build_prompts, in_draw_order, prompts_stage
 from culturekit.config.kinds import wired
 from culturekit.core.atomic import clear_folder
@@ -100,13 +99,6 @@ def test_prompt_ids_depend_on_what_a_prompt_is_about_only(work: Work, tmp_path: 
     two = built(work, tmp_path, PromptOptions(), artifact(3), artifact(2))
     ids = [dict(prompts.select("artifact_id", "prompt_id").iter_rows())["Q2"] for prompts in (one, two)]
     assert ids[0] == ids[1]
-
-
-@pytest.mark.parametrize("set_name", ["released", "paper"])
-def test_templates_name_only_what_can_be_filled_in(set_name: str) -> None:
-    for template in templates().artifact[set_name].templates.values():  # type: ignore[index]
-        assert "{name}" in template
-        template.format(name="n", country="c", adjective="a")
 
 
 INSTRUMENTS = """
@@ -335,11 +327,7 @@ def test_quotas_that_cannot_be_met_are_said_and_not_padded(work: Work, space: Pa
         ("cuisine", "BR", 4, 30, 4), ("cuisine", "JP", 4, 30, 4), ("cuisine", "NG", 4, 1, 1), ("sweets", "BR", 4, 0, 0),
     ]  # fmt: skip
     assert read_table(work.out / "prompts.parquet", PROMPTS).height == 9
-
-
-def test_a_limit_that_is_not_reached_is_no_finding(work: Work, space: Path) -> None:
-    outcome = build(work, space, per=4)
-    assert "findings" not in outcome.notes
+    assert "findings" not in build(work, space, per=4).notes, "a limit may well not be reached"
     assert ids(work, "NG") == {"Q50"}
 
 

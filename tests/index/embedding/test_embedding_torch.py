@@ -11,7 +11,8 @@ from culturekit.core.tables import read_table
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.encoder import ENCODERS, EncoderIdentity, Prepared, Vectors
 from tests.builders.picture_tables import image_row, images_table, save_picture
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import HeardProgress
+from tests.index.embedding.test_embedding import Workers
 
 torch = pytest.importorskip("torch")
 
@@ -53,11 +54,6 @@ NETWORK = SmallNetwork()
 def make(spec: Spec) -> SmallNetwork:
     spec.refuse_options()
     return NETWORK
-
-
-class Workers(HereEngine):
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
 
 
 def test_vectors_of_a_network_do_not_depend_on_workers_or_torchs_threads(tmp_path: Path) -> None:

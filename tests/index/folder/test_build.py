@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -72,6 +72,7 @@ def test_both_channels_are_built_where_encoder_and_references_allow(
 ) -> None:
     index = built(tmp_path, IndexFiles(cspace, references), IndexOptions("counting"))
     names = index.artifacts["artifact_id"].to_list()
+    assert index.artifacts["countries"].to_list() == [["BR"], ["PE", "EC"], ["JP"], ["JP"]], "as their order is stated"
     image, text = index.channels["image"], index.channels["text"]
     assert [names[owner] for owner in image.owners.tolist()] == ["Q1", "Q1", "Q2", "Q3"]
     assert image.sources.to_list() == ["r0", "r2", "r1", "r3"]
@@ -81,14 +82,6 @@ def test_both_channels_are_built_where_encoder_and_references_allow(
     assert index.notes["caveat"] == "for tests only"
     assert "a photo of {name}" in index.notes["templates"]["generic"]
     assert text.slices.rows() == [("cuisine", "BR", 0, 1), ("cuisine", "PE", 1, 2), ("landmarks", "JP", 2, 4)]
-
-
-def test_an_artifact_of_two_countries_is_one_row_with_the_stated_one_first(
-    tmp_path: Path, cspace: Path, references: Path
-) -> None:
-    index = built(tmp_path, IndexFiles(cspace, references), IndexOptions("counting", "image"))
-    row = index.artifacts.row(by_predicate=pl.col("artifact_id") == "Q2", named=True)
-    assert row["countries"] == ["PE", "EC"]
 
 
 def test_what_has_no_place_is_counted_and_listed(tmp_path: Path, cspace: Path, references: Path) -> None:
@@ -113,38 +106,30 @@ def test_several_workers_give_the_same_bytes(tmp_path: Path, cspace: Path, refer
     assert manifests[0] == manifests[1]
 
 
+PICTURES_ONLY = "is of names, and this index goes by pictures only"
+
+
 @pytest.mark.parametrize(
-    ("encoder", "channel", "has_references", "problem"),
+    ("encoder", "more", "problem"),
     [
-        ("embedded", None, False, "the index needs pictures that show the artifacts; expected --references"),
-        ("embedded", "image", False, "the index needs pictures"),
-        ("counting", "both", False, "the index needs pictures"),
-        ("embedded", "text", True, "the encoder reads no texts; expected --channel image"),
-        ("embedded", "both", True, "the encoder reads no texts"),
-        ("counting", "text", True, "references are pictures, and this index goes by names only; expected --channel"),
+        ("embedded", {"references": None}, "the index needs pictures that show the artifacts; expected --references"),
+        ("embedded", {"references": None, "channel": "image"}, "the index needs pictures"),
+        ("counting", {"references": None, "channel": "both"}, "the index needs pictures"),
+        ("embedded", {"channel": "text"}, "the encoder reads no texts; expected --channel image"),
+        ("embedded", {"channel": "both"}, "the encoder reads no texts"),
+        ("counting", {"channel": "text"}, "references are pictures, and this index goes by names only; expected --ch"),
+        ("embedded", {"aliases": Path("a.csv")}, f"--aliases {PICTURES_ONLY}"),
+        ("embedded", {"templates": Path("t.yaml")}, f"--templates {PICTURES_ONLY}"),
+        ("embedded", {"countries_in_texts": True}, f"--countries-in-texts {PICTURES_ONLY}"),
     ],
 )
-def test_a_channel_that_cannot_be_built_is_refused(
-    cspace: Path, references: Path, encoder: str, channel: str, has_references: bool, problem: str
+def test_a_channel_that_cannot_be_built_and_names_that_none_takes_are_refused(
+    cspace: Path, references: Path, encoder: str, more: dict[str, Any], problem: str
 ) -> None:
-    files = IndexFiles(cspace, references if has_references else None)
+    options = {name: more[name] for name in ("channel", "countries_in_texts") if name in more}
+    files = {"references": references} | {name: value for name, value in more.items() if name not in options}
     with pytest.raises(UsageError, match=problem):
-        channels_for(files, IndexOptions(encoder, channel))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("files", "options", "said"),
-    [
-        ({"aliases": Path("a.csv")}, {}, "--aliases is of names"),
-        ({"templates": Path("t.yaml")}, {}, "--templates is of names"),
-        ({}, {"countries_in_texts": True}, "--countries-in-texts is of names"),
-    ],
-)
-def test_names_that_no_channel_takes_are_refused(
-    cspace: Path, references: Path, files: dict[str, Path], options: dict[str, bool], said: str
-) -> None:
-    with pytest.raises(UsageError, match=f"{said}, and this index goes by pictures only"):
-        channels_for(IndexFiles(cspace, references, **files), IndexOptions("embedded", **options))  # type: ignore[arg-type]
+        channels_for(IndexFiles(cspace, **files), IndexOptions(encoder, **options))
 
 
 def test_references_of_unknown_artifacts_only_are_refused(work: Work, cspace: Path, references: Path) -> None:
@@ -152,18 +137,6 @@ def test_references_of_unknown_artifacts_only_are_refused(work: Work, cspace: Pa
     images.write_parquet(references)
     with pytest.raises(UsageError, match="no reference picture shows an artifact"):
         build_index(work, IndexFiles(cspace, references), IndexOptions("counting", "image"))
-
-
-def test_one_reference_more_moves_no_other_vector(tmp_path: Path, cspace: Path, references: Path) -> None:
-    before = built(tmp_path, IndexFiles(cspace, references), IndexOptions("counting", "image")).channels["image"]
-    rows = pl.read_parquet(references).to_dicts()
-    save_picture(references.parent / "more.png", seed=50)
-    images_table(references.parent, [*rows, image_row(references.parent, "more.png", truth_artifact_id="Q4")])
-    after = built(tmp_path, IndexFiles(cspace, references), IndexOptions("counting", "image"), "after").channels[
-        "image"
-    ]
-    np.testing.assert_array_equal(after.vectors[:4], before.vectors)
-    assert after.sources.to_list() == [*before.sources, "more"]
 
 
 def test_other_weights_at_the_same_place_are_another_result(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """An index that is appended to, removed from and compacted, against one that is built at once."""
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -15,10 +14,9 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.schemas import CSPACE, DROPS, IMAGES
+from culturekit.core.schemas import CSPACE
 from culturekit.core.stage import Stage
 from culturekit.core.tables import write_table
-from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import (
     AppendFiles,
     IndexFiles,
@@ -32,17 +30,17 @@ from culturekit.index.folder.build import (
 )
 from culturekit.index.folder.index_folder import open_index
 from culturekit.index.search.search import searcher
+from tests.builders.counting_encoder import register
 from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import stage_here
-from tests.index import toy_encoder
 
 PLACES = [("cuisine", "BR", "South America"), ("cuisine", "PE", "South America"), ("landmarks", "JP", "Asia")]
 SAME = ("vectors.npy", "ids.parquet", "artifacts.parquet", "slices.parquet")
 
 
 @pytest.fixture(autouse=True)
-def toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ENCODERS.entries, "toy", toy_encoder.ENTRY)
+def counting() -> None:
+    register()
 
 
 def cspace(folder: Path, numbers: Sequence[int]) -> Path:
@@ -97,7 +95,7 @@ NEW = [(artifact, number) for artifact in range(6, 18) for number in range(2, 5)
 BOTH = sorted({*OLD, *NEW})
 
 
-@pytest.fixture(params=["toy:1", "embedded"])
+@pytest.fixture(params=["counting", "embedded"])
 def world(tmp_path: Path, request: pytest.FixtureRequest) -> World:
     return World(tmp_path, request.param)
 
@@ -113,7 +111,7 @@ def test_appended_and_compacted_is_built_at_once(world: World) -> None:
     once = world.built("once", range(18), BOTH)
     same_index(run(compact_stage(more), world.root / "compact"), once)
     assert sorted(path.name for path in more.glob("*.npy")) == ["vectors-0001.npy", "vectors.npy"]
-    assert len(np.load(more / "vectors-0001.npy")) == len(set(NEW) - set(OLD)) + 6 * (world.encoder == "toy:1")
+    assert len(np.load(more / "vectors-0001.npy")) == len(set(NEW) - set(OLD)) + 6 * (world.encoder == "counting")
 
 
 def test_what_was_there_is_linked_and_untouched(world: World) -> None:
@@ -169,32 +167,13 @@ def test_an_artifact_that_gets_its_first_reference_is_no_longer_dropped(world: W
     )
 
 
-def test_an_unreadable_picture_is_listed(world: World) -> None:
-    base = world.built("base", range(12), OLD)
-    table = references(world.root / "bad", [(1, 8), (2, 8)])
-    broken = b"not a picture"
-    (world.root / "bad/Q1-8.png").write_bytes(broken)
-    frame = pl.read_parquet(table).with_columns(
-        sha256=pl.when(pl.col("image_id") == "Q1-8")
-        .then(pl.lit(hashlib.sha256(broken).hexdigest()))
-        .otherwise("sha256")
-    )
-    table.unlink()
-    write_table(world.root / "bad", IMAGES, frame)
-    more = run(append_stage(base, AppendFiles(table)), world.root / "more")
-    drops = pl.read_parquet(more / "drops.parquet", schema=DROPS.schema)
-    assert drops["key"].to_list() == ["Q1-8"]
-    assert len(np.load(more / "vectors-0001.npy")) == 1
-
-
 def test_another_encoder_is_refused(tmp_path: Path) -> None:
-    world = World(tmp_path, "toy:1")
+    world = World(tmp_path, "counting")
     base = world.built("base", range(12), OLD)
     files = AppendFiles(references(tmp_path / "r", NEW))
-    with pytest.raises(
-        IntegrityError, match="not the one that built the index; expected revision '1', found revision '2'"
-    ):
-        run(append_stage(base, files, encoder="toy:2"), tmp_path / "more")
+    said = "not the one that built the index; expected weights 'made up', found weights 'other'"
+    with pytest.raises(IntegrityError, match=said):
+        run(append_stage(base, files, encoder="counting?weights=other"), tmp_path / "more")
     assert not (tmp_path / "more").exists()
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.core.digests import Manifest, describe_outputs, digest
+from culturekit.core.digests import digest
 from culturekit.core.errors import IntegrityError
-from culturekit.core.lineage import manifest_of
 from culturekit.core.schemas import ARTIFACTS, TOMBSTONES, VECTOR_IDS
 from culturekit.core.tables import write_table
 from culturekit.index.encoder import EncoderIdentity, Vectors
 from culturekit.index.folder.index_folder import check_identity, open_index, write_index
+from tests.index.picture_world import finish
 
 IDENTITY = EncoderIdentity("tiny", "none", "1", "none", "float32", 4)
 
@@ -49,16 +49,6 @@ ROWS = [
 ]  # fmt: skip
 
 
-def finish(folder: Path, notes: dict[str, object], *, stage: str = "index") -> None:
-    """Write the manifest of a folder."""
-    content, outputs = describe_outputs(folder, {})
-    manifest = Manifest(
-        stage=stage, version=1, key="", sha256=content, code={}, packages={}, inputs={}, options={}, seeds={},
-        counts={}, drops={}, notes=notes, outputs=outputs,
-    )  # fmt: skip
-    (folder / "manifest.json").write_bytes(manifest.encode())
-
-
 NOTES: dict[str, object] = {"encoder": "tiny", "identity": IDENTITY.as_options(), "caveat": ""}
 
 
@@ -66,7 +56,7 @@ NOTES: dict[str, object] = {"encoder": "tiny", "identity": IDENTITY.as_options()
 def folder(tmp_path: Path) -> Path:
     rows = pl.DataFrame(ROWS, schema=["channel", "artifact_id", "source"], orient="row")
     write_index(tmp_path, rows, unit(len(ROWS)), artifacts())
-    finish(tmp_path, NOTES)
+    finish(tmp_path, "index", NOTES)
     return tmp_path
 
 
@@ -105,7 +95,7 @@ def test_appended_parts_and_tombstones_are_one_index_in_order(folder: Path) -> N
     write_table(folder, VECTOR_IDS, pl.read_parquet(folder / "ids.parquet"))
     ids.write_parquet(folder / "ids-0001.parquet")
     write_table(folder, TOMBSTONES, pl.DataFrame([(0, 1), (0, 3)], schema=TOMBSTONES.schema, orient="row"))
-    finish(folder, {**NOTES, "shards": ["vectors-0001.npy"]})
+    finish(folder, "index", {**NOTES, "shards": ["vectors-0001.npy"]})
     image = open_index(folder).channels["image"]
     assert image.sources.to_list() == ["d", "0", "e", "c"]
     assert image.slices.rows() == [("art", "PE", 0, 1), ("cuisine", "BR", 1, 3), ("cuisine", "PE", 3, 4)]
@@ -121,7 +111,7 @@ def changed_bytes(folder: Path) -> None:
 def other_table(name: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Path], None]:
     def harm(folder: Path) -> None:
         change(pl.read_parquet(folder / name)).write_parquet(folder / name)
-        finish(folder, NOTES)
+        finish(folder, "index", NOTES)
 
     return harm
 
@@ -129,7 +119,7 @@ def other_table(name: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Ca
 def other_vectors(change: Callable[[Vectors], Vectors]) -> Callable[[Path], None]:
     def harm(folder: Path) -> None:
         np.save(folder / "vectors.npy", change(np.load(folder / "vectors.npy")))
-        finish(folder, NOTES)
+        finish(folder, "index", NOTES)
 
     return harm
 
@@ -156,10 +146,10 @@ LONG[2], NO_NUMBER[4, 1] = 1.1, np.nan
         (other_vectors(lambda found: found[:-1]), r"expected float32 \(6, dim\), found float32 \(5, 4\)"),
         (other_table("artifacts.parquet", lambda known: known.head(2)), "Q3, which is not in artifacts.parquet"),
         (other_table("slices.parquet", lambda slices: slices.with_columns(pl.col("stop") + 1)), "slices"),
-        (lambda folder: finish(folder, FIVE), "expected 5 dimensions, found 4"),
+        (lambda folder: finish(folder, "index", FIVE), "expected 5 dimensions, found 4"),
         (edited_manifest, "do not add up"),
         (lambda folder: (folder / "slices.parquet").unlink(), "found no file"),
-        (lambda folder: finish(folder, NOTES, stage="embed"), "a folder of the stage index, found the stage embed"),
+        (lambda folder: finish(folder, "embed", NOTES), "a folder of the stage index, found the stage embed"),
     ],
 )
 def test_an_index_that_is_not_whole_is_refused_with_the_reason(
@@ -184,8 +174,3 @@ def test_another_identity_is_refused_with_the_fields_that_differ(folder: Path) -
     other.identity = EncoderIdentity("tiny", "none", "2", "none", "bfloat16", 4)
     with pytest.raises(IntegrityError, match=r"dtype 'float32'; revision '1', found dtype 'bfloat16'; rev"):
         check_identity(index, other)
-
-
-def test_a_manifest_names_every_file(folder: Path) -> None:
-    manifest = manifest_of(folder)
-    assert set(manifest.outputs) == {"vectors.npy", "ids.parquet", "artifacts.parquet", "slices.parquet"}

@@ -16,11 +16,10 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.core.errors import IntegrityError, NothingScored, UsageError
 from culturekit.core.lineage import manifest_of
-from culturekit.core.schemas import PROMPTS
-from culturekit.core.tables import write_table
 from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.raters import quality as scoring
 from culturekit.index.raters.quality import SCORERS
+from tests.builders.judging.test_question_graph import prompts as prompts_table
 from tests.builders.picture_tables import image_row, images_table
 from tests.index.models.open_clip_folders import tiny_folder
 
@@ -42,14 +41,6 @@ def table_of(folder: Path, contents: list[bytes | None], prompts: list[str | Non
         row = image_row(folder, f"{place:04d}.png", **named)
         rows.append(row if content is not None else {**row, "path": "", "sha256": "", "status": "refused"})
     return images_table(folder, rows)
-
-
-def prompts_table(folder: Path, *texts: str) -> Path:
-    rows = [
-        {"prompt_id": f"p{place}", "text": text, "benchmark": "b", "kind": "k", "language": "en", "template_id": "t"}
-        for place, text in enumerate(texts)
-    ]
-    return write_table(folder, PROMPTS, pl.DataFrame(rows, PROMPTS.schema))
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +163,7 @@ def test_the_stage_gives_every_image_a_value_or_a_reason(clip: Path, tmp_path: P
 
 def test_prompts_come_from_their_table_first(clip: Path, tmp_path: Path) -> None:
     images = table_of(tmp_path, [png((30, 40), n) for n in range(3)], ["sent", "sent", "sent"])
-    prompts = prompts_table(tmp_path, "asked", "word " * 50)
+    prompts = prompts_table(tmp_path, {"p0": "asked", "p1": "word " * 50})
     spec = f"clipscore:open_clip:{clip}?device=cpu&factor=100"
     run("--images", images, "--scorer", spec, "--prompts", prompts, "--out", tmp_path / "q", "--workers", 1)
     scorer = SCORERS.make(spec)
@@ -203,8 +194,8 @@ def test_the_bytes_do_not_depend_on_workers_or_on_a_cut(
     assert (tmp_path / "q3/quality.parquet").read_bytes() == whole
     seen: list[str] = []
 
-    def cut(shard: scoring.QualityShard) -> int:
-        seen.append(shard.images[0][0])
+    def cut(shard: scoring.RatedShard) -> int:
+        seen.append(shard.items[0][0])
         if len(seen) == 2:
             raise KeyboardInterrupt
         return score(shard)
@@ -233,6 +224,6 @@ def test_a_table_of_which_no_image_can_be_scored_is_refused(tmp_path: Path) -> N
 
 
 def test_prompts_that_a_scorer_does_not_look_at_are_refused(tmp_path: Path) -> None:
-    images, prompts = table_of(tmp_path, [png((8, 8), 1)], ["soup"]), prompts_table(tmp_path, "soup")
+    images, prompts = table_of(tmp_path, [png((8, 8), 1)], ["soup"]), prompts_table(tmp_path, {"p0": "soup"})
     words = ("--images", images, "--scorer", "embedded", "--prompts", prompts, "--out", tmp_path / "q")
     assert "embedded looks at pictures alone; expected no --prompts" in str(run(*words).exception)

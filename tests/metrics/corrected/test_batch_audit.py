@@ -6,6 +6,8 @@ import pytest
 
 from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_batches, vendi_corrected
+from culturekit.metrics.corrected.audited_counts import RaterModel
+from culturekit.metrics.corrected.batch_audit import AuditedBatches, batches_diversity
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
 COUNTRY, ARTIFACT = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -97,6 +99,34 @@ def test_many_prompts_of_one_image_each_are_refused_where_the_mapping_errs_often
     audits = audits_of({image: truth[image] for image in drawn})
     with pytest.raises(UsageError, match="does not tell how alike the images of a prompt are"):
         vendi_corrected(matches, audits, weights=COUNTRY, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("main", [0.0, 0.8])
+def test_intervals_hold_where_a_tenth_of_the_answers_is_wrong(main: float) -> None:
+    """Whether labels are even, or most images show one: wrong answers are never the right one."""
+    held, away = 0, list[tuple[float, float]]()
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        shares = np.repeat(rng.dirichlet(np.full(20, 0.5), size=24) * (1 - main), 8, axis=0)
+        shares[:, 3] += main
+        shown = (shares.cumsum(axis=1) < rng.random(192)[:, None]).sum(axis=1).clip(max=19)
+        said = np.where(rng.random(192) < 0.1, (shown + rng.integers(1, 20, size=192)) % 20, shown)
+        truth, wrong = (
+            vendi_batches([(None, str(one), None) for one in each], weights=COUNTRY).mean() for each in (shown, said)
+        )
+        levels = np.column_stack([said // 4, said, said])
+        model = RaterModel(np.eye(20)[said], np.array([0.9]), float("nan"), 0.9, 0.03)
+        rows = np.arange(192).reshape(-1, 8)
+        answer = batches_diversity(
+            AuditedBatches(levels, np.arange(192) // 8, rows, levels, model),
+            weights=COUNTRY, q=1.0, confidence=0.95, rng=rng,
+        )  # fmt: skip
+        held += answer.low <= truth <= answer.high
+        away.append((answer.value - truth, wrong - truth))
+        assert answer.low <= answer.sure_low < answer.value < answer.sure_high <= answer.high
+    corrected, raw = np.array(away).mean(axis=0)
+    assert held >= 19
+    assert abs(corrected) < 0.4 * raw
 
 
 @pytest.mark.slow

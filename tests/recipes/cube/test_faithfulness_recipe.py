@@ -141,6 +141,7 @@ def test_the_same_bytes_after_the_budget_ran_out_on_the_way(
         for budget in (0.00002, 0.0008, 0.002):
             with pytest.raises(BudgetReached):
                 go(faithful_recipe(tmp_path, judge, budget=budget), root)
+            assert other.stats()["usd"] <= budget, "of all stages together"
         go(faithful_recipe(tmp_path, judge), root)
         stats = other.stats()
         probes = 1 + 2 * len(MODELS) - 1  # every stage asks once for itself whether the server enforces schemas
