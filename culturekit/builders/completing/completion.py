@@ -117,7 +117,7 @@ def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: Llm
             return plan_completion(client.model, states, limits, cost, known=known, pilot=checked)
 
     stage = Stage(
-        "completion", "completion", 2, lambda work: complete(work, given, concepts, client, limits=limits, llm=llm),
+        "completion", "completion", 3, lambda work: complete(work, given, concepts, client, limits=limits, llm=llm),
         {**roles_of(given), **country_files()},
         {
             "limits": asdict(limits),
