@@ -24,7 +24,7 @@ from culturekit.core.work import Outcome, Quiet, Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
-from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.client import Client, FreeClient, Image, Quota, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.image_slots import image_of
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
@@ -48,25 +48,26 @@ def asking_stage(
     pilot: Callable[[Work, int], Tried] | None = None,
     ahead: bool = False,
     each: Callable[[], float] | None = None,
-    go_on: bool = False,
+    llm: LlmOptions,
 ) -> Stage:
     """Give a stage that asks a model what decides the answers; what `llm` says of money and speed decides none.
 
     So a run that was cut goes on with a larger budget, or with more requests at a time. `each` estimates what a unit
-    costs before there is any. With `go_on` it asks a model that is shut, and plans to.
+    costs before there is any. With `go_on` in it, it asks a model that is shut, and plans to.
     """
+    free, quota = isinstance(client, FreeClient), Quota() if isinstance(client, FreeClient) else client.quota
 
     def planned(out: Path, tried: Any) -> AskedPlan:  # noqa: ANN401 - what a pilot brought
         if not isinstance(client, FreeClient):
-            check_alive(client.identity, go_on=go_on)
+            check_alive(client.identity, go_on=llm.go_on)
         return plan(out, tried)
 
     return replace(
         stage,
         inputs={**stage.inputs, **judge_inputs(judge)},
         options={**judge_options(judge, client), **stage.options},
-        before=partial(check_asking, client, go_on=go_on),
-        asking=Asking(judge, unit, isinstance(client, FreeClient), planned, pilot, ahead, each),
+        before=partial(check_asking, client, go_on=llm.go_on),
+        asking=Asking(judge, unit, free, planned, pilot, ahead, each, None if llm.batch else quota.requests),
     )
 
 
@@ -185,9 +186,7 @@ def asks(
             if judge is None:
                 return stage
             each = None if usual is None else partial(_usd_of, client, partial(usual, given), llm)
-            return asking_stage(
-                stage, judge, client, unit=unit, plan=plan, ahead=ahead(given), each=each, go_on=llm.go_on
-            )
+            return asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead(given), each=each, llm=llm)
 
         return Asks(declaring(function, made), example)
 
@@ -271,7 +270,7 @@ def looks(
             options |= {"task": task} if task else {}
             stage = Stage(folder, kind, version, answer, {**inputs, **reads(given)}, options, packages=packages)
             each = None if usual is None else partial(_usd_of, client, partial(usual, given), llm)
-            return asking_stage(stage, given[spec], client, unit="images", plan=plan, each=each, go_on=llm.go_on)
+            return asking_stage(stage, given[spec], client, unit="images", plan=plan, each=each, llm=llm)
 
         return Asks(declaring(function, made), example, again=again)
 

@@ -1,6 +1,7 @@
 """`culturekit annotate`: forms for people, their answers, and the tables these make."""
 
 import json
+import shlex
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -9,19 +10,23 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
-from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
+from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.showing.results import aligned, show
 from culturekit.cli.stages import run_one
+from culturekit.core.defaults import SHORTLIST
 from culturekit.core.errors import UsageError
+from culturekit.people.export import ExportOptions
+from culturekit.people.stages import ExportFiles, export_stage
 
 if TYPE_CHECKING:
     from culturekit.metrics.corrected.audit_sampling import Drawing
     from culturekit.metrics.corrected.looks import Goal
+    from culturekit.people.answer_desk import AnswerDesk
 
 ELSEWHERE = {
     "export": CommandAt(
-        "culturekit.cli.export_command:export",
+        "culturekit.cli.annotate_commands:export",
         "cube --images a/images.parquet --images b/images.parquet --prompts prompts/prompts.parquet --out to-rate",
     ),
     "aggregate": CommandAt("culturekit.people.stages:AGGREGATE"),
@@ -133,7 +138,6 @@ def serve(
     It keeps every answer, and ends with Ctrl-C.
     """
     from culturekit.core.engines import engine_for
-    from culturekit.core.run import RECIPE_RECORD
     from culturekit.people.answer_desk import FormServer
     from culturekit.people.export import PROJECT_FILE
     from culturekit.recipes.cube.served_audit import AuditSize, Narrowing, audit_desk, form_desk
@@ -178,11 +182,40 @@ def serve(
     told = {"answered": desk.answered, "wanted": desk.wanted, "people": desk.people}
     print(json.dumps(told) if as_json else desk.together)
     if desk.answered:
-        root = run.parent if form else run
-        review = f"cspace review import {desk.journal.path} --project {run} --kept KEPT"
-        check = f"cspace check score --project {run}"
-        by_form = {"cspace_groups": review, "cspace_review": review, "cspace_check": check}
-        taken = by_form.get(desk.scheme.name, f"annotate import {desk.journal.path} --project {run}")
-        record = root / RECIPE_RECORD
-        next_is = f"run {record} --workdir {root}" if record.is_file() else taken
-        typer.echo(f"Next: culturekit {next_is}", err=True)
+        words = _taking_in(run, desk, form=form)
+        typer.echo(f"Next: culturekit {shlex.join(map(str, words))}", err=True)
+
+
+def _taking_in(run: Path, desk: "AnswerDesk", *, form: bool) -> list[str | Path]:
+    """Give the command that takes answers in: that of the run, or for a form outside a run the one of its kind."""
+    from culturekit.core.lineage import recorded
+    from culturekit.core.run import RECIPE_RECORD
+
+    root, scheme = run.parent if form else run, desk.scheme.name
+    answers: list[str | Path] = [desk.journal.path, "--project", run]
+    if (root / RECIPE_RECORD).is_file():
+        return ["run", root / RECIPE_RECORD, "--workdir", root]
+    if scheme == "cspace_check":
+        return ["cspace", "check", "score", "--project", run, "--out", root / "checked"]
+    if scheme in {"cspace_groups", "cspace_review"}:
+        return ["cspace", "review", "import", *answers, "--kept", recorded(run, "kept"), "--out", root / "reviewed"]
+    return ["annotate", "import", *answers, "--out", root / "rated"]
+
+
+def export(
+    scheme: Annotated[str, typer.Argument(help="A shipped scheme, such as cube or audit, or the path of a YAML file.")],
+    files: ExportFiles,
+    out: Out,
+    options: ExportOptions,
+    shortlist: Annotated[int, typer.Option(min=2, max=200, help="Artifacts that each image is offered.")] = SHORTLIST,
+    seed: Seed = 0,
+    workers: Workers = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write blinded tasks for Label Studio and as an offline form.
+
+    The key stays beside what is handed out.
+    """
+    stage = export_stage(files, scheme, options, shortlist=shortlist, seed=seed)
+    run_one(stage, out, wait=wait, as_json=as_json, workers=workers)

@@ -64,6 +64,7 @@ class Asking:
         pilot: asks about so many units, where the stage will find the answers.
         ahead: whether it can be planned before what it reads is there.
         each: says what one of what is asked about costs in US dollars; None where that is not known.
+        a_minute: requests that may be sent in a minute; None where nobody stated it.
     """
 
     judge: str
@@ -73,6 +74,7 @@ class Asking:
     pilot: Callable[[Work, int], Tried] | None = None
     ahead: bool = False
     each: Callable[[], float] | None = None
+    a_minute: float | None = None
 
 
 # Bytes of a file up to which what an input holds is hashed each time: so much takes some hundredths of a second.
@@ -196,7 +198,7 @@ def _key(kind: str, of: Stage | Manifest, inputs: Mapping[str, InputRecord], exp
 class PlannedStage:
     """One stage of a plan; None is what cannot be known before the stages in front have run.
 
-    `lacks` is what this machine has to be given before a run, such as a key.
+    `lacks` is what this machine has to be given before a run, such as a key; `rests` is what the seconds rest on.
     """
 
     name: str
@@ -209,6 +211,7 @@ class PlannedStage:
     tokens: int | None = 0
     dollars: float | None = 0.0
     lacks: str = ""
+    rests: str = ""
 
     def as_data(self) -> dict[str, object]:
         """Give the stage as data."""
@@ -233,6 +236,7 @@ class ToPlan:
         out: its folder.
         settled: whether all it reads is there and will stay as it is.
         ahead: the stages of the run that it reads, by the role of the input.
+        paces: seconds that an encoder takes for a text or an image on this machine, by its SPEC and what it reads.
     """
 
     stage: Stage
@@ -240,6 +244,7 @@ class ToPlan:
     out: Path
     settled: bool
     ahead: Mapping[str, Ahead]
+    paces: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 Slot: TypeAlias = Callable[[ToPlan], PlannedStage]  # Estimates how many images a stage makes, or what requests cost

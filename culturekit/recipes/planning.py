@@ -7,34 +7,43 @@ from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, TypeAlias
 
 import numpy as np
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.captions.caption_files import USUAL_CAPTION
 from culturekit.builders.space.space_files import count_of_kinds
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.core import roles
 from culturekit.core.choices import PromptKind
+from culturekit.core.declared import Seed
 from culturekit.core.defaults import ANSWERS_PER_HOUR, RATERS
 from culturekit.core.digests import read_manifest
-from culturekit.core.errors import ConfigError, MissingDependency, Problem, UsageError
+from culturekit.core.errors import ConfigError, MissingDependency, Problem, UsageError, check_choice
 from culturekit.core.inputs import Files
 from culturekit.core.lineage import manifest_of, upstream
 from culturekit.core.registry import parse_spec
 from culturekit.core.run import known_records
 from culturekit.core.schemas import AUDITS, MATCHES, RECOGNITION
-from culturekit.core.stage import Ahead, Left, PlannedStage, Slot, Stage, ToPlan, input_records, key_of
-from culturekit.core.stage_command import Seed
+from culturekit.core.stage import Ahead, Asking, Left, PlannedStage, Slot, Stage, ToPlan, input_records, key_of
 from culturekit.core.tables import read_table
 from culturekit.core.work import TRY_AGAIN, Engine, Progress, Quiet
 from culturekit.generation.folder.folder_listing import list_folder
 from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.generation.stages.generate_stage import run_pilot
+from culturekit.index.embedding.embedding_encoders import seconds_for_one
 from culturekit.llm.ledger import journal_for
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER, closest_level, marks_of
-from culturekit.metrics.corrected.audit_sampling import audit_forecast, images_for
+from culturekit.metrics.corrected.audit_sampling import (
+    AuditForecast,
+    BatchForecast,
+    audit_forecast,
+    batch_forecast,
+    images_for,
+)
 from culturekit.metrics.corrected.audited_counts import audited_counts
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights
@@ -56,9 +65,9 @@ class AuditWish:
     width: Annotated[
         float, Field(ge=0.001, le=1, description="Of the interval of each model's corrected diversity.")
     ] = 0.05
-    kernel: Annotated[str, Field(description="Diversity that is meant: country, continent or hierarchical.")] = (
-        "country"
-    )
+    kernel: Annotated[
+        str, Field(description="Diversity that is meant: country, continent, hierarchical, artifact or uniform.")
+    ] = "country"
     accuracy: Annotated[
         float | None,
         Field(ge=0.01, le=1, description="How often the mapping is right. [by the run's audit, diagnosis, else 0.8]"),
@@ -89,31 +98,40 @@ def audit_plan(
 
     Last, by what part intervals of the first audit are as wide with each other instrument of the run as second.
     """
-    weights = STANDARD_KERNELS.get(wish.kernel)
-    if weights is None or weights[2] > 0:
-        known = [name for name, each in STANDARD_KERNELS.items() if each[2] == 0]
+    check_choice("kernel", wish.kernel, tuple(STANDARD_KERNELS))
+    weights = STANDARD_KERNELS[wish.kernel]
+    of_artifacts = weights[2] > 0
+    if of_artifacts and (pilot is not None or wish.accuracy is not None):
         raise UsageError(
-            "the width is forecast for kernels without artifacts only", expected=" or ".join(known), found=wish.kernel
-        )
+            "whole batches, which kernels with artifacts need, are foretold by the mapped ones alone",
+            expected="neither --audits nor --accuracy", found=f"--kernel {wish.kernel}",
+        )  # fmt: skip
     if pilot is not None and wish.accuracy is not None:
         raise UsageError("a first audit says how often the mapping is right", expected="--audits or --accuracy")
     run = folders_of(root)
     size = run.size if run.has(roles.SCORES) else BATCH
-    first = None if pilot is None else read_table(pilot, AUDITS)
-    first, accuracy, source = (first, None, f"{FIRST}: {pilot}") if pilot else known_of(run, wish, weights)
+    first, accuracy, source = None, None, "the diversity of batches scatters as the mapped one does"
+    if pilot is not None:
+        first, source = read_table(pilot, AUDITS), f"{FIRST}: {pilot}"
+    elif not of_artifacts:
+        first, accuracy, source = known_of(run, wish, weights)
     plans, marks = [], set[str]()
     progress.begin(len(run.models), "models")
     for number, model in enumerate(run.models):
         rng = np.random.default_rng([wish.seed, number])
-        forecast = audit_forecast(
-            run.matches(model), weights=weights, size=size, accuracy=accuracy, pilot=first, rng=rng
-        )
+        matches = run.matches(model)
+        forecast: AuditForecast | BatchForecast
+        if of_artifacts:
+            forecast = batch_forecast(matches, weights=weights, size=size, rng=rng)
+        else:
+            forecast = audit_forecast(matches, weights=weights, size=size, accuracy=accuracy, pilot=first, rng=rng)
         if first is not None:
-            nearest = run.matches(model).filter(pl.col("rank") == 1)
+            nearest = matches.filter(pl.col("rank") == 1)
             marks |= set(marks_of(nearest, first, None, "drawn", closest_level(weights)[1]))
         width_at = cache(forecast.width)
         least, most = forecast.least(), forecast.images
         images = images_for(width_at, wish.width, least=least, most=most)
+        images = min(-(-images // size) * size, most) if of_artifacts else images
         half, twice = (width_at(n) if least <= n <= most else None for n in (images // 2, images * 2))
         hours = images * wish.people / wish.per_hour
         width = width_at(images)
@@ -210,7 +228,10 @@ def audit_plan_lines(
     if plans:
         most = max(plan.images for plan in plans)
         people = "" if wish.people == RATERS else f" --people {wish.people}"
-        yield f"Next: culturekit annotate serve {shlex.quote(str(root))} --images {most}{people}"
+        whole = " --drawing batches" if STANDARD_KERNELS[wish.kernel][2] > 0 else ""
+        if whole:
+            yield "Single images correct kernels with artifacts from 20 of each prompt on; whole batches from 12 on."
+        yield f"Next: culturekit annotate serve {shlex.quote(str(root))} --images {most}{people}{whole}"
 
 
 def as_data(plans: list[AuditPlan], source: str, marks: list[str], narrower: Mapping[str, float]) -> dict[str, object]:
@@ -286,11 +307,23 @@ Prompts: TypeAlias = Callable[[Sequence[PromptKind]], int | None]
 
 EMBEDDED = "embedded"  # The encoder and the scorer that come with culturekit: how long they take is known
 
+# What seconds rest on: those that follow are of one core, as benchmarks of this package found them.
+MEASURED, PILOT, STATED = "one core at measured rates", "a pilot on this machine", "the requests a minute (rpm) stated"
+
 SECONDS_PER_UNIT = {"ingest": 8.0e-7, "generate": 2.5e-3, "index": 1.1e-3, "map": 1.3e-3, "quality": 8.0e-4}
-"""Per byte of dump, or per image, on one core: `python benchmarks/stage_rates.py`."""
+"""Per byte of dump, or per image: `python benchmarks/stage_rates.py`."""
 
 SECONDS_PER_PAIR = {"score-c3": 4.0e-5, "select": 5.0e-6}
-"""Of captions and pictures, on one core, with vectors of 768 and 512 numbers: `python benchmarks/c3_filtering.py`."""
+"""Of captions and pictures, with vectors of 768 and 512 numbers: `python benchmarks/c3_filtering.py`."""
+
+SECONDS_EMBEDDED = {
+    ("letters", "texts"): 6.0e-5, ("simulated", "texts"): 5.0e-5,
+    ("simulated", "images"): 3.5e-3, (EMBEDDED, "images"): 1.1e-3,
+}  # fmt: skip
+"""Per text or image, by the encoder without weights: `python benchmarks/c3_scale.py`."""
+
+SECONDS_ANSWERED = {"captions": 4.0e-5, "images": 4.0e-4}
+"""Of the simulated models, about a caption or an image: the same script."""
 
 SECONDS_PER_BYTE = 8.0e-8
 """Of a picture file from a folder, to decode it: a PNG of 512 pixels takes about 40 ms, a simulated one 0.3."""
@@ -302,6 +335,8 @@ LOOKING = ("encoder", "scorer")
 """The options that say who looks at pictures: of the stage, or of the index that it looks them up in."""
 
 DECODING = {"generate", "index", "map", "quality"}  # Kinds of stages that decode every picture
+
+PILOTED = 32  # Texts, or pictures, on which an encoder is timed
 
 BYTES_PER_UNIT = {
     "ingest": 0.5, "generate": 4_900.0, "index": 1_300.0, "map": 1_400.0, "quality": 20.0,
@@ -329,7 +364,8 @@ def works(count: Count, unit: str = "images") -> Slot:
 def timed(plan: ToPlan, units: int | None, unit: str = "images") -> PlannedStage:
     """Say how long so many units take, and what is written of them, where that is known."""
     size = scaled(units, BYTES_PER_UNIT.get(plan.stage.kind))
-    return PlannedStage(plan.stage.name, plan.state, units, unit, bytes=size, seconds=seconds_of(plan, units))
+    seconds, rests = seconds_of(plan, units)
+    return PlannedStage(plan.stage.name, plan.state, units, unit, bytes=size, seconds=seconds, rests=rests)
 
 
 def asks(*, count: Count = unknown, requests: Count = unknown) -> Slot:
@@ -339,15 +375,25 @@ def asks(*, count: Count = unknown, requests: Count = unknown) -> Slot:
         asking = plan.stage.asking
         if asking is None:
             return makes()(plan) if plan.stage.kind == "generate" else looks(plan)
+        units = count()
         if asking.ahead or (plan.settled and all(path.exists() for path in plan.stage.inputs.values())):
             found = asking.plan(plan.out, None)
-            return PlannedStage(plan.stage.name, plan.state, found.units, asking.unit, None, None, *found.left)
-        units = count()
-        dollars = None if units is None or asking.each is None else units * asking.each()
-        left = Left() if asking.free else Left(requests(), None, dollars)
-        return PlannedStage(plan.stage.name, plan.state, units, asking.unit, None, None, *left)
+            units, left = found.units, found.left
+        else:
+            dollars = None if units is None or asking.each is None else units * asking.each()
+            left = Left() if asking.free else Left(requests(), None, dollars)
+        seconds, rests = seconds_asked(asking, units, left.requests)
+        return PlannedStage(plan.stage.name, plan.state, units, asking.unit, None, seconds, *left, rests=rests)
 
     return planned
+
+
+def seconds_asked(asking: Asking, units: int | None, requests: int | None) -> tuple[float | None, str]:
+    """Say how long answers take at least, and what that rests on: of a real model only the limit of requests tells."""
+    if asking.a_minute is not None and requests is not None:
+        return 60 * requests / asking.a_minute, STATED
+    rate = SECONDS_ANSWERED.get(asking.unit) if asking.free and parse_spec(asking.judge).name == "simulated" else None
+    return (None, "") if units is None or rate is None else (units * rate, MEASURED)
 
 
 def makes(prompts: Prompts = unknown) -> Slot:
@@ -374,21 +420,36 @@ def made_by(stage: Stage) -> ImagePlan:
     return ImagePlan(**known)  # type: ignore[arg-type]
 
 
-def seconds_of(plan: ToPlan, units: int | None) -> float | None:
-    """Say how long a stage takes; of a model with weights only a pilot (`generate --pilot`) can tell.
+def seconds_of(plan: ToPlan, units: int | None) -> tuple[float | None, str]:
+    """Say how long a stage takes, and what that rests on; of a model or an encoder with weights only a pilot can tell.
 
     An encoder or a scorer with weights takes as long as they are large: nobody knows before they have run.
     """
     kind, stages = plan.stage.kind, [plan.stage, *(one.stage for one in plan.ahead.values())]
+    if units is None:
+        return None, ""
     if kind in SECONDS_PER_PAIR:
-        return None if units is None else units * SECONDS_PER_PAIR[kind]
+        return units * SECONDS_PER_PAIR[kind], MEASURED
     if kind == "generate" and "weights" in plan.stage.options:
-        return scaled(units, known_pace(plan.out))
+        return scaled(units, known_pace(plan.out)), PILOT
     looking = next((str(one.options[name]) for one in stages for name in LOOKING if name in one.options), EMBEDDED)
+    if (what := embedded_by(plan.stage)) in plan.paces:
+        return units * plan.paces[what], PILOT
+    if kind == "embed":
+        return scaled(units, SECONDS_EMBEDDED.get((parse_spec(what[0]).name, what[1]))), MEASURED
     if kind not in SECONDS_PER_UNIT or parse_spec(looking).name != EMBEDDED:
-        return None
+        return None, ""
     bytes_each = max(map(picture_bytes, stages)) if kind in DECODING else 0.0
-    return scaled(units, SECONDS_PER_UNIT[kind] + SECONDS_PER_BYTE * bytes_each)
+    return scaled(units, SECONDS_PER_UNIT[kind] + SECONDS_PER_BYTE * bytes_each), MEASURED
+
+
+def embedded_by(stage: Stage) -> tuple[str, str]:
+    """Name the encoder of a stage that embeds, and what it reads."""
+    if stage.kind not in {"embed", "index"}:
+        return "", ""
+    return str(stage.options["encoder"]), "texts" if any(
+        role.startswith("texts") for role in stage.inputs
+    ) else "images"
 
 
 def picture_bytes(stage: Stage) -> float:
@@ -407,8 +468,10 @@ def scaled(units: int | None, rate: float | None) -> int | None:
 # What a run would do, told without doing it: stages, bytes, requests, tokens, cost, minutes.
 
 
-def plan_recipe(recipe: AnyRecipe, workdir: Path) -> list[PlannedStage]:
-    """Plan every stage; nothing is sent and nothing is written.
+def plan_recipe(
+    recipe: AnyRecipe, workdir: Path, *, paces: Mapping[tuple[str, str], float] = MappingProxyType({})
+) -> list[PlannedStage]:
+    """Plan every stage, with the `paces` of encoders that a pilot found; nothing is sent and nothing is written.
 
     Raises:
         ConfigError: a run would be refused, and not only for what this machine lacks, such as a key.
@@ -430,7 +493,7 @@ def plan_recipe(recipe: AnyRecipe, workdir: Path) -> list[PlannedStage]:
         ahead = {
             role: made[place] for role, path in stage.inputs.items() for place in (path, path.parent) if place in made
         }
-        one = (step.plan or asks())(ToPlan(stage, state, folder, settled, ahead))
+        one = (step.plan or asks())(ToPlan(stage, state, folder, settled, ahead, paces))
         planned.append(replace(one, lacks=lacks.get(stage.name, "")))
         made[folder] = Ahead(stage, planned[-1].units)
     return planned
@@ -464,6 +527,10 @@ def plan_lines(steps: Sequence[PlannedStage]) -> Iterator[str]:
             f"{requests:>9} {tokens:>13} {dollars:>8}"
         )
     yield "A blank is what cannot be known before the stages in front of it have run. Nothing was sent or written."
+    yield f"Minutes: {MEASURED}; --pilot times models and encoders with weights; `?rpm=` of a SPEC tells of one asked."
+    for rests in (PILOT, STATED):
+        if named := [step.name for step in steps if step.rests == rests and step.seconds is not None]:
+            yield f"From {rests}: {', '.join(named)}"
     for lacks, alike in groupby(sorted((step.lacks, step.name) for step in steps if step.lacks), itemgetter(0)):
         yield f"A run would be refused: {', '.join(name for _, name in alike)}: {lacks}"
     unknown = [step.name for step in steps if step.dollars is None]
@@ -489,6 +556,25 @@ def total_of(steps: Sequence[PlannedStage]) -> PlannedStage:
     )
 
 
+def embeds_with_weights(stage: Stage) -> bool:
+    """Tell whether a stage embeds with an encoder of which only a pilot can say how long it takes."""
+    encoder, of = embedded_by(stage)
+    return bool(encoder) and (parse_spec(encoder).name, of) not in SECONDS_EMBEDDED
+
+
+def pilot_encoders(
+    recipe: AnyRecipe, workdir: Path, *, on_start: Callable[[str], None] = lambda _: None
+) -> dict[tuple[str, str], float]:
+    """Time the encoders with weights on a few usual texts, or on pictures of noise; on a CPU by one core."""
+    stages = [step.stage for step in wired(recipe, workdir).steps if embeds_with_weights(step.stage)]
+    paces: dict[tuple[str, str], float] = {}
+    for stage in stages:
+        if (what := embedded_by(stage)) not in paces:
+            on_start(stage.name)
+            paces[what] = seconds_for_one(*what, [f"{USUAL_CAPTION} {number}" for number in range(PILOTED)])
+    return paces
+
+
 def pilot_models(
     recipe: AnyRecipe,
     workdir: Path,
@@ -498,9 +584,10 @@ def pilot_models(
     on_start: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
     """Make two images of each model with weights, where the run will find them; name the stages that had any left."""
-    made = [step.stage for step in wired(recipe, workdir).steps if step.stage.kind == "generate"]
+    every = [step.stage for step in wired(recipe, workdir).steps]
+    made = [stage for stage in every if stage.kind == "generate"]
     stages = [stage for stage in made if "weights" in stage.options]
-    if not stages:
+    if not stages and not any(map(embeds_with_weights, every)):
         raise UsageError(
             "a pilot times models that run on this machine, and the recipe has none",
             found=", ".join(str(one.options["backend"]) for one in made if one.options["model"] in recipe.evaluated),

@@ -69,7 +69,7 @@ class Proposer:
             said = self.checks(request.data)
             if isinstance(said, str):
                 return Reply(said)
-            return encoded({"id": own, "instance": said[0], "belongs": said[1], "item": said[2]})
+            return encoded({"instance": said[0], "belongs": said[1], "item": said[2]})
         proposed = self.says(request.data)
         if isinstance(proposed, str):
             return Reply(proposed)

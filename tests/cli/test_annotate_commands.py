@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from unittest import mock
 
@@ -9,9 +10,22 @@ import orjson
 import polars as pl
 import pytest
 
+from culturekit.core.schemas import KEPT
+from culturekit.core.tables import write_table
 from culturekit.people.answer_desk import FormServer
+from tests.builders.spaces import rows_of
 from tests.command_line import culturekit
-from tests.people.projects import by_key, image_row, labelled, prompt_row, studio_tasks, write_images, write_prompts
+from tests.people.projects import (
+    by_key,
+    export,
+    image_row,
+    labelled,
+    pictured,
+    prompt_row,
+    studio_tasks,
+    write_images,
+    write_prompts,
+)
 from tests.people.serving import entry
 
 
@@ -60,7 +74,41 @@ def test_serve_prints_an_address_of_this_machine_and_ends_with_what_was_answered
         started, ended = map(json.loads, done.stdout.splitlines())
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", started["address"])
         assert (ended["answered"], ended["people"]) == (1, ["ana"])
-        assert f"Next: culturekit run {run_copy / 'recipe.json'} --workdir {run_copy}" in done.stderr
+        follows = f"run {run_copy / 'recipe.json'} --workdir {run_copy}"
+        assert f"Next: culturekit {follows}" in done.stderr
         again = culturekit(*words, "--intervals")
         assert "after 1 answer, corrected diversity (country kernel):" in again.stderr
         assert again.stdout.splitlines()[-1] == f"1 of {ended['wanted']} answers by 1 person"
+    assert culturekit(*follows.split()).returncode in {0, 1}
+
+
+@pytest.mark.parametrize("form", ["cube", "candidates", "groups of candidates", "check of a space"])
+def test_serve_ends_with_a_command_that_takes_its_answers_in(form: str, tmp_path: Path) -> None:
+    folder = tmp_path / "a b"  # what is named is quoted
+    folder.mkdir()
+    project, said = folder / "form", {"belongs": "yes", "faithfulness": 4, "realism": 5}
+    if form == "cube":
+        export(project, pictured(folder, ["a-1"]))
+    else:
+        same = {"concept": "cuisine", "country_qids": ["Q155"], "roots": ["Q1000"], "path": ["Q1000"], "reason": "m"}
+        rows = [{**same, "qid": f"Q{n}", "label": f"dish {n}", "verdict": "review"} for n in range(1, 30)]
+        kept, said = write_table(folder, KEPT, rows_of(KEPT, *rows).sort(KEPT.key)), {"decision": "accept"}
+        words = ["check", "sample"] if form.startswith("check") else ["review", "export"]
+        words += ["--groups"] if form.startswith("groups") else []
+        culturekit("cspace", *words, "--kept", kept, "--out", project, ends=0)
+
+    def answered_and_ended(server: FormServer, poll_interval: float = 0.5) -> None:
+        sheet = server.desk.begin({"annotator": "ana"})["sheet"]
+        for task in server.desk.sheets[sheet]:
+            given = entry(project, sheet, task, "ana", said)
+            for one in given["annotations"][0]["result"]:
+                one["to_name"] = "picture_1" if form == "cube" else "subject"
+            server.desk.take(given)
+        raise KeyboardInterrupt
+
+    with mock.patch.object(FormServer, "serve_forever", answered_and_ended):
+        ended = culturekit("annotate", "serve", project, ends=0).stderr
+    ((_, *words),) = (shlex.split(line)[1:] for line in ended.splitlines() if line.startswith("Next: "))
+    done = culturekit(*words)
+    assert done.returncode in {0, 1}, done.stderr
+    assert done.stdout.strip()

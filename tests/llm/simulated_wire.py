@@ -4,6 +4,7 @@ import heapq
 import itertools
 import json
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +24,37 @@ class Turn:
 
     latency: float
     came: bytes | Failure
+
+
+@dataclass
+class Enforced:
+    """A quota a minute over a sliding window, or a bucket of requests that fills up; the refused use nothing up."""
+
+    requests: float = math.inf
+    tokens: float = math.inf
+    bucket: float = 0.0  # how much of a minute's requests it holds; 0: a window is kept
+    taken: deque[tuple[float, int]] = field(default_factory=deque)
+    held: tuple[float, float] | None = None
+
+    def wait(self, now: float, tokens: int) -> float:
+        """Let a request of so many tokens in, which is 0, or say how long it must wait."""
+        if self.bucket:
+            full, rate = self.requests * self.bucket, self.requests / 60.0
+            left, before = self.held or (full, now)
+            left = min(full, left + rate * (now - before))
+            self.held = (left - (left >= 1), now)
+            return 0.0 if left >= 1 else (1 - left) / rate
+        while self.taken and self.taken[0][0] <= now - 60.0:
+            self.taken.popleft()
+        count, held, until = len(self.taken) + 1, tokens + sum(each for _, each in self.taken), now - 60.0
+        for at, each in self.taken:  # who has to leave until there is room
+            if count <= self.requests and held <= self.tokens:
+                break
+            count, held, until = count - 1, held - each, at
+        if until > now - 60.0:
+            return until + 60.0 - now
+        self.taken.append((now, tokens))
+        return 0.0
 
 
 Provider = Callable[[str, int, float], Turn]  # row, number of the request for it from 1, time of arrival

@@ -14,16 +14,20 @@ import pytest
 
 from culturekit.builders.completing.completion import CompletionInputs, CompletionOptions, complete_stage
 from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
+from culturekit.builders.filtering.second_judge import settle
 from culturekit.builders.judging.geo_tag import tag
 from culturekit.builders.judging.image_judge import ImageQuestion, judge_own, vqascore
 from culturekit.builders.judging.question_graph import answer, build
+from culturekit.core.schemas import CANDIDATES, KEPT
 from culturekit.core.stage import Stage
+from culturekit.core.tables import read_table, write_table
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.builders import completing_model
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_graph import prompts, questions
+from tests.builders.spaces import rows_of
 from tests.conftest import stage_here
 from tests.faults.asking_commands import collection, dishes
 from tests.faults.seeing_model import sees
@@ -45,7 +49,7 @@ RULES = tuple(
     for kind, end in FAULTS.items()
 )
 FILTERS = ("chat", "responses", "google", "batch", "google-batch")
-ASKED = (*FILTERS, "answers", "vqascore", "tags", "judged", "questions")
+ASKED = (*FILTERS, "settled", "answers", "vqascore", "tags", "judged", "questions")
 
 
 def says(question: Question) -> Answer | str | None:
@@ -71,6 +75,10 @@ def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
     candidates = dishes(folder / "dishes", 80)
     for name, spec in specs.items():
         yield replace(filtered(candidates, spec, LlmOptions(batch="batch" in name)), name=name)
+    waits = {"verdict": "review", "reason": "judge m-0"}
+    waiting = rows_of(KEPT, *(row | waits for row in read_table(candidates, CANDIDATES).iter_rows(named=True)))
+    kept = write_table(folder / "dishes", KEPT, waiting)
+    yield settle.stage(kept, roots=(load_concept("cuisine"),), judge=specs["chat"], sure=0.5)
     given = collection(folder / "given", 12)
     inputs = CompletionInputs(given / "kept.parquet", given / "candidates.parquet", None, given / "graph")
     yield complete_stage(inputs, CompletionOptions((load_concept(str(given / "roots.yaml")),), specs["chat"]))
@@ -142,7 +150,7 @@ def flipped(reply: str) -> str:
 
 
 EDITS: dict[str, Callable[[str], str]] = {
-    **dict.fromkeys(FILTERS, flipped),
+    **dict.fromkeys((*FILTERS, "settled"), flipped),
     "answers": lambda reply: reply.replace(r"\"answer\": \"yes\"", r"\"answer\": \"no\""),
     "vqascore": lambda reply: reply.replace('"logprob":-0.', '"logprob":-0.9'),
     "tags": lambda reply: reply.replace(r"\"sure\": 31", r"\"sure\": 91"),
@@ -171,6 +179,9 @@ def test_a_stage_of_a_root_config_that_no_recipe_names_is_not_verifiable(asked: 
 
 @pytest.mark.parametrize(("name", "table_name", "change"), [
     ("chat", "kept", pl.col("verdict").replace({"keep": "review", "review": "keep"})),
+    ("settled", "kept", pl.col("verdict").replace({"keep": "review", "review": "keep"})),
+    ("settled", "removed", pl.col("reason") + "!"),
+    ("settled", "drops", pl.col("reason") + "!"),
     ("tags", "judgments", (pl.col("value") + 1).alias("value")),
     ("judged", "judgments", pl.col("choice").replace({"1": "2", "2": "3", "3": "1"})),
     ("questions", "questions", pl.col("text").str.replace("thing 1", "thing 7")),

@@ -9,7 +9,13 @@ import polars as pl
 import pytest
 
 from culturekit.core.digests import digest_file
+from culturekit.core.schemas import KEPT
+from culturekit.core.tables import write_table
+from culturekit.people.space_check import sample, score
 from culturekit.verify.verify_run import Verification, verify_run
+from tests.builders.spaces import rows_of
+from tests.conftest import stage_here
+from tests.people.test_space_check import answered
 from tests.recipes.shipped_recipes import SMALL, shared_small
 from tests.verify.forging import change_table, read_json, reseal, reseal_all, write_json
 from tests.verify.tamperings import Tamper, drop_row, edit_cell, edit_output, edit_text, in_json, in_recipe, in_text
@@ -166,6 +172,19 @@ def test_every_edit_is_found_where_all_hashes_fit(run_copy: Path) -> None:
 )
 def test_every_edit_of_every_kind_of_stage_is_found(recipe: str, cases: int, run: Path) -> None:
     check_edits_are_found(run, STAGES[recipe].split(), cases)
+
+
+def test_every_edit_of_a_space_that_was_checked_by_hand_is_found(tmp_path: Path) -> None:
+    """The manifests of a sample and of its score have all that makes them again; no recipe does."""
+    dish = {"concept": "cuisine", "country_qids": ["Q155"], "roots": ["Q746549"], "reason": "judge m"}
+    rows = [{**dish, "qid": f"Q{n}", "label": f"dish {n}", "verdict": "keep" if n % 3 else "review"}
+            for n in range(1, 60)]  # fmt: skip
+    kept, run = write_table(tmp_path, KEPT, rows_of(KEPT, *rows).sort(KEPT.key)), tmp_path / "run"
+    stage_here(sample.stage(kept, keeps=20, undecided=9, seed=3), run / "to-check")
+    answered(run / "to-check", 2)
+    stage_here(score.stage(run / "to-check", confidence=0.9), run / "checked")
+    assert verify_run(run).findings == ()
+    check_edits_are_found(run, ["to-check", "checked"], 12)
 
 
 @pytest.mark.slow

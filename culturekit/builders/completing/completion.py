@@ -42,12 +42,12 @@ from culturekit.builders.completing.completion_rounds import (
     ProposalRow,
 )
 from culturekit.builders.filtering.cspace_filter import MOST_LISTED
+from culturekit.core.declared import AskingCommand, Typed
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UnusableReplies
 from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import CANDIDATES, COMPLETED, DROPS, KEPT, PROPOSALS, ROUNDS
 from culturekit.core.stage import Left, Stage
-from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, slices_of, write_drops, write_frames, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.kg.concepts import Concept, Roots
@@ -117,7 +117,7 @@ def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: Llm
             return plan_completion(client.model, states, limits, cost, known=known, pilot=checked)
 
     stage = Stage(
-        "completion", "completion", 2, lambda work: complete(work, given, concepts, client, limits=limits, llm=llm),
+        "completion", "completion", 3, lambda work: complete(work, given, concepts, client, limits=limits, llm=llm),
         {**roles_of(given), **country_files()},
         {
             "limits": asdict(limits),
@@ -127,9 +127,7 @@ def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: Llm
         packages=("msgspec", "polars"),
     )  # fmt: skip
     pilot = partial(try_cells, inputs=given, concepts=concepts, client=client, limits=limits, llm=llm)
-    return asking_stage(
-        stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True, go_on=llm.go_on
-    )
+    return asking_stage(stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True, llm=llm)
 
 
 @dataclass(frozen=True, slots=True)

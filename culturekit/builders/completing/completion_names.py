@@ -222,11 +222,11 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProposalReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model answers about one cell in one round."""
+    """What a model answers about one cell in one round; an id is not asked for, and must be right."""
 
-    id: str
     wrong: list[str]
     artifacts: Annotated[list[Proposal], msgspec.Meta(max_length=MOST_IN_A_REPLY)]
+    id: str | None = None
 
 
 @lru_cache(maxsize=64)
@@ -244,17 +244,22 @@ def asked_proposals(kinds: tuple[str, ...], at_most: int) -> type[msgspec.Struct
         ("what", Annotated[str, msgspec.Meta(max_length=LONGEST_WHAT)]),
     ]
     proposal: Any = strict("Proposal", fields)
-    reply = [("id", str), ("wrong", Annotated[list[str], most]), ("artifacts", Annotated[list[proposal], most])]
+    reply = [("wrong", Annotated[list[str], most]), ("artifacts", Annotated[list[proposal], most])]
     return strict("ProposalReply", reply)
 
 
-class VerificationReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model answers about one proposal."""
+class _Verification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a model is asked for about one proposal."""
 
-    id: str
     instance: Says
     belongs: Says
     item: Literal["same", "other", "none"]
+
+
+class VerificationReply(_Verification, frozen=True, forbid_unknown_fields=True):
+    """What a model answers about it; an id is not asked for, and must be right."""
+
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,4 +317,5 @@ def verification_request(
         "country": cell.country.name, "item": item,
     }  # fmt: skip
     allowed = {"id": (proposal_id,)}
-    return Request(VERIFY, instructions, data, VerificationReply, allowed=allowed, max_tokens=VERIFY_TOKENS)
+    asks = _Verification
+    return Request(VERIFY, instructions, data, VerificationReply, allowed=allowed, max_tokens=VERIFY_TOKENS, asks=asks)

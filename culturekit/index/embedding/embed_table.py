@@ -11,12 +11,12 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.core.atomic import decoding
+from culturekit.core.declared import StageCommand, Typed
 from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.registry import check_ready, spec_state
 from culturekit.core.schemas import IMAGES, VECTOR_IDS
-from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.spreadsheet_cells import read_csv_texts
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand, Typed
 from culturekit.core.tables import Gathered, blocks_of, write_drops
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
@@ -240,7 +240,9 @@ def embed_table(work: Work, source: EmbedSource, encoder: str, give: str = "text
 def _embed_images_of(work: Work, path: Path, encoder: str) -> Outcome:
     """Embed the pictures of a table; the ids are image ids."""
     patches, blocks, rows, different = getattr(ENCODERS.kept(encoder), "patches", 1), _Blocks(work), [], 0
-    for images in blocks_of(path, IMAGES, rows=ROWS_PER_BLOCK, scratch=work.scratch):
+    for block in blocks_of(path, IMAGES, rows=ROWS_PER_BLOCK, scratch=work.scratch):
+        images = block.select("image_id", "path", "sha256", "status", "reason")
+        del block  # what scenes truly show is ten times as large
         ready = images.filter(pl.col("status") == "ok")
         answer = embed(ready, path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
         ids = answer.kept["image_id"].to_list()

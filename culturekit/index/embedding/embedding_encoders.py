@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from culturekit.core.work import Progress
 from culturekit.index.encoder import ENCODERS, Encoder, ImageEncoder, TextEncoder, TokenEncoder, TooLong, Vectors
 
 _NO_WEIGHTS = "none"
+_SIDE = 512  # of a picture of noise
 _BATCHES_ON_GPU = 4  # handed over in one piece, so that the encoder can lay the next batch ready while the GPU computes
 
 
@@ -75,6 +77,23 @@ def at_once(encoder: ImageEncoder) -> int:
 def _on_gpu() -> bool:
     """Tell whether a model of this process is on a GPU."""
     return "torch" in sys.modules and bool(importlib.import_module("torch").cuda.is_initialized())
+
+
+def seconds_for_one(encoder: str, of: str, texts: Sequence[str]) -> float:
+    """Time an encoder, by one thread on a CPU: on texts, or on as many pictures of noise; warm before it is timed."""
+
+    def encode() -> Vectors:
+        if of == "texts":
+            return text_encoder_of(encoder).encode_texts(texts)
+        loaded = encoder_of(encoder)
+        return loaded.encode_prepared([loaded.prepare(noise) for _ in texts])
+
+    noise = np.random.default_rng(0).integers(0, 256, (_SIDE, _SIDE, 3), np.uint8)
+    with encoding_pool(1) as (pool, _):
+        pool.submit(encode).result()
+        started = time.perf_counter()
+        pool.submit(encode).result()
+        return (time.perf_counter() - started) / len(texts)
 
 
 def embed_texts(

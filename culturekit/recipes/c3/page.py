@@ -239,7 +239,7 @@ def _difficulty(run: RunFolders, shown: Gallery) -> Section | None:
             (Cell(name), *(looked_up(table, metric=metric, model=model, category=name) for model in run.models))
             for name in categories
         )), "dots", axis)
-        for metric, what, axis in ((METRIC, "VQAScore as judged", METRIC),
+        for metric, what, axis in ((METRIC, "VQAScore as judged", "VQAScore"),
                                    (RATING, "Mean rating by people over all criteria", "rating"))
         if metric in set(table["metric"])
     )  # fmt: skip
@@ -459,4 +459,4 @@ def _exported(run: RunFolders) -> Section | None:
     return Section("exports", "What goes out", "With the licence and the source of each pair.", (grid,))
 
 
-C3_PAGE = SectionReport("caption-report", 10, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))
+C3_PAGE = SectionReport("caption-report", 11, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))

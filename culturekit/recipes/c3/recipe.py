@@ -13,7 +13,7 @@ from culturekit.builders.captions.pairs import SelectOptions, Strategy, export, 
 from culturekit.builders.judging.image_judge import vqascore
 from culturekit.builders.judging.scene_judge import extract
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.space.space_stages import table_stage
+from culturekit.builders.space.cspace import table_stage
 from culturekit.config.checks import existing_table
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec, ModelName
@@ -27,8 +27,7 @@ from culturekit.core.schemas import CAPTIONS, IMAGES
 from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
-from culturekit.generation.diffusion.finetune_stage import finetune_stage
-from culturekit.generation.diffusion.training import TAKEN, TuningOptions
+from culturekit.generation.diffusion.training import TAKEN, TuningOptions, finetune_stage
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.simulated.scenes.scenes_backend import world
 from culturekit.generation.stages.generate_stage import generate_stage
@@ -438,7 +437,7 @@ def _align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sou
     texts, pictures = recipe.encoders.text, recipe.encoders.image
     seen = f"{pictures}{'&' if '?' in pictures else '?'}give=patches" if recipe.encoders.patches else pictures
 
-    plan = works(lambda: recipe.images_of(name), "pairs") if name == PAIRS else None
+    plan = works(lambda: recipe.images_of(name), "pairs" if name == PAIRS else "images")
     give: _Given = "tokens" if recipe.encoders.tokens else "text"
     whole: _Given = "mean" if recipe.encoders.tokens else "text"
 

@@ -450,4 +450,4 @@ def _not_corrected(run: RunFolders) -> Iterator[str]:
         yield "EXAG, and with it FAITH, is put right by people's rating of it, of which 1 to 5 stand for 0 to 1."
 
 
-CULTIVATE_PAGE = SectionReport("scene-report", 11, _cultivate_page, (folders.AHEAD_TRUTH,))
+CULTIVATE_PAGE = SectionReport("scene-report", 12, _cultivate_page, (folders.AHEAD_TRUTH,))

@@ -306,6 +306,9 @@ def test_the_schema_asks_for_as_many_as_are_wanted_and_kinds_by_name_unless_they
         assert schema["properties"]["wrong"]["maxItems"] == 4
         many = schema_of(asked_proposals(tuple(f"kind {number}" for number in range(300)), 2), target)
         assert "enum" not in many["properties"]["artifacts"]["items"]["properties"]["kind"]
+    shapes = [set(request.schema_type.__struct_fields__) for request in proposer.asked]
+    assert not any("id" in shape for shape in shapes), "an id is of no use in a question of one row"
+    assert {"instance", "belongs", "item"} in shapes
     fates = proposals(work)
     assert sorted(outcome for outcome, _ in fates.values()) == ["added"] * 4 + ["left out"] * 2
     monkeypatch.setitem(reply_schema.ABILITIES, "vllm", replace(reply_schema.ABILITIES["vllm"], words=frozenset()))

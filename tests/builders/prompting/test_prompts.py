@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from culturekit.builders.prompting.prompts import PLACE, PromptOptions, build_prompts, in_draw_order
-from culturekit.builders.prompting.prompts_stage import prompts_stage
+from culturekit.builders.prompting.prompts import PLACE, PromptOptions, build_prompts, in_draw_order, prompts_stage
 from culturekit.config.kinds import wired
 from culturekit.core.atomic import clear_folder
 from culturekit.core.errors import ConfigError, IntegrityError, UsageError

@@ -7,15 +7,14 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import UsageError
+from culturekit.core.registry import spec_state
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import CSPACE, DROPS
-from culturekit.core.spec_state import spec_state
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.index.encoder import ENCODERS
-from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for
+from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for, index_stage
 from culturekit.index.folder.index_folder import OpenIndex, open_index
-from culturekit.index.folder.index_stages import index_stage
 from tests.builders import counting_encoder
 from tests.builders.counting_encoder import register
 from tests.builders.picture_tables import image_row, images_table, save_picture

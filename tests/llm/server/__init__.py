@@ -20,7 +20,7 @@ whose first line is its address; it outlives the clients it serves.
 
 What is offered. Under `/openai/v1`: chat completions and responses, images, files, batches.
 Under `/google/v1beta`: generateContent, files with resumable uploads, batches (inline and from files).
-`GET /stats` gives everything in sum, `GET /stats/records?since=N` each request,
+`GET /stats` gives everything in sum, `GET /stats/records` each request,
 `PUT /script` starts another script.
 
 How a script is written. A `Script` has rules; the first rule whose `When` fits a request decides, and the request
@@ -44,10 +44,10 @@ until everything that the dead had asked for is counted.
 from tests.llm.server.answers import Answer, Model
 from tests.llm.server.made_replies import Question
 from tests.llm.server.running import RunningServer, running_server, server_process
-from tests.llm.server.script import Fault, JobPlan, Prices, Quota, Rule, Script, When
+from tests.llm.server.script import Fault, JobPlan, Rule, Script, When
 from tests.llm.server.statistics import Record
 
 __all__ = [
-    "Answer", "Fault", "JobPlan", "Model", "Prices", "Question", "Quota", "Record", "Rule", "RunningServer", "Script",
+    "Answer", "Fault", "JobPlan", "Model", "Question", "Record", "Rule", "RunningServer", "Script",
     "When", "running_server", "server_process",
 ]  # fmt: skip

@@ -109,12 +109,12 @@ def _text(question: Question, fault: Fault | None, own: str | None, script: Scri
     if fault is not None and fault.kind == "says":
         return fault.text.replace("{id}", question.row)
     if fault is not None and fault.kind in TEXT_FAULTS:
-        return _MISCHIEF[fault.kind](fault, made_value(question, script.salt))
+        return _MISCHIEF[fault.kind](fault, made_value(question))
     if own is not None:
         return own
     if script.ignores_schema and question.schema is not None:
         question = replace(question, schema=None)
-    value = made_value(question, script.salt)
+    value = made_value(question)
     if question.schema is None and not question.json_wanted:
         return f"About {question.row}: {value['text']}."
     try:  # without white space, as a model writes

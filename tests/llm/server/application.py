@@ -77,8 +77,7 @@ def handle(service: Service, arrived: Arrived) -> Departing:
         case "GET", "/stats":
             return json_departing({**service.statistics.summary(), "busy": service.busy})
         case "GET", "/stats/records":
-            since = int(arrived.query.get("since", "0"))
-            value = msgspec.to_builtins(service.statistics.records[since:])
+            value = msgspec.to_builtins(service.statistics.records)
             return Departing(200, [("content-type", "application/json")], encoded(value))
         case "PUT", "/script":
             try:
@@ -89,7 +88,7 @@ def handle(service: Service, arrived: Arrived) -> Departing:
         case "GET", path if path.startswith("/pictures/"):
             return _picture(service, arrived)
     route, groups = _route_of(arrived)
-    record = service.begin(arrived, route.operation, route.provider)
+    record = service.begin(route.operation, route.provider)
     try:
         return _answered(Exchange(service, record, arrived, groups), route)
     except Exception as error:

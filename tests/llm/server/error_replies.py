@@ -15,7 +15,6 @@ _NAMES: dict[str, tuple[str, str | None, str]] = {
     "busy": ("requests", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"),
     "insufficient-quota": ("insufficient_quota", "insufficient_quota", "RESOURCE_EXHAUSTED"),
     "server-error": ("server_error", None, "INTERNAL"),
-    "bad-gateway": ("server_error", None, "INTERNAL"),
     "unavailable": ("server_error", "server_overloaded", "UNAVAILABLE"),
     "gateway-timeout": ("server_error", None, "DEADLINE_EXCEEDED"),
     "unauthorized": ("invalid_request_error", "invalid_api_key", "UNAUTHENTICATED"),
@@ -23,10 +22,8 @@ _NAMES: dict[str, tuple[str, str | None, str]] = {
     "forbidden": ("invalid_request_error", "unsupported_country_region_territory", "PERMISSION_DENIED"),
     "not-found": ("invalid_request_error", "model_not_found", "NOT_FOUND"),
     "bad-request": ("invalid_request_error", None, "INVALID_ARGUMENT"),
-    "context-length": ("invalid_request_error", "context_length_exceeded", "INVALID_ARGUMENT"),
     "content-policy": ("invalid_request_error", "content_policy_violation", "INVALID_ARGUMENT"),
     "moderation": ("image_generation_user_error", "moderation_blocked", "INVALID_ARGUMENT"),
-    "conflict": ("invalid_request_error", None, "ABORTED"),
     "too-large": ("invalid_request_error", "request_too_large", "INVALID_ARGUMENT"),
 }
 

@@ -87,16 +87,16 @@ def fraction_of(*parts: object) -> float:
     return int.from_bytes(digest[:7], "big") / 2**56
 
 
-def made_value(question: Question, salt: str = "") -> Any:
+def made_value(question: Question) -> Any:
     """Make the answer to a question: its `id` echoed, enums drawn by hash, all keys there."""
     if question.schema is None:
-        return {"id": question.row, "text": _words(question, salt, "text")}
+        return {"id": question.row, "text": _words(question, "text")}
     root = question.schema
     definitions: Mapping[str, Any] = root.get("$defs") or root.get("definitions") or {}
 
     def draw(path: str, count: int) -> int:
         """Draw one of `count` by the row, the path within the answer and the seed."""
-        return int(fraction_of(salt, question.row, question.seed, question.model, path) * count)
+        return int(fraction_of("", question.row, question.seed, question.model, path) * count)
 
     def make(schema: Mapping[str, Any], path: str, depth: int) -> Any:
         if "$ref" in schema:
@@ -142,7 +142,7 @@ def made_value(question: Question, salt: str = "") -> Any:
             words = max(texts, key=len, default="").split(" ")
             start = draw(path, max(1, len(words) - 4))
             return " ".join(words[start : start + 5])
-        text = _words(question, salt, path)
+        text = _words(question, path)
         while len(text) < int(schema.get("minLength", 0)):
             text += " " + text
         return text[: int(schema["maxLength"])] if "maxLength" in schema else text
@@ -150,7 +150,7 @@ def made_value(question: Question, salt: str = "") -> Any:
     return make(root, "$", 0)
 
 
-def _words(question: Question, salt: str, path: str) -> str:
-    first = int(fraction_of(salt, question.row, question.seed, path, 1) * len(_WORDS))
-    second = int(fraction_of(salt, question.row, question.seed, path, 2) * len(_WORDS))
+def _words(question: Question, path: str) -> str:
+    first = int(fraction_of("", question.row, question.seed, path, 1) * len(_WORDS))
+    second = int(fraction_of("", question.row, question.seed, path, 2) * len(_WORDS))
     return f"{_WORDS[first]} {_WORDS[second]}"

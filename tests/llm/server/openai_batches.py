@@ -9,7 +9,7 @@ import msgspec
 import orjson
 
 from tests.llm.server.error_replies import Refused, parse_form
-from tests.llm.server.jobs import Job, Line, LineResult, create, ends_now, found_job, line_of, listed
+from tests.llm.server.jobs import PAGE, Job, Line, LineResult, create, ends_now, found_job, line_of, listed
 from tests.llm.server.made_replies import Question
 from tests.llm.server.openai_chat import chat_completion, chat_question, response, responses_question
 from tests.llm.server.openai_image_making import image_question, writes_images
@@ -112,7 +112,7 @@ def retrieve_batch(exchange: Exchange) -> Departing:
 def list_batches(exchange: Exchange) -> Departing:
     """GET /batches, the newest first, a page at a time."""
     service, query = exchange.service, exchange.arrived.query
-    limit = min(int(query.get("limit", "20")), 100, service.script.page)
+    limit = min(int(query.get("limit", "20")), PAGE)
     jobs = listed(service, "openai")
     names = [job.name for job in jobs]
     if "after" in query and query["after"] not in names:
@@ -158,7 +158,7 @@ def _told(service: Service, job: Job) -> dict[str, Any]:
     wall = time.time() - service.now()
     created = int(wall + job.created)
     message = "The batch failed for a reason inside the service."
-    errors = [{"code": job.plan.reason, "line": None, "message": message, "param": None}]
+    errors = [{"code": "internal_error", "line": None, "message": message, "param": None}]
     return {
         "id": job.name,
         "object": "batch",

@@ -177,7 +177,7 @@ def response(question: Question, answer: Answer) -> dict[str, Any]:
 def chat(exchange: Exchange) -> Departing:
     """POST /chat/completions."""
     body = exchange.json()
-    check_chat(body, exchange.service.script.dialect)
+    check_chat(body)
     return sell(exchange, chat_question(body), chat_completion)
 
 

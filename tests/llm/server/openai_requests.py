@@ -120,8 +120,8 @@ class Batch(Strict):
     ) = None
 
 
-def check_chat(body: Any, dialect: str = "openai") -> None:
-    """Refuse a chat completion request the service would not take; other servers hold nobody to a strict schema.
+def check_chat(body: Any) -> None:
+    """Refuse a chat completion request the service would not take.
 
     Raises:
         Refused: in the provider's words.
@@ -131,8 +131,7 @@ def check_chat(body: Any, dialect: str = "openai") -> None:
         raise Refused("bad-request", "'max_tokens' and 'max_completion_tokens' cannot both be set.")
     if body.get("top_logprobs") is not None and not body.get("logprobs"):
         raise Refused("bad-request", "'top_logprobs' is only allowed when 'logprobs' is enabled.", param="top_logprobs")
-    if dialect == "openai":
-        _check_strict((body.get("response_format") or {}).get("json_schema") or {})
+    _check_strict((body.get("response_format") or {}).get("json_schema") or {})
 
 
 def check_responses(body: Any) -> None:

@@ -60,9 +60,9 @@ class RunningServer:
             time.sleep(0.005)
         return stats
 
-    def records(self, since: int = 0) -> list[Record]:
-        """Give the requests received so far, from one of them on."""
-        return msgspec.json.decode(self._ask("GET", f"/stats/records?since={since}"), type=list[Record])
+    def records(self) -> list[Record]:
+        """Give the requests received so far."""
+        return msgspec.json.decode(self._ask("GET", "/stats/records"), type=list[Record])
 
     def follow(self, script: Script) -> None:
         """Let it follow another script from now on; its time and attempts start anew, its statistics go on."""

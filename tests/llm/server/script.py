@@ -17,7 +17,6 @@ STATUS_FAULTS: dict[str, tuple[int, str]] = {
     "busy": (429, "too many requests, with a `hint` of `wait` seconds"),
     "insufficient-quota": (429, "the account is out of money; waiting does not help"),
     "server-error": (500, "an internal error"),
-    "bad-gateway": (502, "a bad gateway"),
     "unavailable": (503, "the service is overloaded, with a `hint` of `wait` seconds"),
     "gateway-timeout": (504, "a gateway timeout"),
     "unauthorized": (401, "the key is not known"),
@@ -25,10 +24,8 @@ STATUS_FAULTS: dict[str, tuple[int, str]] = {
     "forbidden": (403, "the key may not do this"),
     "not-found": (404, "there is no such model"),
     "bad-request": (400, "the request is not valid: an invalid argument, which `text` names"),
-    "context-length": (400, "the request is longer than the model's context"),
     "content-policy": (400, "the request was rejected by the safety system"),
     "moderation": (400, "the prompt was blocked before an image was made, as gpt-image says it"),
-    "conflict": (409, "another request holds the resource"),
     "too-large": (413, "the request is too large"),
 }
 # Damage to the body around the answer.
@@ -95,7 +92,6 @@ LINE_FAULTS = frozenset(FAULT_KINDS) - frozenset(CONNECTION_FAULTS) - _OF_WHOLE_
 
 Hint: TypeAlias = Literal["none", "retry-after", "retry-after-date", "retry-after-ms", "retry-info"]
 Provider: TypeAlias = Literal["openai", "google"]
-Dialect: TypeAlias = Literal["openai", "vllm", "llamacpp", "ollama"]
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -128,9 +124,8 @@ class When(_Part, frozen=True):
 
     `rows` are ids of rows, `row_matches` a regular expression they match, `share` a share of all rows drawn by the
     hash of id and `salt`. `attempts` counts the requests for a row, `requests` all requests since the script began,
-    both from 1, as [first, last]; lines of batches are counted apart. `since` and `until` are seconds since the script
-    began. `operations` are names such as `chat`, `responses`, `generate`, `files.create`, `batches.create`,
-    `batch-line`; `contains` must occur in the body.
+    both from 1, as [first, last]; lines of batches are counted apart. `operations` are names such as `chat`,
+    `responses`, `generate`, `files.create`, `batches.create`, `batch-line`; `contains` must occur in the body.
     """
 
     rows: tuple[str, ...] = ()
@@ -140,11 +135,8 @@ class When(_Part, frozen=True):
     attempts: tuple[int, int | None] = (1, None)
     requests: tuple[int, int | None] = (1, None)
     every: int = 1
-    since: float = 0.0
-    until: float | None = None
     providers: tuple[Provider, ...] = ()
     operations: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
     modes: tuple[Literal["online", "batch"], ...] = ()
     contains: str = ""
 
@@ -162,25 +154,11 @@ class Rule(_Part, frozen=True):
             raise ValueError(f"a line of a batch cannot be {self.then.kind!r}; a connection can")
 
 
-class Quota(_Part, frozen=True):
-    """What the server allows each model in `period` seconds, enforced over a sliding window or a token bucket."""
-
-    requests: float | None = None
-    tokens: float | None = None
-    period: float = 60.0
-    kind: Literal["window", "bucket"] = "window"
-    burst: float = 1.0  # how much of a period's allowance a bucket holds
-    hint: Hint = "retry-after-ms"
-    # Which tokens count: input and the most that may come out (as OpenAI), input only (as Google), or what is used.
-    counts: Literal["provider", "asked", "input", "used"] = "provider"
-
-
 class JobPlan(_Part, frozen=True):
-    """How a batch job goes. It ends after `polls` looks at it and `seconds`; `share` of its lines are then done."""
+    """How a batch job goes. It ends after `polls` looks at it; `share` of its lines are then done."""
 
     ends: Literal["completed", "expired", "failed", "cancelled"] = "completed"
     polls: int = 1
-    seconds: float = 0.0
     share: float = 1.0
     shuffled: bool = False
     missing: float = 0.0
@@ -188,18 +166,7 @@ class JobPlan(_Part, frozen=True):
     misnamed: float = 0.0
     swapped: float = 0.0
     salt: str = ""
-    # Why a job that is to fail does, as a code of the provider's: `token_limit_exceeded`, for one.
-    reason: str = "internal_error"
     unsaid: bool = False  # the job is made, but the connection is cut before its id is told
-
-
-class Prices(_Part, frozen=True):
-    """US dollars per million tokens; `batch` is what a batch costs of it, `cached` what a cached token does."""
-
-    input: float = 0.15
-    output: float = 0.60
-    cached: float = 0.5
-    batch: float = 0.5
 
 
 class Pictures(_Part, frozen=True):
@@ -226,24 +193,17 @@ class Script(_Part, frozen=True):
     """All a server is told. `jobs` are the plans of the jobs in the order of their making, then `job` for all others.
 
     `thinking` tokens are billed with every answer, `cached` is the share of the input said to have been cached.
-    `ignores_schema` is a server that answers 200 without enforcing the schema. `page` is how many jobs a list tells
-    at most. `keys` are the API keys that are let in; none stated: any.
+    `ignores_schema` is a server that answers 200 without enforcing the schema. `keys` are the API keys that are let in;
+    none stated: any.
     """
 
     rules: tuple[Rule, ...] = ()
-    quota: Quota | None = None
     jobs: tuple[JobPlan, ...] = ()
     job: JobPlan = JobPlan()
-    prices: Prices = Prices()
     pictures: Pictures = Pictures()
     latency: float = 0.0
     jitter: float = 0.0
     thinking: int = 0
     cached: float = 0.0
-    dialect: Dialect = "openai"
     ignores_schema: bool = False
-    models: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
-    page: int = 20
-    salt: str = ""
-    context: int = 128_000

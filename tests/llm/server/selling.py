@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from tests.llm.server.answers import Answer, answer_to
-from tests.llm.server.error_replies import Refused, fault_reply
+from tests.llm.server.error_replies import fault_reply
 from tests.llm.server.made_replies import Question
 from tests.llm.server.script import ANSWER_FAULTS, BODY_FAULTS, PLAIN_FAULTS, STATUS_FAULTS, TEXT_FAULTS, Fault
 from tests.llm.server.service import Exchange, Service
@@ -23,30 +23,13 @@ _JSON = ("content-type", "application/json")
 
 
 def sell(exchange: Exchange, question: Question, encode: Encode) -> Departing:
-    """Answer a question, or fail to, as script and quota have it.
-
-    Raises:
-        Refused: the model is not there, or has no room for what is asked.
-    """
+    """Answer a question, or fail to, as the script has it."""
     service, record, script = exchange.service, exchange.record, exchange.service.script
-    if script.models and question.model not in script.models:
-        raise Refused("not-found", f"The model `{question.model}` does not exist or you do not have access to it.")
-    if question.input_tokens > script.context:
-        length = f"This model's maximum context length is {script.context} tokens."
-        raise Refused("context-length", f"{length} However, your messages resulted in {question.input_tokens} tokens.")
     service.asked(record, question)
     fault = service.schedule.fault(record, exchange.arrived.body)
     if fault is not None and refuses(fault):
         return refuse(service, record, fault)
     answer = answer_to(question, fault, script, service.model)
-    allowance = service.allowance(question, answer.output_tokens)
-    if allowance is not None and not allowance.granted:
-        assert script.quota is not None
-        hint = script.quota.hint
-        if question.provider == "google" and hint == "retry-after-ms":
-            hint = "retry-info"
-        busy = Fault("busy", hint, allowance.wait, text=f"Rate limit reached for {allowance.kind}.")
-        return service.finish(record, fault_reply(question.provider, busy), "quota", busy)
     whole = encode(question, answer)
     if fault is None or fault.kind not in BODY_FAULTS:
         departing = Departing(200, [_JSON], encoded(whole))

@@ -14,7 +14,7 @@ import orjson
 from tests.llm.server.answers import Model
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.made_replies import Question, fraction_of
-from tests.llm.server.schedule import Allowance, QuotaWindow, Schedule
+from tests.llm.server.schedule import Schedule
 from tests.llm.server.script import Fault, Script
 from tests.llm.server.statistics import Record, Statistics
 from tests.llm.server.wire import Arrived, Connection, Departing
@@ -63,11 +63,10 @@ class Service:
     script: Script
     model: Model | None = None
     clock: Callable[[], float] = time.monotonic
-    statistics: Statistics = field(init=False)
+    statistics: Statistics = field(default_factory=Statistics)
     schedule: Schedule = field(init=False)
     storage: Storage = field(default_factory=Storage)
     attempts: Counter[str] = field(default_factory=Counter)
-    windows: dict[str, QuotaWindow] = field(default_factory=dict)
     promised: dict[str, float] = field(default_factory=dict)
     connections: set[Connection] = field(default_factory=set)
     work: "set[asyncio.Task[None]]" = field(default_factory=set)
@@ -79,17 +78,15 @@ class Service:
 
     def __post_init__(self) -> None:
         """Begin."""
-        self.statistics = Statistics(self.script.prices)
         self.follow(self.script)
 
     def follow(self, script: Script) -> None:
         """Follow another script from now on; its time and its counts of requests start anew, statistics go on."""
         self.script, self.schedule, self.epoch = script, Schedule(script), self.clock()
-        self.statistics.prices = script.prices
         self.first, self.first_job = len(self.statistics.records), self.statistics.jobs_made
         self.lines = 0
-        for counted in (self.attempts, self.windows, self.promised):
-            counted.clear()
+        self.attempts.clear()
+        self.promised.clear()
 
     def now(self) -> float:
         """Say how many seconds the script has been followed."""
@@ -104,10 +101,10 @@ class Service:
         """
         return len(self.connections) - 1 + len(self.work) + self.statistics.in_flight
 
-    def begin(self, arrived: Arrived, operation: str, provider: str) -> Record:
+    def begin(self, operation: str, provider: str) -> Record:
         """Open the record of a request."""
         number = len(self.statistics.records) - self.first + 1
-        record = Record(number, self.now(), time.time(), operation, provider, bytes_in=len(arrived.body))
+        record = Record(number, self.now(), operation, provider)
         self.statistics.received(record)
         return record
 
@@ -124,24 +121,10 @@ class Service:
         self.attempts[question.row] += 1
         self.lines += 1
         seen = Record(
-            self.lines, self.now(), 0.0, "batch-line", question.provider,
+            self.lines, self.now(), "batch-line", question.provider,
             row=question.row, model=question.model, attempt=self.attempts[question.row],
         )  # fmt: skip
-        fault = self.schedule.fault(seen, question.user.encode("utf-8", "replace"), mode="batch")
-        if fault is not None:
-            self.statistics.faults[fault.kind] += 1
-        return fault
-
-    def allowance(self, question: Question, used: int) -> Allowance | None:
-        """Ask the quota of a model; None where there is none."""
-        quota = self.script.quota
-        if quota is None:
-            return None
-        counts = quota.counts
-        if counts == "provider":
-            counts = "asked" if question.provider == "openai" else "input"
-        tokens = question.input_tokens + {"asked": question.max_tokens, "input": 0, "used": used}[counts]
-        return self.windows.setdefault(question.model, QuotaWindow(quota)).ask(self.now(), tokens)
+        return self.schedule.fault(seen, question.user.encode("utf-8", "replace"), mode="batch")
 
     def finish(self, record: Record, departing: Departing, fault: str = "", hint: Fault | None = None) -> Departing:
         """Close a record with the reply that goes out, once it has gone out."""
@@ -150,7 +133,7 @@ class Service:
         statistics.decided(record, 0 if cut else departing.status, fault)
 
         def sent() -> None:
-            statistics.ended(record, "sent", self.now())
+            statistics.ended(record, "sent")
             if hint is not None and hint.hint in _PROMISES and hint.wait > 0:
                 until = self.now() + (float(math.ceil(hint.wait)) if hint.hint == "retry-after" else hint.wait)
                 for name in (f"row {record.row}", f"model {record.model}"):
@@ -159,13 +142,13 @@ class Service:
         if record.provider == "openai":
             departing.headers.append(("x-request-id", f"req_{record.number:08d}"))
         departing.on_sent = sent
-        departing.on_left = lambda: statistics.ended(record, "cut" if departing.cut else "left", self.now())
+        departing.on_left = lambda: statistics.ended(record, "cut" if departing.cut else "left")
         return departing
 
     def latency(self, question: Question) -> float:
         """Say how long an answer takes."""
         script = self.script
-        return script.latency + script.jitter * fraction_of("latency", script.salt, question.digest)
+        return script.latency + script.jitter * fraction_of("latency", "", question.digest)
 
 
 @dataclass(frozen=True, slots=True)

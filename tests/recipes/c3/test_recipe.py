@@ -8,9 +8,11 @@ from culturekit.config.kinds import AnyRecipe
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import IMAGES
-from culturekit.recipes.planning import plan_recipe
+from culturekit.core.torch_places import mend_torchvision
+from culturekit.recipes.planning import pilot_encoders, plan_lines, plan_recipe
 from tests.builders.spaces import rows_of
 from tests.conftest import stages_of
+from tests.index.models.tiny_transformers import make_clip, make_sentence
 
 
 def c3(*stated: str) -> AnyRecipe:
@@ -81,14 +83,15 @@ def test_a_plan_says_how_long_many_pairs_take_and_reads_none_of_them(tmp_path: P
     stated = ("pairs.simulated=null", f"pairs.images={images}", f"pairs.captions={captions}", "pairs.keep=300000",
               "pairs.listed=kept", "people.simulated=null")  # fmt: skip
     planned = {one.name: one for one in plan_recipe(c3(*stated), tmp_path / "run")}
-    seconds = [planned[name].seconds for name in ("aligned-pairs", "selected")]
-    assert [planned[name].units for name in ("aligned-pairs", "selected")] == [many] * 2
-    assert all(each is not None and 1 < each < 600 for each in seconds)
+    vectors = (f"vectors-{side}-pairs" for side in ("source", "target", "objects", "image", "image-target"))
+    taking = [planned[name] for name in ("translated", "seen-pairs", *vectors, "aligned-pairs", "selected")]
+    assert [one.units for one in taking] == [many] * len(taking)
+    assert all(one.seconds is not None and 1 < one.seconds < 12_000 for one in taking)
 
 
 def test_paid_models_have_a_price_before_anything_ran(tmp_path: Path) -> None:
     """Of captions and of images that there are not yet, by what is usually asked about one."""
-    paid = "openai:gpt-4o-mini"
+    paid = "openai:gpt-4o-mini?rpm=600"
     named = [f"{key}={paid}" for key in ("captions.proposer", "judge", "objects.lister", "pairs.translator")]
     planned = {one.name: one for one in plan_recipe(c3(*named, "captions.count=9889"), tmp_path)}
     asked = {name: one for name, one in planned.items() if one.requests}
@@ -96,3 +99,27 @@ def test_paid_models_have_a_price_before_anything_ran(tmp_path: Path) -> None:
     assert set(asked) == {"captions", "named-expanded", "translated", "seen-pairs", *of_images}
     assert all(one.dollars for one in asked.values())
     assert asked["named-expanded"].requests == 9_889
+    assert asked["named-expanded"].seconds == 988.9, "600 a minute are allowed"
+    lines = "\n".join(plan_lines(list(planned.values())))
+    assert "From the requests a minute (rpm) stated: captions, named-expanded" in lines
+
+
+def test_a_pilot_times_encoders_with_weights_of_which_a_plan_knows_no_minutes(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    mend_torchvision()
+    pytest.importorskip("sentence_transformers")
+    make_sentence(tmp_path / "labse")
+    make_clip(tmp_path / "clip")
+    text, image = (
+        f"sentence:{tmp_path / 'labse/whole'}?device=cpu",
+        f"transformers:{tmp_path / 'clip'}?device=cpu",
+    )
+    recipe, run = c3(f"encoders={{text: '{text}', image: '{image}'}}"), tmp_path / "run"
+    vectors = {one.name: one for one in plan_recipe(recipe, run) if one.name.startswith("vectors-")}
+    assert {one.seconds for one in vectors.values()} == {None}
+    paces = pilot_encoders(recipe, run)
+    assert set(paces) == {(text, "texts"), (image, "texts"), (image, "images")}
+    piloted = {one.name: one for one in plan_recipe(recipe, run, paces=paces)}
+    assert not run.exists(), "a pilot of encoders writes nothing"
+    assert piloted["vectors-image-pairs"].seconds == 432 * paces[image, "images"]
+    assert piloted["vectors-source-pairs"].seconds == 432 * paces[text, "texts"]
