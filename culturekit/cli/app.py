@@ -38,9 +38,9 @@ COMMANDS = {
     "vqascore": CommandAt("culturekit.builders.judging.image_judge:vqascore"),
     "report": at("run_commands:report", "runs/cube --out page"),
     "site": at("run_commands:site", "runs/cube --out site"),
-    "publish": at("publish_command:publish", "runs/cube --to hub:USER/NAME"),
+    "publish": at("run_commands:publish", "runs/cube --to hub:USER/NAME"),
     "audit": at("audit_command:audit", "cube_1k.json --fix mended.json"),
-    "audit plan": at("audit_plan_command:audit_plan_command", "runs/cube --width 0.05"),
+    "audit plan": at("audit_command:audit_plan_command", "runs/cube --width 0.05"),
     "trace": at("trace_command:trace", "'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'"),
     "verify": at("verify_command:verify", "runs/cube"),
     "doctor": at("doctor_command:doctor"),
@@ -64,8 +64,8 @@ COMMANDS = {
     "card": at("card_commands:card_app"),
     "annotate": at("annotate_commands:annotate_app"),
     "llm": at("llm_commands:llm_app"),
-    "weights": at("weights_commands:weights_app"),
-    "metrics": at("metric_commands:metrics_app"),
+    "weights": at("config_command:weights_app"),
+    "metrics": at("score_app:metrics_app"),
     "config": at("config_command:config_app"),
 }
 

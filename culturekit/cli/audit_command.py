@@ -1,4 +1,4 @@
-"""`culturekit audit`: mistakes of a file, found before it is published."""
+"""`culturekit audit`: mistakes of a file, found before it is published; `audit plan`: answers needed."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import AsJson
+from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.showing.results import show
 from culturekit.core.counting import counted
 from culturekit.core.errors import UsageError
+from culturekit.recipes.planning import AuditWish, as_data, audit_plan, audit_plan_lines
 from culturekit.release.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -84,3 +86,21 @@ def closing_lines(audit: "Audit") -> Iterator[str]:
             f"{counted(actions['changed'], 'cells changed')}, {counted(actions['set aside'], 'rows set aside')}; "
             f"every change is in {change_log_path(audit.fixed)}"
         )
+
+
+def audit_plan_command(
+    run: Annotated[Path, typer.Argument(help="Finished run, with matches of every model.")],
+    wish: AuditWish,
+    audits: Annotated[
+        Path | None, typer.Option(help="Answers of a first audit, 30 images of each concept: nothing is assumed then.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how many images people must look at, and for how long.
+
+    It answers for an interval of a width.
+    """
+    with progress_for(as_json=as_json) as progress:
+        progress.stage("audit plan")
+        found = audit_plan(run, wish, pilot=audits, progress=progress)
+    show(as_data(*found), audit_plan_lines(run, *found, wish), as_json=as_json)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.core.choices import Semantics
+from culturekit.core.declared import Typed
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import AUTHORS_ROWS, CANDIDATES
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, ENTITY_STATEMENTS, Concept

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from culturekit.core.addresses import check_sending
 from culturekit.core.errors import CultureKitError, IntegrityError, UpstreamUnavailable, UsageError
-from culturekit.core.offline import check_sending
 from culturekit.core.work import Progress
 from culturekit.llm.batches import ENDED, BatchClient, Batched, BatchResult, Job
 from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Request, Usage, for_storage

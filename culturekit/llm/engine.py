@@ -26,9 +26,9 @@ from types import FrameType
 
 import msgspec
 
+from culturekit.core.addresses import check_sending
 from culturekit.core.choices import ANSWERED
 from culturekit.core.errors import BudgetReached, CultureKitError
-from culturekit.core.offline import check_sending
 from culturekit.core.work import Progress
 from culturekit.llm.client import (
     LONGEST_TIMEOUT,

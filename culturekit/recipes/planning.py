@@ -19,6 +19,7 @@ from culturekit.builders.space.space_files import count_of_kinds
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.core import roles
 from culturekit.core.choices import PromptKind
+from culturekit.core.declared import Seed
 from culturekit.core.defaults import ANSWERS_PER_HOUR, RATERS
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import ConfigError, MissingDependency, Problem, UsageError, check_choice
@@ -28,7 +29,6 @@ from culturekit.core.registry import parse_spec
 from culturekit.core.run import known_records
 from culturekit.core.schemas import AUDITS, MATCHES, RECOGNITION
 from culturekit.core.stage import Ahead, Asking, Left, PlannedStage, Slot, Stage, ToPlan, input_records, key_of
-from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
 from culturekit.core.work import TRY_AGAIN, Engine, Progress, Quiet
 from culturekit.generation.folder.folder_listing import list_folder

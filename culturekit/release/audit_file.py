@@ -22,11 +22,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.core.atomic import decoding, write_atomically
+from culturekit.core.digests import once_per_state
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import ARTIFACTS
 from culturekit.core.spreadsheet_cells import frame_as_csv, read_csv_texts
 from culturekit.core.tables import read_table, save_parquet
-from culturekit.core.unchanged import once_per_state
 from culturekit.index.embedding.embedding_encoders import load_vectors
 from culturekit.kg.concepts import load_concept, shipped_concepts
 from culturekit.kg.countries import countries, use_countries_beside

@@ -12,9 +12,8 @@ from pydantic import Field
 
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Files
-from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import MATCHES, PROMPTS
-from culturekit.core.tables import read_table
+from culturekit.core.tables import prompts_table, read_table
 from culturekit.core.work import Work
 from culturekit.metrics.diversity.kernel_diversity import Weights, kernel_name
 from culturekit.metrics.statistics.intervals import Target, by_prompt, mean_of_these

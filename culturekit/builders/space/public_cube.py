@@ -21,11 +21,10 @@ import msgspec
 import polars as pl
 
 from culturekit.builders.prompt_templates import templates
-from culturekit.core.artifact_ids import OF_A_MODEL, has_no_item
 from culturekit.core.atomic import decoding, whole_file
 from culturekit.core.digests import digest
 from culturekit.core.errors import ConfigError, Problem
-from culturekit.core.schemas import CSPACE, DROPS, KEPT, PROMPTS
+from culturekit.core.schemas import CSPACE, DROPS, KEPT, OF_A_MODEL, PROMPTS, has_no_item
 from culturekit.core.spreadsheet_cells import json_text
 from culturekit.core.tables import read_table
 from culturekit.kg.countries import Country, countries

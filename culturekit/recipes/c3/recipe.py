@@ -13,7 +13,7 @@ from culturekit.builders.captions.pairs import SelectOptions, Strategy, export, 
 from culturekit.builders.judging.image_judge import vqascore
 from culturekit.builders.judging.scene_judge import extract
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.space.space_stages import table_stage
+from culturekit.builders.space.cspace import table_stage
 from culturekit.config.checks import existing_table
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec, ModelName
@@ -27,8 +27,7 @@ from culturekit.core.schemas import CAPTIONS, IMAGES
 from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
-from culturekit.generation.diffusion.finetune_stage import finetune_stage
-from culturekit.generation.diffusion.training import TAKEN, TuningOptions
+from culturekit.generation.diffusion.training import TAKEN, TuningOptions, finetune_stage
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.simulated.scenes.scenes_backend import world
 from culturekit.generation.stages.generate_stage import generate_stage

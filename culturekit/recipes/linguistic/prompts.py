@@ -10,10 +10,10 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.built import builds, staged
+from culturekit.core.declared import StageCommand, Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand, Typed
 from culturekit.core.tables import read_table, table_outcome, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.people.candidate_review import named_by_content
