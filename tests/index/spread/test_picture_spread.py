@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.core.defaults import BATCHES_PER_SHARD
 from culturekit.core.digests import digest_file
 from culturekit.core.schemas import IMAGES, PAIR_DISTANCES
 from culturekit.core.tables import write_table
@@ -93,14 +92,3 @@ def test_a_batch_with_an_unreadable_picture_has_no_distance(work: Work, tmp_path
     (reason,) = outcome.drops
     assert reason.startswith("images of a batch with a picture that cannot be read")
     assert outcome.drops[reason] == 3
-
-
-def test_a_cut_run_goes_on_where_it_was(work: Work, tmp_path: Path, brightness: Brightness) -> None:
-    images = drawn(tmp_path / "images", 2 * BATCHES_PER_SHARD + 1, slots=2)
-    brightness.fails_after = BATCHES_PER_SHARD + 3
-    with pytest.raises(KeyboardInterrupt):
-        measure_spread(work, images, "any", size=2)
-    brightness.fails_after, brightness.batches = 10**9, 0
-    measure_spread(work, images, "any", size=2)
-    assert brightness.batches == BATCHES_PER_SHARD + 1
-    assert pl.read_parquet(work.out / "pair_distances.parquet").height == 2 * BATCHES_PER_SHARD + 1
