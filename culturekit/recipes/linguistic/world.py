@@ -19,7 +19,7 @@ from culturekit.core.registry import Spec
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.simulated.scenes.scenes_backend import read_dial
 from culturekit.index.encoder import EncoderIdentity, Vectors
-from culturekit.recipes.linguistic.lists import article, shipped_lists
+from culturekit.recipes.linguistic.prompts import article, shipped_lists
 
 # A label along a picture's upper edge says what is shown: its first row that there is one, then 16 bits a thing.
 CELL, BITS, MOST = 4, 16, 6  # pixels along each side of a bit, bits of a thing, things that a label has room for
