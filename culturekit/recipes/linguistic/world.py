@@ -271,7 +271,7 @@ class PortraitEncoder(SimulatedEncoder):
     """Adds up directions, one for each thing; of a dialect it reads the words, and not what they mean."""
 
     def __init__(self, options: EncoderOptions) -> None:
-        """Take how blurred its vectors are, and how prejudiced."""
+        """Set the blur and the prejudice of its vectors."""
         super().__init__(options.blur)
         self.prejudice = options.prejudice
         shown = f"things of simulated portraits, blur {options.blur:g}, prejudice {options.prejudice:g}"
