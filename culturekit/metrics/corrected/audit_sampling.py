@@ -27,7 +27,7 @@ from culturekit.metrics.corrected.audited_counts import (
     numbered_parents,
 )
 from culturekit.metrics.corrected.batch_audit import FEWEST_BATCHES, draw_batches
-from culturekit.metrics.corrected.corrected_diversity import checked_options, mean_of_labels
+from culturekit.metrics.corrected.corrected_diversity import checked_weights, mean_of_labels
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_prompts import Findings, drawn_rows, impute
 from culturekit.metrics.corrected.looks import Goal, check_looks
@@ -247,12 +247,7 @@ class AuditForecast:
 class BatchForecast:
     """Whole batches of a model; asked for a number of images, it says how wide the interval of their mean is.
 
-    Attributes:
-        spread: float64, (n_concepts,): the standard deviation of the mapped diversity of batches.
-        room: int64, (n_concepts,): how many batches there are, and
-        prompts: int64, (n_concepts,): prompts.
-        size: images of a batch.
-        confidence: of the interval.
+    `spread` is the standard deviation of the mapped diversity of batches, `room` how many there are, by concept.
     """
 
     spread: Array
@@ -285,27 +280,19 @@ def batch_forecast(
     confidence: float = CONFIDENCE,
     rng: np.random.Generator,
 ) -> BatchForecast:
-    """Prepare to say how wide the interval would be with some whole batches audited, of any kernel.
+    """Prepare to say how wide the interval of any kernel would be with some whole batches of a model audited.
 
-    Their diversity is taken to scatter as the mapped one does.
-
-    Args:
-        matches: MATCHES of one model; the nearest match of an image counts.
-        weights: the kernel.
-        size: images per batch.
-        confidence: of the interval.
-        rng: deals images into batches.
+    Their diversity is taken to scatter as the mapped one does, of batches that `rng` deals.
 
     Raises:
         UsageError: an argument breaks its rule, or a concept has too few whole batches.
     """
     known, found = check_weights(weights), list[tuple[float, int, int]]()
     nearest = matches.filter(pl.col("rank") == 1).sort("concept", "image_id")
+    levels = pl.col("prompt_id", "continent", "country", "artifact_id").fill_null("").rank("dense").cast(pl.Int64)
     for images in nearest.partition_by("concept", maintain_order=True):
         dealt = images[rng.permutation(images.height)].sort("prompt_id", maintain_order=True)
-        prompt, *codes = dealt.select(
-            pl.col("prompt_id", "continent", "country", "artifact_id").fill_null("").rank("dense").cast(pl.Int64)
-        ).to_numpy().T  # fmt: skip
+        prompt, *codes = dealt.select(levels).to_numpy().T
         batches = cut_batches(prompt, size, "drop")
         if len(batches.rows) < FEWEST_BATCHES:
             raise UsageError(
@@ -313,7 +300,7 @@ def batch_forecast(
                 expected=f"at least {FEWEST_BATCHES} of {size} images of a prompt", found=str(len(batches.rows)),
             )  # fmt: skip
         values = scorer_of_batches({level: codes[level] for level in counting_levels(known)}, batches)(known, 1.0)
-        found.append((float(values.std(ddof=1)), len(values), len(np.unique(prompt))))
+        found.append((float(values.std(ddof=1)), len(values), int(prompt.max())))
     spread, room, prompts = (np.array(each) for each in zip(*found, strict=True))
     return BatchForecast(spread, room, prompts, size, confidence)
 
@@ -378,8 +365,7 @@ def concept_of(
         labels, parents = tuple(sorted(named)), numbered_parents(named)
         mapped, none = counted_images(numbered_images(nearest, labels, column), len(labels)), labels.index(NONE)
         chances, raters = assumed_chances(mapped, parents, none, accuracy or 1.0), (1.0, 0.0)
-    options = checked_options(weights, 1.0, size, 0.95)
-    diversity = mean_of_labels(parents, options)
+    diversity = mean_of_labels(parents, checked_weights(weights, 1.0, size, 0.95), q=1.0, size=size)
     return Concept(
         nearest,
         numbered_images(nearest, labels, column),
