@@ -44,7 +44,7 @@ COMMANDS = {
     "trace": at("trace_command:trace", "'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'"),
     "verify": at("verify_command:verify", "runs/cube"),
     "doctor": at("doctor_command:doctor"),
-    "plugins": at("plugins_command:plugins_command"),
+    "plugins": at("doctor_command:plugins_command"),
     "kg": at("groups:kg"),
     "roots": at("root_commands:app"),
     "cspace": at("groups:cspace"),

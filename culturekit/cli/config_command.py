@@ -75,7 +75,7 @@ def convert(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make safetensors of a known checkpoint that is a pickle.
+    """Convert a known pickled checkpoint to safetensors.
 
     Nothing in the pickle is run.
     """

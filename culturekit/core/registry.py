@@ -185,10 +185,10 @@ class Registry(Generic[Thing]):
     """The things of one kind, by name.
 
     Attributes:
-        kind: in messages.
+        kind: what messages call one of them.
         point: what the entry points of other packages begin with; empty where those can bring none.
         contract: what a thing that another package makes is held to.
-        wanted: what stands under a name, where that is no function that makes it.
+        wanted: `module:Class` of what a name stands for, where it is the thing itself and no factory.
     """
 
     def __init__(

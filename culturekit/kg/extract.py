@@ -425,7 +425,7 @@ def _go_back(
 
 
 def _go_forward(levels: Sequence[_Level]) -> list[NDArray[np.int64]]:
-    """Choose for each state the place, one hop before, of the state that its smallest path comes from."""
+    """Choose for each state the index of its predecessor on the smallest path."""
     best = [np.empty(0, np.int64)]
     order = np.arange(len(levels[0].states))
     for level in levels[1:]:

@@ -557,7 +557,7 @@ class Wire:
 
 
 class _Meter:
-    """Tells how it goes at most once a second, money first; its speed is that of the last half minute."""
+    """Reports progress at most once a second, money first, with the speed of the last half minute."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress

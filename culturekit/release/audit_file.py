@@ -277,7 +277,7 @@ def estimated_tokens(text: str) -> int:
 
 @once_per_state
 def read_ranks(path: Path) -> Mapping[tuple[str, str], int]:
-    """Read which pairs of pieces are joined, and in which order."""
+    """Read the merge ranks: which pairs of pieces are joined, and in which order."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         lines = file.read().split("\n")[1 : MERGES + 1]
     return {(first, second): rank for rank, (first, second) in enumerate(line.split() for line in lines)}

@@ -122,7 +122,7 @@ def params_of_row(answer: Answer) -> dict[str, object]:
 
 
 def absent_row(like: Answer, country: str, options: QvsOptions) -> Row:
-    """Say that a model has no image of a country."""
+    """Make the row of a country of which a model has no image."""
     params = {**params_of_row(like), "images_left_out": 0, "no_value": NO_IMAGES}
     nothing = no_interval("these")
     place = {"concept": like.images.concept, "country": country}

@@ -288,6 +288,11 @@ class _Again:
             found = [f"kind: {manifest.stage} -> {stage.kind}"] if manifest.stage != stage.kind else []
             found += [*what_differs(stage, manifest, inputs)] or ["its inputs are named otherwise"]
             told = "; ".join(found[:_SHOWN])
+            options, known = json.loads(_json(stage.options)), json.loads(_json(manifest.options))
+            earlier = key_of(replace(stage, options=known), inputs)  # before options were added to it
+            if (manifest.key, manifest.inputs, _completed(known, options)) == (earlier, inputs, options):
+                self.not_here(finished, f"not verifiable here: made when the stage had fewer options; {told}")
+                return
             self.ledger.broken("recipe", name, "is not the stage that its recipe gives", found=told)
             self.judge(finished, None, "its stage is another than its recipe gives")
             return

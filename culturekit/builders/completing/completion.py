@@ -398,7 +398,7 @@ class CompletionPilot:
 
     @property
     def fates(self) -> dict[str, int]:
-        """How many proposals ended in which way."""
+        """Count proposals by outcome."""
         return dict(sorted(Counter(row.outcome for row in self.tried.proposals).items()))
 
     def as_data(self) -> dict[str, object]:

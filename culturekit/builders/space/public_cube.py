@@ -227,7 +227,7 @@ def public_rows(space: pl.DataFrame, prompts: pl.Series, statements: pl.DataFram
 
 
 def statements_of(kept: pl.DataFrame) -> pl.DataFrame:
-    """Write the statements of kept candidates as cells; what no graph knows has none."""
+    """Write the statements of kept candidates as cells, empty for those that no graph knows."""
     quoted = pl.concat_str(pl.lit("'"), pl.element(), pl.lit("'"))  # as Python writes a list of items
     cells = {name: pl.format("[{}]", pl.col(name.lower()).list.eval(quoted).list.join(", ")) for name in STATEMENTS}
     return kept.filter(pl.col("qid").str.starts_with("Q")).select("concept", artifact_id="qid", **cells)

@@ -349,7 +349,7 @@ def without_real_images(recipe: Recipe) -> Iterator[str]:
 
 
 def without_people(recipe: Recipe) -> Iterator[str]:
-    """Say whom an audit or annotations would have to ask in vain."""
+    """Explain why an audit or annotations cannot be done without people."""
     audit, annotated = recipe.audit, recipe.annotations
     unknown = ", ".join(model.name for model in recipe.models if not knows_truth(model.backend))
     if audit is not None and audit.file is None and unknown:

@@ -38,8 +38,16 @@ from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.models import quoted
 from culturekit.people.candidate_review import named_by_content
-from culturekit.recipes.linguistic.lists import UNREVIEWED, DialectPair, article, lists_input, load_lists, shipped_lists
-from culturekit.recipes.linguistic.prompts import prompt_row, slug
+from culturekit.recipes.linguistic.prompts import (
+    UNREVIEWED,
+    DialectPair,
+    article,
+    lists_input,
+    load_lists,
+    prompt_row,
+    shipped_lists,
+    slug,
+)
 
 # Whether phrases are met in a corpus: a file or a folder of any size, read line by line.
 

@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 
 from culturekit.builders.judging.image_judge import judge_name, probability_of_yes, vqa_request, vqascore
+from culturekit.core.errors import UsageError
 from culturekit.core.schemas import JUDGMENTS
 from culturekit.core.tables import read_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
-from culturekit.llm.client import Reply, Request
+from culturekit.llm.client import Image, Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.rows import WeighedToken, listed_tokens, listing
 from tests.builders.judging.test_image_judge import Scripted, png, table
@@ -127,9 +128,6 @@ def likely(question: Question) -> Answer | None:
     ],
 )
 def test_who_lists_none_is_not_asked(spec: str) -> None:
-    from culturekit.core.errors import UsageError
-    from culturekit.llm.client import Image
-
     picture = Image(png(), "image/png", "0" * 64, 4, 3)
     request: Request = vqa_request(picture, "Soup", instructions="x")
     with pytest.raises(UsageError, match=r"not asked for probabilities.*Qwen3-VL.*Nothing has been bought"):

@@ -17,6 +17,7 @@ from culturekit.cli.app import app
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.lineage import manifest_of
 from culturekit.core.torch_places import mend_torchvision
+from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters import quality as scoring
 from culturekit.index.raters.quality import SCORERS
 from tests.builders.judging.test_question_graph import prompts as prompts_table
@@ -66,8 +67,6 @@ def pictures() -> list[NDArray[np.uint8]]:
 def test_clipscore_is_two_and_a_half_times_the_cosine_and_never_negative(clip: Path) -> None:
     scorer = SCORERS.make(f"clipscore:open_clip:{clip}?device=cpu")
     bare = SCORERS.make(f"clipscore:open_clip:{clip}?device=cpu&factor=1")
-    from culturekit.index.encoder import ENCODERS
-
     encoder: Any = ENCODERS.make(f"open_clip:{clip}?device=cpu")
     texts = [PROMPT, "寿司", PROMPT, "bread", "soup"]
     cosines = (encoder.encode_images(pictures()) * encoder.encode_texts(texts)).sum(axis=1)
