@@ -12,14 +12,14 @@ from culturekit.cli.options import AsJson
 from culturekit.cli.showing.results import show
 from culturekit.core.counting import counted
 from culturekit.core.errors import UsageError
-from culturekit.release.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from culturekit.release.audit_file import Audit
+    from culturekit.release.findings import Finding, Severity
 
 
 FINDINGS = 1
-GRAVITY: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+GRAVITY: "dict[Severity, int]" = {"error": 0, "warning": 1, "note": 2}
 SAMPLES = 10
 
 
@@ -53,7 +53,7 @@ def audit(
         raise typer.Exit(FINDINGS)
 
 
-def table_lines(findings: Sequence[Finding]) -> Iterator[str]:
+def table_lines(findings: "Sequence[Finding]") -> Iterator[str]:
     """Write one block a code, the gravest first: its count, then findings with row, field and what to do."""
     from culturekit.release.audit_file import CODES
 
