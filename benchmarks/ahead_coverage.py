@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recording import record
 
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.recipes.cultivate.ladder import rungs
+from culturekit.recipes.cultivate.scores import rungs
 
 RUNS = 2000
 REFERENCES, DIMENSIONS = 6, 5

@@ -1,7 +1,8 @@
 """The recipe `c3` at a tenth of the paper's size, its models behind a server on loopback; and texts in blocks.
 
 The recipe grows 989 captions; three models draw 50 of them; 50 translated pairs are rated, 300 are kept of 1,008, and
-once more 30,000 of 36,000, niced, without the other: `python benchmarks/c3_scale.py pairs`. Texts are captions of
+once more 9,000 of 10,800, and 30,000 of 36,000, niced, without the others: `python benchmarks/c3_scale.py pairs 1000`.
+Texts are captions of
 thirteen words, which the encoder `letters` turns into vectors in blocks of 20,000, where a million is usual; and of
 which the simulated world names the objects, which are counted. Memory is what a process of its own holds.
 """
@@ -29,28 +30,34 @@ from tests.llm.server import Script, running_server
 from tests.recipes.test_recipes_online import TENTH, made
 
 TEXTS, CAPTIONS, BLOCK = (60_000, 120_000), (60_000, 240_000), 20_000
-PAIRS = ("pairs.simulated.each=1000", "pairs.keep=30000", "llm.budget=100")
+PAIRS = {300: "10,800 pairs, 9,000 kept", 1000: "36,000 pairs, 30,000 kept"}  # by how many of each activity
 
 
 def main() -> None:
     """Measure each in a process of its own."""
     table = [["what", "size", "seconds of a core", "requests", "MB held"]]
-    works = [("recipe",), ("pairs",), *(("texts", str(n)) for n in TEXTS), *(("captions", str(n)) for n in CAPTIONS)]
+    works = [
+        ("recipe",),
+        *(("pairs", str(n)) for n in PAIRS),
+        *(("texts", str(n)) for n in TEXTS),
+        *(("captions", str(n)) for n in CAPTIONS),
+    ]
     for what in works:
         done = subprocess.run([sys.executable, __file__, *what], check=True, capture_output=True)
         table.append([*done.stdout.decode().strip().rpartition("\n")[2].split("; ")])
     record("c3_scale", title="C3 at scale, on one core", command="python benchmarks/c3_scale.py", table=table)
 
 
-def tenth(root: Path, *more: str) -> str:
-    """Run the recipe."""
+def tenth(root: Path, each: int = 0) -> str:
+    """Run the recipe, perhaps with so many pairs of each activity."""
+    more = (f"pairs.simulated.each={each}", f"pairs.keep={each * 30}", "llm.budget=100") if each else ()
     os.environ |= {"OPENAI_API_KEY": "sk-of-nobody", "GEMINI_API_KEY": "key-of-nobody"}
     with running_server(Script(), model=knows) as server:
         held, started = Held(), time.process_time()
         made("c3", root / "run", server, *TENTH, *more)
         seconds, requests = time.process_time() - started, server.stats()["requests"]
     captions = pl.read_parquet(root / "run/captions/captions.parquet").height
-    size = "36,000 pairs, 30,000 kept" if more else f"{captions:,} captions"
+    size = PAIRS.get(each, f"{captions:,} captions")
     return f"a tenth of the paper; {size}; {seconds:.0f}; {requests:,}; {held.most / 1e6:.0f}"
 
 
@@ -90,7 +97,7 @@ if __name__ == "__main__":
         with tempfile.TemporaryDirectory() as folder:
             what, *size = sys.argv[1:]
             here, counts = Path(folder), [int(one) for one in size]
-            done = {"recipe": partial(tenth, here), "pairs": partial(tenth, here, *PAIRS),
+            done = {"recipe": partial(tenth, here), "pairs": partial(tenth, here, *counts),
                     "texts": partial(texts, here, *counts), "captions": partial(captions, here, *counts)}  # fmt: skip
             sys.stdout.write(done[what]())
     else:

@@ -30,15 +30,18 @@ from culturekit.metrics.realism.clip_scores import clip_score, nearest_own
 from culturekit.people.scheme import load_scheme
 from culturekit.recipes.inclusion.people import SEES_OBJECT, SEES_REGION, TASK2_SCHEME, drawn_images, seen_marks
 from culturekit.recipes.inclusion.recipe import Inclusion
-from culturekit.recipes.inclusion.viewers import METRICS, looks_at, names_region, sees_object
 from culturekit.recipes.inclusion.world import (
+    METRICS,
     BackendOptions,
     EncoderOptions,
     ObjectEncoder,
     ObjectsBackend,
     ObjectScene,
     known_regions,
+    looks_at,
     marks_of,
+    names_region,
+    sees_object,
 )
 from culturekit.scores.judged import JudgedOptions, score_judged
 

@@ -20,7 +20,7 @@ from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
 from culturekit.metrics import corrected_tones, skin_tone, tone_spread
 from culturekit.metrics.linguistic.picture_tones import DETECTORS, Detector
 from culturekit.metrics.statistics.intervals import clustered_share
-from culturekit.recipes.linguistic.lists import shipped_lists
+from culturekit.recipes.linguistic.prompts import shipped_lists
 
 RUNS, DRAWN, IMAGES, SEEN = 250, 1296, 432, 150
 """Runs, pictures that are drawn of each model once, those of a run, and those that people look at."""

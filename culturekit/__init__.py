@@ -95,7 +95,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - each name has its own type,
         return home
     value = getattr(home, name)
     if isinstance(value, FunctionType) and home.__name__ != "culturekit.metrics":
-        from culturekit.core.front_door import front
+        from culturekit.metrics.arguments import front
 
         value = front(value, __name__)
     globals()[name] = value

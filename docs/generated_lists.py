@@ -17,7 +17,7 @@ from culturekit.core import errors
 from culturekit.core.pictures.picture_files import LIMITS, REASONS, PictureLimits
 from culturekit.generation import services
 from culturekit.generation.diffusion import diffusers_folder as diffusers_options
-from culturekit.generation.folder import folder_backend as folder_options
+from culturekit.generation.folder import folder_run as folder_options
 from culturekit.generation.image_options import GoogleImageOptions, OpenAIImageOptions, ServiceImageOptions
 from culturekit.generation.simulated import simulated_backend
 from culturekit.index.models import inception_encoder, open_clip_encoder

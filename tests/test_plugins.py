@@ -18,7 +18,7 @@ from culturekit.builders.popularity import SOURCES
 from culturekit.core.engines import engine_for
 from culturekit.core.errors import MissingDependency, PluginFailure, UsageError
 from culturekit.core.plugins import POINTS, digest_of_code, installed
-from culturekit.core.spec_state import spec_state
+from culturekit.core.registry import spec_state
 from culturekit.core.stage import Stage
 from culturekit.generation.backend import BACKENDS, HeldBackend, ImageRequest
 from culturekit.generation.runner import ImagePlan

@@ -1,1 +1,1 @@
-"""From the graph to the cultural space, its prompts and their like."""
+"""From the graph to the cultural space, prompts, captions and descriptors."""

@@ -127,7 +127,7 @@ class AskedRows(Generic[Row]):
         )
 
     def to_disk(self, work: Work) -> None:
-        """Write down the drops so far, so that memory stays flat; those of a key come together."""
+        """Write the drops collected so far to disk, to bound memory; the table is sorted by key in the end."""
         self.on_disk = self.on_disk or Gathered(DROPS, work.scratch, once=True)
         self.on_disk.add(pl.DataFrame(self.drops, DROPS.schema))
         self.drops = []

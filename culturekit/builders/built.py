@@ -7,10 +7,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias
 
-from culturekit.core.declared import declared, is_group, stage_of_function
+from culturekit.core.declared import AskingCommand, StageCommand, declared, is_group, stage_of_function
 from culturekit.core.inputs import roles_among
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, StageCommand
 from culturekit.core.work import Outcome, Work
 
 P = ParamSpec("P")

@@ -14,9 +14,9 @@ import polars as pl
 import pycountry
 from babel import Locale
 
+from culturekit.core.digests import once_per_state
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
-from culturekit.core.unchanged import once_per_state
 from culturekit.kg.countries import ADDRESS, WORLD, countries, country_files, read_countries, whole_world
 
 logger = logging.getLogger(__name__)

@@ -24,6 +24,7 @@ from pydantic import Field
 from culturekit.builders.asked_rows import AskedRows, row_id, wording, wording_digest
 from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask
 from culturekit.core.atomic import write_atomically
+from culturekit.core.declared import AskingCommand, Typed
 from culturekit.core.digests import digest, digest_bytes, source_hash
 from culturekit.core.errors import CultureKitError, UpstreamUnavailable, UsageError
 from culturekit.core.pictures.picture_files import NoPicture
@@ -31,7 +32,6 @@ from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.schemas import PHOTOGRAPHS, PROMPTS
 from culturekit.core.spreadsheet_cells import frame_as_csv
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import countries

@@ -12,12 +12,12 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import unanswered
+from culturekit.core.declared import Seed, Typed
 from culturekit.core.digests import digest
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.schemas import DROPS, IMAGES, JUDGMENTS
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import Gathered, blocks_of, read_table, write_drops
 from culturekit.core.work import Outcome, Progress, Work
 from culturekit.llm.answers import LlmOptions, answers

@@ -13,8 +13,6 @@ from typing import Any, NoReturn
 
 __all__ = ["main"]
 
-INTERNAL_ERROR = 70
-
 
 def main() -> None:
     """Run the command line and leave with the exit code that says how it went."""

@@ -1,4 +1,4 @@
-"""`culturekit audit plan`: how many images people would have to look at."""
+"""`culturekit audit plan`, apart from `audit`, which starts three times as fast without what plans need."""
 
 from pathlib import Path
 from typing import Annotated

@@ -12,8 +12,8 @@ from culturekit.cli.showing.results import aligned, foreign, show
 from culturekit.cli.stages import run_one
 from culturekit.core.atomic import decoding
 from culturekit.core.choices import GraphDirection, GraphFormat
+from culturekit.core.counting import JOINERS, printable
 from culturekit.core.errors import UsageError
-from culturekit.core.foreign_text import JOINERS, printable
 from culturekit.core.registry import needing
 
 if TYPE_CHECKING:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.completions import spec_completer
-from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Seed, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Seed, Wait, Workers, spec_completer
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stage_command import unstated
 from culturekit.cli.stages import run_one, stoppable, tell
+from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import parse_spec
-from culturekit.core.stage_command import Typed
 from culturekit.generation.runner import SIZE, ImagePlan
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 
@@ -73,7 +72,7 @@ def generate(
     What could not be made is a row with its reason.
     """
     from culturekit.generation.backend import is_paid
-    from culturekit.generation.folder.folder_backend import FOLDER
+    from culturekit.generation.folder.folder_run import FOLDER
 
     paid = is_paid(backend)
     if not paid and (plan or llm != DEFAULTS):

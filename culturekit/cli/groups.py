@@ -72,10 +72,10 @@ descriptors = group(
 index = group(
     "index",
     {
-        "build": "index.folder.index_stages:BUILD", "embed": "index.embedding.embed_table:EMBED",
+        "build": "index.folder.build:BUILD", "embed": "index.embedding.embed_table:EMBED",
         "map": "index.matching.mapping:MAP", "diagnose": "index.matching.mapping:DIAGNOSE",
-        "shuffle": "index.matching.mapping:SHUFFLE", "append": "index.folder.index_stages:APPEND",
-        "remove": "index.folder.index_stages:REMOVE", "compact": "index.folder.index_stages:COMPACT",
+        "shuffle": "index.matching.mapping:SHUFFLE", "append": "index.folder.build:APPEND",
+        "remove": "index.folder.build:REMOVE", "compact": "index.folder.build:COMPACT",
     },
     help="The index: artifacts as vectors, and images mapped to them.",
 )  # fmt: skip

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.completions import spec_completer
-from culturekit.cli.options import AsJson
+from culturekit.cli.options import AsJson, spec_completer
 from culturekit.cli.showing.results import show
 from culturekit.core.errors import UsageError
 

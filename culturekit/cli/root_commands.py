@@ -30,7 +30,7 @@ def validate(
 
     Leave with 2 when something is wrong.
     """
-    from culturekit.kg.redirects import read_redirects
+    from culturekit.kg.concepts import read_redirects
     from culturekit.kg.root_checks import validate_roots
 
     known = None if redirects is None else read_redirects(redirects)

@@ -1,4 +1,4 @@
-"""`culturekit run`, `plan`, `demo` and `report`: whole recipes."""
+"""`culturekit run`, `plan`, `demo`, `report` and `publish`: whole recipes."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.completions import complete_recipe
-from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Prices, Wait, Workers
+from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Prices, Wait, Workers, complete_recipe
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.showing.results import show
 from culturekit.cli.stages import as_data, leave_if_set_aside, line_about, run_one, stoppable
@@ -158,7 +157,7 @@ def report(
     """
     from culturekit.recipes.run_recipe import report_of
     from culturekit.recipes.several_runs import several_runs_stage
-    from culturekit.report.printing import browser, print_page
+    from culturekit.report.write import browser, print_page
 
     if pdf is not None:
         browser()
@@ -185,3 +184,29 @@ def site(
     from culturekit.recipes.several_runs import site_stage
 
     run_one(site_stage(run_folders, dataset), out, wait=wait, as_json=as_json)
+
+
+def publish(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    to: Annotated[str, typer.Option(help="Dataset on the Hub to write: hub:USER/NAME.")],
+    public: Annotated[
+        bool, typer.Option("--public", help="Let anybody see a dataset that is new. [only its owner]")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write images, scores and card of a run as a Hub dataset.
+
+    The token is that of the environment, HF_TOKEN. What is there already is not sent again.
+    """
+    from culturekit.recipes.publish_run import publish_run
+
+    with stoppable(), progress_for(as_json=as_json) as progress:
+        progress.stage("publish")
+        done = publish_run(run, to, public=public, progress=progress)
+    there = ", ".join(f"{count:,} {kind}" for kind, count in done.files.items())
+    lines = [
+        f"{done.url} ({'only its owner sees it' if done.private else 'anybody sees it'}): {there}",
+        f"sent: {counted(done.sent[0], 'files')}, {done.sent[1]:,} bytes",
+        *(f"not published: {one}" for one in done.left_out),
+    ]
+    show(done, lines, as_json=as_json)

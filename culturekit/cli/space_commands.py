@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.builders.prompting.prompts import PromptOptions
-from culturekit.builders.space.cspace import ReleaseOptions, read_formats
-from culturekit.builders.space.space_stages import foreign_space_stage, release_stage
+from culturekit.builders.space.cspace import ReleaseOptions, foreign_space_stage, read_formats, release_stage
 from culturekit.cli.options import Also, AsJson, Out, Seed, Wait
 from culturekit.cli.review_commands import review_file
 from culturekit.cli.stages import run_one
@@ -84,7 +83,7 @@ def build_prompts(
     as_json: AsJson = False,
 ) -> None:
     """Build prompts from the cultural space."""
-    from culturekit.builders.prompting.prompts_stage import prompts_stage
+    from culturekit.builders.prompting.prompts import prompts_stage
     from culturekit.kg.concepts import load_concept
 
     wanted = replace(options, kinds=(kind,), review=review is not None)

@@ -9,13 +9,21 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin
 
 import typer
 
-from culturekit.cli.completions import spec_completer
-from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Wait, Workers, spec_completer
 from culturekit.cli.stages import run_one, tell
-from culturekit.core.declared import SEVERAL, Declared, declared, declared_as, is_group, options_among, options_of
+from culturekit.core.declared import (
+    SEVERAL,
+    AskingCommand,
+    Declared,
+    StageCommand,
+    declared,
+    declared_as,
+    is_group,
+    options_among,
+    options_of,
+)
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Input
-from culturekit.core.stage_command import AskingCommand, StageCommand
 
 # Options that every stage has, by name: what is typed, and what it is where nothing is.
 Flags: TypeAlias = dict[str, tuple[Any, Any]]

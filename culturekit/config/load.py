@@ -231,7 +231,7 @@ SHIPPED: Mapping[SchemaKind, tuple[str, str]] = {
         "culturekit.builders.captions.expanding:CaptionCulture", "builders/captions/cultures/culture.schema.json",
     ),
     "linguistic": (
-        "culturekit.recipes.linguistic.lists:Lists", "recipes/linguistic/linguistic_lists.schema.json",
+        "culturekit.recipes.linguistic.prompts:Lists", "recipes/linguistic/linguistic_lists.schema.json",
     ),
     "places": ("culturekit.recipes.inclusion.prompts:PlaceList", "recipes/inclusion/places/places.schema.json"),
 }  # fmt: skip

@@ -1,8 +1,12 @@
-"""Which addresses are fetched: public ones, and this machine where its name says so; one rule for all who fetch."""
+"""Which addresses are fetched: public ones, this machine where its name says so, and none while offline."""
 
 import ipaddress
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
+
+from culturekit.core.errors import UsageError
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -63,3 +67,30 @@ def resolve(host: str, port: int, *, here: bool = False, anywhere: bool = False)
         if not (anywhere or near or is_public(address)):
             raise NotPublic(address)
     return found[0]
+
+
+class SendingRefused(UsageError):
+    """Something would be asked or fetched while nothing may be."""
+
+
+class _State:
+    refused = False
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Refuse every request of this process, whichever thread sends it, until the block ends."""
+    before, _State.refused = _State.refused, True
+    try:
+        yield
+    finally:
+        _State.refused = before
+
+
+def check_sending(who: str) -> None:
+    """Make sure that requests may be sent."""
+    if _State.refused:
+        raise SendingRefused(
+            "nothing is sent while a finished stage is made again", where=who, expected="every reply in its journal",
+            found="a request that no stored reply answers",
+        )  # fmt: skip

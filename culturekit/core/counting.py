@@ -1,4 +1,4 @@
-"""Numbers with what they count, one of a thing in the singular."""
+"""Words of messages: numbers with what they count, and what others wrote without what steers a terminal."""
 
 # How words for many end, and how the word for one does.
 ONE = (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("shes", "sh"), ("xes", "x"), ("s", ""))
@@ -38,3 +38,16 @@ def one_of(many: str) -> str:
             end, instead = next((end, instead) for end, instead in ONE if word.endswith(end))
             return " ".join([*words[:place], word.removesuffix(end) + instead, *words[place + 1 :]])
     return many
+
+
+JOINERS = "\u200c\u200d"  # Letters of Persian, Hindi and others join by these, and emoji; a terminal obeys neither
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """Write what is not seen, or would break a line or turn the reading direction, by its code point."""
+    return "".join(letter if letter.isprintable() or letter in keep else ascii(letter)[1:-1] for letter in text)
+
+
+def without_halves(text: str) -> str:
+    """Join the halves of characters (surrogates) that stand together; one that stands alone becomes U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

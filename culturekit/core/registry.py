@@ -19,10 +19,10 @@ from urllib.parse import parse_qsl, quote
 
 import msgspec
 
+from culturekit.core.digests import digest_file, digest_tree, state_of
 from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.core.literal_keys import LIKE_KEY, masked, refuse_key
 from culturekit.core.plugins import Contract, Plugin, plugins_of
-from culturekit.core.unchanged import state_of
 from culturekit.version import install_line
 
 Thing = TypeVar("Thing")
@@ -185,10 +185,10 @@ class Registry(Generic[Thing]):
     """The things of one kind, by name.
 
     Attributes:
-        kind: in messages.
+        kind: what messages call one of them.
         point: what the entry points of other packages begin with; empty where those can bring none.
         contract: what a thing that another package makes is held to.
-        wanted: what stands under a name, where that is no function that makes it.
+        wanted: `module:Class` of what a name stands for, where it is the thing itself and no factory.
     """
 
     def __init__(
@@ -286,3 +286,37 @@ class Registry(Generic[Thing]):
                 hint=f"Did you mean {near[0]!r}?" if near else "",
             )
         return Entry(name, plugin.place, f"plugin of {plugin.package}", plugin=plugin)
+
+
+PATHS = ("/", "./", "../", "~")  # How the path of a file begins, which a name of the hub never does
+
+
+def spec_state(registry: Registry[Any], spec: str, *, targets: Registry[Any] | None = None) -> dict[str, object]:
+    """Say what decides the answers of a SPEC besides its words: weights, and what another package brings.
+
+    The target of a scorer may be a SPEC of `targets`, as in `clipscore:transformers:FOLDER`.
+    """
+    parsed = parse_spec(spec)
+    inner = targets.brought_by(parsed.target) if targets is not None and parsed.name == "clipscore" else {}
+    return {**weights_of(parsed.target), **inner, **registry.decided_by(parsed)}
+
+
+def weights_of(target: str) -> dict[str, str]:
+    """Hash the weights that the target of a SPEC points to, so that others at the same place give another result."""
+    for path in (Path(target), Path(target.partition(":")[2])):
+        if path != Path() and path.is_dir():
+            return {"weights": digest_tree(path)[0]}
+        if path.is_file():
+            return {"weights": digest_file(path)}
+    return {}
+
+
+def check_ready(registry: Registry[Any], spec: str) -> None:
+    """Make sure that the packages and files that a SPEC needs are there; a name of the hub is left to its encoder."""
+    target = parse_spec(spec).target
+    path = target if target.startswith(PATHS) else target.partition(":")[2]
+    if path.startswith(PATHS) and not Path(path).expanduser().exists():
+        raise MissingDependency(
+            "there are no weights at this place", where=spec, expected="a folder or a file", found=path
+        )
+    registry.ready(spec)

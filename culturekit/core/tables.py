@@ -1,5 +1,7 @@
 """Reading and writing tables: the only place where Parquet is made, and each table is checked there."""
 
+import importlib
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +14,7 @@ from polars.io.plugins import register_io_source
 
 from culturekit.core.atomic import decoding, system_errors, whole_file
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.core.schemas import DROPS, TABLES
+from culturekit.core.schemas import CSPACE, DROPS, PROMPTS, TABLES
 from culturekit.core.spreadsheet_cells import read_sheet_as
 from culturekit.core.table import Fault, Table, faults_in
 from culturekit.core.work import Outcome, Work
@@ -391,3 +393,34 @@ def refuse(path: Path, name: str, problems: Sequence[str]) -> None:
     """Refuse a table that departs from its declaration."""
     if problems:
         raise IntegrityError(f"not a {name} table: {'; '.join(problems)}", where=str(path))
+
+
+logger = logging.getLogger(__name__)
+
+# Imported when a file in another layout is met; the readers know countries and templates, as nothing here does.
+READERS = {
+    CSPACE.name: "culturekit.builders.space.space_files:read_space",
+    PROMPTS.name: "culturekit.builders.space.space_files:read_prompts",
+}
+
+
+def space_table(path: Path, scratch: Path) -> Path:
+    """Give a cultural space as a table of ours; another file is rewritten into a stage's scratch folder."""
+    return _as_table(path, CSPACE, scratch)
+
+
+def prompts_table(path: Path, scratch: Path) -> Path:
+    """Give prompts as a table of ours, in the same way."""
+    return _as_table(path, PROMPTS, scratch)
+
+
+def _as_table(path: Path, table: Table, scratch: Path) -> Path:
+    if path.suffix == ".parquet":
+        return path
+    module, _, name = READERS[table.name].partition(":")
+    rows, drops = getattr(importlib.import_module(module), name)(path)
+    if drops.height:
+        logger.warning(
+            "%s: %d rows are left out; `culturekit prompts build` lists them with reasons", path, drops.height
+        )
+    return write_table(scratch, table, rows)

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from culturekit.builders.judging.image_judge import JudgeOptions, JudgeReads, judge_stage, load_questions
     from culturekit.builders.popularity import Ratings
-    from culturekit.builders.prompting.prompts import PromptOptions
-    from culturekit.builders.prompting.prompts_stage import prompts_stage
-    from culturekit.builders.space.space_stages import taken_space_stage
+    from culturekit.builders.prompting.prompts import PromptOptions, prompts_stage
+    from culturekit.builders.space.cspace import taken_space_stage
     from culturekit.config.checks import checked_spec, existing_space, unique_names
     from culturekit.config.kinds import AnyRecipe, RecipeKind
     from culturekit.config.recipe_parts import Model
@@ -24,14 +23,13 @@ if TYPE_CHECKING:
     from culturekit.core.digests import digest_file
     from culturekit.core.errors import IntegrityError, UsageError
     from culturekit.core.inputs import Files, roles_of
-    from culturekit.core.layouts import prompts_table
     from culturekit.core.model_files import check_safetensors, read_header
     from culturekit.core.registry import Spec
     from culturekit.core.roles import Role
     from culturekit.core.run import Run
     from culturekit.core.schemas import TABLES
     from culturekit.core.stage import Stage
-    from culturekit.core.tables import read_table, write_table
+    from culturekit.core.tables import prompts_table, read_table, write_table
     from culturekit.core.work import Outcome, Work
     from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
     from culturekit.generation.runner import ImagePlan

@@ -203,9 +203,9 @@ BACKENDS: Registry[ImageBackend] = Registry(
         ),
         Entry(
             "folder",
-            "culturekit.generation.folder.folder_backend:make",
+            "culturekit.generation.folder.folder_run:make",
             "images that exist already, found by a naming pattern or a list",
-            options="culturekit.generation.folder.folder_backend:Options",
+            options="culturekit.generation.folder.folder_run:Options",
         ),
         Entry(
             "simulated",

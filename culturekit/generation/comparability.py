@@ -89,7 +89,7 @@ def differ_in(first: Traits, second: Traits) -> list[str]:
 
 
 def _when_apart(trait: Callable[[Traits], Mapping[str, int]], word: str, sentence: str) -> _Check:
-    """Make a check of a trait that should be one for all images; `sentence` has a place for who has which."""
+    """Make a check that a trait is the same for all images; `sentence` is filled with which models have which value."""
 
     def check(models: _Models) -> str:
         found = {name: trait(traits) for name, traits in models.items()}

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.core.choices import Semantics
+from culturekit.core.declared import Typed
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import AUTHORS_ROWS, CANDIDATES
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, ENTITY_STATEMENTS, Concept
@@ -425,7 +425,7 @@ def _go_back(
 
 
 def _go_forward(levels: Sequence[_Level]) -> list[NDArray[np.int64]]:
-    """Choose for each state the place, one hop before, of the state that its smallest path comes from."""
+    """Choose for each state the index of its predecessor on the smallest path."""
     best = [np.empty(0, np.int64)]
     order = np.arange(len(levels[0].states))
     for level in levels[1:]:

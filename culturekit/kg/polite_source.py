@@ -27,11 +27,10 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import msgspec
 
-from culturekit.core.addresses import NotPublic, resolve
+from culturekit.core.addresses import NotPublic, check_sending, resolve
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import digest
 from culturekit.core.errors import UpstreamUnavailable, UsageError
-from culturekit.core.offline import check_sending
 from culturekit.llm.clients.timed_socket import PinnedConnection, TooLarge, read_to_end
 from culturekit.llm.failures import wait_of
 from culturekit.version import VERSION

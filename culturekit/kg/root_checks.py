@@ -12,9 +12,8 @@ import yaml
 from culturekit.core.atomic import decoding
 from culturekit.core.errors import ConfigError, IntegrityError, Problem, UsageError
 from culturekit.core.yaml_source import KeyPath, YamlSource, YamlValue, dotted, parse_yaml, read_yaml, validate
-from culturekit.kg.concepts import EDGE_PROPERTIES, Concept, concept_path, mask_of, shipped_concepts
+from culturekit.kg.concepts import EDGE_PROPERTIES, Concept, concept_path, final_target, mask_of, shipped_concepts
 from culturekit.kg.countries import QID, Country, by_qid, countries, countries_text, whole_world
-from culturekit.kg.redirects import final_target
 from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk import walk_levels
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from culturekit.core.declared import Typed
 from culturekit.core.digests import JOURNAL
 from culturekit.core.errors import BudgetReached
-from culturekit.core.stage_command import Typed
 from culturekit.core.work import Work
 from culturekit.llm.client import PATIENCE, Client, FreeClient, Request
 from culturekit.llm.rows import Answered, ReplyWatch

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from culturekit.core.addresses import check_sending
 from culturekit.core.errors import CultureKitError, IntegrityError, UpstreamUnavailable, UsageError
-from culturekit.core.offline import check_sending
 from culturekit.core.work import Progress
 from culturekit.llm.batches import ENDED, BatchClient, Batched, BatchResult, Job
 from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Request, Usage, for_storage
@@ -46,14 +46,14 @@ _MISSING: Mapping[str, FailureKind] = {"expired": "timeout", "cancelled": "timeo
 
 
 class Clock:
-    """The clock on the wall as it was in the beginning; from then on it never jumps. Tests bring their own."""
+    """A clock that starts at the time of the system and never jumps. Tests bring their own."""
 
     def __init__(self) -> None:
-        """Begin now."""
+        """Start the clock."""
         self.began = time.time() - time.monotonic()
 
     def now(self) -> float:
-        """Seconds since 1970."""
+        """Give the seconds since 1970."""
         return self.began + time.monotonic()
 
     async def sleep(self, seconds: float) -> None:

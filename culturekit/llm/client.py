@@ -199,7 +199,7 @@ class Client(Protocol):
 
     @property
     def options(self) -> Mapping[str, object]:
-        """What of the client's options decides its answers; part of what decides a stage, free of secrets."""
+        """Give the options that decide answers; they are part of the key of a stage, and hold no secrets."""
 
     @property
     def quota(self) -> Quota:

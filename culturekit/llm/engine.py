@@ -26,9 +26,9 @@ from types import FrameType
 
 import msgspec
 
+from culturekit.core.addresses import check_sending
 from culturekit.core.choices import ANSWERED
 from culturekit.core.errors import BudgetReached, CultureKitError
-from culturekit.core.offline import check_sending
 from culturekit.core.work import Progress
 from culturekit.llm.client import (
     LONGEST_TIMEOUT,
@@ -557,7 +557,7 @@ class Wire:
 
 
 class _Meter:
-    """Tells how it goes at most once a second, money first; its speed is that of the last half minute."""
+    """Reports progress at most once a second, money first, with the speed of the last half minute."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress

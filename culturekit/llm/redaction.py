@@ -55,15 +55,13 @@ class Secret:
         return self
 
 
-def resolve_key(option: str | None, *names: str) -> Secret:
-    """Find the key of a client: by the option `api_key=${NAME}` of its SPEC, or else in the usual variables.
+def resolve_key(option: str) -> Secret:
+    """Find the key that the option `api_key=${NAME}` of a SPEC names.
 
     Raises:
         UsageError: the option is a key itself; it is not repeated.
         MissingDependency: there is no key.
     """
-    if not option:
-        return key_from_environment(*names)
     named = NAMED_KEY.fullmatch(option)
     if named is None:
         raise UsageError(

@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NoReturn, TypeAlias
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias, Union, get_args, get_origin
 
 import msgspec
 
@@ -91,18 +92,12 @@ def read_reply(request: Request, text: str, *, fences: _Fences = "refuse") -> An
         value = read_json(text, fences=fences)
     except _Unreadable as error:
         return ParseFailure(error.code, "", text)
+    if (mistake := _mistake(value, request.reply, "")) is not None:
+        return ParseFailure(mistake[0], mistake[1].lstrip(".") or "reply", text)
     try:
         answer = msgspec.convert(value, request.reply)
-    except msgspec.ValidationError as error:
-        return _failure_of(str(error), text)
-    if (surplus := _surplus(value, msgspec.to_builtins(answer))) is not None:
-        return ParseFailure(surplus, "reply", text)
-    if broken := [each for each in _texts(value) if each.endswith("\n")]:  # to Python `$` is also before the last one
-        shape = shape_of(request.reply)
-        for fits in _patterns([shape.root, dict(shape.recursive)]):
-            ends = _END.sub(r"\\Z", fits)
-            if any(re.search(fits, each) and not re.search(ends, each) for each in broken):
-                return ParseFailure("wrong-value", "reply", text)
+    except msgspec.ValidationError:  # rules of the type itself
+        return ParseFailure("wrong-value", "reply", text)
     for key, allowed in request.allowed.items():
         if value.get(key) in allowed:
             continue
@@ -219,41 +214,61 @@ def _refuse_constant(_: str) -> NoReturn:
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse_constant)
 
 
-# How msgspec begins what it says of a value that does not fit; what it goes on with may be the reply's own words.
-_SAID: tuple[tuple[str, ReplyCode], ...] = (
-    ("Object missing required field", "missing-key"),
-    ("Object contains unknown field", "unknown-key"),
-    ("Number out of range", "number-out-of-range"),
-)
+def _mistake(value: Any, kind: Any, path: str) -> tuple[ReplyCode, str] | None:  # noqa: ANN401 - any value and type
+    """Find the first mistake of a value and its place, in the order of its type: the code asks for one repair only."""
+    plain, *notes = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+    form, parts = get_origin(plain), get_args(plain)
+    if form in (Union, UnionType) and value is not None:
+        (part, *others) = (part for part in parts if part is not NoneType)
+        part = Annotated[part, *notes] if notes else part
+        return _mistake_of_leaf(value, kind, path) if others else _mistake(value, part, path)
+    if isinstance(plain, type) and issubclass(plain, msgspec.Struct):
+        return _mistake_of_object(value, plain, path)
+    below: Iterable[object] = ()
+    holds = form if isinstance(form, type) and (form is not tuple or parts[-1] is Ellipsis) else type
+    if issubclass(holds, Collection) and isinstance(value, list):
+        own = _mistake_of_leaf(value, Annotated[list[Any], *notes], path) if notes else None
+        twice = issubclass(holds, Set) and any(item in value[:place] for place, item in enumerate(value))
+        if own is not None or twice:
+            return own or ("wrong-value", path)
+        below, path = value, f"{path}[]"
+    elif issubclass(holds, Mapping) and isinstance(value, dict):
+        below, parts, path = value.values(), parts[1:], f"{path}.*"
+    else:
+        return _mistake_of_leaf(value, kind, path)
+    return next(filter(None, (_mistake(item, parts[0], path) for item in below)), None)
 
 
-def _failure_of(said: str, text: str) -> ParseFailure:
-    """Name what msgspec found, and the field by our own names: it writes none that a reply made up."""
-    what, _, path = said.partition(" - at `$")
-    code = next((code for start, code in _SAID if what.startswith(start)), None)
-    field_name = f".{what.split('`')[1]}" if code == "missing-key" else ""
-    place = f"{path.rstrip('`')}{field_name}".lstrip(".") or "reply"
-    return ParseFailure(code or ("wrong-type" if ", got `" in what else "wrong-value"), place, text)
+def _mistake_of_object(value: object, kind: type[msgspec.Struct], path: str) -> tuple[ReplyCode, str] | None:
+    if not isinstance(value, dict):
+        return "wrong-type", path
+    fields = msgspec.structs.fields(kind)
+    for each in fields:
+        place = f"{path}.{each.encode_name}"
+        if each.encode_name not in value:
+            found: tuple[ReplyCode, str] | None = ("missing-key", place) if each.required else None
+        else:
+            found = _mistake(value[each.encode_name], each.type, place)
+        if found is not None:
+            return found
+    return ("unknown-key", path) if value.keys() - {each.encode_name for each in fields} else None
 
 
-def _surplus(value: object, kept: object) -> ReplyCode | None:
-    """Find what a value holds beyond what its type kept of it: a key, an item twice, a number that no table holds."""
-    if isinstance(value, dict) and isinstance(kept, dict):
-        if value.keys() - kept.keys():
-            return "unknown-key"
-        return next(filter(None, (_surplus(below, kept[key]) for key, below in value.items())), None)
-    if isinstance(value, list) and isinstance(kept, list):
-        return "wrong-value" if len(kept) < len(value) else next(filter(None, map(_surplus, value, kept)), None)
-    return "number-out-of-range" if isinstance(kept, int) and abs(kept) > _LARGEST else None
-
-
-def _patterns(node: object) -> Iterator[str]:
-    """Yield the patterns of a shape."""
-    if isinstance(node, dict):
-        yield from [node["pattern"]] if isinstance(node.get("pattern"), str) else ()
-        node = list(node.values())
-    for below in node if isinstance(node, list) else ():
-        yield from _patterns(below)
+def _mistake_of_leaf(value: Any, kind: Any, path: str) -> tuple[ReplyCode, str] | None:  # noqa: ANN401 - as above
+    """Find what keeps a value from its type; a whole number may have 63 bits, and `$` is the end of a text."""
+    plain, *notes = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+    if get_origin(plain) is Literal and (isinstance(value, bool) or value not in get_args(plain)):
+        return "wrong-value" if isinstance(value, str | int) else "wrong-type", path
+    whole = isinstance(value, int | float) and (plain is int or isinstance(value, int)) and value == value // 1
+    if whole and not isinstance(value, bool) and abs(value) > _LARGEST and plain is not float:
+        return ("number-out-of-range", path) if int in (plain, *get_args(plain)) else ("wrong-type", path)
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        return "wrong-type" if ", got `" in str(error) else "wrong-value", path
+    patterns = (note.pattern for note in notes if isinstance(note, msgspec.Meta) and note.pattern)
+    fits = all(re.search(_END.sub(r"\\Z", pattern), value) for pattern in patterns)
+    return None if fits else ("wrong-value", path)
 
 
 def _values_at(value: object, steps: Sequence[str]) -> Iterator[object]:

@@ -57,7 +57,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(importlib.import_module(f".{MODULES[name]}", __name__), name)
     if isinstance(value, FunctionType):
-        from culturekit.core.front_door import front
+        from culturekit.metrics.arguments import front
 
         value = front(value, __name__)
     globals()[name] = value

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from pydantic import Field
 
 from culturekit.core.atomic import write_atomically
+from culturekit.core.declared import Seed, Typed
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES
 from culturekit.core.digests import canonical_json, source_hash
 from culturekit.core.errors import UsageError
@@ -23,7 +24,6 @@ from culturekit.core.schemas import (
     SCORES,
     VALUES,
 )
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.linguistic.human_tables import likert_table, relevance_rates

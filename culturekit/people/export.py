@@ -19,13 +19,13 @@ from markupsafe import Markup
 from pydantic import Field
 
 from culturekit.core.atomic import write_atomically
+from culturekit.core.declared import Typed
 from culturekit.core.digests import source_hash
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.pictures.picture_files import NoPicture, encoded
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.schemas import ANNOTATION_KEY
 from culturekit.core.spreadsheet_cells import csv_text
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.people.items import Item

@@ -15,13 +15,13 @@ from culturekit.builders.built import Given, builds
 from culturekit.builders.filtering.candidate_review import reviewable, table_beside
 from culturekit.builders.filtering.cspace_filter import country_rows
 from culturekit.builders.space.checked import ALL, ARTIFACTS, check_lines
+from culturekit.core.declared import Seed
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files, roles, roles_among
 from culturekit.core.lineage import manifest_of
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import REMOVED, SPACE_CELLS, SPACE_CHECK, SPACE_SAMPLE, VERDICTS
-from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import country_files

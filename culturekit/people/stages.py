@@ -13,9 +13,9 @@ from pydantic import Field
 
 from culturekit.builders.judging.simulated_people import AskedFor, Shown, SimulatedPeople
 from culturekit.core.atomic import write_atomically
+from culturekit.core.declared import StageCommand
 from culturekit.core.errors import UsageError, naming
 from culturekit.core.inputs import roles
-from culturekit.core.layouts import prompts_table, space_table
 from culturekit.core.registry import Entry, Registry
 from culturekit.core.schemas import (
     ANNOTATION_CHECKS,
@@ -31,8 +31,7 @@ from culturekit.core.schemas import (
     VALUES,
 )
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand
-from culturekit.core.tables import read_table, read_together, write_table
+from culturekit.core.tables import prompts_table, read_table, read_together, space_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import drawing_of
 from culturekit.people.aggregate import AggregateOptions, aggregate_answers, set_aside, values_of_quality

@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 from pydantic import Field
 
+from culturekit.core.declared import Typed
 from culturekit.core.defaults import RATERS
 from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError
-from culturekit.core.stage_command import Typed
 from culturekit.people.items import Item
 from culturekit.people.scheme import Criterion, Scheme, fixed_options
 from culturekit.scores.answers import InRegion, OutOfRegion

@@ -19,16 +19,16 @@ from culturekit.builders.space.space_files import count_of_kinds
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.core import roles
 from culturekit.core.choices import PromptKind
+from culturekit.core.declared import Seed
 from culturekit.core.defaults import ANSWERS_PER_HOUR, RATERS
 from culturekit.core.digests import read_manifest
-from culturekit.core.errors import ConfigError, MissingDependency, Problem, UsageError
+from culturekit.core.errors import ConfigError, MissingDependency, Problem, UsageError, check_choice
 from culturekit.core.inputs import Files
 from culturekit.core.lineage import manifest_of, upstream
 from culturekit.core.registry import parse_spec
 from culturekit.core.run import known_records
 from culturekit.core.schemas import AUDITS, MATCHES, RECOGNITION
 from culturekit.core.stage import Ahead, Asking, Left, PlannedStage, Slot, Stage, ToPlan, input_records, key_of
-from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
 from culturekit.core.work import TRY_AGAIN, Engine, Progress, Quiet
 from culturekit.generation.folder.folder_listing import list_folder
@@ -37,7 +37,13 @@ from culturekit.generation.stages.generate_stage import run_pilot
 from culturekit.index.embedding.embedding_encoders import seconds_for_one
 from culturekit.llm.ledger import journal_for
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER, closest_level, marks_of
-from culturekit.metrics.corrected.audit_sampling import audit_forecast, images_for
+from culturekit.metrics.corrected.audit_sampling import (
+    AuditForecast,
+    BatchForecast,
+    audit_forecast,
+    batch_forecast,
+    images_for,
+)
 from culturekit.metrics.corrected.audited_counts import audited_counts
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights
@@ -59,9 +65,9 @@ class AuditWish:
     width: Annotated[
         float, Field(ge=0.001, le=1, description="Of the interval of each model's corrected diversity.")
     ] = 0.05
-    kernel: Annotated[str, Field(description="Diversity that is meant: country, continent or hierarchical.")] = (
-        "country"
-    )
+    kernel: Annotated[
+        str, Field(description="Diversity that is meant: country, continent, hierarchical, artifact or uniform.")
+    ] = "country"
     accuracy: Annotated[
         float | None,
         Field(ge=0.01, le=1, description="How often the mapping is right. [by the run's audit, diagnosis, else 0.8]"),
@@ -92,31 +98,40 @@ def audit_plan(
 
     Last, by what part intervals of the first audit are as wide with each other instrument of the run as second.
     """
-    weights = STANDARD_KERNELS.get(wish.kernel)
-    if weights is None or weights[2] > 0:
-        known = [name for name, each in STANDARD_KERNELS.items() if each[2] == 0]
+    check_choice("kernel", wish.kernel, tuple(STANDARD_KERNELS))
+    weights = STANDARD_KERNELS[wish.kernel]
+    of_artifacts = weights[2] > 0
+    if of_artifacts and (pilot is not None or wish.accuracy is not None):
         raise UsageError(
-            "the width is forecast for kernels without artifacts only", expected=" or ".join(known), found=wish.kernel
-        )
+            "whole batches, which kernels with artifacts need, are foretold by the mapped ones alone",
+            expected="neither --audits nor --accuracy", found=f"--kernel {wish.kernel}",
+        )  # fmt: skip
     if pilot is not None and wish.accuracy is not None:
         raise UsageError("a first audit says how often the mapping is right", expected="--audits or --accuracy")
     run = folders_of(root)
     size = run.size if run.has(roles.SCORES) else BATCH
-    first = None if pilot is None else read_table(pilot, AUDITS)
-    first, accuracy, source = (first, None, f"{FIRST}: {pilot}") if pilot else known_of(run, wish, weights)
+    first, accuracy, source = None, None, "the diversity of batches scatters as the mapped one does"
+    if pilot is not None:
+        first, source = read_table(pilot, AUDITS), f"{FIRST}: {pilot}"
+    elif not of_artifacts:
+        first, accuracy, source = known_of(run, wish, weights)
     plans, marks = [], set[str]()
     progress.begin(len(run.models), "models")
     for number, model in enumerate(run.models):
         rng = np.random.default_rng([wish.seed, number])
-        forecast = audit_forecast(
-            run.matches(model), weights=weights, size=size, accuracy=accuracy, pilot=first, rng=rng
-        )
+        matches = run.matches(model)
+        forecast: AuditForecast | BatchForecast
+        if of_artifacts:
+            forecast = batch_forecast(matches, weights=weights, size=size, rng=rng)
+        else:
+            forecast = audit_forecast(matches, weights=weights, size=size, accuracy=accuracy, pilot=first, rng=rng)
         if first is not None:
-            nearest = run.matches(model).filter(pl.col("rank") == 1)
+            nearest = matches.filter(pl.col("rank") == 1)
             marks |= set(marks_of(nearest, first, None, "drawn", closest_level(weights)[1]))
         width_at = cache(forecast.width)
         least, most = forecast.least(), forecast.images
         images = images_for(width_at, wish.width, least=least, most=most)
+        images = min(-(-images // size) * size, most) if of_artifacts else images
         half, twice = (width_at(n) if least <= n <= most else None for n in (images // 2, images * 2))
         hours = images * wish.people / wish.per_hour
         width = width_at(images)
@@ -213,7 +228,10 @@ def audit_plan_lines(
     if plans:
         most = max(plan.images for plan in plans)
         people = "" if wish.people == RATERS else f" --people {wish.people}"
-        yield f"Next: culturekit annotate serve {shlex.quote(str(root))} --images {most}{people}"
+        whole = " --drawing batches" if STANDARD_KERNELS[wish.kernel][2] > 0 else ""
+        if whole:
+            yield "Single images correct kernels with artifacts from 20 of each prompt on; whole batches from 12 on."
+        yield f"Next: culturekit annotate serve {shlex.quote(str(root))} --images {most}{people}{whole}"
 
 
 def as_data(plans: list[AuditPlan], source: str, marks: list[str], narrower: Mapping[str, float]) -> dict[str, object]:

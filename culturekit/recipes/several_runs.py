@@ -1,4 +1,4 @@
-"""Several runs on one page, and runs as a site: their differences on common ground are computed first."""
+"""Several runs on one page or as a site; differences on what they have in common are computed first."""
 
 import re
 from collections import Counter

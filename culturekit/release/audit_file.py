@@ -22,11 +22,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.core.atomic import decoding, write_atomically
+from culturekit.core.digests import once_per_state
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import ARTIFACTS
 from culturekit.core.spreadsheet_cells import frame_as_csv, read_csv_texts
 from culturekit.core.tables import read_table, save_parquet
-from culturekit.core.unchanged import once_per_state
 from culturekit.index.embedding.embedding_encoders import load_vectors
 from culturekit.kg.concepts import load_concept, shipped_concepts
 from culturekit.kg.countries import countries, use_countries_beside
@@ -277,7 +277,7 @@ def estimated_tokens(text: str) -> int:
 
 @once_per_state
 def read_ranks(path: Path) -> Mapping[tuple[str, str], int]:
-    """Read which pairs of pieces are joined, and in which order."""
+    """Read the merge ranks: which pairs of pieces are joined, and in which order."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         lines = file.read().split("\n")[1 : MERGES + 1]
     return {(first, second): rank for rank, (first, second) in enumerate(line.split() for line in lines)}

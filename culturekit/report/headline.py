@@ -540,3 +540,13 @@ def columns_of(models: Sequence[ModelLine]) -> list[Column]:
     columns.append(("quality", 8, lambda line: f"{line.quality.value:.3f}" if line.quality else ""))
     columns.append(("images", 6, lambda line: f"{line.images:,}"))
     return columns
+
+
+def judge_stands(*, asked: bool) -> str:
+    """Say that people put no score of the judge right, though they were `asked`, or because nobody was."""
+    why = (
+        "People's answers do not put the judge right yet (the notes say why)"
+        if asked
+        else "Nobody has put the judge right"
+    )
+    return f"{why}: what it says of the models stands as it is."

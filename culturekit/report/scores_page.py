@@ -31,7 +31,7 @@ NO_CARD = "what the metric means is not known here: the package that brings it i
 
 def plain_report(kind: str, sections: Sections | None = None) -> SectionReport:
     """Give the report of a kind of recipe that brings no page, with its `sections` before those of every run."""
-    return SectionReport("scores-report", 2, partial(scores_page, kind, sections), ())
+    return SectionReport("scores-report", 3, partial(scores_page, kind, sections), ())
 
 
 def scores_page(kind: str, sections: Sections | None, run: RunFolders) -> SectionPage:

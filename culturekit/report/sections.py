@@ -98,6 +98,11 @@ class Grid:
         return any(cell.shade is not None for row in self.rows for cell in row)
 
     @property
+    def words(self) -> set[int]:
+        """The columns of words, which begin at the left; numbers end at the right."""
+        return {at for row in self.rows for at, cell in enumerate(row) if cell.text[:1].isalpha()}
+
+    @property
     def folds(self) -> bool:
         """Tell whether a chart above says what the table does."""
         return self.chart is not None and self.chart.kind != "heat"

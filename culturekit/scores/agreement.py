@@ -14,12 +14,11 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.core.declared import check_choices
+from culturekit.core.declared import Seed, Typed, check_choices
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import JUDGMENTS
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.metrics.arguments import check_count
 from culturekit.metrics.statistics.chance_corrected import (
     MOST_CHOICES,

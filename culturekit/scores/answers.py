@@ -22,7 +22,7 @@ from culturekit.core.schemas import ANNOTATIONS, JUDGMENTS, MATCHES, PROMPTS, QU
 from culturekit.core.tables import read_table
 from culturekit.core.yaml_source import read_yaml
 from culturekit.metrics.realism.clip_scores import YesBucket
-from culturekit.metrics.statistics.copied_raters import copied_raters
+from culturekit.metrics.statistics.chance_corrected import copied_raters
 from culturekit.metrics.statistics.pools import JudgeCalibration, calibrate_judge
 from culturekit.scores.catalog import CATALOG
 from culturekit.scores.image_collections import checked, own_generator

@@ -14,12 +14,12 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.core.declared import Seed, Typed
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import AUDIT_SAMPLE, MATCHES
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import Design, audited_answers, marks_of

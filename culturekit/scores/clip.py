@@ -11,10 +11,9 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import check_choices
+from culturekit.core.declared import Typed, check_choices
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.schemas import YES_BY_SCORE
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import Work
 from culturekit.metrics.realism.clip_scores import (

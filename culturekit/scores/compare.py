@@ -11,13 +11,12 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import check_choices
+from culturekit.core.declared import Seed, check_choices
 from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import SCORES, VALUES
-from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.generation.comparability import Traits, differ_in
@@ -29,8 +28,7 @@ from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Ta
 from culturekit.scores.catalog import CORRECTION, UNBOUNDED, VALUES_READ, describe
 from culturekit.scores.family import Confidence, Correction, scored_in, scores, write_scored
 from culturekit.scores.image_collections import COUNTS, PLACE, known_values, own_generator, parsed
-from culturekit.scores.inputs import AnyValues
-from culturekit.scores.provenance import noted, traits_in
+from culturekit.scores.inputs import AnyValues, noted, traits_in
 from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row, value_rows, with_reason
 
 NO_SCATTER = "too few prompts, or values of a prompt, to say how much they scatter"

@@ -11,10 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from culturekit.core.declared import check_choices
+from culturekit.core.declared import Seed, Typed, check_choices
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.errors import argument_error
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.metrics.arguments import check_count, check_order
 from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.metrics.diversity.batch_diversity import Batches, Partial

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.core.choices import ANSWERED
-from culturekit.core.declared import check_choices
+from culturekit.core.declared import Typed, check_choices
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import ANSWER_COUNTS, JUDGMENTS, QUALITY, QUESTION_RATES, QUESTIONS
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.questions import Denominator, dsg_score

@@ -26,13 +26,12 @@ from typing import (
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import declared, is_group, stage_of_function
+from culturekit.core.declared import StageCommand, declared, is_group, stage_of_function
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import roles_among
 from culturekit.core.plugins import Broken, Plugin, broken_by, hold, shown
 from culturekit.core.schemas import SCORES, VALUES
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import MARKED, Outcome, Work
 from culturekit.metrics.corrected.audit_gates import MARKS

@@ -8,12 +8,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import check_options
+from culturekit.core.declared import Seed, check_options
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import PROMPTS
-from culturekit.core.stage_command import Seed
 from culturekit.core.tables import read_table
 from culturekit.metrics.statistics.comparisons import compare, group_gap
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Target

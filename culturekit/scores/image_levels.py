@@ -9,11 +9,11 @@ from typing import Annotated, Self, TypeAlias
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import Typed
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import ConfigError, Problem, UsageError, argument_error
 from culturekit.core.schemas import IMAGES
 from culturekit.core.spreadsheet_cells import read_sheet
-from culturekit.core.stage_command import Typed
 from culturekit.core.yaml_source import read_yaml
 from culturekit.kg.countries import UN_REGIONS, countries
 from culturekit.metrics.realism.manifolds import mean_interval, share_interval

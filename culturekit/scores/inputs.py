@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -16,11 +16,12 @@ from culturekit.core.arrays import load_array, save_rows
 from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Files, Numbered
-from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import IMAGES, MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
-from culturekit.core.tables import check_rows, read_table
+from culturekit.core.tables import check_rows, prompts_table, read_table
+from culturekit.core.work import NOT_COMPARABLE, Outcome
 
 if TYPE_CHECKING:
+    from culturekit.generation.comparability import Traits
     from culturekit.index.encoder import Vectors
 
 # Matches as scores take them: countries by their codes, or by their names, throughout.
@@ -358,3 +359,28 @@ def check_apart(what: str, paths: Sequence[Path]) -> None:
         raise UsageError(
             f"{what} is compared with itself", expected="another file on each side", found=" and ".join(twice)
         )
+
+
+# Whether the images that are scored together were made alike, noted beside the scores.
+
+
+def traits_in(images: Sequence[Path]) -> "dict[str, Traits]":
+    """Read the traits of every model in tables of images."""
+    return traits_by_model([read_table(path, IMAGES) for path in images])
+
+
+def traits_by_model(images: Sequence[pl.DataFrame]) -> "dict[str, Traits]":
+    """Read the traits of every model; what one model's tables say is taken together."""
+    from culturekit.generation.comparability import traits_of
+
+    every = [table.select(list(IMAGES.schema)) for table in images if table.height]
+    models = pl.concat(every).partition_by("model", as_dict=True) if every else {}
+    return {str(key[0]): traits_of(table) for key, table in sorted(models.items())}
+
+
+def noted(outcome: Outcome, traits: "Mapping[str, Traits]") -> Outcome:
+    """Add to an account what is not comparable; nothing where all images were made alike."""
+    from culturekit.generation.comparability import not_comparable
+
+    apart = not_comparable(traits)
+    return replace(outcome, notes={**outcome.notes, NOT_COMPARABLE: apart}) if apart else outcome

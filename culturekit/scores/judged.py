@@ -9,10 +9,10 @@ from typing import Annotated, Literal, TypeAlias
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import Typed
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Files
-from culturekit.core.stage_command import Typed
 from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.metrics.corrected.judged_means import MOST_GRADES, judged_mean, marked_items, marks_of_answers
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval

@@ -10,13 +10,12 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field
 
-from culturekit.core.declared import check_choices
+from culturekit.core.declared import Seed, Typed, check_choices
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import IMAGES, PROMPTS, QUALITY, VALUES
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import read_table
 from culturekit.metrics.arguments import check_count
 from culturekit.metrics.statistics.correlations import (

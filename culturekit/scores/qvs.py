@@ -11,14 +11,12 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.core.declared import kept
+from culturekit.core.declared import Typed, kept
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files
-from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import Typed
-from culturekit.core.tables import read_table
+from culturekit.core.tables import prompts_table, read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import drawing_of, of_batches
 from culturekit.metrics.corrected.looks import planned_looks
@@ -39,8 +37,7 @@ from culturekit.scores.image_collections import (
     over_repeats,
     quality_by_scorer,
 )
-from culturekit.scores.inputs import tables_of_matches
-from culturekit.scores.provenance import noted, traits_by_model
+from culturekit.scores.inputs import noted, tables_of_matches, traits_by_model
 from culturekit.scores.score_rows import Scored, scored
 
 # From images and matches to how far mapped diversity can be off for images that were refused, or not told.

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import Typed
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, check_choice
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import IMAGES
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import Typed
 from culturekit.core.work import Work
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
 from culturekit.scores.answers import Ends, careful_answers, check_ends, check_on_scale, read_answers, whose

@@ -13,8 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.core.declared import Seed, Typed
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.work import Work
 from culturekit.metrics.realism.features import (
     RadiiCache,

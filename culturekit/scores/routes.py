@@ -9,10 +9,10 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.declared import Typed
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS

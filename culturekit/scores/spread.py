@@ -16,8 +16,7 @@ from culturekit.core.declared import check_options
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import UsageError
-from culturekit.core.registry import parse_spec
-from culturekit.core.spec_state import check_ready, spec_state
+from culturekit.core.registry import check_ready, parse_spec, spec_state
 from culturekit.core.stage import Stage
 from culturekit.core.table import check_slots
 from culturekit.core.work import Outcome, Work

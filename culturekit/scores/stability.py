@@ -12,10 +12,10 @@ import polars as pl
 from pydantic import Field
 from scipy import stats
 
+from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import SCORES
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.catalog import describe

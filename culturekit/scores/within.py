@@ -12,9 +12,8 @@ from pydantic import Field
 
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Files
-from culturekit.core.layouts import prompts_table
 from culturekit.core.schemas import MATCHES, PROMPTS
-from culturekit.core.tables import read_table
+from culturekit.core.tables import prompts_table, read_table
 from culturekit.core.work import Work
 from culturekit.metrics.diversity.kernel_diversity import Weights, kernel_name
 from culturekit.metrics.statistics.intervals import Target, by_prompt, mean_of_these
@@ -123,7 +122,7 @@ def params_of_row(answer: Answer) -> dict[str, object]:
 
 
 def absent_row(like: Answer, country: str, options: QvsOptions) -> Row:
-    """Say that a model has no image of a country."""
+    """Make the row of a country of which a model has no image."""
     params = {**params_of_row(like), "images_left_out": 0, "no_value": NO_IMAGES}
     nothing = no_interval("these")
     place = {"concept": like.images.concept, "country": country}

@@ -26,12 +26,12 @@ from pydantic import ValidationError
 from culturekit import recipes
 from culturekit.config.kinds import wired
 from culturekit.config.load import load_any_recipe
+from culturekit.core.addresses import SendingRefused, offline
 from culturekit.core.atomic import decoding, remove_strays
-from culturekit.core.declared import Declared, declared, inputs_of, is_group, settings_of
+from culturekit.core.declared import AskingCommand, Declared, StageCommand, declared, inputs_of, is_group, settings_of
 from culturekit.core.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, read_manifest
 from culturekit.core.errors import CultureKitError, MissingDependency, UsageError
 from culturekit.core.inputs import Files
-from culturekit.core.offline import SendingRefused, offline
 from culturekit.core.plugins import installed
 from culturekit.core.recipe_plugins import carrying, typed_plugins
 from culturekit.core.registry import Registry, Spec, parse_spec
@@ -39,7 +39,6 @@ from culturekit.core.roles import REPORT
 from culturekit.core.run import RECIPE_RECORD, make_manifest, plugins_of_run, what_differs
 from culturekit.core.spreadsheet_cells import export_table
 from culturekit.core.stage import Stage, key_of, record_of
-from culturekit.core.stage_command import AskingCommand, StageCommand
 from culturekit.core.work import Engine, Progress, Quiet, Work
 from culturekit.core.yaml_source import as_json
 from culturekit.index.encoder import ENCODERS
@@ -289,6 +288,11 @@ class _Again:
             found = [f"kind: {manifest.stage} -> {stage.kind}"] if manifest.stage != stage.kind else []
             found += [*what_differs(stage, manifest, inputs)] or ["its inputs are named otherwise"]
             told = "; ".join(found[:_SHOWN])
+            options, known = json.loads(_json(stage.options)), json.loads(_json(manifest.options))
+            earlier = key_of(replace(stage, options=known), inputs)  # before options were added to it
+            if (manifest.key, manifest.inputs, _completed(known, options)) == (earlier, inputs, options):
+                self.not_here(finished, f"not verifiable here: made when the stage had fewer options; {told}")
+                return
             self.ledger.broken("recipe", name, "is not the stage that its recipe gives", found=told)
             self.judge(finished, None, "its stage is another than its recipe gives")
             return

@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from culturekit.builders import asking
-from culturekit.core.stage_command import StageCommand
+from culturekit.core.declared import StageCommand
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Client, FreeClient
 

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.popularity import SOURCES, Ratings, Sitelinks, months, wikis
-from culturekit.builders.space.cspace import ReleaseOptions
-from culturekit.builders.space.space_stages import release_stage
+from culturekit.builders.space.cspace import ReleaseOptions, release_stage
 from culturekit.core.errors import IntegrityError, MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.core.schemas import KEPT
 from culturekit.core.tables import write_table

@@ -23,13 +23,13 @@ pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
 
 @pytest.fixture(scope="module")
 def run(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run whose models have 90 images each."""
+    """A finished run whose models have 120 images each."""
     root = tmp_path_factory.mktemp("planned") / "run"
     shutil.copytree(small_run, root)
     rng = np.random.default_rng(0)
     for path in root.glob("matches-*/matches.parquet"):
         model = read_table(path, MATCHES)["model"][0]
-        countries: list[str | None] = [COUNTRIES[n] for n in rng.choice(6, p=[0.5, 0.1, 0.1, 0.1, 0.1, 0.1], size=90)]
+        countries: list[str | None] = [COUNTRIES[n] for n in rng.choice(6, p=[0.5, 0.1, 0.1, 0.1, 0.1, 0.1], size=120)]
         matches_of(countries, model=model, prompts=2).write_parquet(path)
     return root
 
@@ -43,7 +43,7 @@ def test_a_plan_says_how_many_images_of_each_model_and_how_long_that_takes(run: 
     assert told["source"] == "the mapping is right in 80%, as stated"
     assert {plan["model"] for plan in told["models"]} == {"broad", "empty", "narrow"}
     for plan in told["models"]:
-        assert 30 <= plan["images"] <= plan["of"] == 90
+        assert 30 <= plan["images"] <= plan["of"] == 120
         assert plan["hours"] == pytest.approx(plan["images"] * 2 / 100)
         assert plan["reached"] == (plan["width"] <= 0.2)
         assert plan["reached"] or plan["images"] == plan["of"]
@@ -89,11 +89,19 @@ def test_answers_that_corrected_a_run_are_its_first_audit(run: Path, tmp_path: P
     assert ("one rater" in told["marked"]) == (one_of == 2)
 
 
-def test_kernels_with_artifacts_are_not_forecast(run: Path) -> None:
+def test_kernels_with_artifacts_are_planned_by_whole_batches(run: Path) -> None:
+    asked = ("audit", "plan", run, "--kernel", "artifact")
+    told = json.loads(culturekit(*asked, "--width", "0.2", "--json", ends=0).stdout)
+    for plan in told["models"]:
+        assert plan["images"] % 8 == 0
+        assert 96 <= plan["images"] <= plan["of"] == 112  # of 120 images, in two prompts
+    done = culturekit(*asked, ends=0)
+    assert "from 20 of each prompt on; whole batches from 12 on" in done.stdout
+    assert done.stdout.endswith(" --drawing batches\n")
+    for refused in (("--accuracy", "0.9"), ("--audits", "first.parquet")):
+        assert "expected neither --audits nor --accuracy" in culturekit(*asked, *refused, ends=2).stderr
     both = culturekit("audit", "plan", run, "--accuracy", "0.9", "--audits", "first.parquet")
     assert "expected --audits or --accuracy" in both.stderr
-    done = culturekit("audit", "plan", run, "--kernel", "artifact", ends=2)
-    assert "forecast for kernels without artifacts only; expected continent or country or hierarchical" in done.stderr
 
 
 def test_a_first_audit_says_what_a_second_instrument_saves(run: Path, tmp_path: Path) -> None:

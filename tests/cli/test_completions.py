@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.cli.completions import complete_metric, complete_recipe, spec_completer
+from culturekit.cli.options import complete_metric, complete_recipe, spec_completer
 from tests.command_line import culturekit
 
 

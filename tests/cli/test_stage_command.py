@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app as culturekit_app
 from culturekit.cli.lazy import as_function
+from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
-from culturekit.core.stage_command import Typed
 
 
 @dataclass(frozen=True, slots=True)

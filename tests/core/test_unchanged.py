@@ -6,8 +6,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culturekit.core.digests import MANY, once_per_state, state_of
 from culturekit.core.registry import Entry, Registry
-from culturekit.core.unchanged import MANY, once_per_state, state_of
 
 
 def test_a_file_is_read_once_in_each_state(tmp_path: Path) -> None:

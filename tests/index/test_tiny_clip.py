@@ -30,11 +30,6 @@ def script() -> Iterator[ModuleType]:
     del sys.modules["tiny_clip"]
 
 
-def test_the_invented_names_are_all_different(script: ModuleType) -> None:
-    names = script.world(300)["name"].to_list()
-    assert len({name.lower() for name in names}) == 300
-
-
 @pytest.mark.slow
 def test_held_out_pictures_are_found_by_name_alone(script: ModuleType, tmp_path: Path) -> None:
     threads = torch.get_num_threads()

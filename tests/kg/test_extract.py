@@ -14,10 +14,9 @@ from culturekit.core.errors import ConfigError, IntegrityError, UsageError
 from culturekit.core.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
 from culturekit.core.stage import input_records, key_of
 from culturekit.core.tables import read_table
-from culturekit.kg.concepts import Concept, Root, RootChoice, load_concept
+from culturekit.kg.concepts import Concept, Root, RootChoice, load_concept, load_successors
 from culturekit.kg.exchange.extract_stage import extract_stage
 from culturekit.kg.extract import ExtractOptions, extract
-from culturekit.kg.redirects import load_successors
 from tests.kg.walk_worlds import Said, graph_of, hands
 
 FRANCE, SOVIET_UNION, RUSSIA = 142, 15180, 159

@@ -10,10 +10,9 @@ import pytest
 from culturekit.builders.country_names import named_country
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.work import Work
-from culturekit.kg.concepts import load_concept, shipped_concepts
+from culturekit.kg.concepts import final_target, load_concept, read_redirects, shipped_concepts
 from culturekit.kg.countries import whole_world
 from culturekit.kg.dump.ingest import IngestOptions, ingest
-from culturekit.kg.redirects import final_target, read_redirects
 from culturekit.kg.root_checks import Finding, draft_concept, draft_country, name_in_graph, validate_roots
 from tests.command_line import culturekit
 

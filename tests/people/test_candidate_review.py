@@ -9,10 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.prompting.prompts import PromptOptions
-from culturekit.builders.prompting.prompts_stage import prompts_stage
-from culturekit.builders.space.cspace import ReleaseOptions
-from culturekit.builders.space.space_stages import release_stage
+from culturekit.builders.prompting.prompts import PromptOptions, prompts_stage
+from culturekit.builders.space.cspace import ReleaseOptions, release_stage
 from culturekit.core.digests import Manifest
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.schemas import DECISIONS, KEPT, QUOTAS, VERDICTS

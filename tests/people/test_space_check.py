@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.space.checked import OTHERWISE, UNCHECKED
-from culturekit.builders.space.cspace import ReleaseOptions
-from culturekit.builders.space.space_stages import release_stage
+from culturekit.builders.space.cspace import ReleaseOptions, release_stage
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import KEPT, REMOVED, SPACE_CHECK, SPACE_SAMPLE, VERDICTS
 from culturekit.core.tables import read_table, write_table

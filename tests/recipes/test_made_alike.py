@@ -7,8 +7,7 @@ from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import IMAGES, VALUES
 from culturekit.core.tables import write_table
 from culturekit.scores.compare import ComparisonOptions, compare
-from culturekit.scores.inputs import ValueTables
-from culturekit.scores.provenance import traits_by_model
+from culturekit.scores.inputs import ValueTables, traits_by_model
 from tests.conftest import stage_here
 
 WIDTHS = {"a": 8, "b": 8, "c": 16}

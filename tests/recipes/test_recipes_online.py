@@ -12,10 +12,9 @@ from culturekit.core.engines import LocalEngine
 from culturekit.recipes.c3.recipe import EVERY
 from culturekit.recipes.run_recipe import run_recipe
 from culturekit.verify.verify_run import verify_run
-from tests.builders.test_activities_online import OUTAGES
 from tests.faults.kill_and_resume import content
 from tests.faults.world_model import knows
-from tests.llm.server import RunningServer, Script, running_server
+from tests.llm.server import Fault, Rule, RunningServer, Script, When, running_server
 
 pytestmark = [pytest.mark.slow]
 pytest.importorskip("openai")
@@ -40,6 +39,14 @@ SMALL = {
         "models=[{name: one, backend: '{openai-pictures}'}, {name: other, backend: '{google-pictures}'}]",
     ),
 }  # fmt: skip
+
+OUTAGES = (
+    Rule(Fault("busy", hint="retry-after-ms", wait=0.01), times=1),
+    Rule(Fault("server-error"), When(attempts=(1, 1), share=0.3, salt="error")),
+    Rule(Fault("drop-before"), When(attempts=(1, 1), share=0.3, salt="before")),
+    Rule(Fault("drop-inside"), When(attempts=(2, 2), share=0.3, salt="inside")),
+    Rule(Fault("broken-json"), When(attempts=(1, 1), share=0.5, salt="half")),
+)
 
 ASKING = {
     "c3": ("captions", "translated", "vqascore-plain"),

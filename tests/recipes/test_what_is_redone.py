@@ -13,10 +13,10 @@ import yaml
 from culturekit.builders.filtering import cspace_filter as candidate_verdicts
 from culturekit.builders.filtering import filter_stage as filter_stages
 from culturekit.builders.prompt_templates import TEMPLATES
-from culturekit.builders.prompting import prompts_stage
+from culturekit.builders.prompting import prompts
 from culturekit.core.package_data import shipped
 from culturekit.core.stage import input_records, key_of
-from culturekit.index.folder import index_stages
+from culturekit.index.folder import build
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.kg.concepts import concept_path
 from culturekit.recipes.cube.keys import Recipe, load_recipe
@@ -131,7 +131,7 @@ def test_other_words_for_prompts_build_prompts_again(world: Path, monkeypatch: p
     own = world / "templates.yaml"
     shutil.copy(shipped(TEMPLATES), own)
     own.write_text("# another file\n" + own.read_text(encoding="utf-8"), encoding="utf-8")
-    monkeypatch.setattr(prompts_stage, "shipped", lambda _: own)
+    monkeypatch.setattr(prompts, "shipped", lambda _: own)
     assert done_again(recipe_of(world), world) == {"prompts"}
 
 
@@ -141,11 +141,11 @@ def test_other_words_for_artifacts_build_the_index_of_texts_again(
     files = IndexFiles(finished / "run/cspace/cspace.parquet")
 
     def key(channel: str) -> str:
-        stage = index_stages.index_stage(files, IndexOptions("embedded", channel))  # type: ignore[arg-type]
+        stage = build.index_stage(files, IndexOptions("embedded", channel))  # type: ignore[arg-type]
         return key_of(stage, input_records(stage.inputs))
 
     before = [key(channel) for channel in ("text", "image")]
     (tmp_path / "words.yaml").write_text("generic: ['a picture of {name}']\n", encoding="utf-8")
-    monkeypatch.setattr(index_stages, "shipped", lambda _: tmp_path / "words.yaml")
+    monkeypatch.setattr(build, "shipped", lambda _: tmp_path / "words.yaml")
     after = [key(channel) for channel in ("text", "image")]
     assert (before[0] != after[0], before[1] == after[1]) == (True, True)

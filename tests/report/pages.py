@@ -24,8 +24,7 @@ from culturekit.report.realism import (
 )
 from culturekit.report.run_folders import Figure
 from culturekit.report.thumbnails import Mosaic, MosaicModel, Near, PromptImages, PromptLine, Shot, Tile
-from culturekit.report.trust import AgreementLine, RouteTable, Trust, TwoRoutes
-from culturekit.report.write import ReportData
+from culturekit.report.write import AgreementLine, ReportData, RouteTable, Trust, TwoRoutes
 from culturekit.trail.evidence import ArtifactEvidence, PathNode, Said
 
 HOSTILE = (

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.report.printing import print_page
-from culturekit.report.write import render
+from culturekit.report.write import print_page, render
 from tests.chromium import Browser, Tab, browser, needs_chromium
 from tests.report.hostile import ELEMENTS, ELSEWHERE, hostile_texts
 from tests.report.pages import HOSTILE, audited_page, figure, full_page, hostile_page, page, with_text

@@ -61,6 +61,11 @@ def test_forms_that_nobody_answered_are_named_with_their_hours(tmp_path: Path) -
     assert list(waiting_forms(RunFolders(tmp_path, (), ("to-rate", "rated")))) == []
 
 
+def test_columns_of_words_begin_at_the_left_and_numbers_end_at_the_right() -> None:
+    rows = tuple(tuple(map(Cell, row)) for row in (("5", "–", "0.5", "< 0.001"), ("4", "Mostly right", "0.4", "–")))
+    assert Grid("What it means", ("rating", "presence", "share", "p"), rows).words == {1}
+
+
 def test_two_scores_are_never_shown_as_none() -> None:
     rows = [score("align", 0.5, labels="corrected", pool=pool) for pool in ("in-region", "out-of-region")]
     table = with_params(pl.DataFrame(rows, schema=SCORES.schema), labels="labels")

@@ -12,8 +12,7 @@ from culturekit.builders.filtering import cspace_filter as candidate_verdicts
 from culturekit.builders.filtering import filter_stage as filter_stages
 from culturekit.builders.filtering.cspace_filter import questions_about
 from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
-from culturekit.builders.space.cspace import ReleaseOptions
-from culturekit.builders.space.space_stages import release_stage
+from culturekit.builders.space.cspace import ReleaseOptions, release_stage
 from culturekit.core.choices import Included
 from culturekit.core.digests import digest_bytes
 from culturekit.core.schemas import CANDIDATES, KEPT

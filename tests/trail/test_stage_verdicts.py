@@ -9,8 +9,7 @@ import pytest
 
 from culturekit.builders.completing.completion import CompletionInputs, CompletionOptions, complete_stage
 from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
-from culturekit.builders.space.cspace import ReleaseOptions
-from culturekit.builders.space.space_stages import release_stage
+from culturekit.builders.space.cspace import ReleaseOptions, release_stage
 from culturekit.core.stage import Stage
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.dump.ingest import IngestOptions, ingest_stage

@@ -21,8 +21,8 @@ from culturekit.builders.asked_rows import GivenWording, bounded, row_id, sifted
 from culturekit.builders.asking import Asked, asks
 from culturekit.builders.built import Given, builds
 from culturekit.builders.country_names import folded, without_accents
+from culturekit.core.declared import Typed
 from culturekit.core.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding_encoders import text_encoder_of

@@ -22,13 +22,13 @@ from culturekit.builders.filtering.cspace_filter import shares
 from culturekit.builders.shown_images import prompted_images
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import ANSWERED
+from culturekit.core.declared import Seed, Typed
 from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
+from culturekit.core.registry import spec_state
 from culturekit.core.schemas import CAPTION_STATS, CAPTIONS, DROPS, IMAGES, JUDGMENTS, OBJECTS, PROMPTS, TRANSLATIONS
-from culturekit.core.spec_state import spec_state
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import Gathered, blocks_of, read_table, scan_table, whole_groups, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import (

@@ -20,11 +20,11 @@ from culturekit.builders.asked_rows import bounded, row_id, wording
 from culturekit.builders.asking import Asked, asks
 from culturekit.builders.built import Given
 from culturekit.builders.country_names import folded
+from culturekit.core.declared import Seed, Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import found_or_shipped
+from culturekit.core.registry import spec_state
 from culturekit.core.schemas import CAPTION_PROPOSALS, CAPTIONS
-from culturekit.core.spec_state import spec_state
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import QUARANTINED, Outcome
 from culturekit.core.yaml_source import StrictModel, closest, load_model, not_empty

@@ -15,13 +15,12 @@ from pydantic import Field
 
 from culturekit.builders.built import builds
 from culturekit.core.atomic import whole_file, write_atomically
-from culturekit.core.declared import kept
+from culturekit.core.declared import Seed, Typed, kept
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_reading import format_of
 from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED, VALUES
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.stage_folder import run_shards, seal
 from culturekit.core.tables import blocks_of, read_part, read_table, save_part, write_table
 from culturekit.core.work import Outcome, Work

@@ -42,12 +42,12 @@ from culturekit.builders.completing.completion_rounds import (
     ProposalRow,
 )
 from culturekit.builders.filtering.cspace_filter import MOST_LISTED
+from culturekit.core.declared import AskingCommand, Typed
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UnusableReplies
 from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import CANDIDATES, COMPLETED, DROPS, KEPT, PROPOSALS, ROUNDS
 from culturekit.core.stage import Left, Stage
-from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, slices_of, write_drops, write_frames, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.kg.concepts import Concept, Roots
@@ -398,7 +398,7 @@ class CompletionPilot:
 
     @property
     def fates(self) -> dict[str, int]:
-        """How many proposals ended in which way."""
+        """Count proposals by outcome."""
         return dict(sorted(Counter(row.outcome for row in self.tried.proposals).items()))
 
     def as_data(self) -> dict[str, object]:

@@ -47,7 +47,7 @@ class KnownItem:
 
 @dataclass(frozen=True, slots=True)
 class KnownTables:
-    """Where names are looked up; without `candidates` or `graph` that much less is known."""
+    """Tables in which names are looked up; `candidates` and `graph` are optional."""
 
     kept: TableSlices
     candidates: TableSlices | None = None

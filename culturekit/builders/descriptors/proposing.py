@@ -15,9 +15,9 @@ from pydantic import Field
 from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, PER_CATEGORY
 from culturekit.builders.asked_rows import GivenWording, bounded, row_id, sifted
 from culturekit.builders.asking import Asked, asks
+from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS, PROPOSED_DESCRIPTORS
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome
 from culturekit.kg.countries import country

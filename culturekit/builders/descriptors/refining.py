@@ -27,10 +27,10 @@ from culturekit.builders.descriptors.proposing import (
     read_descriptor,
     token_problem,
 )
+from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, PROPOSED_DESCRIPTORS, STEREOTYPES
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome
 from culturekit.kg.countries import country

@@ -19,11 +19,11 @@ from culturekit.builders.filtering.cspace_filter import (
     questions_about,
     wording,
 )
+from culturekit.core.declared import AskingCommand, Typed
 from culturekit.core.digests import digest_bytes
 from culturekit.core.inputs import roles_of
 from culturekit.core.schemas import CANDIDATES
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import TableSlices, slices_of
 from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Roots

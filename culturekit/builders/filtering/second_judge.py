@@ -18,10 +18,9 @@ from culturekit.builders.filtering.cspace_filter import (
 )
 from culturekit.builders.filtering.filter_stage import FilterOptions
 from culturekit.core.choices import VerdictWord
-from culturekit.core.declared import rules_of
+from culturekit.core.declared import Typed, rules_of
 from culturekit.core.inputs import roles_among
 from culturekit.core.schemas import KEPT, REMOVED
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome
 from culturekit.kg.concepts import Roots

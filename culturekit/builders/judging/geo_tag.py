@@ -27,11 +27,10 @@ from culturekit.builders.shown_images import (
     drawn,
     sample_note,
 )
-from culturekit.core.layouts import space_table
+from culturekit.core.declared import Typed
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import IMAGES, MATCHES
-from culturekit.core.stage_command import Typed
-from culturekit.core.tables import read_table, write_table
+from culturekit.core.tables import read_table, space_table, write_table
 from culturekit.core.work import Work
 from culturekit.kg.countries import WORLD, countries, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions

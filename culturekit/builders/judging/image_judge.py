@@ -29,16 +29,15 @@ from culturekit.builders.shown_images import (
     WhoLooks,
 )
 from culturekit.core.atomic import write_atomically
+from culturekit.core.declared import Typed
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
-from culturekit.core.layouts import prompts_table
 from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.schemas import IMAGES, JUDGMENTS, PROMPTS, QUALITY
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import Typed
-from culturekit.core.tables import read_table, write_drops, write_table
+from culturekit.core.tables import prompts_table, read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, load_model, read_yaml
 from culturekit.llm.answers import DEFAULTS, LlmOptions

@@ -28,9 +28,9 @@ from culturekit.builders.shown_images import (
     Verdict,
     WhoLooks,
 )
+from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS, STEREOTYPES
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions

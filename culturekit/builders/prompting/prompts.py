@@ -14,6 +14,7 @@ from culturekit.builders.country_names import folded, without_accents
 from culturekit.builders.prompt_templates import (
     IN_ENGLISH,
     NOTHING_ADDED,
+    TEMPLATES,
     AddedTemplates,
     Wording,
     added_templates,
@@ -52,13 +53,16 @@ from culturekit.builders.space.space_files import read_space
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import DrawName, PromptKind, TemplateSetName
 from culturekit.core.counting import counted
-from culturekit.core.digests import digest_bytes
+from culturekit.core.declared import Typed
+from culturekit.core.digests import digest_bytes, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.schemas import DIFFERENCES, DROPS, PROMPTS, QUOTAS
-from culturekit.core.stage_command import Typed
-from culturekit.core.tables import write_drops, write_table
+from culturekit.core.package_data import shipped
+from culturekit.core.schemas import CSPACE, DIFFERENCES, DROPS, PROMPTS, QUOTAS
+from culturekit.core.stage import Stage
+from culturekit.core.tables import read_table, table_outcome, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import ENGLISH, Concept
+from culturekit.kg.countries import countries, country_files, use_countries_beside
 
 # Which prompts to build, and from which files a person's choices come.
 
@@ -551,3 +555,80 @@ def artifact_prompts(space: pl.DataFrame) -> pl.DataFrame:
         language=pl.lit("en"), template_id=pl.lit("name"), negative_text=nothing, group=nothing,
     )  # fmt: skip
     return prompts.select(list(PROMPTS.schema))
+
+
+EARLIER = ("statements", "labels")  # the roles of tables that an earlier stage of the same run may still have to write
+
+
+def prompts_stage(
+    cspace: Path,
+    options: PromptOptions,
+    *,
+    seed: int,
+    concepts: Sequence[Concept] | None = None,
+    released: Path | None = None,
+) -> Stage:
+    """Build prompts; quotas run over the countries of `concepts`, or of those that the space was released with.
+
+    Words that `concepts` bring are used; one that no template speaks of is refused here, before anything runs.
+
+    `released` is the space as it was published, where it was taken in.
+    """
+    options.check()
+    use_countries_beside(released or cspace)
+    groups = quota_groups(released or cspace, concepts) if options.draws else []
+    for role, path in options.inputs().items():
+        if role not in EARLIER and not path.is_file():
+            raise UsageError("there is no such file", where=str(path), expected="a file that prompts are built from")
+    known = tuple(concepts or ())
+    check_words([concept.concept for concept in known], options.kinds, wordings_of(options, known))
+    words = {
+        concept.concept: concept.model_dump(mode="json", include={"prompts"})["prompts"]
+        for concept in known
+        if concept.prompts
+    }
+    return Stage(
+        "prompts",
+        "prompts",
+        1 if options.languages == (ENGLISH,) else 2,
+        lambda work: build_prompts(work, cspace, options, seed=seed, groups=groups, concepts=known),
+        {"cspace": cspace, **country_files(), "templates": shipped(TEMPLATES), **options.inputs()},
+        {
+            **options.settings(),
+            **({"groups": [list(group) for group in groups]} if groups else {}),
+            **({"words": words} if words else {}),
+        },
+        {"draw": seed} if options.draws else {},
+        packages=("polars",),
+    )
+
+
+def quota_groups(cspace: Path, concepts: Sequence[Concept] | None) -> list[Group]:
+    """List every country of every concept: of the root configs, or of those that the space beside it was made with."""
+    if concepts is not None:
+        scopes: Mapping[str, Any] = {concept.concept: concept.countries for concept in concepts}
+    else:
+        manifest = read_manifest(cspace.parent)
+        released = manifest is not None and manifest.stage == "release" and cspace.name in manifest.outputs
+        stated: Any = manifest.options["concepts"] if manifest is not None and released else {}
+        scopes = {name: config["countries"] for name, config in stated.items()}
+    every = countries()
+    return sorted((name, iso) for name, scope in scopes.items() for iso in (every if scope == "all" else scope))
+
+
+def one_language_stage(prompts: Path, language: str) -> Stage:
+    """Keep the prompts in one language: references show artifacts once, in however many languages models are asked."""
+
+    def run(work: Work) -> Outcome:
+        return table_outcome(work, PROMPTS, read_table(prompts, PROMPTS).filter(language=language))
+
+    return Stage("reference-prompts", "prompts-in", 1, run, {"prompts": prompts}, {"language": language})
+
+
+def named_artifacts_stage(space: Path) -> Stage:
+    """Name every artifact once, so that pictures of references find theirs."""
+
+    def name(work: Work) -> Outcome:
+        return table_outcome(work, PROMPTS, artifact_prompts(read_table(space, CSPACE)))
+
+    return Stage("reference-prompts", "name-artifacts", 1, name, {"cspace": space}, packages=("polars",))

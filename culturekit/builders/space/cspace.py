@@ -2,29 +2,47 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, get_args
 
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders import popularity
+from culturekit.builders.country_names import NAMES
 from culturekit.builders.popularity import PopularitySource
-from culturekit.builders.prompt_templates import Wording, artifact_words
+from culturekit.builders.prompt_templates import TEMPLATES, Wording, artifact_words
+from culturekit.builders.space.checked import carry_check
 from culturekit.builders.space.public_cube import ROWS_AT_ONCE, public_rows, statements_of, write_public
+from culturekit.builders.space.space_files import import_foreign, import_prompts, import_space, is_typed
 from culturekit.core.atomic import explained_outside, write_atomically
-from culturekit.core.choices import TRIPLE_SUFFIXES, Included, ReleaseFormat
+from culturekit.core.choices import TRIPLE_SUFFIXES, Included, PromptKind, ReleaseFormat
 from culturekit.core.counting import counted
+from culturekit.core.declared import Typed
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.package_data import shipped
 from culturekit.core.registry import needing
 from culturekit.core.schemas import CSPACE, KEPT
 from culturekit.core.spreadsheet_cells import export_frame
-from culturekit.core.stage_command import Typed
-from culturekit.core.tables import read_table, save_parquet, write_drops, write_table
+from culturekit.core.stage import Stage
+from culturekit.core.table import Table
+from culturekit.core.tables import read_table, save_parquet, table_outcome, write_drops, write_table
 from culturekit.core.work import UNDER_REVIEW, Outcome, Work
 from culturekit.kg.concepts import Concept, Roots
-from culturekit.kg.countries import CARRIED, QID, by_qid, countries, countries_text, own_countries
+from culturekit.kg.countries import (
+    CARRIED,
+    QID,
+    WORLD,
+    by_qid,
+    countries,
+    countries_text,
+    country_files,
+    own_countries,
+    use_countries_beside,
+)
 
 # The files of a release: the space as a whole and by concept, in each form, and the checksums of all.
 
@@ -322,4 +340,103 @@ def empty(paths: Sequence[Path], concepts: Sequence[str], kept: int, homeless: i
         expected=f"a kept artifact of {', '.join(concepts)} in a country that is asked for",
         found=f"{kept} kept candidates, {homeless} of them in no known country",
         hint="Ask for more countries or concepts; drops.parquet beside the kept candidates says what was left out.",
+    )
+
+
+def release_stage(kept: Sequence[Path], options: ReleaseOptions, checked: Path | None = None) -> Stage:
+    """Release the cultural space from tables of kept candidates; `checked` is what people found of a sample of them."""
+    source, formats = popularity.SOURCES.make(options.popularity), options.formats
+    include = [] if options.include is None else [options.include]
+    tables = {"kept" if number == 1 else f"kept-{number:02}": path for number, path in enumerate(kept, 1)}
+    wording = {"templates": shipped(TEMPLATES)} if "public" in formats else {}
+    check = {} if checked is None else {"checked": checked}
+
+    def run(work: Work) -> Outcome:
+        notes = {} if checked is None else carry_check(work, checked, kept)
+        done = release(work, kept, options.roots, source, formats, include=include)
+        return replace(done, notes={**done.notes, **notes})
+
+    return Stage(
+        "cspace",
+        "release",
+        5,
+        run,
+        {**tables, **check, **country_files(), **wording},
+        {
+            "popularity": dict(source.decides),
+            **popularity.SOURCES.brought_by(options.popularity),
+            "formats": list(formats),
+            "include": include,
+            **_released_concepts(options.roots),
+        },
+        packages=("polars",),
+        before=partial(check_formats, formats),
+    )
+
+
+def _released_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
+    """Give what a release reads: countries, languages, and the subconcepts that roots stand for, in their order."""
+    return {
+        "concepts": {
+            concept.concept: {
+                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
+                "roots": [
+                    {"qid": root.qid, "subconcept": root.subconcept} for root in concept.roots if root.subconcept
+                ],
+            }
+            for concept in concepts
+        }
+    }
+
+
+# The stages that import a cultural space, prompts, or another table that was made elsewhere.
+
+
+def table_stage(path: Path, table: Table) -> Stage:
+    """Take in a table of ours, and make sure that it is one."""
+
+    def run(work: Work) -> Outcome:
+        rows = read_table(path, table)
+        return table_outcome(work, table, rows)
+
+    return Stage(table.name, "take-table", 1, run, {"published": path}, {"table": table.name})
+
+
+def taken_space_stage(path: Path) -> Stage:
+    """Take in a cultural space: a table of ours, or a file in the public CUBE layout."""
+    typed = path.suffix == ".csv"
+    use_countries_beside(path)
+    names = named_by() if typed else country_files()
+    version = 5 if typed else 1  # a list that was typed: countries by whatever they are called, ids of its own
+    packages = ("babel", "polars", "pycountry") if typed else ("polars",)
+    inputs = {"published": path, **names}
+    return Stage("cspace", "take-space", version, lambda work: import_space(work, path), inputs, packages=packages)
+
+
+def named_by() -> dict[str, Path]:
+    """Name the files by which countries of a list are found."""
+    return {"world": shipped(WORLD), "names": shipped(NAMES), **country_files()}
+
+
+def foreign_space_stage(path: Path, concept: str, columns: Mapping[str, str] | None = None) -> Stage:
+    """Bring somebody else's list of artifacts into our form."""
+    columns = columns or {}
+    inputs = {"published": path, **named_by()}
+    return Stage(
+        "cspace", "import-space", 5, lambda work: import_foreign(work, path, concept, columns), inputs,
+        {"concept": concept, **({"columns": dict(columns)} if columns else {})},
+        packages=("babel", "polars", "pycountry"),
+    )  # fmt: skip
+
+
+def taken_prompts_stage(path: Path, space: Path, kinds: Sequence[PromptKind]) -> Stage:
+    """Take in prompts, and hold them against the cultural space."""
+    return Stage(
+        "prompts",
+        "take-prompts",
+        2 if is_typed(path) else 1,
+        lambda work: import_prompts(work, path, space, kinds),
+        {"published": path, "cspace": space, **(named_by() if is_typed(path) else country_files())},
+        {"kinds": list(kinds)},
+        packages=("babel", "polars", "pycountry") if is_typed(path) else ("polars",),
     )

@@ -21,11 +21,10 @@ import msgspec
 import polars as pl
 
 from culturekit.builders.prompt_templates import templates
-from culturekit.core.artifact_ids import OF_A_MODEL, has_no_item
 from culturekit.core.atomic import decoding, whole_file
 from culturekit.core.digests import digest
 from culturekit.core.errors import ConfigError, Problem
-from culturekit.core.schemas import CSPACE, DROPS, KEPT, PROMPTS
+from culturekit.core.schemas import CSPACE, DROPS, KEPT, OF_A_MODEL, PROMPTS, has_no_item
 from culturekit.core.spreadsheet_cells import json_text
 from culturekit.core.tables import read_table
 from culturekit.kg.countries import Country, countries
@@ -228,7 +227,7 @@ def public_rows(space: pl.DataFrame, prompts: pl.Series, statements: pl.DataFram
 
 
 def statements_of(kept: pl.DataFrame) -> pl.DataFrame:
-    """Write the statements of kept candidates as cells; what no graph knows has none."""
+    """Write the statements of kept candidates as cells, empty for those that no graph knows."""
     quoted = pl.concat_str(pl.lit("'"), pl.element(), pl.lit("'"))  # as Python writes a list of items
     cells = {name: pl.format("[{}]", pl.col(name.lower()).list.eval(quoted).list.join(", ")) for name in STATEMENTS}
     return kept.filter(pl.col("qid").str.starts_with("Q")).select("concept", artifact_id="qid", **cells)

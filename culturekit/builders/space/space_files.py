@@ -23,11 +23,10 @@ from culturekit.builders.space.public_cube import (
     slug,
     space_row,
 )
-from culturekit.core.artifact_ids import OF_A_LIST, has_no_item
 from culturekit.core.atomic import decoding
 from culturekit.core.digests import digest
 from culturekit.core.errors import ConfigError, Problem, UsageError
-from culturekit.core.schemas import CSPACE, DROPS, PROMPTS
+from culturekit.core.schemas import CSPACE, DROPS, OF_A_LIST, PROMPTS, has_no_item
 from culturekit.core.spreadsheet_cells import SheetRow, read_sheet, sheet_bytes
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work

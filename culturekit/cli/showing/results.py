@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from culturekit.core.foreign_text import JOINERS, printable
+from culturekit.core.counting import JOINERS, printable
 
 
 def show(result: object, lines: Iterable[str], *, as_json: bool) -> None:

@@ -82,7 +82,7 @@ class PipelineFolder:
         return str(read_json(self.path / _INDEX)["_class_name"])
 
     def components(self) -> Iterator[_Component]:
-        """List its parts that are there."""
+        """List the components of the pipeline that the folder has."""
         for name, entry in sorted(read_json(self.path / _INDEX).items()):
             if isinstance(entry, list) and len(entry) == 2 and all(isinstance(part, str) for part in entry):
                 yield _Component(name, entry[0], entry[1], self.path / name, self.variant)

@@ -1,25 +1,32 @@
-"""What a training is told, and what it will take: steps, numbers that are learned, memory; no torch is needed."""
+"""Fine-tuning as a stage: what a training is told, and what it will take in steps, numbers learned and memory."""
 
 import json
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field
 
-from culturekit.core.declared import kept
+from culturekit.core.declared import Seed, check_options, kept
+from culturekit.core.digests import InputRecord, digest_tree, read_manifest
 from culturekit.core.errors import UsageError
 from culturekit.core.model_files import read_header
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
-from culturekit.core.registry import Spec, parse_spec
-from culturekit.core.stage_command import Seed
+from culturekit.core.registry import Spec, check_ready, parse_spec
+from culturekit.core.stage import Stage
+from culturekit.core.torch_places import needed_package
+from culturekit.core.work import Outcome, Work
+from culturekit.generation.backend import BACKENDS
+from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS, Options, PipelineFolder, find_pipeline
 
 # Pairs of a folder of images with `metadata.jsonl`, ours or anybody's, and their pictures as a model takes them.
@@ -210,3 +217,36 @@ def plan_tuning(options: TuningOptions, pairs: int, step: float | None = None, p
     seconds = None if step is None else step * steps
     held = (weights, learned * _PER_LEARNED)
     return TuningPlan(steps, pairs, shown / pairs, learned, *held, seconds, peak)
+
+
+def finetune_stage(pairs: Path, options: TuningOptions) -> Stage:
+    """Train the denoiser of Stable Diffusion or SDXL, or a LoRA adapter of it, on pairs of captions and images."""
+    check_options(options)
+
+    def run(work: Work) -> Outcome:
+        trained: Outcome = training().train(work, pipeline_of(options), pairs_in(pairs), options)
+        return trained
+
+    foreign = pairs.exists() and read_manifest(pairs) is None  # or what a stage in front will write
+    return Stage(
+        "finetuned", "finetune", 1, run, {"pairs": pairs},
+        {**options.decided(), "weights": files_behind(options.spec)}, {"training": options.seed},
+        packages=("diffusers", "numpy", "peft", "pillow", "polars", "torch", "transformers"),
+        trees={"pairs": lambda final: InputRecord(digest_tree(pairs)[0], "a folder of pairs")} if foreign else {},
+        before=partial(check_training, options),
+    )  # fmt: skip
+
+
+def check_training(options: TuningOptions) -> None:
+    """Make sure that what trains a model, and the model, are there."""
+    check_ready(BACKENDS, options.model)
+    training()
+    if options.processes > 1:
+        needed_package("accelerate", kind="fine-tuning in several processes", extra="embed,generate")
+
+
+def training() -> Any:  # noqa: ANN401 - a module
+    """Import what trains, or say which command installs what it needs."""
+    for package in ("torch", "diffusers", "transformers", "peft"):
+        needed_package(package, kind="fine-tuning", extra="embed,generate")
+    return import_module("culturekit.generation.diffusion.lora_training")

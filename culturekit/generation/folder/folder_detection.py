@@ -17,8 +17,8 @@ from typing import NamedTuple
 import msgspec
 import polars as pl
 
-from culturekit.core.artifact_ids import without_prefix
 from culturekit.core.errors import UsageError
+from culturekit.core.schemas import without_prefix
 from culturekit.generation.folder.folder_list import ListedFile, LoadedList, read_list
 from culturekit.generation.folder.folder_listing import (
     Fields,

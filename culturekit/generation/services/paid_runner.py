@@ -22,12 +22,11 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 import polars as pl
 
-from culturekit.core.addresses import NotPublic, resolve
+from culturekit.core.addresses import NotPublic, check_sending, resolve
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import PictureFormat
 from culturekit.core.counting import counted
 from culturekit.core.digests import JOURNAL, canonical_json, digest_bytes
-from culturekit.core.offline import check_sending
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.schemas import IMAGES

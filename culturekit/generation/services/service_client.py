@@ -374,7 +374,7 @@ class _ServiceClient(ImageClient):
             ) from error  # fmt: skip
 
     def _path(self, key: str) -> Path:
-        """Say where the job of a call lies."""
+        """Give the path of the file that records the job of a call."""
         if self.jobs is None:
             raise UsageError("a service is asked beside a journal only", found=self.model)
         return self.jobs / f"{key}.json"

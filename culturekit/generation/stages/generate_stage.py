@@ -11,28 +11,26 @@ import polars as pl
 from culturekit.core.choices import PictureFormat, PromptKind
 from culturekit.core.digests import InputRecord, digest_file, read_manifest
 from culturekit.core.errors import UsageError
-from culturekit.core.layouts import prompts_table, space_table
 from culturekit.core.lineage import upstream
-from culturekit.core.registry import Spec, parse_spec
+from culturekit.core.registry import Spec, check_ready, parse_spec, spec_state
 from culturekit.core.run import run_part
 from culturekit.core.schemas import CSPACE, PROMPTS
-from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.stage import Asking, Left, Stage
-from culturekit.core.tables import read_table
+from culturekit.core.tables import prompts_table, read_table, space_table
 from culturekit.core.work import Engine, Outcome, Progress, Work
 from culturekit.generation.backend import BACKENDS, is_paid
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
-from culturekit.generation.diffusion.finetune_stage import finetune_stage, training
 from culturekit.generation.diffusion.training import (
     DENOISER,
     TuningOptions,
     TuningPlan,
+    finetune_stage,
     pairs_in,
     pipeline_of,
     plan_tuning,
+    training,
 )
-from culturekit.generation.folder.folder_backend import FOLDER, Options, folder_of
 from culturekit.generation.folder.folder_detection import (
     KnownPrompts,
     Names,
@@ -44,7 +42,15 @@ from culturekit.generation.folder.folder_detection import (
 )
 from culturekit.generation.folder.folder_listing import Listing, list_folder
 from culturekit.generation.folder.folder_plan import FolderPlan, Layout, plan_folder
-from culturekit.generation.folder.folder_run import Handling, content_of, hashed, take_folder
+from culturekit.generation.folder.folder_run import (
+    FOLDER,
+    Handling,
+    Options,
+    content_of,
+    folder_of,
+    hashed,
+    take_folder,
+)
 from culturekit.generation.picture_store import Maker
 from culturekit.generation.runner import ImagePlan, Pace, generate, pilot
 from culturekit.generation.services.image_client import IMAGE_SERVICES, ImageClient, check_image_price, question_of

@@ -11,12 +11,12 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.core.atomic import decoding
+from culturekit.core.declared import StageCommand, Typed
 from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.registry import check_ready, spec_state
 from culturekit.core.schemas import IMAGES, VECTOR_IDS
-from culturekit.core.spec_state import check_ready, spec_state
 from culturekit.core.spreadsheet_cells import read_csv_texts
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand, Typed
 from culturekit.core.tables import Gathered, blocks_of, write_drops
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed

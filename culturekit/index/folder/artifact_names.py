@@ -10,11 +10,11 @@ import polars as pl
 from pydantic import AfterValidator, Field
 
 from culturekit.core.atomic import decoding
+from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import ARTIFACTS, CANDIDATES, CSPACE, IMAGES, PROMPTS
 from culturekit.core.spreadsheet_cells import read_csv_texts
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
 from culturekit.core.yaml_source import StrictModel, load_model, not_empty

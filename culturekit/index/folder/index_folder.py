@@ -31,7 +31,7 @@ def refused(problem: str, where: Path, *, expected: str = "", found: str = "") -
 
 
 def _check_files(folder: Path, *, verified: bool = False) -> Manifest:
-    """Read the manifest, and hold every file that it lists to its size and, unless that was done, its SHA-256."""
+    """Read the manifest, and check the size and, unless done before, the SHA-256 of every file that it lists."""
     manifest = read_manifest(folder)
     if manifest is None or manifest.stage != "index":
         found = "no manifest" if manifest is None else f"the stage {manifest.stage}"

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.core.choices import Aggregate, ChannelName
-from culturekit.core.digests import Manifest, read_manifest
+from culturekit.core.declared import Typed
+from culturekit.core.digests import Manifest, read_manifest, state_of
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.lineage import recorded
 from culturekit.core.schemas import MATCHES
-from culturekit.core.stage_command import Typed
-from culturekit.core.unchanged import state_of
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex, open_index
 from culturekit.index.matching.match_batch import (

@@ -12,17 +12,24 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.core.arrays import save_array
-from culturekit.core.declared import check_options, kept
+from culturekit.core.declared import Seed, StageCommand, Typed, check_options, kept
 from culturekit.core.defaults import BLOCKS_PER_SHARD
 from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Numbered, roles_among, roles_of
-from culturekit.core.layouts import prompts_table, space_table
 from culturekit.core.schemas import CSPACE, DROPS, IMAGES, MATCHES, PROMPTS
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import Seed, StageCommand, Typed
 from culturekit.core.stage_folder import run_shards
-from culturekit.core.tables import merge_parts, read_table, save_parquet, write_drops, write_frames, write_table
+from culturekit.core.tables import (
+    merge_parts,
+    prompts_table,
+    read_table,
+    save_parquet,
+    space_table,
+    write_drops,
+    write_frames,
+    write_table,
+)
 from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import encoder_of, load_vectors, save_vectors

@@ -250,7 +250,7 @@ def _of_file(path: Path, model: str, spec: Spec, package: Any) -> _OpenClipSourc
 
 
 def _of_name(name: str, pretrained: str, revision: str, spec: Spec, package: Any) -> _OpenClipSource:  # noqa: ANN401 - open_clip
-    """Take a model by its name, with weights from a file or by their tag on the hub."""
+    """Load a named model, with weights from a file or by their tag on the hub."""
     path = Path(pretrained).expanduser()
     if pretrained and path.is_file():
         _refuse(spec, revision=revision)

@@ -234,7 +234,7 @@ class NumpySearcher(FlatSearcher):
     name = "numpy"
 
     def search(self, queries: Vectors, k: int, runs: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, Found]]:
-        """Let all queries see a block of rows while it is in the cache."""
+        """Search block by block: all queries meet a block of rows while it is in the cache."""
         parts = parts_of(len(queries), _QUERIES_AT_ONCE)
         asked = [(queries[part], self.begin(queries[part], k)) for part in parts]
         room = np.empty(_PRODUCTS_AT_ONCE, np.float32)

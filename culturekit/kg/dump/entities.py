@@ -197,7 +197,7 @@ _KEPT_STATEMENTS: Callable[[_Claims], tuple[list[_RawStatement[_ItemId]] | None,
 
 
 def _item_of(entity: Any, order: Sequence[str], terms_of: Callable[[Any], tuple[Any, ...]], wiki: str) -> Item:  # noqa: ANN401
-    """Keep of an entity what an item has."""
+    """Keep the parts of an entity that items have."""
     terms = terms_of(entity.labels) if entity.labels else ()
     label, language = _first_term(terms, order) if terms else (None, None)
     description, _ = _first_term(terms_of(entity.descriptions), order) if entity.descriptions else (None, None)

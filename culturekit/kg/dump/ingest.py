@@ -16,19 +16,18 @@ from pydantic import Field
 
 from culturekit.core.arrays import save_array
 from culturekit.core.atomic import clear_folder
+from culturekit.core.declared import Typed
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.schemas import ITEMS, STARTS, STATEMENTS
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_part, save_part, write_frames, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of
+from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, final_target, flags_of, read_redirects
 from culturekit.kg.dump.entities import ALWAYS, LARGEST, part_schema
 from culturekit.kg.dump.members import STDIN, tells_damage
 from culturekit.kg.dump.read_dump import FileReport, Parts, read_dump
 from culturekit.kg.dump.runs import Tally
 from culturekit.kg.dump.triples import LACKS
-from culturekit.kg.redirects import final_target, read_redirects
 
 _ROWS_PER_RANGE = 2_000_000
 _WAITING_BYTES = 300_000_000  # how much may wait in memory before it is written out

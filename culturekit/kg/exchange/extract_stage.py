@@ -8,16 +8,15 @@ from typing import Annotated
 from pydantic import Field
 
 from culturekit.core.choices import KgSource
+from culturekit.core.declared import StageCommand
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import needing
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand
 from culturekit.core.work import Outcome, Work
-from culturekit.kg.concepts import Concept, RootChoice
+from culturekit.kg.concepts import Concept, RootChoice, load_successors
 from culturekit.kg.countries import country_files
 from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.polite_source import check_contact, check_url
-from culturekit.kg.redirects import load_successors
 
 EXTRACT_DEFAULTS = ExtractOptions()
 

@@ -28,8 +28,8 @@ from rdflib.plugins.sparql.sparql import Query
 from rdflib.term import Node
 
 from culturekit.core.choices import TRIPLE_SUFFIXES, GraphDirection, GraphFormat
+from culturekit.core.counting import without_halves
 from culturekit.core.errors import UsageError
-from culturekit.core.foreign_text import without_halves
 from culturekit.core.schemas import ITEMS, STATEMENTS
 from culturekit.core.stage import Stage
 from culturekit.core.work import Outcome, Work

@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.core.declared import Seed, Typed
 from culturekit.core.errors import UsageError
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, Concept
 from culturekit.kg.countries import by_qid
 from culturekit.kg.inspection.graph_stats import aligned

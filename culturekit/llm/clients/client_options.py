@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
+from culturekit.core.literal_keys import NAMED_KEY
 from culturekit.llm.client import LONGEST_TIMEOUT, PATIENCE, Quota
 from culturekit.llm.endpoints import check_base_url
 
@@ -18,7 +19,6 @@ _Temperature: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=2)]
 _Wait: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
 _Patience: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=7 * 86_400)]
 
-_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 _PRICE = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)/(?:\d+(?:\.\d*)?|\.\d+)")
 _NEVER_ANSWERS = ("timeout", "patience", "rpm", "tpm", "price", "image_price", "api_key")
 
@@ -48,7 +48,7 @@ class ServiceOptions:
 
     def __post_init__(self) -> None:
         """Reject what could never work, and every secret, without repeating it."""
-        if self.api_key and not _VARIABLE.fullmatch(self.api_key):
+        if self.api_key and not NAMED_KEY.fullmatch(self.api_key):
             raise ValueError(
                 "api_key names an environment variable, such as ${MY_KEY}; the key itself never stands here"
             )
@@ -60,8 +60,8 @@ class ServiceOptions:
     @property
     def key_variable(self) -> str:
         """Name the environment variable that holds the key; empty where the SPEC names none."""
-        found = _VARIABLE.fullmatch(self.api_key)
-        return found["name"] if found else ""
+        found = NAMED_KEY.fullmatch(self.api_key)
+        return found[1] if found else ""
 
     @property
     def quota(self) -> Quota:

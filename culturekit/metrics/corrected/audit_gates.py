@@ -511,7 +511,7 @@ def marks_of(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None, design
 
 
 def rest_on_one(answers: pl.DataFrame, gold: pl.DataFrame) -> bool:
-    """Tell whether over MOST_UNHELD of answers are of raters of whom fewer than FEWEST_GOLD can be held against others.
+    """Tell whether over MOST_UNHELD of answers are by raters with fewer than FEWEST_GOLD answers that others check.
 
     Args:
         answers: image_id, annotator.

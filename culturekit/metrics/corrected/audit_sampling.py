@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from culturekit.core.arrays import Array
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
@@ -26,12 +27,13 @@ from culturekit.metrics.corrected.audited_counts import (
     numbered_parents,
 )
 from culturekit.metrics.corrected.batch_audit import FEWEST_BATCHES, draw_batches
-from culturekit.metrics.corrected.corrected_diversity import checked_options, mean_of_labels
+from culturekit.metrics.corrected.corrected_diversity import checked_weights, mean_of_labels
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_prompts import Findings, drawn_rows, impute
 from culturekit.metrics.corrected.looks import Goal, check_looks
 from culturekit.metrics.corrected.rectified import parted, rectified
-from culturekit.metrics.diversity.kernel_diversity import Kernel, Weights, check_weights
+from culturekit.metrics.diversity.batch_diversity import cut_batches, scorer_of_batches
+from culturekit.metrics.diversity.kernel_diversity import Kernel, Weights, check_weights, counting_levels
 
 Per: TypeAlias = Literal["model", "concept"]
 """Of what so many images are drawn: of a model, shared among its concepts, or of each of its concepts."""
@@ -241,6 +243,68 @@ class AuditForecast:
         return added_distance((share, *each) for share, each in zip(prompts / prompts.sum(), widths, strict=True))
 
 
+@dataclass(frozen=True, slots=True)
+class BatchForecast:
+    """Whole batches of a model; asked for a number of images, it says how wide the interval of their mean is.
+
+    `spread` is the standard deviation of the mapped diversity of batches, `room` how many there are, by concept.
+    """
+
+    spread: Array
+    room: NDArray[np.int64]
+    prompts: NDArray[np.int64]
+    size: int
+    confidence: float
+
+    @property
+    def images(self) -> int:
+        """How many images stand in whole batches."""
+        return int(self.room.sum()) * self.size
+
+    def least(self) -> int:
+        """Say how many images a correction needs at least."""
+        return int(shared(0, self.room, FEWEST_BATCHES).sum()) * self.size
+
+    def width(self, n: int) -> float:
+        """Predict the width over all concepts, by the mean of batches alone."""
+        count = shared(n // self.size, self.room, FEWEST_BATCHES)
+        half = stdtrit(count - 1, (1 + self.confidence) / 2) * self.spread / np.sqrt(count)
+        return 2 * float(np.linalg.norm(half * self.prompts / self.prompts.sum()))
+
+
+def batch_forecast(
+    matches: pl.DataFrame,
+    *,
+    weights: Kernel,
+    size: int = BATCH_SIZE,
+    confidence: float = CONFIDENCE,
+    rng: np.random.Generator,
+) -> BatchForecast:
+    """Prepare to say how wide the interval of any kernel would be with some whole batches of a model audited.
+
+    Their diversity is taken to scatter as the mapped one does, of batches that `rng` deals.
+
+    Raises:
+        UsageError: an argument breaks its rule, or a concept has too few whole batches.
+    """
+    known, found = check_weights(weights), list[tuple[float, int, int]]()
+    nearest = matches.filter(pl.col("rank") == 1).sort("concept", "image_id")
+    levels = pl.col("prompt_id", "continent", "country", "artifact_id").fill_null("").rank("dense").cast(pl.Int64)
+    for images in nearest.partition_by("concept", maintain_order=True):
+        dealt = images[rng.permutation(images.height)].sort("prompt_id", maintain_order=True)
+        prompt, *codes = dealt.select(levels).to_numpy().T
+        batches = cut_batches(prompt, size, "drop")
+        if len(batches.rows) < FEWEST_BATCHES:
+            raise UsageError(
+                "a concept has too few whole batches to audit", where=str(images["concept"][0]),
+                expected=f"at least {FEWEST_BATCHES} of {size} images of a prompt", found=str(len(batches.rows)),
+            )  # fmt: skip
+        values = scorer_of_batches({level: codes[level] for level in counting_levels(known)}, batches)(known, 1.0)
+        found.append((float(values.std(ddof=1)), len(values), int(prompt.max())))
+    spread, room, prompts = (np.array(each) for each in zip(*found, strict=True))
+    return BatchForecast(spread, room, prompts, size, confidence)
+
+
 def audit_forecast(
     matches: pl.DataFrame,
     *,
@@ -301,8 +365,7 @@ def concept_of(
         labels, parents = tuple(sorted(named)), numbered_parents(named)
         mapped, none = counted_images(numbered_images(nearest, labels, column), len(labels)), labels.index(NONE)
         chances, raters = assumed_chances(mapped, parents, none, accuracy or 1.0), (1.0, 0.0)
-    options = checked_options(weights, 1.0, size, 0.95)
-    diversity = mean_of_labels(parents, options)
+    diversity = mean_of_labels(parents, checked_weights(weights, 1.0, size, 0.95), q=1.0, size=size)
     return Concept(
         nearest,
         numbered_images(nearest, labels, column),

@@ -131,16 +131,11 @@ def batches_diversity(
     return RatedInterval(within, min(low, within), max(high, within), count * size, "these", *sure)
 
 
-def _error_of_mean(y: Values) -> float:
-    """Give the standard error of a mean."""
-    return float(y.std(ddof=1)) / math.sqrt(len(y))
-
-
 def _regressed(y: Values, x: Values, at: float, scatter: float) -> tuple[float, float, int]:
     """Give the value of a line at a place, its standard error (HC3, and of the place) and degrees of freedom."""
     away = x - x.mean()
     if float(away @ away) < 1e-12:
-        return float(y.mean()), _error_of_mean(y), len(y) - 1
+        return float(y.mean()), float(y.std(ddof=1)) / math.sqrt(len(y)), len(y) - 1
     slope = float(away @ y) / float(away @ away)
     residual = (y - y.mean() - slope * away) / (1 - 1 / len(y) - away**2 / (away @ away))
     weight = 1 / len(y) + away * (at - float(x.mean())) / (away @ away)

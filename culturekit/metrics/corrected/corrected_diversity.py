@@ -285,16 +285,6 @@ _ANSWERED = ("image_id", "artifact_id", "country", "continent")
 _LARGEST = 12  # The largest batch: the number of kinds of batches grows fast
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectionOptions:
-    """Which diversity is corrected, checked."""
-
-    weights: Weights
-    q: float
-    size: int
-    confidence: float
-
-
 def vendi_corrected(
     matches: pl.DataFrame,
     audit: pl.DataFrame,
@@ -347,13 +337,13 @@ def vendi_corrected(
     check_choice("method", method, ("audit", "references"))
     images = CorrectedImages(matches, audit, rng=lambda _: rng, pool=pool, sample=sample, design=design, second=second)
     by_audit = images.vendi(weights, q=q, size=size, confidence=confidence)
-    options = checked_options(weights, q, size, confidence)
-    if method == "audit" or (options.weights[2] > 0 and q == 2) or of_batches(sample):
+    known = checked_weights(weights, q, size, confidence)
+    if method == "audit" or (known[2] > 0 and q == 2) or of_batches(sample):
         return by_audit
     if references is None:
         raise argument_error("references", "the labels of held-out reference images", references)
-    counts, _ = images.imputed(options.weights)
-    diversity = mean_of_labels(counts.parents, options)
+    counts, _ = images.imputed(known)
+    diversity = mean_of_labels(counts.parents, known, q=q, size=size)
     return diversity_from_references(
         counts, references, diversity, draws=_DRAWS, confidence=confidence, rng=rng, by_audit=by_audit
     )
@@ -386,27 +376,40 @@ class CorrectedImages:
 
     def vendi(self, weights: Kernel, *, q: float, size: int, confidence: float) -> RatedInterval:
         """Correct one kernel, as `vendi_corrected` says."""
-        options = checked_options(weights, q, size, confidence)
+        known = checked_weights(weights, q, size, confidence)
         if of_batches(self.asked["sample"]):
-            batches, adrift = self.audited_batches(options.weights, size)
-            _refuse_adrift(adrift, options.weights)
-            rng = self.rng(str(options.weights))
-            return batches_diversity(batches, weights=options.weights, q=q, confidence=confidence, rng=rng)
-        if options.weights[2] > 0 and q == 2:
+            batches, adrift = self.audited_batches(known, size)
+            _refuse_adrift(adrift, known)
+            return batches_diversity(batches, weights=known, q=q, confidence=confidence, rng=self.rng(str(known)))
+        if known[2] > 0 and q == 2:
             if self.artifacts is None:
-                self.artifacts = found_artifacts(self.matches, self.audit, weights=options.weights, **self.asked)
-            _refuse_adrift(self.artifacts.adrift, options.weights)
-            return _pair_diversity(self.artifacts, weights=options.weights, size=size, confidence=confidence)
-        counts, imputed = self.imputed(options.weights)
-        _refuse_adrift(counts.adrift, options.weights)
-        diversity, rng = mean_of_labels(counts.parents, options), self.rng(str(options.weights))
+                self.artifacts = found_artifacts(self.matches, self.audit, weights=known, **self.asked)
+            _refuse_adrift(self.artifacts.adrift, known)
+            return _pair_diversity(self.artifacts, weights=known, size=size, confidence=confidence)
+        counts, imputed = self.imputed(known)
+        _refuse_adrift(counts.adrift, known)
+        diversity, rng = mean_of_labels(counts.parents, known, q=q, size=size), self.rng(str(known))
         return rectified(counts.mapped, counts.found, imputed, diversity, confidence=confidence, rng=rng)
 
     def audited_batches(self, weights: Weights, size: int) -> tuple[AuditedBatches, Mapping[str, float]]:
-        """Take the whole batches of a sample at the closest level that a kernel looks at, once."""
+        """Take the batches of which every image has an answer that names the closest level of a kernel, once."""
         level = closest_level(weights)[0], size
         if level not in self.batches:
-            self.batches[level] = _audited_batches(self.matches, self.audit, weights, size, **self.asked)
+            nearest = self.matches.filter(pl.col("rank") == 1).sort("prompt_id", "image_id")
+            taken = audited_answers(nearest, self.audit, weights=weights, **self.asked)
+            prompt = nearest["prompt_id"].fill_null("").rank("dense").to_numpy().astype(np.int64) - 1
+            levels = _numbered_levels(nearest, _one_answer(taken.said)).fill_null(0)
+            answered = nearest.select("image_id").with_row_index("row").join(taken.said, on="image_id", how="semi")
+            whole = self.asked["sample"].join(answered, on="image_id").sort("batch", "image_id")
+            whole = whole.group_by("batch", maintain_order=True).agg("row").filter(pl.col("row").list.len() == size)
+            found = AuditedBatches(
+                levels.select(LEVELS).to_numpy(),
+                prompt,
+                np.array(whole["row"].to_list(), np.int64).reshape(-1, size),
+                levels.select(f"{level}_found" for level in LEVELS).to_numpy(),
+                _modelled(taken),
+            )
+            self.batches[level] = found, taken.adrift
         return self.batches[level]
 
     def imputed(self, weights: Weights) -> tuple[AuditedCounts, Parted]:
@@ -419,35 +422,6 @@ class CorrectedImages:
             imputed = parted(counts.mapped, counts.found, counts.parents, none, rng=rng, instruments=counts.instruments)
             self.levels[level] = counts, imputed
         return self.levels[level]
-
-
-def _audited_batches(
-    matches: pl.DataFrame,
-    audit: pl.DataFrame,
-    weights: Weights,
-    size: int,
-    *,
-    pool: str | None,
-    sample: pl.DataFrame,
-    design: Design,
-) -> tuple[AuditedBatches, Mapping[str, float]]:
-    """Take the batches of a sample of which every image has an answer that names what a kernel looks at."""
-    nearest = matches.filter(pl.col("rank") == 1).sort("prompt_id", "image_id")
-    taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
-    images = nearest.select("image_id", prompt=pl.col("prompt_id").fill_null("").rank("dense").cast(pl.Int64) - 1)
-    levels = _numbered_levels(nearest, _one_answer(taken.said)).fill_null(0)
-    answered = taken.said.select("image_id").unique()
-    rows = sample.join(images.with_row_index("row").join(answered, on="image_id", how="semi"), on="image_id")
-    whole = rows.sort("batch", "image_id").group_by("batch", maintain_order=True).agg("row")
-    whole = whole.filter(pl.col("row").list.len() == size)
-    found = AuditedBatches(
-        levels.select(LEVELS).to_numpy(),
-        images["prompt"].to_numpy(),
-        np.array(whole["row"].to_list(), np.int64).reshape(-1, size),
-        levels.select(f"{level}_found" for level in LEVELS).to_numpy(),
-        _modelled(taken),
-    )
-    return found, taken.adrift
 
 
 def _refuse_lone_images(counts: AuditedCounts) -> None:
@@ -483,22 +457,22 @@ def _refuse_adrift(adrift: Mapping[str, float], weights: Weights) -> None:
             )
 
 
-def checked_options(weights: Kernel, q: float, size: int, confidence: float) -> CorrectionOptions:
-    """Check what is asked for."""
+def checked_weights(weights: Kernel, q: float, size: int, confidence: float) -> Weights:
+    """Check what is asked for, and read the kernel."""
     check_order(q)
     check_count("size", size)
     if not 2 <= size <= _LARGEST:
         raise argument_error("size", f"between 2 and {_LARGEST}", size)
     check_confidence(confidence)
-    return CorrectionOptions(check_weights(weights), q, size, confidence)
+    return check_weights(weights)
 
 
-def mean_of_labels(parents: NDArray[np.int64], options: CorrectionOptions) -> ExpectedDiversity:
+def mean_of_labels(parents: NDArray[np.int64], weights: Weights, *, q: float, size: int) -> ExpectedDiversity:
     """Prepare the mean diversity of batches as a function of the shares of labels, each in its continent."""
-    continent, country, _ = options.weights
+    continent, country, _ = weights
     # With continents alone the labels are the continents.
     outer, inner = (continent, country) if country > 0 else (0.0, 1.0)
-    return expected_diversity(size=options.size, continent=outer, country=inner, q=options.q, parents=parents.tolist())
+    return expected_diversity(size=size, continent=outer, country=inner, q=q, parents=parents.tolist())
 
 
 def with_columns(name: str, table: pl.DataFrame, needed: set[str]) -> pl.DataFrame:

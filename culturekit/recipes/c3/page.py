@@ -26,7 +26,7 @@ from culturekit.people.importing import read_project
 from culturekit.recipes.c3 import roles as folders
 from culturekit.recipes.c3.pairs import EVERY
 from culturekit.report.gallery import Chosen, Gallery, Strip, values_of
-from culturekit.report.headline import sentences_on, standing
+from culturekit.report.headline import judge_stands, sentences_on, standing
 from culturekit.report.plots import minus
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
@@ -100,7 +100,7 @@ def verdict(run: RunFolders) -> Iterator[str]:
     found = [standing(table, run.models, by, words, {**everywhere, **where}) for by, table, where in sources]
     yield from sentences_on(found)
     if not found[0].order:
-        yield "Nobody has put the judge right: what it says of the models stands as it is."
+        yield judge_stands(asked=corrected is not None)
     worth = _scores_of(run, folders.WORTH, "criterion", "labels")
     if worth is None:
         return
@@ -239,23 +239,20 @@ def _difficulty(run: RunFolders, shown: Gallery) -> Section | None:
             (Cell(name), *(looked_up(table, metric=metric, model=model, category=name) for model in run.models))
             for name in categories
         )), "dots", axis)
-        for metric, what, axis in ((METRIC, "VQAScore as judged", METRIC),
+        for metric, what, axis in ((METRIC, "VQAScore as judged", "VQAScore"),
                                    (RATING, "Mean rating by people over all criteria", "rating"))
         if metric in set(table["metric"])
     )  # fmt: skip
     values = values_of(run, folders.DIFFICULTY, {"metric": METRIC})
     named = values.with_columns(category=pl.col("params").str.json_path_match("$.category"))
-    worst = [(f"{model}, {name}", _lowest(named.filter(model=model, category=name)))
-             for model in run.models for name in categories]  # fmt: skip
+    lowest = named.drop_nulls("value").sort("value", "item").group_by("model", "category").head(WORST)
+    worst = [
+        (f"{model}, {name}", [(item, [f"{value:.2f}"]) for item, value in part.select("item", "value").iter_rows()])
+        for model in run.models for name in categories for part in [lowest.filter(model=model, category=name)]
+    ]  # fmt: skip
     strips = shown.strip("Drawn worst, as judged: the caption stands with each picture", worst)
     lead = "By category of error; captions without one, such as COCO's, are called other. The lower, the harder."
     return Section("difficulty", "Which captions are hard?", lead, grids, strips=strips)
-
-
-def _lowest(values: pl.DataFrame) -> list[tuple[str, list[str]]]:
-    """Choose the images that score lowest."""
-    there = values.drop_nulls("value").sort("value", "item").head(WORST)
-    return [(item, [f"{value:.2f}"]) for item, value in there.select("item", "value").iter_rows()]
 
 
 def strategies(run: RunFolders, shown: Gallery) -> Section | None:
@@ -459,4 +456,4 @@ def _exported(run: RunFolders) -> Section | None:
     return Section("exports", "What goes out", "With the licence and the source of each pair.", (grid,))
 
 
-C3_PAGE = SectionReport("caption-report", 10, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))
+C3_PAGE = SectionReport("caption-report", 11, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))

@@ -13,7 +13,7 @@ from culturekit.builders.captions.pairs import SelectOptions, Strategy, export, 
 from culturekit.builders.judging.image_judge import vqascore
 from culturekit.builders.judging.scene_judge import extract
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.space.space_stages import table_stage
+from culturekit.builders.space.cspace import table_stage
 from culturekit.config.checks import existing_table
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec, ModelName
@@ -27,8 +27,7 @@ from culturekit.core.schemas import CAPTIONS, IMAGES
 from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
-from culturekit.generation.diffusion.finetune_stage import finetune_stage
-from culturekit.generation.diffusion.training import TAKEN, TuningOptions
+from culturekit.generation.diffusion.training import TAKEN, TuningOptions, finetune_stage
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.simulated.scenes.scenes_backend import world
 from culturekit.generation.stages.generate_stage import generate_stage
@@ -487,26 +486,23 @@ def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     selected = run.add(
         select.stage(values, options=options), folders.SELECTED, plan=works(lambda: wanted.count, "pairs")
     )
+    truth = answers = None
     if wanted.simulated is not None:
         run.add(pair_truth_stage(images, translated), folders.PAIR_TRUTH)
+        truth = run.values_of(folders.PAIR_TRUTH)
     for strategy in wanted.strategies:
         exporting = export.stage(
             selected, translated, images, rights, strategy=strategy, forms=wanted.forms, unlicensed=wanted.unlicensed
         )
         run.add(exporting, folders.EXPORTED, variant=strategy)
-    if recipe.people is None:
-        run.add(
-            worth_stage(selected, None, run.values_of(folders.PAIR_TRUTH)), folders.WORTH
-        ) if wanted.simulated else None
-        return
-    people = recipe.people
-    items = run.add(pair_items_stage(images, translated, count=people.pairs, seed=recipe.seed), folders.PAIR_ITEMS)
-    truth = run.values_of(folders.PAIR_TRUTH) if wanted.simulated is not None else None
-    answers = rated(recipe, run, people, PAIRS, ExportFiles([images], items=items), truth, people.pair_answers)
-    if answers is None and truth is None:
-        return
-    run.add(worth_stage(selected, answers, truth), folders.WORTH)
-    if answers is not None:
+    if (people := recipe.people) is not None:
+        drawing = pair_items_stage(images, translated, count=people.pairs, seed=recipe.seed)
+        files = ExportFiles([images], items=run.add(drawing, folders.PAIR_ITEMS))
+        answers = rated(recipe, run, people, PAIRS, files, truth, people.pair_answers)
+    if answers is not None or truth is not None:
+        run.add(worth_stage(selected, answers, truth), folders.WORTH)
+    if people is not None and answers is not None:
+        items = run.table(folders.PAIR_ITEMS)
         ranked = run.add(ranked_values_stage(values, items, options=options), folders.RANKED)
         run.add(followed_stage(ranked, answers, resamples=people.resamples, seed=recipe.seed), folders.PEARSON)
 

@@ -13,11 +13,10 @@ from pydantic import Field
 
 from culturekit.builders.captions.pairs import best_of, total
 from culturekit.core.arrays import load_array
-from culturekit.core.declared import check_options
+from culturekit.core.declared import Typed, check_options
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.schemas import SELECTION, VALUES
-from culturekit.core.stage_command import Typed
 from culturekit.core.stage_folder import run_shards
 from culturekit.core.tables import read_part, write_frames, write_table
 from culturekit.core.work import Outcome, Work

@@ -74,7 +74,8 @@ def alt_texts_stage(work: Work, images: Path, *, names: float, wrong: float, see
 def alt_text(scene: Mapping[str, Any], image: str, *, names: float, wrong: float, seed: int) -> str:
     """Name some of what a picture shows, and some that it does not."""
     rng = person_draws(image, "alt text", seed=seed)
-    elsewhere = sorted(token for country in world().countries for token in _everything_of(country))
+    places, dimensions = world().countries.values(), named_in("")
+    elsewhere = sorted(token for place in places for token in all_named({d: place.of_dimension(d) for d in dimensions}))
     faulty = rng.uniform(0, min(1.0, 2 * wrong))
     tokens = []
     for token in sorted(_shown_in(scene)):
@@ -82,11 +83,6 @@ def alt_text(scene: Mapping[str, Any], image: str, *, names: float, wrong: float
         if drawn < names:
             tokens.append(elsewhere[int(other * len(elsewhere))] if slips < faulty else token)
     return f"A photo of {', '.join(dict.fromkeys(tokens)) or 'something'}"
-
-
-def _everything_of(country: str) -> frozenset[str]:
-    """Give all things that a country alone shows."""
-    return all_named({dimension: world().countries[country].of_dimension(dimension) for dimension in named_in("")})
 
 
 def _scenes_of(images: Sequence[Path]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:

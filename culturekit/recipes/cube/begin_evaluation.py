@@ -19,18 +19,17 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import PromptKind
 from culturekit.core.counting import counted
 from culturekit.core.errors import ConfigError, UsageError
-from culturekit.core.layouts import prompts_table
 from culturekit.core.package_data import shipped
 from culturekit.core.recipe_plugins import typed_plugins
 from culturekit.core.registry import Spec, parse_spec
 from culturekit.core.schemas import PROMPTS
-from culturekit.core.tables import read_table
+from culturekit.core.tables import prompts_table, read_table
 from culturekit.generation.backend import BACKENDS
-from culturekit.generation.folder.folder_backend import FOLDER
 from culturekit.generation.folder.folder_detection import KnownPrompts, Names, find_list, fitting
 from culturekit.generation.folder.folder_listing import list_folder, parse_pattern, parse_patterns
 from culturekit.generation.folder.folder_plan import FolderPlan
 from culturekit.generation.folder.folder_preview import Preview, preview_of
+from culturekit.generation.folder.folder_run import FOLDER
 from culturekit.generation.stages.generate_stage import image_folder
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.quality import SCORERS

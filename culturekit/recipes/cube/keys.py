@@ -36,7 +36,7 @@ from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.registry import parse_spec
 from culturekit.core.schemas import SPACE_CHECK
 from culturekit.core.yaml_source import closest, each_once, not_empty
-from culturekit.generation.folder.folder_backend import FOLDER
+from culturekit.generation.folder.folder_run import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexOptions
@@ -349,7 +349,7 @@ def without_real_images(recipe: Recipe) -> Iterator[str]:
 
 
 def without_people(recipe: Recipe) -> Iterator[str]:
-    """Say whom an audit or annotations would have to ask in vain."""
+    """Explain why an audit or annotations cannot be done without people."""
     audit, annotated = recipe.audit, recipe.annotations
     unknown = ", ".join(model.name for model in recipe.models if not knows_truth(model.backend))
     if audit is not None and audit.file is None and unknown:

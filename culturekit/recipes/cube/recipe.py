@@ -10,12 +10,10 @@ import numpy as np
 from culturekit.builders.completing.completion import CompletionInputs, CompletionOptions, complete_stage
 from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.builders.judging.geo_tag import tag
-from culturekit.builders.prompting.prompts import wordings_of
-from culturekit.builders.prompting.prompts_stage import named_artifacts_stage, one_language_stage, prompts_stage
+from culturekit.builders.prompting.prompts import named_artifacts_stage, one_language_stage, prompts_stage, wordings_of
 from culturekit.builders.shown_images import ImageSample
-from culturekit.builders.space.cspace import ReleaseOptions
+from culturekit.builders.space.cspace import ReleaseOptions, release_stage, taken_prompts_stage, taken_space_stage
 from culturekit.builders.space.space_files import count_of_kinds
-from culturekit.builders.space.space_stages import release_stage, taken_prompts_stage, taken_space_stage
 from culturekit.config.checks import dump_files, hand_path, knows_truth
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import Annotations, Model
@@ -30,15 +28,14 @@ from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.generation.folder.folder_backend import FOLDER
+from culturekit.generation.folder.folder_run import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage, image_folder, stage_of
-from culturekit.index.folder.build import IndexFiles, IndexOptions
-from culturekit.index.folder.index_stages import index_stage
+from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
+from culturekit.index.folder.build import IndexFiles, IndexOptions, index_stage
 from culturekit.index.matching.comparison import MappingInputs
 from culturekit.index.matching.mapping import diagnosis_stage, map_stage, shuffle_stage, truth_stage
-from culturekit.index.raters.quality import quality_stage
-from culturekit.index.raters.simulated_raters import simulated_audits
+from culturekit.index.raters.quality import quality_stage, simulated_audits
 from culturekit.kg.concepts import ENGLISH, Concept, load_concept
 from culturekit.kg.dump.ingest import ingest_stage
 from culturekit.kg.exchange.extract_stage import extract_stage
@@ -60,8 +57,15 @@ from culturekit.people.stages import (
 )
 from culturekit.people.tasks import Quotas
 from culturekit.recipes.cube.keys import Recipe
-from culturekit.recipes.cube.looks import looks_scored
-from culturekit.recipes.cube.nested_keys import SECOND_TAGS, Audit, References
+from culturekit.recipes.cube.nested_keys import (
+    INCEPTION,
+    SECOND_TAGS,
+    Audit,
+    Realism,
+    References,
+    features_of,
+    lpips_of,
+)
 from culturekit.recipes.cube.served_audit import with_answers
 from culturekit.recipes.parts import Looks, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks, works
@@ -76,13 +80,21 @@ from culturekit.scores.diversity import PAIRS_ORDER, Correction, QvsOptions
 from culturekit.scores.faithfulness import QuestionOptions
 from culturekit.scores.gaps import LANGUAGE_COLUMN, GapOptions, gaps
 from culturekit.scores.image_levels import MeanOptions
-from culturekit.scores.inputs import ValueTables
+from culturekit.scores.inputs import (
+    ImageTables,
+    PairFolders,
+    ProbabilityFolders,
+    ValueTables,
+    VectorFolder,
+    VectorFolders,
+)
 from culturekit.scores.judged import judged
 from culturekit.scores.meta import MetaOptions, meta
 from culturekit.scores.named_in_recipe import bound_stage
 from culturekit.scores.qvs import qvs
+from culturekit.scores.realism import realism
 from culturekit.scores.routes import RouteOptions, routes
-from culturekit.scores.spread import SpreadOptions
+from culturekit.scores.spread import SpreadOptions, pairs, spread
 from culturekit.scores.stability import stability
 from culturekit.scores.within import WithinOptions, within
 
@@ -584,3 +596,46 @@ def headline(run: Run) -> Iterable[str]:
 
 
 CUBE = RecipeKind(Recipe, cube, headline)
+
+
+def looks_scored(run: Run, wanted: Realism, options: SpreadOptions, *, seed: int) -> None:
+    """Embed real and generated images, measure batches, and score how real and how unlike images look."""
+    real, encoder = real_images(run, wanted), features_of(wanted.encoder)
+    run.add(embed_stage(EmbedSource(real), encoder=encoder), roles.VECTORS, roles.REAL_IMAGES)
+    for name, table in run.by_model(roles.IMAGES).items():
+        run.add(embed_stage(EmbedSource(table), encoder=encoder), roles.VECTORS, name)
+        if wanted.classes is not None:
+            run.add(embed_stage(EmbedSource(table), encoder=features_of(wanted.classes)), roles.CLASSES, name)
+        if wanted.lpips is not None:
+            measured = pairs.stage(table, measure=lpips_of(wanted.lpips), size=options.size)
+            run.add(measured, roles.PAIRS, name)
+    images, prompts = ImageTables(run.tables(roles.IMAGES)), run.table(roles.PROMPTS)
+    vectors = VectorFolders(run.tables(roles.VECTORS))
+    beside_real = realism.stage(
+        VectorFolder(run.folder(roles.VECTORS, roles.REAL_IMAGES)), vectors, images, real, prompts,
+        ProbabilityFolders(probabilities(run, wanted)),
+        options=wanted.scoring(seed=seed, confidence=options.confidence),
+    )  # fmt: skip
+    run.add(beside_real, roles.REALISM)
+    distances = PairFolders(run.tables(roles.PAIRS))
+    run.add(spread.stage(images, vectors, distances, prompts, options=options), roles.SPREAD)
+
+
+def real_images(run: Run, wanted: Realism) -> Path:
+    """Find the table of real images, and make it where they are a folder of pictures."""
+    if wanted.real is None:
+        return run.table(roles.REFERENCES)
+    path = Path(wanted.real)
+    begins = f"{FOLDER}:"
+    if wanted.real.startswith(begins) or (path.is_dir() and not (path / "images.parquet").is_file()):
+        spec = wanted.real if wanted.real.startswith(begins) else f"{begins}{wanted.real}"
+        return run.add(stage_of(image_folder(spec, None, model=roles.REAL_IMAGES)), roles.REAL)
+    return path / "images.parquet" if path.is_dir() else path
+
+
+def probabilities(run: Run, wanted: Realism) -> dict[str, Path]:
+    """Name the class probabilities of each model, for the inception score, where its encoder or another gives them."""
+    if wanted.classes is None and parse_spec(wanted.encoder).name != INCEPTION:
+        return {}
+    found = run.by_model(roles.VECTORS if wanted.classes is None else roles.CLASSES, file="probabilities.npy")
+    return {f"probs-{name}": path for name, path in found.items()}

@@ -114,10 +114,14 @@ def described_images(
     unanswered = named(failed.join(answered, on="image_id", how="semi").select("image_id", "dimension")).unique()
     left_out["dimensions of scored images the extractor failed on"] += unanswered.height
     phrases = _phrases_said(whole.join(answered, on="image_id", how="semi"))
-    references = _phrases_asked(descriptors, answered)
+    wanted = checked(descriptors, DESCRIPTORS).join(answered, on="prompt_id", how="semi")
+    references = normalised(named(wanted.select("prompt_id", "dimension", "token")), "token").unique()
     seen = {*DIMENSIONS, *phrases["dimension"]} if has is None else {dimension_name(name) for name in has}
     _check_dimensions(references, phrases, seen, stated=has is not None)
-    references = _without_unseen(references, seen, left_out)
+    unseen = references.filter(~pl.col("dimension").is_in(seen))
+    for dimension, count in unseen.group_by("dimension").len().sort("dimension").iter_rows():
+        left_out[f"references the extractor cannot see: {dimension}"] += count
+    references = references.filter(pl.col("dimension").is_in(seen)).sort("prompt_id", "dimension", "phrase")
     scored = answered.join(references, on="prompt_id", how="semi").sort("image_id")
     left_out["images of prompts without descriptors"] += answered.height - scored.height
     placed = phrases.join(scored.select("image_id", "prompt_id"), on="image_id", how="inner")
@@ -139,12 +143,6 @@ def _phrases_said(rows: pl.DataFrame) -> pl.DataFrame:
     return normalised(named(tokens.select("image_id", "dimension", "item")), "item").unique()
 
 
-def _phrases_asked(descriptors: pl.DataFrame, images: pl.DataFrame) -> pl.DataFrame:
-    """Give prompt_id, dimension and normalised phrase of the references of some images' prompts, each once."""
-    asked = checked(descriptors, DESCRIPTORS).join(images, on="prompt_id", how="semi")
-    return normalised(named(asked.select("prompt_id", "dimension", "token")), "token").unique()
-
-
 def _check_dimensions(references: pl.DataFrame, phrases: pl.DataFrame, seen: Set[str], *, stated: bool) -> None:
     """Reject references and predictions that do not speak of the same dimensions: one side would be lost unnoticed."""
     asked = set(references["dimension"])
@@ -160,14 +158,6 @@ def _check_dimensions(references: pl.DataFrame, phrases: pl.DataFrame, seen: Set
         found="; ".join(lost),
         hint="Rename the dimension, add its descriptors, or leave its judgments away.",
     )
-
-
-def _without_unseen(references: pl.DataFrame, seen: Set[str], left_out: Counter[str]) -> pl.DataFrame:
-    """Leave out and count the references in dimensions that the extractor does not have, such as `people`."""
-    unseen = references.filter(~pl.col("dimension").is_in(seen))
-    for dimension, count in unseen.group_by("dimension").len().sort("dimension").iter_rows():
-        left_out[f"references the extractor cannot see: {dimension}"] += count
-    return references.filter(pl.col("dimension").is_in(seen)).sort("prompt_id", "dimension", "phrase")
 
 
 def named(frame: pl.DataFrame) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from culturekit.core.tables import read_table
 from culturekit.metrics.ahead.matching import DIMENSIONS, PUBLISHED_TAUS
 from culturekit.recipes.cultivate import roles as folders
 from culturekit.report.gallery import Gallery, Strip, values_of
-from culturekit.report.headline import Standing, sentences_on, standing
+from culturekit.report.headline import Standing, judge_stands, sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
 from culturekit.report.run_folders import RunFolders, with_params
@@ -130,15 +130,19 @@ def followed(run: RunFolders) -> Section | None:
     if not run.has(roles.META):
         return None
     groups = _together(run, "human_correlation")["group"].drop_nulls().unique().sort(descending=True).to_list()
-    table = with_params(_every(run), of_metric="metric", by="params.by", of="params.of", variant="params.variant",
+    tables = [run.needed(roles.META, SCORES), run.read(folders.BASELINES, SCORES)]
+    every = pl.concat([table for table in tables if table is not None]).filter(metric="human_correlation")
+    table = with_params(every, of_metric="metric", by="params.by", of="params.of", variant="params.variant",
                         judge="params.judge", scorer="params.scorer", criterion="with.criterion",
                         other="with.params.of", method="method")  # fmt: skip
     several = run.models if len(run.models) > 1 else ()
     whole, columns = ALL if several else run.models[0], ("metric", *groups, "overall", "Kendall, overall")
+    shown = [*((group, "spearman") for group in (*groups, None)), (None, "kendall")]
     lines = {rating: list(_lines(table, rating)) for rating in SCALES}
     grids = [
         drawn(Grid(f"Spearman correlation with people's rating {rating}", columns, tuple(
-            (Cell(name), *_correlations(part.filter(model=whole), groups)) for name, part in found
+            (Cell(name), *(looked_up(part, model=whole, group=group, method=how) for group, how in shown))
+            for name, part in found
         )), "dots", "correlation")
         for rating, found in lines.items()
     ]  # fmt: skip
@@ -220,24 +224,11 @@ def _by_model(part: pl.DataFrame, models: Sequence[str]) -> Iterator[Cell]:
         yield number(sum(found) / len(found) if len(found) == len(models) else None)
 
 
-def _every(run: RunFolders) -> pl.DataFrame:
-    """Read all correlations with people."""
-    tables = [run.needed(roles.META, SCORES), run.read(folders.BASELINES, SCORES)]
-    return pl.concat([table for table in tables if table is not None]).filter(metric="human_correlation")
-
-
 def _together(run: RunFolders, metric: str) -> pl.DataFrame:
     """Read correlations over all models together, last, or of the one model that there is."""
     models = [ALL, *(run.models if len(run.models) == 1 else ())]
     table = run.needed(roles.META, SCORES).filter(pl.col("model").is_in(models), metric=metric)
     return table.sort(pl.col("model") == ALL, maintain_order=True)
-
-
-def _correlations(part: pl.DataFrame, groups: Sequence[str]) -> Iterator[Cell]:
-    """Give the correlation in each group and overall."""
-    for group in (*groups, None):
-        yield looked_up(part, group=group, method="spearman")
-    yield looked_up(part, group=None, method="kendall")
 
 
 def _by_dimension(run: RunFolders, countries: Sequence[str]) -> Section:
@@ -406,7 +397,9 @@ STATED = ("ahead", "judged-…", "corrected-gaps", "breakdown", "meta")
 def _cultivate_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
     ahead = run.needed(folders.AHEAD, SCORES)
-    corrected, true = _corrected_scores(run), run.read(folders.AHEAD_TRUTH, SCORES)
+    tables = [run.needed(folders.JUDGED_BY, SCORES, variant=name) for name in run.variants(folders.JUDGED_BY)]
+    corrected = with_params(pl.concat(tables), "labels") if tables else None
+    true = run.read(folders.AHEAD_TRUTH, SCORES)
     truth = None if true is None else true.with_columns(labels=pl.lit("truth"))
     countries = ahead.drop_nulls("country")["country"].unique().sort().to_list()
     sections = [
@@ -415,13 +408,6 @@ def _cultivate_page(run: RunFolders) -> SectionPage:
     ]  # fmt: skip
     sentences = verdict(ahead, corrected, truth, tuple(run.models))
     return section_page(run, TITLE, map(name_of, countries), sentences, _not_corrected(run), sections, STATED)
-
-
-def _corrected_scores(run: RunFolders) -> pl.DataFrame | None:
-    """Read what people put right, of all metrics."""
-    variants = run.variants(folders.JUDGED_BY)
-    tables = [run.needed(folders.JUDGED_BY, SCORES, variant=name) for name in variants]
-    return with_params(pl.concat(tables), "labels") if tables else None
 
 
 def verdict(
@@ -436,7 +422,7 @@ def verdict(
     people, judge = by("the corrected scores", corrected, labels="corrected"), by("the judge alone", ahead)
     yield from sentences_on([people, judge, by("the truth", truth, labels="truth")])
     if not people.order:
-        yield "Nobody has put the judge right: what it says of the models stands as it is."
+        yield judge_stands(asked=corrected is not None)
 
 
 def _not_corrected(run: RunFolders) -> Iterator[str]:
@@ -450,4 +436,4 @@ def _not_corrected(run: RunFolders) -> Iterator[str]:
         yield "EXAG, and with it FAITH, is put right by people's rating of it, of which 1 to 5 stand for 0 to 1."
 
 
-CULTIVATE_PAGE = SectionReport("scene-report", 11, _cultivate_page, (folders.AHEAD_TRUTH,))
+CULTIVATE_PAGE = SectionReport("scene-report", 12, _cultivate_page, (folders.AHEAD_TRUTH,))

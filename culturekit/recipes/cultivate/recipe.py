@@ -17,7 +17,7 @@ from culturekit.builders.judging.image_judge import choose, vqascore
 from culturekit.builders.judging.scene_judge import LIKERT as SCALES
 from culturekit.builders.judging.scene_judge import MOST_STEREOTYPES, extract, likert, stereotypes_shown
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.builders.space.space_stages import table_stage
+from culturekit.builders.space.cspace import table_stage
 from culturekit.config.checks import checked_spec, existing_table, unique_names
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import (

@@ -368,4 +368,4 @@ def _triplets(run: RunFolders) -> Iterator[tuple[str, Chosen]]:
             )
 
 
-INCLUSION_PAGE = SectionReport("inclusion-report", 9, inclusion_page, (folders.TRUTH,))
+INCLUSION_PAGE = SectionReport("inclusion-report", 10, inclusion_page, (folders.TRUTH,))

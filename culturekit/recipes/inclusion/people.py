@@ -10,6 +10,7 @@ from pydantic import Field
 
 from culturekit.builders.built import builds, staged
 from culturekit.core.atomic import write_atomically
+from culturekit.core.declared import Typed
 from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files
@@ -28,7 +29,6 @@ from culturekit.core.schemas import (
 )
 from culturekit.core.spreadsheet_cells import csv_text
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, table_outcome, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import read_yaml

@@ -9,10 +9,10 @@ import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.built import builds, staged
+from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import found_or_shipped, shipped_names
 from culturekit.core.schemas import IMAGES, PROMPTS
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, table_outcome, write_drops, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, load_model, not_empty

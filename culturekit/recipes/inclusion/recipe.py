@@ -56,7 +56,7 @@ from culturekit.recipes.inclusion.prompts import (
     place_file,
 )
 from culturekit.recipes.inclusion.scores import BINS, ExtractorVectors, TaskOptions, task1, task2
-from culturekit.recipes.inclusion.viewers import METRICS, object_truth_stage, object_viewers_stage
+from culturekit.recipes.inclusion.world import METRICS, object_truth_stage, object_viewers_stage
 from culturekit.recipes.parts import deviations, imported_answers, model_images, with_published
 from culturekit.recipes.planning import HOURLY, people_line, works
 from culturekit.report.report_stage import add_sections_report, sections_headline

@@ -13,10 +13,10 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
+from culturekit.core.declared import Typed
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import SURVEY_CODES, TASK1, TASK2
-from culturekit.core.stage_command import Typed
 from culturekit.core.tables import read_table, write_drops
 from culturekit.core.work import Work
 from culturekit.metrics.inclusion.region_rates import (

@@ -23,6 +23,7 @@ from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask
 from culturekit.builders.prompting.quotas import cell_mistakes, decided_rows, decision_of
 from culturekit.builders.simulated.simulated_model import TALK, Manner
 from culturekit.core.atomic import write_atomically
+from culturekit.core.declared import AskingCommand, Typed
 from culturekit.core.digests import InputRecord, digest_bytes, digest_file
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
@@ -30,7 +31,6 @@ from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.schemas import DIALECT_PAIRS, PROMPTS
 from culturekit.core.spreadsheet_cells import sheet_bytes
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import AskingCommand, Typed
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.answers import DEFAULTS, LlmOptions
@@ -38,8 +38,16 @@ from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.models import quoted
 from culturekit.people.candidate_review import named_by_content
-from culturekit.recipes.linguistic.lists import UNREVIEWED, DialectPair, article, lists_input, load_lists, shipped_lists
-from culturekit.recipes.linguistic.prompts import prompt_row, slug
+from culturekit.recipes.linguistic.prompts import (
+    UNREVIEWED,
+    DialectPair,
+    article,
+    lists_input,
+    load_lists,
+    prompt_row,
+    shipped_lists,
+    slug,
+)
 
 # Whether phrases are met in a corpus: a file or a folder of any size, read line by line.
 

@@ -349,6 +349,6 @@ def _asked_section(run: RunFolders) -> Section | None:
 
 
 LINGUISTIC_PAGE = SectionReport(
-    "linguistic-report", 8, linguistic_page,
+    "linguistic-report", 9, linguistic_page,
     (folders.TRUE_DIALECTS, folders.TRUE_TONES, folders.TRUE_RATINGS, folders.NEUTRAL_TRUTH),
 )  # fmt: skip

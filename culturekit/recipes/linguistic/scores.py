@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.builders.built import staged
-from culturekit.core.declared import check_options
+from culturekit.core.declared import Seed, Typed, check_options
 from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import CAPTIONS, IMAGES, QUALITY
-from culturekit.core.stage_command import Seed, Typed
 from culturekit.core.tables import table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.linguistic.human_tables import dialect_gap

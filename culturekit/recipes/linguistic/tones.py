@@ -201,7 +201,9 @@ def score_tones(
     """
     left_out: Counter[str] = Counter()
     known = prompted_images(images, prompts, left_out)
-    answers = [Answers(options.detector, None, _machine_weights(tones, known))]
+    tone = pl.Series([tones.get(image) for image in known["image_id"]], dtype=pl.Int64)
+    whole = [(tone == number).cast(pl.Float64).alias(name) for number, name in enumerate(WEIGHTS, 1)]
+    answers = [Answers(options.detector, None, known.with_columns(whole))]  # the whole weight of its tone
     if annotations is not None:
         answers += list(_human_weights(annotations, known, left_out))
     rows, values = [], []
@@ -228,12 +230,6 @@ class Answers:
     detector: str
     pool: str | None
     pictures: pl.DataFrame
-
-
-def _machine_weights(tones: Mapping[str, int | None], known: pl.DataFrame) -> pl.DataFrame:
-    """Give each picture the whole weight of its tone."""
-    tone = pl.Series([tones.get(image) for image in known["image_id"]], dtype=pl.Int64)
-    return known.with_columns((tone == number).cast(pl.Float64).alias(name) for number, name in enumerate(WEIGHTS, 1))
 
 
 def _human_weights(annotations: pl.DataFrame, known: pl.DataFrame, left_out: Counter[str]) -> Iterator[Answers]:

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from culturekit.builders.prompting.quotas import cell_mistakes, decided_rows, decision_of
 from culturekit.core.atomic import write_atomically
+from culturekit.core.declared import StageCommand
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import needing
 from culturekit.core.schemas import NEUTRAL_CANDIDATES
 from culturekit.core.spreadsheet_cells import sheet_bytes
 from culturekit.core.stage import Stage
-from culturekit.core.stage_command import StageCommand
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 

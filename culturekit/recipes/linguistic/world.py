@@ -19,7 +19,7 @@ from culturekit.core.registry import Spec
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.simulated.scenes.scenes_backend import read_dial
 from culturekit.index.encoder import EncoderIdentity, Vectors
-from culturekit.recipes.linguistic.lists import article, shipped_lists
+from culturekit.recipes.linguistic.prompts import article, shipped_lists
 
 # A label along a picture's upper edge says what is shown: its first row that there is one, then 16 bits a thing.
 CELL, BITS, MOST = 4, 16, 6  # pixels along each side of a bit, bits of a thing, things that a label has room for
@@ -271,7 +271,7 @@ class PortraitEncoder(SimulatedEncoder):
     """Adds up directions, one for each thing; of a dialect it reads the words, and not what they mean."""
 
     def __init__(self, options: EncoderOptions) -> None:
-        """Take how blurred its vectors are, and how prejudiced."""
+        """Set the blur and the prejudice of its vectors."""
         super().__init__(options.blur)
         self.prejudice = options.prejudice
         shown = f"things of simulated portraits, blur {options.blur:g}, prejudice {options.prejudice:g}"

@@ -97,7 +97,7 @@ class ModelLook:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactInRun:
-    """An artifact in one run: why it is one, a picture of it, and the images that models were mapped to it by."""
+    """An artifact in one run: its evidence, a picture of it, and the images of models that were mapped to it."""
 
     run: str
     countries: tuple[str, ...]

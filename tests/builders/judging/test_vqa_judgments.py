@@ -9,16 +9,17 @@ import polars as pl
 import pytest
 
 from culturekit.builders.judging.image_judge import judge_name, probability_of_yes, vqa_request, vqascore
+from culturekit.core.errors import UsageError
 from culturekit.core.schemas import JUDGMENTS
 from culturekit.core.tables import read_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
-from culturekit.llm.client import Reply, Request
+from culturekit.llm.client import Image, Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.rows import WeighedToken, listed_tokens, listing
 from tests.builders.judging.test_image_judge import Scripted, png, table
 from tests.builders.judging.test_question_graph import prompts
 from tests.builders.put import put
-from tests.llm.server import Answer, Fault, Question, Rule, Script, running_server
+from tests.llm.server import Answer, Question
 
 
 def tokens(**shares: float) -> tuple[tuple[str, float], ...]:
@@ -117,23 +118,6 @@ def likely(question: Question) -> Answer | None:
     return Answer("Yes", "length", logprobs=tuple((token, math.log(share)) for token, share in shares.items()))
 
 
-def test_a_server_lists_probabilities(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-    images = table(tmp_path / "images", {"a": png("red"), "b": png("blue"), "c": png("red"), "d": b"broken"})
-    own = prompts(tmp_path / "p", {"p1": "A red square"})
-    rules = (Rule(Fault("busy", hint="retry-after-ms", wait=0.01), times=1),)
-    with running_server(Script(rules=rules), model=likely) as server:
-        client = CLIENTS.make(f"openai:seer-1?base_url={server.openai_url}&price=0.15/0.60")
-        outcome, rows = weighed(work, images, client, prompts=own)
-        stats = server.stats()
-        again, same = weighed(work, images, client, prompts=own)
-        assert server.stats()["requests"] == stats["requests"]
-        assert (stats["broken"], stats["bought_twice"]) == ([], 0)
-    assert rows["value"].to_list() == pytest.approx([0.75] * 3)
-    assert rows.equals(same)
-    assert outcome.counts == again.counts == {"judgments": 3, "images": 4, "drops": 1}
-
-
 @pytest.mark.parametrize(
     "spec",
     [
@@ -144,9 +128,6 @@ def test_a_server_lists_probabilities(work: Work, tmp_path: Path, monkeypatch: p
     ],
 )
 def test_who_lists_none_is_not_asked(spec: str) -> None:
-    from culturekit.core.errors import UsageError
-    from culturekit.llm.client import Image
-
     picture = Image(png(), "image/png", "0" * 64, 4, 3)
     request: Request = vqa_request(picture, "Soup", instructions="x")
     with pytest.raises(UsageError, match=r"not asked for probabilities.*Qwen3-VL.*Nothing has been bought"):

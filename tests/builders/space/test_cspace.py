@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 from culturekit.builders.popularity import Sitelinks
-from culturekit.builders.space.cspace import ReleaseOptions, read_formats, release
+from culturekit.builders.space.cspace import ReleaseOptions, read_formats, release, release_stage
 from culturekit.builders.space.public_cube import read_public_cube
-from culturekit.builders.space.space_stages import release_stage
 from culturekit.builders.space.space_triples import COLUMN, ROW
 from culturekit.core.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.core.run import run_stage

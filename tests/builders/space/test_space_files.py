@@ -17,10 +17,9 @@ from culturekit.builders.space.space_files import (
 )
 from culturekit.config.checks import existing_prompts, existing_space
 from culturekit.core.errors import UsageError
-from culturekit.core.layouts import space_table
 from culturekit.core.schemas import CSPACE, PROMPTS
 from culturekit.core.spreadsheet_cells import read_sheet, sheet_bytes
-from culturekit.core.tables import read_table
+from culturekit.core.tables import read_table, space_table
 from culturekit.core.work import Work
 
 TYPED = """name,concept,country

@@ -6,8 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.space.cspace import ReleaseOptions
-from culturekit.builders.space.space_stages import release_stage
+from culturekit.builders.space.cspace import ReleaseOptions, release_stage
 from culturekit.core.schemas import KEPT
 from culturekit.core.tables import write_table
 from culturekit.core.yaml_source import past_day

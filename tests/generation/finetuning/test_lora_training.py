@@ -17,8 +17,14 @@ from culturekit.core.tables import read_table
 from culturekit.core.torch_places import mend_torchvision
 from culturekit.core.work import Quiet
 from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
-from culturekit.generation.diffusion.finetune_stage import finetune_stage
-from culturekit.generation.diffusion.training import TuningOptions, pairs_in, pipeline_of, plan_tuning, shown_square
+from culturekit.generation.diffusion.training import (
+    TuningOptions,
+    finetune_stage,
+    pairs_in,
+    pipeline_of,
+    plan_tuning,
+    shown_square,
+)
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage, pilot_of
 from tests.builders.captions.pair_worlds import done, images_of

@@ -2,19 +2,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from culturekit.core.errors import UsageError
+from culturekit.core.registry import spec_state
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import CSPACE, DROPS
-from culturekit.core.spec_state import spec_state
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.index.encoder import ENCODERS
-from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for
+from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for, index_stage
 from culturekit.index.folder.index_folder import OpenIndex, open_index
-from culturekit.index.folder.index_stages import index_stage
+from tests.builders import counting_encoder
 from tests.builders.counting_encoder import register
 from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import HeardProgress, HereEngine, stage_here
@@ -131,6 +132,14 @@ def test_a_channel_that_cannot_be_built_and_names_that_none_takes_are_refused(
     files = {"references": references} | {name: value for name, value in more.items() if name not in options}
     with pytest.raises(UsageError, match=problem):
         channels_for(IndexFiles(cspace, **files), IndexOptions(encoder, **options))
+
+
+def test_vectors_that_are_not_of_length_one_make_no_index(
+    work: Work, cspace: Path, references: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting_encoder, "drawn", lambda content: np.full(8, 2, np.float32))
+    with pytest.raises(UsageError, match=r"vectors of length one.*Leave give= away"):
+        build_index(work, IndexFiles(cspace, references), IndexOptions("counting?weights=long", "image"))
 
 
 def test_references_of_unknown_artifacts_only_are_refused(work: Work, cspace: Path, references: Path) -> None:

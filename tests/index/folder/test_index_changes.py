@@ -17,9 +17,18 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.schemas import CSPACE
 from culturekit.core.stage import Stage
 from culturekit.core.tables import write_table
-from culturekit.index.folder.build import AppendFiles, IndexFiles, IndexOptions, Removed, listed_artifacts
+from culturekit.index.folder.build import (
+    AppendFiles,
+    IndexFiles,
+    IndexOptions,
+    Removed,
+    append_stage,
+    compact_stage,
+    index_stage,
+    listed_artifacts,
+    remove_stage,
+)
 from culturekit.index.folder.index_folder import open_index
-from culturekit.index.folder.index_stages import append_stage, compact_stage, index_stage, remove_stage
 from culturekit.index.search.search import searcher
 from tests.builders.counting_encoder import register
 from tests.builders.picture_tables import image_row, images_table, save_picture

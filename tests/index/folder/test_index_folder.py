@@ -8,20 +8,12 @@ import pytest
 
 from culturekit.core.digests import digest
 from culturekit.core.errors import IntegrityError
-from culturekit.core.schemas import ARTIFACTS, TOMBSTONES, VECTOR_IDS
-from culturekit.core.tables import write_table
+from culturekit.core.schemas import ARTIFACTS
 from culturekit.index.encoder import EncoderIdentity, Vectors
-from culturekit.index.folder.index_folder import check_identity, open_index, write_index
+from culturekit.index.folder.index_folder import open_index, write_index
 from tests.index.picture_world import finish
 
 IDENTITY = EncoderIdentity("tiny", "none", "1", "none", "float32", 4)
-
-
-class Tiny:
-    """An encoder that only says what it is."""
-
-    identity = IDENTITY
-    caveat = ""
 
 
 def unit(count: int, *, seed: int = 0) -> Vectors:
@@ -83,23 +75,6 @@ def test_the_order_in_which_rows_came_leaves_no_trace(folder: Path, tmp_path: Pa
     assert (other / "vectors.npy").exists()
     for path in other.iterdir():
         assert path.read_bytes() == (folder / path.name).read_bytes()
-
-
-def test_appended_parts_and_tombstones_are_one_index_in_order(folder: Path) -> None:
-    np.save(folder / "vectors-0001.npy", unit(2, seed=9))
-    ids = pl.DataFrame(
-        [(0, "Q4", "image", "d"), (1, "Q1", "image", "e")],
-        schema={**VECTOR_IDS.schema, "channel": pl.String, "source": pl.String},
-        orient="row",
-    )
-    write_table(folder, VECTOR_IDS, pl.read_parquet(folder / "ids.parquet"))
-    ids.write_parquet(folder / "ids-0001.parquet")
-    write_table(folder, TOMBSTONES, pl.DataFrame([(0, 1), (0, 3)], schema=TOMBSTONES.schema, orient="row"))
-    finish(folder, "index", {**NOTES, "shards": ["vectors-0001.npy"]})
-    image = open_index(folder).channels["image"]
-    assert image.sources.to_list() == ["d", "0", "e", "c"]
-    assert image.slices.rows() == [("art", "PE", 0, 1), ("cuisine", "BR", 1, 3), ("cuisine", "PE", 3, 4)]
-    np.testing.assert_array_equal(image.vectors[[0, 2]], unit(2, seed=9))
 
 
 def changed_bytes(folder: Path) -> None:
@@ -165,12 +140,3 @@ def test_a_change_after_the_first_opening_is_seen(folder: Path) -> None:
     changed_bytes(folder)
     with pytest.raises(IntegrityError, match="SHA-256"):
         open_index(folder)
-
-
-def test_another_identity_is_refused_with_the_fields_that_differ(folder: Path) -> None:
-    index = open_index(folder)
-    check_identity(index, Tiny())
-    other = Tiny()
-    other.identity = EncoderIdentity("tiny", "none", "2", "none", "bfloat16", 4)
-    with pytest.raises(IntegrityError, match=r"dtype 'float32'; revision '1', found dtype 'bfloat16'; rev"):
-        check_identity(index, other)

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from culturekit.core.engines import LocalEngine
-from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.errors import UsageError
 from culturekit.core.run import StageRun, run_stage
 from culturekit.core.schemas import DROPS, MATCHES, PROMPTS
 from culturekit.core.tables import read_table, write_table
@@ -251,23 +251,6 @@ def test_what_nothing_would_look_at_is_refused(tmp_path: Path) -> None:
         map_stage(MappingInputs(tmp_path, tmp_path, calibration=tmp_path), MappingOptions())
     with pytest.raises(UsageError, match="--id-column and --text-column are of texts"):
         EmbedSource(tmp_path, columns=TextColumns("key"))
-
-
-def test_an_index_that_was_changed_or_made_by_another_encoder_is_refused(
-    world: PictureWorld, images: Path, tmp_path: Path
-) -> None:
-    changed = Path(shutil.copytree(world.index, tmp_path / "changed"))
-    content = bytearray((changed / "vectors.npy").read_bytes())
-    content[-1] ^= 1
-    (changed / "vectors.npy").write_bytes(content)
-    with pytest.raises(IntegrityError):
-        mapped(tmp_path / "a", MappingInputs(changed, images))
-    vectors = np.eye(332, dtype=np.float32)[: world.artifacts.height]
-    rows = world.artifacts.select("artifact_id", channel=pl.lit("image"), source=pl.lit("r"))
-    identity = ENCODER.identity.as_options() | {"revision": "2"}
-    write_built(tmp_path / "other", rows, vectors, world.artifacts, identity=identity)
-    with pytest.raises(IntegrityError, match="revision"):
-        mapped(tmp_path / "b", MappingInputs(tmp_path / "other", images))
 
 
 def test_an_index_that_was_built_again_in_its_place_is_the_one_that_is_searched(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Batches of pictures measured in pairs: means, batches that are left out, runs that are cut."""
+"""Batches of pictures measured in pairs: means, and batches that are left out."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.core.defaults import BATCHES_PER_SHARD
 from culturekit.core.digests import digest_file
 from culturekit.core.schemas import IMAGES, PAIR_DISTANCES
 from culturekit.core.tables import write_table
@@ -27,26 +26,17 @@ class Brightness:
     licence = "none needed"
     parameters: Mapping[str, Any] = {"name": "brightness", "weights": "none"}
 
-    def __init__(self) -> None:
-        self.batches = 0
-        self.fails_after = 10**9
-
     def prepare(self, picture: NDArray[np.uint8]) -> NDArray[np.float32]:
         return np.array([picture.mean()], np.float32)
 
     def distances(self, pictures: Sequence[NDArray[np.float32]]) -> NDArray[np.float64]:
-        self.batches += 1
-        if self.batches > self.fails_after:
-            raise KeyboardInterrupt
         values = np.array([float(one[0]) for one in pictures])
         return np.asarray(np.abs(values[:, None] - values[None, :]), np.float64)
 
 
-@pytest.fixture
-def brightness(monkeypatch: pytest.MonkeyPatch) -> Brightness:
-    measure = Brightness()
-    monkeypatch.setattr(PAIR_MEASURES, "kept", lambda spec: measure)
-    return measure
+@pytest.fixture(autouse=True)
+def brightness(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PAIR_MEASURES, "kept", lambda spec: Brightness())
 
 
 def drawn(folder: Path, repeats: int, *, slots: int = 3, broken: int | None = None) -> Path:
@@ -69,7 +59,7 @@ def drawn(folder: Path, repeats: int, *, slots: int = 3, broken: int | None = No
     return write_table(folder, IMAGES, table)
 
 
-def test_the_mean_is_over_all_pairs_of_a_batch(work: Work, tmp_path: Path, brightness: Brightness) -> None:
+def test_the_mean_is_over_all_pairs_of_a_batch(work: Work, tmp_path: Path) -> None:
     outcome = measure_spread(work, drawn(tmp_path / "images", 2), "any", size=3)
     table = pl.read_parquet(work.out / "pair_distances.parquet")
     assert PAIR_DISTANCES.problems(table) == []
@@ -81,26 +71,15 @@ def test_the_mean_is_over_all_pairs_of_a_batch(work: Work, tmp_path: Path, brigh
     assert outcome.notes["licence"] == "none needed"
 
 
-def test_images_in_no_full_batch_are_counted(work: Work, tmp_path: Path, brightness: Brightness) -> None:
+def test_images_in_no_full_batch_are_counted(work: Work, tmp_path: Path) -> None:
     outcome = measure_spread(work, drawn(tmp_path / "images", 2), "any", size=2)
     assert outcome.counts["pair_distances"] == 2
     assert outcome.drops == {"images of an incomplete batch": 2}
 
 
-def test_a_batch_with_an_unreadable_picture_has_no_distance(work: Work, tmp_path: Path, brightness: Brightness) -> None:
+def test_a_batch_with_an_unreadable_picture_has_no_distance(work: Work, tmp_path: Path) -> None:
     outcome = measure_spread(work, drawn(tmp_path / "images", 3, broken=4), "any", size=3)
     assert pl.read_parquet(work.out / "pair_distances.parquet")["repeat"].to_list() == [0, 2]
     (reason,) = outcome.drops
     assert reason.startswith("images of a batch with a picture that cannot be read")
     assert outcome.drops[reason] == 3
-
-
-def test_a_cut_run_goes_on_where_it_was(work: Work, tmp_path: Path, brightness: Brightness) -> None:
-    images = drawn(tmp_path / "images", 2 * BATCHES_PER_SHARD + 1, slots=2)
-    brightness.fails_after = BATCHES_PER_SHARD + 3
-    with pytest.raises(KeyboardInterrupt):
-        measure_spread(work, images, "any", size=2)
-    brightness.fails_after, brightness.batches = 10**9, 0
-    measure_spread(work, images, "any", size=2)
-    assert brightness.batches == BATCHES_PER_SHARD + 1
-    assert pl.read_parquet(work.out / "pair_distances.parquet").height == 2 * BATCHES_PER_SHARD + 1

@@ -15,12 +15,11 @@ from culturekit.core.package_data import shipped
 from culturekit.core.schemas import ITEMS, STATEMENTS
 from culturekit.core.tables import read_table
 from culturekit.core.work import Work
-from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
+from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of, read_redirects
 from culturekit.kg.dump import entities as item_batches
 from culturekit.kg.dump import read_dump, runs
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.dump.read_dump import read_line
-from culturekit.kg.redirects import read_redirects
 from culturekit.kg.store import load_graph
 
 SAMPLE = shipped("kg/sample/wikidata-sample.json.gz")

@@ -230,8 +230,7 @@ def test_a_key_is_known_to_the_redaction_from_its_first_moment(secret: Secret) -
 
 
 def test_the_option_names_a_variable_and_never_is_the_key(monkeypatch: pytest.MonkeyPatch, secret: Secret) -> None:
-    assert resolve_key("${TEST_KEY}", "UNSET_KEY").reveal() == SECRET
-    assert resolve_key(None, "UNSET_KEY", secret.name).reveal() == SECRET
+    assert resolve_key("${TEST_KEY}").reveal() == key_from_environment("UNSET_KEY", secret.name).reveal() == SECRET
     for option in (SECRET, "$TEST_KEY", "${TEST_KEY}x", "${}"):
         with pytest.raises(UsageError, match="api_key is written out; expected the name") as caught:
             resolve_key(option)
@@ -243,4 +242,4 @@ def test_the_option_names_a_variable_and_never_is_the_key(monkeypatch: pytest.Mo
 
 def test_a_missing_key_says_which_variable_to_set() -> None:
     with pytest.raises(MissingDependency, match=r"expected the environment variable UNSET_A or UNSET_B\. Set it"):
-        resolve_key("", "UNSET_A", "UNSET_B")
+        key_from_environment("UNSET_A", "UNSET_B")

@@ -6,6 +6,7 @@ import pytest
 
 from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_batches, vendi_corrected
+from culturekit.metrics.corrected.audit_sampling import batch_forecast
 from culturekit.metrics.corrected.audited_counts import RaterModel
 from culturekit.metrics.corrected.batch_audit import AuditedBatches, batches_diversity
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
@@ -70,6 +71,24 @@ def test_kernels_with_artifacts_take_every_order_and_many_prompts() -> None:
     for q in (1.0, 2.0, float("inf")):
         answer = vendi_corrected(matches, audits, weights=ARTIFACT, q=q, rng=np.random.default_rng(0), sample=sample)
         assert 1 / 8 <= answer.low < answer.value < answer.high <= 1
+
+
+def test_widths_are_foretold_by_the_scatter_of_mapped_batches() -> None:
+    foretold, found = [], []
+    for seed in range(8):
+        matches, truth = world(seed, right=0.85)
+        rng = np.random.default_rng(seed)
+        forecast = batch_forecast(matches, weights=COUNTRY, rng=rng)
+        assert (forecast.least(), forecast.images) == (96, 576)
+        sample = sample_of(matches, 24, seed)
+        audits = audits_of({image: truth[image] for image in sample["image_id"]})
+        answer = vendi_corrected(matches, audits, weights=COUNTRY, rng=rng, sample=sample)
+        foretold.append(forecast.width(24 * 8))
+        found.append(answer.high - answer.low)
+    assert np.mean(foretold) == pytest.approx(np.mean(found), rel=0.2)
+    few, _ = world(0, prompts=3)
+    with pytest.raises(UsageError, match=r"too few whole batches to audit.*found 9"):
+        batch_forecast(few, weights=COUNTRY, rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(("batches", "lost", "message"), [(11, 0, "too few whole batches"), (14, 24, "too few")])

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.metrics.statistics.copied_raters import copied_raters
+from culturekit.metrics.statistics.chance_corrected import copied_raters
 
 COLUMNS = ("annotator", "question", "criterion", "said", "seconds")
 

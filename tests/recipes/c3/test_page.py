@@ -41,10 +41,18 @@ def test_strategies_are_best_where_no_interval_reaches_theirs(
         pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("criterion", "labels")
     )
     monkeypatch.setattr(page, "_scores_of", lambda run, role, *names: told if role == folders.WORTH else None)
-    *_, best, true = page.verdict(RunFolders(Path(), ("a",), ()))
+    *_, stands, best, true = page.verdict(RunFolders(Path(), ("a",), ()))
+    assert stands.startswith("Nobody has put the judge right")
     assert best.startswith("By people's ratings, C³ keeps the pairs that fit best (3.")
     assert best.endswith(f", {said}.")
     assert true == "The truth puts C³ first too."
+
+
+def test_answers_that_put_nothing_right_are_said_to_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    none = pl.DataFrame(schema={**SCORES.schema, "labels": pl.String})
+    monkeypatch.setattr(page, "_scores_of", lambda run, role, *names: none if role == folders.JUDGED else None)
+    (stands,) = page.verdict(RunFolders(Path(), ("a",), ()))
+    assert stands.startswith("People's answers do not put the judge right yet (the notes say why):")
 
 
 @pytest.mark.parametrize("values", [[0.5], [0.3, 0.3 + 1e-16, 0.3], [0.0, 0.25, 1.0]])

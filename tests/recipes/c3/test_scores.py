@@ -133,28 +133,6 @@ def test_the_order_of_vectors_changes_nothing(seed: int) -> None:
     assert first.selection.equals(second.selection)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "metric"), [("c3", "c3"), ("labse", "c3_text"), ("clip", "c3_image"), ("objects", "c3_object")]
-)
-def test_the_best_by_a_strategy_are_kept(strategy: str, metric: str) -> None:
-    answer = scored(drawn(), keep=6, strategy=strategy)
-    values = answer.scored.values.filter(metric=metric).drop_nulls("value").sort("value", descending=True)
-    assert answer.selection["item"].to_list() == values["item"].to_list()[:6]
-    assert answer.selection["value"].to_list() == values["value"].to_list()[:6]
-    assert answer.selection["rank"].to_list() == [1, 2, 3, 4, 5, 6]
-
-
-def test_the_ablation_ranks_without_objects() -> None:
-    answer = scored(drawn(), keep=25, strategy="no-objects")
-    values = {
-        metric: dict(answer.scored.values.filter(metric=metric).select("item", "value").iter_rows())
-        for metric in ("c3_text", "c3_image")
-    }
-    assert answer.selection.height == 25
-    for item, value in answer.selection.select("item", "value").iter_rows():
-        assert value == pytest.approx(values["c3_text"][item] + values["c3_image"][item])
-
-
 def test_nothing_is_kept_unless_asked_for() -> None:
     assert scored(drawn()).selection.height == 0
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from culturekit.metrics.statistics.intervals import Target, mean_of_means, simple_mean
-from culturekit.recipes.cultivate.ladder import Rung, rungs
+from culturekit.recipes.cultivate.scores import Rung, rungs
 
 
 def items(places: dict[str, str | None], *, images: int = 4, seed: int = 0) -> pl.DataFrame:

@@ -199,7 +199,7 @@ def understood(text: str) -> str:
 
 
 def all_named(named: _Named) -> frozenset[str]:
-    """Put the things of all dimensions together."""
+    """List the things of all dimensions together."""
     return frozenset(token for tokens in named.values() for token in tokens)
 
 
