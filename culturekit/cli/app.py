@@ -40,7 +40,7 @@ COMMANDS = {
     "site": at("run_commands:site", "runs/cube --out site"),
     "publish": at("run_commands:publish", "runs/cube --to hub:USER/NAME"),
     "audit": at("audit_command:audit", "cube_1k.json --fix mended.json"),
-    "audit plan": at("audit_command:audit_plan_command", "runs/cube --width 0.05"),
+    "audit plan": at("audit_plan_command:audit_plan_command", "runs/cube --width 0.05"),
     "trace": at("trace_command:trace", "'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'"),
     "verify": at("verify_command:verify", "runs/cube"),
     "doctor": at("doctor_command:doctor"),

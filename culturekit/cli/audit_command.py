@@ -1,4 +1,4 @@
-"""`culturekit audit`: mistakes of a file, found before it is published; `audit plan`: answers needed."""
+"""`culturekit audit`: mistakes of a file, found before it is published."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.showing.results import show
 from culturekit.core.counting import counted
 from culturekit.core.errors import UsageError
-from culturekit.recipes.planning import AuditWish, as_data, audit_plan, audit_plan_lines
-from culturekit.release.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from culturekit.release.audit_file import Audit
+    from culturekit.release.findings import Finding, Severity
 
 
 FINDINGS = 1
-GRAVITY: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+GRAVITY: "dict[Severity, int]" = {"error": 0, "warning": 1, "note": 2}
 SAMPLES = 10
 
 
@@ -55,7 +53,7 @@ def audit(
         raise typer.Exit(FINDINGS)
 
 
-def table_lines(findings: Sequence[Finding]) -> Iterator[str]:
+def table_lines(findings: "Sequence[Finding]") -> Iterator[str]:
     """Write one block a code, the gravest first: its count, then findings with row, field and what to do."""
     from culturekit.release.audit_file import CODES
 
@@ -86,21 +84,3 @@ def closing_lines(audit: "Audit") -> Iterator[str]:
             f"{counted(actions['changed'], 'cells changed')}, {counted(actions['set aside'], 'rows set aside')}; "
             f"every change is in {change_log_path(audit.fixed)}"
         )
-
-
-def audit_plan_command(
-    run: Annotated[Path, typer.Argument(help="Finished run, with matches of every model.")],
-    wish: AuditWish,
-    audits: Annotated[
-        Path | None, typer.Option(help="Answers of a first audit, 30 images of each concept: nothing is assumed then.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Say how many images people must look at, and for how long.
-
-    It answers for an interval of a width.
-    """
-    with progress_for(as_json=as_json) as progress:
-        progress.stage("audit plan")
-        found = audit_plan(run, wish, pilot=audits, progress=progress)
-    show(as_data(*found), audit_plan_lines(run, *found, wish), as_json=as_json)

@@ -496,11 +496,25 @@ def read_parquet(path: Path) -> tuple[list[str], Sequence[dict[str, Any]]]:
             expected=f"text in {', '.join(strange)}",
             found=", ".join(str(frame.schema[name]) for name in strange),
         )
-    return frame.columns, frame.to_dicts()
+    return frame.columns, rows_of(frame)
 
 
 def read_csv(path: Path) -> tuple[list[str], Sequence[Cells]]:
     """Read CSV as text."""
     with decoding(path, "not a readable CSV file", expected="UTF-8, a header"):
         frame = read_csv_texts(path)
-    return frame.columns, frame.to_dicts()
+    return frame.columns, rows_of(frame)
+
+
+def rows_of(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """Give the rows of a table, in which equal texts are one text, so that they take half of what they would."""
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    lists = [name for name, kind in frame.schema.items() if kind == pl.List(pl.String)]
+    shared, rows = dict[str | None, str | None]().setdefault, list[dict[str, Any]]()
+    for row in frame.iter_rows(named=True, buffer_size=ROWS_AT_ONCE):
+        for name in texts:
+            row[name] = shared(row[name], row[name])
+        for name in lists:
+            row[name] = row[name] and [shared(text, text) for text in row[name]]
+        rows.append(row)
+    return rows
