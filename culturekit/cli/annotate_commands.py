@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
-from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
+from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.showing.results import aligned, show
 from culturekit.cli.stages import run_one
-from culturekit.core.defaults import SHORTLIST
 from culturekit.core.errors import UsageError
-from culturekit.people.export import ExportOptions
-from culturekit.people.stages import ExportFiles, export_stage
 
 if TYPE_CHECKING:
     from culturekit.metrics.corrected.audit_sampling import Drawing
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
 
 ELSEWHERE = {
     "export": CommandAt(
-        "culturekit.cli.annotate_commands:export",
+        "culturekit.cli.export_command:export",
         "cube --images a/images.parquet --images b/images.parquet --prompts prompts/prompts.parquet --out to-rate",
     ),
     "aggregate": CommandAt("culturekit.people.stages:AGGREGATE"),
@@ -200,22 +197,3 @@ def _taking_in(run: Path, desk: "AnswerDesk", *, form: bool) -> list[str | Path]
     if scheme in {"cspace_groups", "cspace_review"}:
         return ["cspace", "review", "import", *answers, "--kept", recorded(run, "kept"), "--out", root / "reviewed"]
     return ["annotate", "import", *answers, "--out", root / "rated"]
-
-
-def export(
-    scheme: Annotated[str, typer.Argument(help="A shipped scheme, such as cube or audit, or the path of a YAML file.")],
-    files: ExportFiles,
-    out: Out,
-    options: ExportOptions,
-    shortlist: Annotated[int, typer.Option(min=2, max=200, help="Artifacts that each image is offered.")] = SHORTLIST,
-    seed: Seed = 0,
-    workers: Workers = None,
-    wait: Wait = False,
-    as_json: AsJson = False,
-) -> None:
-    """Write blinded tasks for Label Studio and as an offline form.
-
-    The key stays beside what is handed out.
-    """
-    stage = export_stage(files, scheme, options, shortlist=shortlist, seed=seed)
-    run_one(stage, out, wait=wait, as_json=as_json, workers=workers)
