@@ -13,11 +13,12 @@ import logging
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import polars as pl
@@ -29,14 +30,17 @@ from culturekit.config.load import load_any_recipe
 from culturekit.core.addresses import SendingRefused, offline
 from culturekit.core.atomic import decoding, remove_strays
 from culturekit.core.declared import AskingCommand, Declared, StageCommand, declared, inputs_of, is_group, settings_of
-from culturekit.core.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, read_manifest
+from culturekit.core.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, digest_file, read_manifest
 from culturekit.core.errors import CultureKitError, MissingDependency, UsageError
 from culturekit.core.inputs import Files
+from culturekit.core.pictures.picture_files import NoPicture
+from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.plugins import installed
 from culturekit.core.recipe_plugins import carrying, typed_plugins
 from culturekit.core.registry import Registry, Spec, parse_spec
 from culturekit.core.roles import REPORT
 from culturekit.core.run import RECIPE_RECORD, make_manifest, plugins_of_run, what_differs
+from culturekit.core.schemas import IMAGES
 from culturekit.core.spreadsheet_cells import export_table
 from culturekit.core.stage import Stage, key_of, record_of
 from culturekit.core.work import Engine, Progress, Quiet, Work
@@ -63,7 +67,6 @@ from culturekit.verify.chain import (
     fingerprint,
     open_tree,
 )
-from culturekit.verify.pictures import IMAGES_FILE, check_images
 
 _SCORES_FILE = "scores.parquet"
 _LARGE = 64_000_000  # bytes of a dump from which it is not read again
@@ -524,3 +527,110 @@ def _reads(reads: Sequence[Declared], places: Mapping[str, Path]) -> dict[str, o
         elif each.name in places:
             found[each.name] = places[each.name]
     return found
+
+
+IMAGES_FILE = f"{IMAGES.name}.parquet"
+
+_NAMED = 3
+_DECODED = 32  # pictures of a stage, spread over its table
+
+_Picked = TypeVar("_Picked")
+_Problem: TypeAlias = tuple[str, str, object, object]  # where, what, expected, found
+
+
+def check_images(tree: RunTree, stage: FinishedStage, ledger: Ledger, *, everything: bool) -> None:
+    """Compare a table of images with its files and with the prompts that they were made from."""
+    rows = pl.read_parquet(stage.folder / IMAGES_FILE).to_dicts()
+    _report(stage, "pictures compared with their rows", len(rows), list(_against_files(stage, rows)), ledger)
+    _check_cells(stage, rows, ledger)
+    place = stage.places.get("prompts")
+    record = None if place is None else tree.record(place)
+    if place is not None and place.suffix == ".parquet" and record == stage.manifest.inputs["prompts"]:
+        prompts = {row["prompt_id"]: row for row in pl.read_parquet(place).to_dicts()}
+        wrong = [found for row in rows for found in _against_prompt(stage, row, prompts)]
+        _report(stage, "images compared with their prompts", len(rows), wrong, ledger)
+    there = [row for row in rows if row["status"] == "ok"]
+    sample = there if everything else _spread(there, _DECODED)
+    _report(stage, "pictures decoded again", len(sample), [f for row in sample for f in _decoded(stage, row)], ledger)
+
+
+def _report(stage: FinishedStage, what: str, count: int, problems: Sequence[_Problem], ledger: Ledger) -> None:
+    """Count what was compared, and tell the first problems."""
+    ledger.count(what, count)
+    for where, problem, expected, found in problems[:_NAMED]:
+        ledger.broken("images", where, problem, expected=expected, found=found)
+    if len(problems) > _NAMED:
+        ledger.broken("images", f"{stage.name}/{IMAGES_FILE}", f"and {len(problems) - _NAMED:,} more such differences")
+
+
+def _spread(items: Sequence[_Picked], count: int) -> list[_Picked]:
+    """Take items from first to last, evenly."""
+    if len(items) <= count:
+        return list(items)
+    return [items[number * (len(items) - 1) // (count - 1)] for number in range(count)]
+
+
+def _against_files(stage: FinishedStage, rows: Sequence[Mapping[str, Any]]) -> Iterator[_Problem]:
+    """List files that are not as the table says: each where it is said to be, with its hash, and no other."""
+    named = set()
+    for row in rows:
+        place, path = f"{stage.name}/{row['path']} (image {row['image_id']})", PurePosixPath(row["path"])
+        if row["status"] != "ok":
+            continue
+        if path.is_absolute() or ".." in path.parts or not row["path"]:
+            yield place, "the path leads out of the folder", "a path below it", row["path"]
+            continue
+        named.add(row["path"])
+        file = stage.folder / path
+        if not file.is_file():
+            yield place, "the picture is gone", row["sha256"], "no file"
+        elif (content := digest_file(file)) != row["sha256"]:
+            yield place, "the picture is not the one that the table describes", row["sha256"], content
+    folders = [stage.folder / name for name, record in stage.manifest.outputs.items() if record.files]
+    for file in (file for folder in folders for file in sorted(folder.rglob("*")) if file.is_file()):
+        name = file.relative_to(stage.folder).as_posix()
+        if name not in named:
+            yield f"{stage.name}/{name}", "the picture is in no row of the table", "a row", "none"
+
+
+def _check_cells(stage: FinishedStage, rows: Sequence[Mapping[str, Any]], ledger: Ledger) -> None:
+    """Compare how many images there are with the manifest, and look for two of one prompt, repeat and slot."""
+    where, wanted = f"{stage.name}/{IMAGES_FILE}", stage.manifest.counts
+    for name, found in (("images", len(rows)), ("ok", sum(row["status"] == "ok" for row in rows))):
+        if wanted.get(name, found) != found:
+            ledger.broken("images", where, f"the manifest counts other {name}", expected=found, found=wanted[name])
+    cells = Counter((row["model"], row["prompt_id"], row["repeat"], row["slot"]) for row in rows)
+    twice = [cell for cell, count in cells.items() if count > 1 and None not in cell]
+    if twice:
+        ledger.broken("images", where, "two images are of one prompt, repeat and slot", found=twice[0])
+
+
+def _against_prompt(
+    stage: FinishedStage, row: Mapping[str, Any], prompts: Mapping[str, Mapping[str, Any]]
+) -> Iterator[_Problem]:
+    """List in what an image departs from its prompt."""
+    where = f"{stage.name}/{IMAGES_FILE}"
+    if row["prompt_id"] is None:
+        return
+    prompt = prompts.get(row["prompt_id"])
+    if prompt is None:
+        problem = f"image {row['image_id']} is of a prompt that is not there"
+        yield where, problem, "one of the prompts", row["prompt_id"]
+        return
+    pairs = [(name, prompt[name], row.get(name)) for name in ("concept", "country") if row.get(name) is not None]
+    if row["rewriter"] == "off" and row["prompt_sent"] is not None:
+        pairs.append(("the prompt sent", prompt["text"], row["prompt_sent"]))
+    for name, expected, found in pairs:
+        if expected != found:
+            yield where, f"image {row['image_id']}: {name} is not the prompt's", expected, found
+
+
+def _decoded(stage: FinishedStage, row: Mapping[str, Any]) -> Iterator[_Problem]:
+    """Decode a picture, and compare its size with its row."""
+    picture = read_inside(stage.folder, row["path"], sha256=row["sha256"])
+    where, size = f"{stage.name}/{row['path']}", f"{row['width']} × {row['height']}"
+    if isinstance(picture, NoPicture):
+        yield where, "the picture cannot be read", size, picture.reason
+    elif picture.pixels.shape[:2] != (row["height"], row["width"]):
+        height, width = picture.pixels.shape[:2]
+        yield where, "the picture has another size than its row", size, f"{width} × {height}"
