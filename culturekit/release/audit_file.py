@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -46,7 +46,7 @@ from culturekit.release.findings import (
     known_from_graph,
     known_from_space,
 )
-from culturekit.release.sheet import LAYOUTS, Form, Layout, Row, Sheet, layout_of
+from culturekit.release.sheet import LAYOUTS, Form, Row, Sheet, layout_of
 
 # Every check, in the order in which mends are made, and an audit of a file that has been read.
 
@@ -224,8 +224,7 @@ def write_log(log: Sequence[LogLine], path: Path) -> None:
 
 VOCABULARY = "bpe_simple_vocab_16e6.txt.gz"
 MERGES = 49_152 - 256 - 2
-LONGEST_COUNTED = 20_000
-"""Characters of a text that are counted; what is longer has too many tokens anyway."""
+LONGEST_COUNTED = 20_000  # characters of a text that are counted; what is longer has too many tokens anyway
 
 NUMERALS = "".join(chr(code) for code in range(0xB2, 0x3400) if unicodedata.category(chr(code)) in {"No", "Nl"})
 """Fractions and their like: numbers to CLIP, letters to Python's patterns."""
@@ -319,8 +318,7 @@ def joined(parts: list[str], pair: tuple[str, str]) -> list[str]:
     return result
 
 
-NEAR = 0.98
-"""The cosine from which two artifacts are worth a look."""
+NEAR = 0.98  # the cosine from which two artifacts are worth a look
 
 ROWS_AT_ONCE = 2_000
 
@@ -453,34 +451,22 @@ def read_sheet(path: Path) -> Sheet:
     columns, rows = {"json": read_json, "parquet": read_parquet, "csv": read_csv}[form](path)
     layout = layout_of(columns)
     if layout is None:
-        raise no_layout(path, columns)
+        nearest = min(LAYOUTS, key=lambda layout: len(set(layout.needs) - set(columns)))
+        raise UsageError(
+            "the columns are those of no layout", where=str(path),
+            expected=f"the {nearest.name} layout, with {', '.join(nearest.needs)}",
+            found=f"no {', '.join(column for column in nearest.needs if column not in columns)}",
+        )  # fmt: skip
     places = {getattr(country, layout.countries): country for country in countries().values()}
     return Sheet(layout, form, tuple(columns), tuple(Row(*each) for each in enumerate(rows)), places)
-
-
-def no_layout(path: Path, columns: Sequence[str]) -> UsageError:
-    """Say which columns lack, by the layout that comes nearest."""
-    nearest: Layout = min(LAYOUTS, key=lambda layout: len(set(layout.needs) - set(columns)))
-    lacking = [column for column in nearest.needs if column not in columns]
-    return UsageError(
-        "the columns are those of no layout",
-        where=str(path),
-        expected=f"the {nearest.name} layout, with {', '.join(nearest.needs)}",
-        found=f"no {', '.join(lacking)}",
-    )
 
 
 def read_json(path: Path) -> tuple[list[str], Sequence[Cells]]:
     """Read an array of rows of texts; the columns are those of all rows, in the order of their first mention."""
     with decoding(path, "not in the public CUBE layout", expected="an array of rows of texts"):
         rows = msgspec.json.decode(path.read_bytes().removeprefix(BOM), type=list[Cells])
-    columns = names_of(rows) or list(LAYOUTS[0].needs)
+    columns = list(dict.fromkeys(key for row in rows for key in row)) or list(LAYOUTS[0].needs)
     return columns, rows
-
-
-def names_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """List the keys of rows, each once."""
-    return list(dict.fromkeys(key for row in rows for key in row))
 
 
 def read_parquet(path: Path) -> tuple[list[str], Sequence[dict[str, Any]]]:

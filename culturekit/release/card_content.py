@@ -330,8 +330,7 @@ _WITHOUT_END = 60
 _UNSPACED_WITHOUT_END = 120
 _PIECE = 4.0
 _SMALL = 0.5
-_SHORTEST = 60
-"""Characters; no cell below can be a passage."""
+_SHORTEST = 60  # characters; no cell below can be a passage
 
 _LONGEST_NAME = 20
 

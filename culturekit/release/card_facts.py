@@ -34,8 +34,7 @@ from culturekit.core.work import UNDER_REVIEW
 # The tables of a card folder as they are: files, hashes, rows, columns, types, and the concepts they are split by.
 
 DATA = "data"
-_WHOLE = "full"
-"""The split of a table that has only one."""
+_WHOLE = "full"  # the split of a table that has only one
 
 _COLUMN = "concept"
 _NEVER_SPLIT = {"drops"}
@@ -84,8 +83,7 @@ def _named(concepts: list[str]) -> Iterator[tuple[str, str]]:
 FILES = "files"
 
 Hashes: TypeAlias = Mapping[str, str]
-NOT_KNOWN: Hashes = MappingProxyType({})
-"""Hashes of files by path, where they were taken already."""
+NOT_KNOWN: Hashes = MappingProxyType({})  # hashes of files by path, where they were taken already
 
 
 class ColumnFacts(msgspec.Struct, frozen=True):
@@ -298,12 +296,10 @@ def agreement_in(folder: Path, tables: Sequence[CardTable]) -> Iterator[Mapping[
 # What lies in a release folder, and what of it goes into a card.
 
 SUMS = "SHA256SUMS"
-SPLITS = "splits"
-"""Where a release has its own tables by concept; a card has the same rows below `data/`."""
+SPLITS = "splits"  # where a release has its own tables by concept; a card has the same rows below `data/`
 
 _DESCRIBED = {".parquet", ".jsonl", ".csv", ".json", ".tsv", ".txt", ".md", ".yaml", ".nt", ".ttl", ".jsonld"}
-OWN = {MANIFEST, RUN_RECORD, SUMS}
-"""Files that say what a folder is, and are no part of what it holds."""
+OWN = {MANIFEST, RUN_RECORD, SUMS}  # files that say what a folder is, and are no part of what it holds
 
 _TABLE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")
 _PLAIN_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._ +-]*$")
@@ -454,8 +450,7 @@ def not_at_hand(manifests: Sequence[Manifest]) -> Iterator[tuple[str, str, str]]
 
 FACTS = "facts.json"
 
-_MAIN = ("cspace", "prompts")
-"""Tables that a release is about, the first that it has."""
+_MAIN = ("cspace", "prompts")  # tables that a release is about, the first that it has
 
 _INGEST = "ingest"
 _DUMP_ROLE = re.compile(r"^dump(-\d+)?$")

@@ -14,8 +14,7 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import ConfigError, Problem, UsageError
 from culturekit.core.yaml_source import StrictModel, load_model
 
-MARKER = "FILL IN"
-"""Stands where only the publisher can know; `card check` fails while it is there."""
+MARKER = "FILL IN"  # stands where only the publisher can know; `card check` fails while it is there
 
 _EMPTY_WORDS = frozenset({"", "todo", "tbd", "n/a", "na", "none", "xxx", "fixme", "unknown", "lorem ipsum"})
 

@@ -152,8 +152,7 @@ UNUSABLE = Code(
     "no name, only a QID, no letters, far too long, or the title of a list, category or disambiguation",
     "the row is set aside",
 )
-ANY_SCRIPT = ("und",)
-"""A language that is written in no particular script: names of all scripts are names."""
+ANY_SCRIPT = ("und",)  # A language that is written in no particular script: names of all scripts are names
 
 
 def find_unusable_names(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:

@@ -382,8 +382,7 @@ NEAR_NAME = Code(
 NEAR_VECTORS = Code(
     "near-vectors", "note", "two artifacts of a country and concept have nearly one vector (needs --index)", "nothing"
 )
-SHORTEST = 6
-"""Letters that a name must have before one that differs in a letter is worth a look."""
+SHORTEST = 6  # letters that a name must have before one that differs in a letter is worth a look
 
 
 def find_near_duplicates(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:

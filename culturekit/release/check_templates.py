@@ -349,8 +349,7 @@ def contradiction(sheet: Sheet, row: Row, text: str, negative: str) -> Iterator[
 NEGATIVE_PROMPTS = Check(Turn.CELL, (LEAK, CONTRADICTS), find_negative_prompts)
 
 
-CLIP_TOKENS = 77
-"""What CLIP's text encoder reads, its marks of beginning and end included."""
+CLIP_TOKENS = 77  # what CLIP's text encoder reads, its marks of beginning and end included
 
 TOO_LONG = Code(
     "prompt-long",

@@ -22,8 +22,7 @@ from culturekit.release.sheet import Sheet, fold, item_of, squeeze, tidy
 
 # The shipped templates turned round, and what is wrong with a prompt whose name, country and concept are known.
 
-LONGEST_READ = 2_000
-"""Characters of a text that a frame is held against; a prompt is far shorter."""
+LONGEST_READ = 2_000  # characters of a text that a frame is held against; a prompt is far shorter
 
 NOUN_AFTER = re.compile(r"\{name\} (\w+)")
 SLOT = re.compile(r"\{(name|country|adjective)\}")
@@ -115,8 +114,7 @@ SlipKind: TypeAlias = Literal[
     "other-concept",
     "none",
 ]
-LEAST_ALIKE = 0.6
-"""How alike a text must be to a template's to be taken for a slip of it."""
+LEAST_ALIKE = 0.6  # how alike a text must be to a template's to be taken for a slip of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,8 +132,7 @@ class Sheet:
 
 EMPTY = "nan"
 LIST = re.compile(r"\[(.*)\]", re.DOTALL)
-QID = re.compile(r"Q[1-9][0-9]{0,9}")
-"""An item; its number has no more digits than a graph can hold."""
+QID = re.compile(r"Q[1-9][0-9]{0,9}")  # an item; its number has no more digits than a graph can hold
 
 
 @lru_cache(maxsize=65_536)

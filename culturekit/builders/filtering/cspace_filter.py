@@ -102,8 +102,7 @@ def parted(
 # Reasons, visible in a name alone, why a candidate cannot be an artifact.
 
 MAX_NAME = 200
-UNREADABLE = {"Cc", "Co", "Cn", "Cs"}
-"""Unicode categories of characters that no name has; none of them is printable."""
+UNREADABLE = {"Cc", "Co", "Cn", "Cs"}  # unicode categories of characters that no name has; none of them is printable
 
 BARE_QID = re.compile(r"^Q[0-9]+$")
 NOT_AN_ITEM = re.compile(r"^(list of|lists of|category:|template:|wikipedia:|portal:|module:)", re.IGNORECASE)
@@ -179,8 +178,7 @@ COLUMNS = ("concept", "qid", "label", "description", "country_qids", "roots", "p
 """What of a candidate the rules and the judge look at."""
 
 MOST_LISTED = 20
-MOST_CHARACTERS = 600
-"""No honest description comes near; a dishonest one costs no more than this."""
+MOST_CHARACTERS = 600  # no honest description comes near; a dishonest one costs no more than this
 
 REPLY_TOKENS = 256
 MOST_WHY = 200
@@ -389,8 +387,7 @@ def shares(counts: Mapping[str, int], size: int) -> dict[str, int]:
     return given
 
 
-SAMPLED = 20
-"""Verdicts of a pilot that are shown with what they are about."""
+SAMPLED = 20  # verdicts of a pilot that are shown with what they are about
 
 NO_DROPS = pl.DataFrame(schema=DROPS.schema)
 

@@ -36,8 +36,7 @@ from culturekit.kg.countries import ADDRESS, CARRIED, countries_text, own_countr
 
 logger = logging.getLogger(__name__)
 
-LIST = "list"
-"""The source of artifacts that a person's file names."""
+LIST = "list"  # the source of artifacts that a person's file names
 
 ONLY_BETWEEN = set(".,:;/\\'\"·")
 """Signs that tell no two names apart, though others of their kind do, such as those of `C#` and `Wham!`."""
@@ -71,11 +70,9 @@ STAGE = "cspace.import"
 READ = {"name", "concept", "domain", "country", "continent", "id", "subconcept"}
 """The columns that mean something; `domain` is what the public CUBE layout calls a concept."""
 
-KEPT = {"duplicate", "column not read", "continent set aside", READ_AS}
-"""Reasons for which nothing is lost but words."""
+KEPT = {"duplicate", "column not read", "continent set aside", READ_AS}  # reasons for which nothing is lost but words
 
-WARNED = 5
-"""Rows that could not be read, and are quoted."""
+WARNED = 5  # rows that could not be read, and are quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,8 +295,7 @@ COUNTED = re.compile(r"(?:[\s_.-]+|(?<=\D))\(?\d+(?:[-_.]\d+)*\)?$")
 """The number that tells the pictures of a prompt apart, at the end of a name."""
 
 
-SHORTEST = 4
-"""Letters of a word that tells a concept: `a` and `of` tell none."""
+SHORTEST = 4  # letters of a word that tells a concept: `a` and `of` tell none
 
 
 def is_typed(path: Path) -> bool:
@@ -420,8 +416,7 @@ def typed_bytes(rows: Sequence[tuple[str, str]]) -> bytes:
 
 TAKEN = "The cultural space was taken from {name} as it was: how its artifacts were chosen is no part of this run."
 
-SHOWN = 3
-"""So many prompts are named as examples in a message."""
+SHOWN = 3  # so many prompts are named as examples in a message
 
 
 def import_space(work: Work, path: Path) -> Outcome:
