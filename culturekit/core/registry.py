@@ -22,6 +22,7 @@ import msgspec
 from culturekit.core.digests import digest_file, digest_tree, state_of
 from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.core.literal_keys import LIKE_KEY, masked, refuse_key
+from culturekit.core.package_data import shipped
 from culturekit.core.plugins import Contract, Plugin, plugins_of
 from culturekit.version import install_line
 
@@ -114,7 +115,8 @@ class Entry(Generic[Thing]):
 
     `factory` is `module:function` and `options` is `module:Dataclass`; both are imported on first use.
     `extra` is the optional part of culturekit that brings what the module imports, `packages` what it imports of it;
-    `needs` names the keyword arguments the factory takes besides the SPEC. `plugin` is what another package brings.
+    `needs` names the keyword arguments the factory takes besides the SPEC, `reads` a shipped file that decides what the
+    thing makes. `plugin` is what another package brings.
     """
 
     name: str
@@ -124,6 +126,7 @@ class Entry(Generic[Thing]):
     extra: str = ""
     packages: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    reads: str = ""
     plugin: Plugin | None = None
 
     def make(self, kind: str, spec: Spec, contract: Contract | None = None, **context: Any) -> Thing:  # noqa: ANN401
@@ -248,9 +251,11 @@ class Registry(Generic[Thing]):
         self.find(parsed).check(self.kind, parsed)
 
     def brought_by(self, spec: Spec | str) -> dict[str, object]:
-        """Say in which state a plugin is: the version that its package states, or else its code; of ours nothing."""
-        plugin = self.find(spec).plugin
-        return {} if plugin is None else {f"{self.point}_plugin": plugin.made_of()}
+        """Say in which state a plugin is: the version its package states, or else its code; of ours what it reads."""
+        entry = self.find(spec)
+        if entry.plugin is not None:
+            return {f"{self.point}_plugin": entry.plugin.made_of()}
+        return {f"{self.point}_reads": digest_file(shipped(entry.reads))} if entry.reads else {}
 
     def decided_by(self, spec: Spec | str) -> dict[str, object]:
         """Say what decides the answers of a plugin, as part of the options of a stage: its state, and what it says.

@@ -231,6 +231,7 @@ BACKENDS: Registry[ImageBackend] = Registry(
             "culturekit.recipes.linguistic.world:make_backend",
             "a model of known tones, dialects and modernity, which draws people and places",
             options="culturekit.recipes.linguistic.world:BackendOptions",
+            reads="recipes/linguistic/linguistic_lists.yaml",
         ),
         *SERVICE_ENTRIES,
     ],

@@ -190,6 +190,7 @@ ENCODERS: Registry[Encoder] = Registry(
             "culturekit.recipes.linguistic.world:make_encoder",
             "what texts name and simulated portraits show, in one space, without weights",
             options="culturekit.recipes.linguistic.world:EncoderOptions",
+            reads="recipes/linguistic/linguistic_lists.yaml",
         ),
     ],
     point="encoder",

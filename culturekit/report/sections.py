@@ -99,8 +99,11 @@ class Grid:
 
     @property
     def words(self) -> set[int]:
-        """The columns of words, which begin at the left; numbers end at the right."""
-        return {at for row in self.rows for at, cell in enumerate(row) if cell.text[:1].isalpha()}
+        """The columns that are mostly words, which begin at the left; numbers end at the right."""
+        return {
+            at for at, column in enumerate(zip(*self.rows, strict=False))
+            if sum((text := cell.text.lstrip("<>≤≥+−- "))[:1].isalpha() - text[:1].isdigit() for cell in column) > 0
+        }  # fmt: skip
 
     @property
     def folds(self) -> bool:

@@ -33,6 +33,7 @@ from culturekit.core.declared import AskingCommand, Declared, StageCommand, decl
 from culturekit.core.digests import JOURNAL, MANIFEST, InputRecord, Manifest, canonical_json, digest_file, read_manifest
 from culturekit.core.errors import CultureKitError, MissingDependency, UsageError
 from culturekit.core.inputs import Files
+from culturekit.core.package_data import shipped
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.plugins import installed
@@ -141,8 +142,9 @@ def verify_run(
         )  # fmt: skip
     check_chain(tree, ledger)
     with tempfile.TemporaryDirectory(prefix="culturekit-verify-") as scratch, _warnings_off(), offline():
-        again = _Again(tree, ledger, Path(scratch), engine or _ThisProcess(), everything)
         wiring = _wire_again(tree, ledger)
+        earlier = _is_earlier(tree, wiring)
+        again = _Again(tree, ledger, Path(scratch), engine or _ThisProcess(), everything, earlier)
         progress.begin(len(chosen), "stages")
         for name in chosen:
             progress.tell(name)
@@ -181,7 +183,7 @@ def _wire_again(tree: RunTree, ledger: Ledger) -> dict[str, Stage]:
             ledger.broken("recipe", RECIPE_RECORD, "is gone", expected="the recipe of this run")
         return {}
     try:
-        stages = _stages_of(path, ledger, alone=tree.alone)
+        stages = _stages_of(path, ledger, tree)
     except (CultureKitError, ValueError, OSError) as error:
         there = {f"{one.kind}.{one.name}" for one in installed()}
         made_with = plugins_of_run(one.folder for one in tree.stages.values())
@@ -197,7 +199,13 @@ def _wire_again(tree: RunTree, ledger: Ledger) -> dict[str, Stage]:
     return stages
 
 
-def _stages_of(path: Path, ledger: Ledger, *, alone: bool) -> dict[str, Stage]:
+def _is_earlier(tree: RunTree, wiring: Mapping[str, Stage]) -> bool:
+    """Tell whether a run has stages of versions that are not those of today."""
+    made = ((stage.manifest, wiring[name]) for name, stage in tree.stages.items() if name in wiring)
+    return any(manifest.stage == stage.kind and manifest.version != stage.version for manifest, stage in made)
+
+
+def _stages_of(path: Path, ledger: Ledger, tree: RunTree) -> dict[str, Stage]:
     """Wire the run of a recipe record, and hold the record against what a run writes of this recipe."""
     content = path.read_bytes()
     with decoding(path, "not the record of a recipe"):
@@ -216,8 +224,10 @@ def _stages_of(path: Path, ledger: Ledger, *, alone: bool) -> dict[str, Stage]:
     stages = {step.stage.name: step.stage for step in run.steps}
     listed = [name for name in stages if name != REPORT.form]
     whole = {**as_json(recipe), "plugins": stated, "stages": listed}
-    if not alone and canonical_json(whole) + b"\n" != content:
+    if not tree.alone and canonical_json(whole) + b"\n" != content:
         names = ", ".join(name for name in sorted({*whole, *record}) if whole.get(name) != record.get(name))
+        if _is_earlier(tree, stages):  # its recipe had fewer stages; those that are not here are told one by one
+            record["stages"] = [name for name in listed if name in record["stages"] or name not in tree.stages]
         if canonical_json(_completed(record, whole)) == canonical_json(whole) and names:
             ledger.finding("recipe", RECIPE_RECORD, "lacks keys that a run of this version writes", found=names)
         else:
@@ -255,6 +265,7 @@ class _Again:
     scratch: Path
     engine: Engine
     everything: bool
+    earlier: bool
 
     def check(self, finished: FinishedStage, wiring: Mapping[str, Stage]) -> None:
         """Check one stage: that it is the one its recipe gives, and that its bytes come again."""
@@ -295,6 +306,9 @@ class _Again:
             earlier = key_of(replace(stage, options=known), inputs)  # before options were added to it
             if (manifest.key, manifest.inputs, _completed(known, options)) == (earlier, inputs, options):
                 self.not_here(finished, f"not verifiable here: made when the stage had fewer options; {told}")
+                return
+            if self.earlier and _differs_by_version(stage, manifest, inputs):
+                self.not_here(finished, f"not verifiable here: made by an earlier version of its recipe; {told}")
                 return
             self.ledger.broken("recipe", name, "is not the stage that its recipe gives", found=told)
             self.judge(finished, None, "its stage is another than its recipe gives")
@@ -384,6 +398,14 @@ class _Again:
                     same = repr({key: value for key, value in row.items() if key != "row"}) in known
                     how = "made again from its inputs, with the same bytes" if same else "made again, it is another"
                     self.ledger.judge(finished.name, row, "verified" if same else "wrong", how)
+
+
+def _differs_by_version(stage: Stage, manifest: Manifest, inputs: Mapping[str, InputRecord]) -> bool:
+    """Tell whether a stage is of another kind, has other inputs by name, or read what this package ships otherwise."""
+    both = [role for role in inputs if role in manifest.inputs and inputs[role] != manifest.inputs[role]]
+    if manifest.stage != stage.kind or not both:
+        return manifest.stage != stage.kind or set(inputs) != set(manifest.inputs)
+    return all(stage.inputs[role].resolve().is_relative_to(shipped("").resolve()) for role in both)
 
 
 def _json(value: object) -> str:

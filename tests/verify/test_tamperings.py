@@ -236,6 +236,16 @@ def unlisted_stage(name: str) -> Tamper:
     return change
 
 
+def earlier(change: Tamper) -> Tamper:
+    """Have another stage be of an earlier version, too."""
+
+    def both(root: Path) -> None:
+        in_json("scores/manifest.json", "version", to=8)(root)
+        change(root)
+
+    return both
+
+
 def add_picture(root: Path) -> None:
     first = min((root / "images-broad/files").rglob("*.png"))
     shutil.copyfile(first, first.with_name("zzz.png"))
@@ -327,6 +337,12 @@ TAMPERINGS = {
     "an option of a version with fewer": Tampering("scores", in_json("scores/manifest.json", "options",
      to=lambda options: {name: value for name, value in options.items() if name != "confidence"}), 1,
      "scores: not verifiable here: made when the stage had fewer options; option confidence: not there -> "),
+    "another kind of stage, among stages of an earlier version": Tampering("shown", earlier(
+     in_json("shown/manifest.json", "stage", to="score-shown")), 1, "made by an earlier version of its recipe; kind: "),
+    "an input that an earlier version did not have": Tampering("report", earlier(in_json("report/manifest.json",
+     "inputs", to=lambda inputs: dict(list(inputs.items())[1:]))), 1, "by an earlier version of its recipe; input"),
+    "a table in the place of another, among stages of an earlier version": Tampering("quality-broad",
+     earlier(another_input), 4, "is not the stage that its recipe gives"),
     "a later version": Tampering("report", in_json("report/manifest.json", "version", to=99), 1,
      "made by version 99 of report"),
     "the seed of the recipe": Tampering("images-broad", in_recipe("seed", to=5), 4, "seed images"),

@@ -360,7 +360,7 @@ def generate_stage(
         inputs["adapter"] = adapter
     BACKENDS.check(str(spec))
     weights = {"weights": files_behind(spec)} if spec.name == DIFFUSERS else {}
-    brought = spec_state(BACKENDS, str(spec)) if BACKENDS.find(spec).plugin else {}
+    brought = spec_state(BACKENDS, str(spec)) if BACKENDS.find(spec).plugin else BACKENDS.brought_by(spec)
 
     def run(work: Work) -> Outcome:
         table = None if space is None else space_table(space, work.scratch)
