@@ -226,7 +226,8 @@ def _stages_of(path: Path, ledger: Ledger, tree: RunTree) -> dict[str, Stage]:
     whole = {**as_json(recipe), "plugins": stated, "stages": listed}
     if not tree.alone and canonical_json(whole) + b"\n" != content:
         names = ", ".join(name for name in sorted({*whole, *record}) if whole.get(name) != record.get(name))
-        if _is_earlier(tree, stages):  # its recipe had fewer stages; those that are not here are told one by one
+        # A recipe of an earlier version had fewer stages; those that are not here are told one by one.
+        if isinstance(record.get("stages"), list) and _is_earlier(tree, stages):
             record["stages"] = [name for name in listed if name in record["stages"] or name not in tree.stages]
         if canonical_json(_completed(record, whole)) == canonical_json(whole) and names:
             ledger.finding("recipe", RECIPE_RECORD, "lacks keys that a run of this version writes", found=names)
