@@ -64,7 +64,7 @@ COMMANDS = {
     "card": at("card_commands:card_app"),
     "annotate": at("annotate_commands:annotate_app"),
     "llm": at("llm_commands:llm_app"),
-    "weights": at("config_command:weights_app"),
+    "weights": at("weights_commands:weights_app"),
     "metrics": at("score_app:metrics_app"),
     "config": at("config_command:config_app"),
 }

@@ -18,7 +18,7 @@ from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexOptions
 from culturekit.index.matching.mapping import diagnosis_stage
 from culturekit.index.raters.picture_spread import PAIR_MEASURES
-from culturekit.index.raters.quality import SimulatedRaters
+from culturekit.index.raters.simulated_raters import SimulatedRaters
 from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.scores.diversity import Correction
 from culturekit.scores.faithfulness import QuestionOptions

@@ -35,7 +35,8 @@ from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.index.folder.build import IndexFiles, IndexOptions, index_stage
 from culturekit.index.matching.comparison import MappingInputs
 from culturekit.index.matching.mapping import diagnosis_stage, map_stage, shuffle_stage, truth_stage
-from culturekit.index.raters.quality import quality_stage, simulated_audits
+from culturekit.index.raters.quality import quality_stage
+from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.kg.concepts import ENGLISH, Concept, load_concept
 from culturekit.kg.dump.ingest import ingest_stage
 from culturekit.kg.exchange.extract_stage import extract_stage

@@ -1,7 +1,7 @@
 import polars as pl
 
 from culturekit.core.schemas import AUDITS, CSPACE
-from culturekit.index.raters.quality import SimulatedRaters, simulated_audits
+from culturekit.index.raters.simulated_raters import SimulatedRaters, simulated_audits
 from tests.metrics.corrected.audits_by_hand import matches_of
 
 COUNTRIES = ["JP", "IN", "FR", "US"]
