@@ -447,9 +447,8 @@ def embedded_by(stage: Stage) -> tuple[str, str]:
     """Name the encoder of a stage that embeds, and what it reads."""
     if stage.kind not in {"embed", "index"}:
         return "", ""
-    return str(stage.options["encoder"]), "texts" if any(
-        role.startswith("texts") for role in stage.inputs
-    ) else "images"
+    reads_texts = any(role.startswith("texts") for role in stage.inputs)
+    return str(stage.options["encoder"]), "texts" if reads_texts else "images"
 
 
 def picture_bytes(stage: Stage) -> float:

@@ -403,10 +403,12 @@ class _Again:
 
 def _differs_by_version(stage: Stage, manifest: Manifest, inputs: Mapping[str, InputRecord]) -> bool:
     """Tell whether a stage is of another kind, has other inputs by name, or read what this package ships otherwise."""
-    both = [role for role in inputs if role in manifest.inputs and inputs[role] != manifest.inputs[role]]
-    if manifest.stage != stage.kind or not both:
-        return manifest.stage != stage.kind or set(inputs) != set(manifest.inputs)
-    return all(stage.inputs[role].resolve().is_relative_to(shipped("").resolve()) for role in both)
+    if manifest.stage != stage.kind:
+        return True
+    changed = [role for role in inputs if role in manifest.inputs and inputs[role] != manifest.inputs[role]]
+    if changed:
+        return all(stage.inputs[role].resolve().is_relative_to(shipped("").resolve()) for role in changed)
+    return set(inputs) != set(manifest.inputs)
 
 
 def _json(value: object) -> str:
@@ -557,7 +559,6 @@ IMAGES_FILE = f"{IMAGES.name}.parquet"
 _NAMED = 3
 _DECODED = 32  # pictures of a stage, spread over its table
 
-_Picked = TypeVar("_Picked")
 _Problem: TypeAlias = tuple[str, str, object, object]  # where, what, expected, found
 
 
@@ -586,7 +587,7 @@ def _report(stage: FinishedStage, what: str, count: int, problems: Sequence[_Pro
         ledger.broken("images", f"{stage.name}/{IMAGES_FILE}", f"and {len(problems) - _NAMED:,} more such differences")
 
 
-def _spread(items: Sequence[_Picked], count: int) -> list[_Picked]:
+def _spread(items: Sequence[_Item], count: int) -> list[_Item]:
     """Take items from first to last, evenly."""
     if len(items) <= count:
         return list(items)

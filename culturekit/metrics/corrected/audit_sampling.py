@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from culturekit.core.arrays import Array
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
@@ -267,6 +266,8 @@ class BatchForecast:
 
     def width(self, n: int) -> float:
         """Predict the width over all concepts, by the mean of batches alone."""
+        from scipy.special import stdtrit
+
         count = shared(n // self.size, self.room, FEWEST_BATCHES)
         half = stdtrit(count - 1, (1 + self.confidence) / 2) * self.spread / np.sqrt(count)
         return 2 * float(np.linalg.norm(half * self.prompts / self.prompts.sum()))

@@ -1,7 +1,7 @@
 """The simulated world of `c3`: pictures of the web with captions, what they deserve, and people who rate them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -74,8 +74,7 @@ def alt_texts_stage(work: Work, images: Path, *, names: float, wrong: float, see
 def alt_text(scene: Mapping[str, Any], image: str, *, names: float, wrong: float, seed: int) -> str:
     """Name some of what a picture shows, and some that it does not."""
     rng = person_draws(image, "alt text", seed=seed)
-    places, dimensions = world().countries.values(), named_in("")
-    elsewhere = sorted(token for place in places for token in all_named({d: place.of_dimension(d) for d in dimensions}))
+    elsewhere = _things_of_places()
     faulty = rng.uniform(0, min(1.0, 2 * wrong))
     tokens = []
     for token in sorted(_shown_in(scene)):
@@ -83,6 +82,13 @@ def alt_text(scene: Mapping[str, Any], image: str, *, names: float, wrong: float
         if drawn < names:
             tokens.append(elsewhere[int(other * len(elsewhere))] if slips < faulty else token)
     return f"A photo of {', '.join(dict.fromkeys(tokens)) or 'something'}"
+
+
+@cache
+def _things_of_places() -> list[str]:
+    """List what each country alone shows, in alphabetical order."""
+    places, dimensions = world().countries.values(), named_in("")
+    return sorted(token for place in places for token in all_named({d: place.of_dimension(d) for d in dimensions}))
 
 
 def _scenes_of(images: Sequence[Path]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
