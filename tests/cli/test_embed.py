@@ -122,9 +122,7 @@ class Described:
         self.features, self.probabilities = features, probabilities
 
 
-def test_a_classifier_leaves_its_probabilities_beside_its_features(
-    work: Work, images: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_classifier_leaves_probabilities_as_well(work: Work, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.builders.counting_encoder.CountingEncoder", Describing)
     embed_table(work, EmbedSource(images), "counting?batch=3")
     features, probabilities = labelled(work.out), labelled(work.out, role="probs")

@@ -232,9 +232,7 @@ def test_a_published_detector_warns_of_what_it_cannot_see(root: Path, tmp_path: 
     (f"compare {BOTH} --resamples 99",
      "compare --values m2/values.parquet --values m1/values.parquet --resamples 99"),
 ])  # fmt: skip
-def test_one_table_or_several_in_any_order_give_the_same_scores(
-    root: Path, tmp_path: Path, once: str, parts: str
-) -> None:
+def test_one_table_or_several_give_the_same_scores(root: Path, tmp_path: Path, once: str, parts: str) -> None:
     for number, words in enumerate((once, parts)):
         folder = root / ("routes" if words.startswith("routes") else "statistics")
         culturekit("score", *shlex.split(words), "--out", tmp_path / str(number), cwd=folder, ends=0)
@@ -264,9 +262,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("world", "words", "message"), REFUSED)
-def test_a_wrong_question_is_answered_with_what_to_do(
-    root: Path, tmp_path: Path, world: str, words: str, message: str
-) -> None:
+def test_a_wrong_question_is_answered(root: Path, tmp_path: Path, world: str, words: str, message: str) -> None:
     done = culturekit("score", *shlex.split(words), "--out", tmp_path / "out", cwd=root / world, ends=2)
     assert message in " ".join(done.stderr.split())
 

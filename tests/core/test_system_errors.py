@@ -136,9 +136,7 @@ def test_a_file_in_the_place_of_a_folder_is_a_mistake_of_whoever_named_it(number
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.EMFILE])
-def test_a_table_that_the_machine_cannot_read_is_not_called_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_an_unreadable_table_is_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     write_frames(tmp_path, NUMBERS, [ROWS.head(10)])
 
     def refused(_: object) -> pl.DataFrame:

@@ -58,9 +58,7 @@ def test_the_number_of_threads_does_not_show_in_the_bytes(tmp_path: Path) -> Non
     (pets("a").with_columns(nicknames=pl.Series([["x", None]])), "column nicknames has nulls"),
     (pets("a", "a"), "rows repeat the key"),
 ])  # fmt: skip
-def test_a_table_that_departs_from_its_declaration_is_not_written(
-    tmp_path: Path, frame: pl.DataFrame, problem: str
-) -> None:
+def test_a_table_unlike_its_declaration_is_not_written(tmp_path: Path, frame: pl.DataFrame, problem: str) -> None:
     with pytest.raises(CultureKitError, match=problem):
         write_table(tmp_path, PETS, frame)
     assert os.listdir(tmp_path) == []
@@ -112,9 +110,7 @@ def test_what_a_file_seems_to_be_is_said_where_it_is_no_table(tmp_path: Path, co
     (["mod\u00e8le", "mode\u0300le"], "'mode\u0300le' and 'mod\u00e8le'"),
     (["sdxl", "sdxl-turbo"], ""),
 ])  # fmt: skip
-def test_names_of_models_that_differ_in_case_and_spaces_only_are_refused(
-    tmp_path: Path, names: list[str], found: str
-) -> None:
+def test_names_that_differ_in_case_and_spaces_are_refused(tmp_path: Path, names: list[str], found: str) -> None:
     rated = [pl.DataFrame([{"item_id": name, "model": name}], schema=RATED_ITEMS.schema) for name in names]
     for number in range(len(names)):
         (tmp_path / f"{number}").mkdir()

@@ -99,7 +99,7 @@ def send(address: str, method: str, path: str, headers: dict[str, str], body: by
         connection.close()
 
 
-def test_hostile_requests_get_no_answer_no_traceback_and_lose_nothing(
+def test_hostile_requests_lose_nothing_and_get_no_traceback(
     project: Path, journal: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     rng = random.Random(40)
@@ -162,9 +162,7 @@ def cut(journal: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [remove, replace, replace_by_older, empty, cut])
-def test_a_journal_that_another_program_touches_loses_nothing(
-    project: Path, journal: Path, harm: Callable[[Path], None]
-) -> None:
+def test_a_journal_touched_by_others_loses_nothing(project: Path, journal: Path, harm: Callable[[Path], None]) -> None:
     with serving(project, journal) as server:
         answers = answers_of(server.desk, project, "ana", 6)
         for number, answer in enumerate(answers):

@@ -84,9 +84,7 @@ def test_answers_of_a_form_become_verdicts_with_who_and_when(kept: Path, tmp_pat
         ({"created_at": None}, "accept", "--on"),
     ],
 )
-def test_an_export_with_a_mistake_is_not_taken_in(
-    kept: Path, tmp_path: Path, changes: dict[str, Any], word: str, message: str
-) -> None:
+def test_bad_exports_are_refused(kept: Path, tmp_path: Path, changes: dict[str, Any], word: str, message: str) -> None:
     done(review_export_stage(kept, Handing(label_studio=True)), tmp_path)
     files = ReviewFiles((export(tmp_path, {"Q2": word, "Q3": "accept"}, **changes),), tmp_path / "review-export")
     with pytest.raises(ConfigError, match=message):

@@ -169,9 +169,7 @@ def test_hostile_prompts_are_data_in_json_and_html(tmp_path: Path, text: str) ->
         ({"quotas": Quotas(3, 0, (" ", "IN"))}, "a region of annotators has no name"),
     ],
 )
-def test_quotas_that_cannot_be_met_are_refused(
-    tmp_path: Path, files: ExportFiles, changes: dict[str, Any], said: str
-) -> None:
+def test_impossible_quotas_are_refused(tmp_path: Path, files: ExportFiles, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         export(tmp_path / "out", files, **changes)
 

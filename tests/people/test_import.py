@@ -176,7 +176,7 @@ def test_what_is_right_is_taken_whole(tmp_path: Path, project: Path) -> None:
         ("belongs", {"lowest": 1, "highest": 5}, "the scale that is stated is not the form's"),
     ],
 )
-def test_what_answers_count_is_held_against_their_form(
+def test_counts_are_held_against_forms(
     tmp_path: Path, project: Path, criterion: str, stated: dict[str, Any], why: str
 ) -> None:
     taken(tmp_path, project, answers(project))

@@ -306,9 +306,7 @@ def test_pictures_that_a_safety_checker_blacked_out_are_refused(tmp_path: Path) 
     assert shown.pixels.any()
 
 
-def test_each_device_of_a_list_has_weights_of_its_own_and_workers_and_devices_change_no_byte(
-    folders: Folders, tmp_path: Path
-) -> None:
+def test_each_device_has_its_weights_and_workers_and_devices_change_no_byte(folders: Folders, tmp_path: Path) -> None:
     prompts, sdxl = prompts_of(tmp_path, 7), folders("sdxl")
     tables = []
     for workers, devices in ((1, "cpu"), (3, "cpu"), (3, "cpu,cpu")):
@@ -371,9 +369,7 @@ def test_guidance_that_a_pipeline_leaves_out_is_refused(folders: Folders, kind: 
         ("hunyuan-distilled", 3, "only with a guider at work"),
     ],
 )  # fmt: skip
-def test_a_negative_prompt_is_sent_where_it_has_an_effect_and_else_that_is_said(
-    folders: Folders, kind: str, guidance: float, words: str
-) -> None:
+def test_a_negative_prompt_is_sent_only_with_effect(folders: Folders, kind: str, guidance: float, words: str) -> None:
     without, told = (drawn(folders(kind), f"steps=2&guidance={guidance}", negative=text) for text in (None, "fog"))
     assert words in str(told.provider_params.get("findings"))
     assert words or told.provider_params["negative_prompt"] == "fog"
@@ -457,9 +453,7 @@ def hub_of(home: Path, name: str, files: dict[str, bytes], monkeypatch: pytest.M
     return commit
 
 
-def test_adapters_come_from_the_hub_by_their_id(
-    folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_adapters_come_from_the_hub_by_id(folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = (adapter(folders, tmp_path / "lora") / "pytorch_lora_weights.safetensors").read_bytes()
     home = tmp_path / "hub"
     commit = hub_of(

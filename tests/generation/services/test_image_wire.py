@@ -160,9 +160,7 @@ def test_the_pixels_of_every_generation_are_said_in_googles_words(size: str, wor
         ("gemini-3-pro-image-preview", {"size": "2688x1536"}, "16:9", "2K"),
     ],
 )
-def test_the_shape_and_size_of_a_spec_or_of_pixels_are_sent(
-    spec: str, size: dict[str, str], shape: str, words: str
-) -> None:
+def test_shape_and_size_of_spec_or_pixels_are_sent(spec: str, size: dict[str, str], shape: str, words: str) -> None:
     body = json.loads(IMAGE_SERVICES.make(f"google:{spec}", **size).compose(question_of((request(),))).body)
     sent = {"responseModalities": ["IMAGE"], "imageConfig": {"aspectRatio": shape, "imageSize": words}}
     assert body["generationConfig"] == sent

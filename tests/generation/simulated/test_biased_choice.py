@@ -69,7 +69,7 @@ MISTAKEN = {("Q1", "FR"): 0.7} | {row: 0.3 / 4 for row in POPULARITY if row[0] !
     ],
     ids=["no popularity", "a country", "a favourite", "a country that is asked for goes first", "an error"],
 )
-def test_rows_are_drawn_by_what_is_asked_and_the_bias(
+def test_rows_are_drawn_by_request_and_bias(
     bias: Mapping[str, Any], request_: ImageRequest, weights: Mapping[tuple[str, str], float]
 ) -> None:
     assert departure(drawn(replace(EVEN, **bias), request_), weights) < 4

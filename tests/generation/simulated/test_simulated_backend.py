@@ -95,9 +95,7 @@ def test_a_culture_free_picture_depends_on_nothing_but_the_seed(tmp_path: Path) 
         (asked(1, artifact_id="Q3"), "artifact 'Q3'"), (asked(1, concept=None), "neither artifact nor concept"),
     ],
 )  # fmt: skip
-def test_what_the_cspace_lacks_is_a_failure_with_a_reason(
-    tmp_path: Path, options: str, request_: ImageRequest, words: str
-) -> None:
+def test_what_the_cspace_lacks_is_a_failure(tmp_path: Path, options: str, request_: ImageRequest, words: str) -> None:
     (reply,) = model(tmp_path, SPACE, options).generate([request_])
     assert isinstance(reply, Failure)
     assert reply.status == "failed"

@@ -88,7 +88,7 @@ def test_equal_pictures_are_encoded_once(images: pl.DataFrame, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("engine", ["threads", "processes"])
-def test_what_was_embedded_before_an_interruption_is_not_embedded_again(
+def test_an_interruption_costs_one_shard(
     images: pl.DataFrame, tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log"

@@ -127,9 +127,7 @@ LONG[2], NO_NUMBER[4, 1] = 1.1, np.nan
         (lambda folder: finish(folder, "embed", NOTES), "a folder of the stage index, found the stage embed"),
     ],
 )
-def test_an_index_that_is_not_whole_is_refused_with_the_reason(
-    folder: Path, harm: Callable[[Path], None], reason: str
-) -> None:
+def test_a_broken_index_is_refused_with_the_reason(folder: Path, harm: Callable[[Path], None], reason: str) -> None:
     harm(folder)
     with pytest.raises(IntegrityError, match=reason):
         open_index(folder)

@@ -50,7 +50,7 @@ PICTURES = [random_picture(size) for size in SIZES]
     ("mode", "interpolation", "wanted"),
     [*product(("shortest", "squash", "longest"), ("bicubic", "bilinear"), (32, (24, 40)))],
 )
-def test_a_picture_is_fitted_as_open_clips_transform_does(
+def test_a_picture_is_fitted_as_by_open_clip(
     size: tuple[int, int], mode: str, interpolation: str, wanted: int | tuple[int, int]
 ) -> None:
     config = {"resize_mode": mode, "interpolation": interpolation, "fill_color": 7}
@@ -155,9 +155,7 @@ def named(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, "Tiny-8", config)
 
 
-def test_a_file_and_a_name_give_what_the_folder_gives(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_and_name_give_what_a_folder_does(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     named(monkeypatch, folder)
     file = shutil.copy(folder / "open_clip_model.safetensors", tmp_path / "weights.safetensors")
     by_file, by_name = encoder(file, "&model=Tiny-8"), encoder("Tiny-8", f"&pretrained={file}")

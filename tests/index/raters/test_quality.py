@@ -181,9 +181,7 @@ def test_without_any_prompt_the_command_says_so(clip: Path, tmp_path: Path) -> N
     assert "no image has one" in str(told.exception)
 
 
-def test_the_bytes_do_not_depend_on_workers_or_on_a_cut(
-    clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes_do_not_depend_on_workers_or_cuts(clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "PICTURES_PER_SHARD", 4)
     images = table_of(tmp_path, [png((20 + n, 30), n) for n in range(11)], [f"{PROMPT} {n % 4}" for n in range(11)])
     spec = f"clipscore:open_clip:{clip}?device=cpu&factor=1000"

@@ -110,9 +110,7 @@ def turned_and_shared() -> dict[str, Any]:
         lambda: {name: torch.nn.Parameter(tensor) for name, tensor in weights().items()},
     ],
 )
-def test_every_precision_and_shared_tensors_and_parameters_come_through(
-    tmp_path: Path, made: Callable[[], dict[str, Any]], new: bool
-) -> None:
+def test_what_tensors_are_is_kept(tmp_path: Path, made: Callable[[], dict[str, Any]], new: bool) -> None:
     content = made()
     read = safetensors.load_file(converted(saved(tmp_path, content, _use_new_zipfile_serialization=new)).path)
     assert all(torch.equal(read[name], tensor) for name, tensor in content.items())
@@ -144,9 +142,7 @@ def test_the_same_weights_give_the_same_bytes_and_may_be_converted_again(tmp_pat
     ids=["os.system", "exec", "subprocess", "open", "eval", "a class"],
 )
 @pytest.mark.parametrize("form", ["zip", "old", "bare pickle"])
-def test_a_pickle_that_runs_something_is_refused_and_runs_nothing(
-    tmp_path: Path, bad: Callable[[Path], Any], form: str
-) -> None:
+def test_a_pickle_that_runs_something_runs_nothing(tmp_path: Path, bad: Callable[[Path], Any], form: str) -> None:
     content = {**weights(), "extra": bad(tmp_path)}
     if form == "bare pickle":
         source = tmp_path / "checkpoint.pt"
@@ -221,9 +217,7 @@ def test_unknown_weights_are_refused_with_what_was_found(tmp_path: Path) -> None
         lambda: {"visual.odd": torch.eye(3).to_sparse()},
     ],
 )
-def test_known_weights_with_something_strange_among_them_are_refused(
-    tmp_path: Path, strange: Callable[[], dict[str, Any]]
-) -> None:
+def test_strangers_among_known_weights_are_refused(tmp_path: Path, strange: Callable[[], dict[str, Any]]) -> None:
     refused(saved(tmp_path, {**weights(), **strange()}), CultureKitError, "known kind|more than tensors")
 
 
