@@ -69,8 +69,7 @@ def test_a_cut_stream_publishes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "pack", "warns"), [
-    ("d.json", bytes, True),
-    ("d.json.gz", gzip.compress, False),
+    ("d.json", bytes, True), ("d.json.gz", gzip.compress, False),
     ("d.json.zst", zstandard.ZstdCompressor(write_checksum=False).compress, True),
     ("d.json.zst", zstandard.ZstdCompressor(write_checksum=True).compress, False),
 ])  # fmt: skip

@@ -222,10 +222,8 @@ def test_a_cluster_of_this_machine_has_as_many_workers_as_asked_for(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("spec", "workers", "words"), [
-    ("tcp://127.0.0.1:8786", 3, "those it has"),
-    ("tcp://nowhere", None, "not the address"),
-    ("dask:tcp", None, "no engine"),
-    ("dask?threads=2", None, "no option threads"),
+    ("tcp://127.0.0.1:8786", 3, "those it has"), ("tcp://nowhere", None, "not the address"),
+    ("dask:tcp", None, "no engine"), ("dask?threads=2", None, "no option threads"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_said(tmp_path: Path, spec: str, workers: int | None, words: str) -> None:
     with pytest.raises(UsageError, match=words):

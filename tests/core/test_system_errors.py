@@ -104,10 +104,8 @@ def test_the_number_is_found_in_whatever_form_it_is_told(raised: BaseException, 
 
 
 @pytest.mark.parametrize("raised", [
-    OSError("a device of its own kind"),
-    TimeoutError("my model did not answer in 5 s"),
-    ConnectionError("the box under the desk is off"),
-    ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
+    OSError("a device of its own kind"), TimeoutError("my model did not answer in 5 s"),
+    ConnectionError("the box under the desk is off"), ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
     ssl.SSLError(1, "certificate verify failed"),
 ])  # fmt: skip
 def test_other_failures_of_the_outside_keep_their_words_and_name_who_was_asked(raised: OSError) -> None:
@@ -125,8 +123,7 @@ def test_what_is_not_the_outside_stays_as_it_is(raised: BaseException) -> None:
 
 
 @pytest.mark.parametrize(("number", "said"), [
-    (errno.ENOTDIR, "a file stands where"),
-    (errno.EISDIR, "a folder stands"),
+    (errno.ENOTDIR, "a file stands where"), (errno.EISDIR, "a folder stands"),
     (errno.ENAMETOOLONG, "a name is longer than the disk allows"),
     (errno.EEXIST, "something of that name is there already"),
 ])  # fmt: skip

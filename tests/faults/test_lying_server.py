@@ -188,8 +188,7 @@ OTHERS = [name for name in MODES if name not in QUICK]
 
 
 @pytest.mark.parametrize(("code", "written", "told"), [
-    (0, "done", []),
-    (None, "", ["budget: hung"]),
+    (0, "done", []), (None, "", ["budget: hung"]),
     (1, "Traceback (most recent call last)", ["budget: exit 1, not 0/5", "budget: traceback"]),
     (5, f"the key {KEY} was refused", ["budget: key shown"]),
 ])  # fmt: skip

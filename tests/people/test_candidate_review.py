@@ -76,14 +76,10 @@ def test_answers_of_a_form_become_verdicts_with_who_and_when(kept: Path, tmp_pat
     assert manifest.notes["reviewers"] == [row["reviewer"]]
 
 
-@pytest.mark.parametrize(
-    ("changes", "word", "message"),
-    [
-        ({}, "maybe", "out of range|not offered|maybe"),
-        ({"strange": 1}, "accept", "unknown field"),
-        ({"created_at": None}, "accept", "--on"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "word", "message"), [
+    ({}, "maybe", "out of range|not offered|maybe"), ({"strange": 1}, "accept", "unknown field"),
+    ({"created_at": None}, "accept", "--on"),
+])  # fmt: skip
 def test_bad_exports_are_refused(kept: Path, tmp_path: Path, changes: dict[str, Any], word: str, message: str) -> None:
     done(review_export_stage(kept, Handing(label_studio=True)), tmp_path)
     files = ReviewFiles((export(tmp_path, {"Q2": word, "Q3": "accept"}, **changes),), tmp_path / "review-export")

@@ -87,10 +87,8 @@ def test_weights_that_say_nothing_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (("--adjust", "csls"), "go together"),
-    (("--max-error", "0"), "above 0 and below 1"),
-    (("--concept", "cuisne"), "one of cuisine"),
-    (("--search", "quickly"), "quickly"),
+    (("--adjust", "csls"), "go together"), (("--max-error", "0"), "above 0 and below 1"),
+    (("--concept", "cuisne"), "one of cuisine"), (("--search", "quickly"), "quickly"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused(
     world: PictureWorld, images: Path, tmp_path: Path, words: tuple[str, ...], said: str

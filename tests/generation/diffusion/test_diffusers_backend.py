@@ -222,14 +222,11 @@ def test_code_that_comes_with_a_pipeline_is_not_run(folders: Folders, tmp_path: 
             answers(f"{folder}?steps=1", [asked(1)])
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ("offload=model", "nothing to keep out"), ("true_guidance=2", "no true_cfg_scale"),
-        ("tokens=64", "no max_sequence_length"), ("high_noise=0.5", "before a refiner"),
-        ("lora_scale=1", "there are none"), ("revision=main", "only a hub id has revisions"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "words"), [
+    ("offload=model", "nothing to keep out"), ("true_guidance=2", "no true_cfg_scale"),
+    ("tokens=64", "no max_sequence_length"), ("high_noise=0.5", "before a refiner"), ("lora_scale=1", "there are none"),
+    ("revision=main", "only a hub id has revisions"),
+])  # fmt: skip
 def test_an_option_that_would_do_nothing_is_refused(folders: Folders, options: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         answers(f"{folders('sdxl')}?{options}", [asked(1)])
@@ -361,14 +358,11 @@ def test_guidance_that_a_pipeline_leaves_out_is_refused(folders: Folders, kind: 
     assert drawn(folders(kind), "steps=1").provider_params["guidance"] is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "guidance", "words"),
-    [
-        ("hunyuan", 3, ""), ("z-image", 0.5, ""), ("sana", 3, ""), ("z-image", 0, "only with guidance above 0"),
-        ("flux2", 4, "Flux2Pipeline has no negative prompts"), ("hunyuan", 1, "only with a guider at work"),
-        ("hunyuan-distilled", 3, "only with a guider at work"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "guidance", "words"), [
+    ("hunyuan", 3, ""), ("z-image", 0.5, ""), ("sana", 3, ""), ("z-image", 0, "only with guidance above 0"),
+    ("flux2", 4, "Flux2Pipeline has no negative prompts"), ("hunyuan", 1, "only with a guider at work"),
+    ("hunyuan-distilled", 3, "only with a guider at work"),
+])  # fmt: skip
 def test_a_negative_prompt_is_sent_only_with_effect(folders: Folders, kind: str, guidance: float, words: str) -> None:
     without, told = (drawn(folders(kind), f"steps=2&guidance={guidance}", negative=text) for text in (None, "fog"))
     assert words in str(told.provider_params.get("findings"))

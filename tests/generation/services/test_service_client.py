@@ -311,14 +311,10 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:
         IMAGE_SERVICES.make(f"service:{path}")
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"headers": {"Authorization": "Bearer 0123456789abcdef"}},
-        {"body": {"prompt": "{prompt}", "api_key": "0123456789abcdef"}},
-        {"url": "/v1/tiny?key=0123456789abcdef"},
-    ],
-)
+@pytest.mark.parametrize("changed", [
+    {"headers": {"Authorization": "Bearer 0123456789abcdef"}},
+    {"body": {"prompt": "{prompt}", "api_key": "0123456789abcdef"}}, {"url": "/v1/tiny?key=0123456789abcdef"},
+])  # fmt: skip
 def test_a_key_that_is_written_out_is_refused_and_not_repeated(tmp_path: Path, changed: dict[str, Any]) -> None:
     backend = service_file(tmp_path, "https://far.example", submit={**FILE["submit"], **changed})
     with pytest.raises(ConfigError, match="written out") as caught:

@@ -109,20 +109,17 @@ def test_several_workers_give_the_same_bytes(tmp_path: Path, cspace: Path, refer
 PICTURES_ONLY = "is of names, and this index goes by pictures only"
 
 
-@pytest.mark.parametrize(
-    ("encoder", "more", "problem"),
-    [
-        ("embedded", {"references": None}, "the index needs pictures that show the artifacts; expected --references"),
-        ("embedded", {"references": None, "channel": "image"}, "the index needs pictures"),
-        ("counting", {"references": None, "channel": "both"}, "the index needs pictures"),
-        ("embedded", {"channel": "text"}, "the encoder reads no texts; expected --channel image"),
-        ("embedded", {"channel": "both"}, "the encoder reads no texts"),
-        ("counting", {"channel": "text"}, "references are pictures, and this index goes by names only; expected --ch"),
-        ("embedded", {"aliases": Path("a.csv")}, f"--aliases {PICTURES_ONLY}"),
-        ("embedded", {"templates": Path("t.yaml")}, f"--templates {PICTURES_ONLY}"),
-        ("embedded", {"countries_in_texts": True}, f"--countries-in-texts {PICTURES_ONLY}"),
-    ],
-)
+@pytest.mark.parametrize(("encoder", "more", "problem"), [
+    ("embedded", {"references": None}, "the index needs pictures that show the artifacts; expected --references"),
+    ("embedded", {"references": None, "channel": "image"}, "the index needs pictures"),
+    ("counting", {"references": None, "channel": "both"}, "the index needs pictures"),
+    ("embedded", {"channel": "text"}, "the encoder reads no texts; expected --channel image"),
+    ("embedded", {"channel": "both"}, "the encoder reads no texts"),
+    ("counting", {"channel": "text"}, "references are pictures, and this index goes by names only; expected --ch"),
+    ("embedded", {"aliases": Path("a.csv")}, f"--aliases {PICTURES_ONLY}"),
+    ("embedded", {"templates": Path("t.yaml")}, f"--templates {PICTURES_ONLY}"),
+    ("embedded", {"countries_in_texts": True}, f"--countries-in-texts {PICTURES_ONLY}"),
+])  # fmt: skip
 def test_impossible_channels_are_refused(
     cspace: Path, references: Path, encoder: str, more: dict[str, Any], problem: str
 ) -> None:

@@ -159,15 +159,12 @@ def test_images_of_a_concept_that_the_index_lacks_are_not_mapped(world: PictureW
         mapped(tmp_path / "none", MappingInputs(world.index, every))
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (MappingOptions(concepts=("cuisin",)), "one of cuisine, art"),
-        (MappingOptions(countries=("fr",)), "one of FR, BR, JP, US"),
-        (MappingOptions(concepts=("art",), countries=("BR",), weights={"text": 1.0}), "no channel text"),
-        (MappingOptions(weights={"image": 0.0}), "no channel has a weight above 0"),
-    ],
-)
+@pytest.mark.parametrize(("options", "words"), [
+    (MappingOptions(concepts=("cuisin",)), "one of cuisine, art"),
+    (MappingOptions(countries=("fr",)), "one of FR, BR, JP, US"),
+    (MappingOptions(concepts=("art",), countries=("BR",), weights={"text": 1.0}), "no channel text"),
+    (MappingOptions(weights={"image": 0.0}), "no channel has a weight above 0"),
+])  # fmt: skip
 def test_what_the_index_lacks_is_refused(
     world: PictureWorld, images: Path, tmp_path: Path, options: MappingOptions, words: str
 ) -> None:

@@ -44,10 +44,9 @@ def test_options_are_checked_without_loading_anything(name: str) -> None:
             ENCODERS.check(f"{name}:owner/name?{wrong}")
 
 
-@pytest.mark.parametrize(
-    ("spec", "package"),
-    [("transformers:x", "torch"), ("transformers:x", "transformers"), ("sentence:x", "sentence_transformers")],
-)
+@pytest.mark.parametrize(("spec", "package"), [
+    ("transformers:x", "torch"), ("transformers:x", "transformers"), ("sentence:x", "sentence_transformers"),
+])  # fmt: skip
 def test_missing_packages_are_named_as_such(spec: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if package != "torch":
         pytest.importorskip("torch")

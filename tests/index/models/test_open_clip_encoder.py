@@ -46,10 +46,9 @@ PICTURES = [random_picture(size) for size in SIZES]
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(
-    ("mode", "interpolation", "wanted"),
-    [*product(("shortest", "squash", "longest"), ("bicubic", "bilinear"), (32, (24, 40)))],
-)
+@pytest.mark.parametrize(("mode", "interpolation", "wanted"), [
+    *product(("shortest", "squash", "longest"), ("bicubic", "bilinear"), (32, (24, 40))),
+])  # fmt: skip
 def test_a_picture_is_fitted_as_by_open_clip(
     size: tuple[int, int], mode: str, interpolation: str, wanted: int | tuple[int, int]
 ) -> None:
@@ -166,21 +165,18 @@ def test_file_and_name_give_what_a_folder_does(folder: Path, tmp_path: Path, mon
     assert beside.identity == encoder(folder).identity
 
 
-@pytest.mark.parametrize(
-    ("target", "options", "match"),
-    [
-        ("{folder}/none", "", "neither a folder, a file"),
-        ("{folder}", "&model=ViT-B-32", "model does not go with"),
-        ("ViT-B-32", "", "a name needs its weights; expected .*laion2b"),
-        ("ViT-B-32", "&pretrained=missing.safetensors", "neither a file nor on the hub"),
-        ("ViT-B-32", "&pretrained=cc12m", "neither a file nor on the hub|no safetensors in the local cache"),
-        ("{file}", "&model=ViT-Z", "no model 'ViT-Z'"),
-        ("{file}", "", "needs the name of its model"),
-        ("{file}", "&model=ViT-B-32", "do not belong together"),
-        ("owner/model", "", "no safetensors in the local cache, and the hub is switched off"),
-        ("{folder}", "&size=3", "no option size"),
-    ],
-)
+@pytest.mark.parametrize(("target", "options", "match"), [
+    ("{folder}/none", "", "neither a folder, a file"),
+    ("{folder}", "&model=ViT-B-32", "model does not go with"),
+    ("ViT-B-32", "", "a name needs its weights; expected .*laion2b"),
+    ("ViT-B-32", "&pretrained=missing.safetensors", "neither a file nor on the hub"),
+    ("ViT-B-32", "&pretrained=cc12m", "neither a file nor on the hub|no safetensors in the local cache"),
+    ("{file}", "&model=ViT-Z", "no model 'ViT-Z'"),
+    ("{file}", "", "needs the name of its model"),
+    ("{file}", "&model=ViT-B-32", "do not belong together"),
+    ("owner/model", "", "no safetensors in the local cache, and the hub is switched off"),
+    ("{folder}", "&size=3", "no option size"),
+])  # fmt: skip
 def test_what_cannot_be_read_is_explained(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, options: str, match: str
 ) -> None:

@@ -130,16 +130,11 @@ def test_pickscore_is_clips_own_score(tmp_path: Path) -> None:
     assert scorer.parameters["factor"] == pytest.approx(scale)
 
 
-@pytest.mark.parametrize(
-    ("spec", "match"),
-    [
-        ("clipscore", "needs an encoder"),
-        ("clipscore:embedded", "pictures and texts"),
-        ("clipscore:embedded?factor=x", "factor is a number"),
-        ("hpsv2:missing.safetensors", "neither a folder, a file"),
-        ("hps", "no quality scorer 'hps'"),
-    ],
-)
+@pytest.mark.parametrize(("spec", "match"), [
+    ("clipscore", "needs an encoder"), ("clipscore:embedded", "pictures and texts"),
+    ("clipscore:embedded?factor=x", "factor is a number"), ("hpsv2:missing.safetensors", "neither a folder, a file"),
+    ("hps", "no quality scorer 'hps'"),
+])  # fmt: skip
 def test_a_wrong_scorer_is_explained(clip: Path, spec: str, match: str) -> None:
     with pytest.raises(UsageError, match=match):
         SCORERS.make(spec)
