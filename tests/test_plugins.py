@@ -290,7 +290,6 @@ def test_every_registry_has_its_point() -> None:
 
 
 def images(run: Path) -> Path:
-    """The images of one model."""
     return run / "images-broad/images.parquet"
 
 

@@ -116,7 +116,6 @@ def test_workers_know_it_too(folder: Path) -> None:
 
 
 def name_of(spec: str) -> str:
-    """Make an encoder in a worker."""
     name: str = ENCODERS.make(spec).identity.name
     return name
 

@@ -107,8 +107,6 @@ def test_either_images_or_texts_are_embedded(given: list[str], tmp_path: Path) -
 
 
 class Describing(CountingEncoder):
-    """Gives features and probabilities as the Inception network does."""
-
     give = "features"
 
     def describe(self, pictures: list[np.ndarray]) -> "Described":
@@ -116,8 +114,6 @@ class Describing(CountingEncoder):
 
 
 class Described:
-    """Features and probabilities."""
-
     def __init__(self, features: np.ndarray, probabilities: np.ndarray) -> None:
         self.features, self.probabilities = features, probabilities
 

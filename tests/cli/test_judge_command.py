@@ -35,7 +35,6 @@ questions:
 
 @pytest.fixture
 def words(tmp_path: Path) -> list[str | Path]:
-    """A command whose judge answers from a script."""
     images = table(tmp_path / "images", {"a": png(), "b": b"broken"})
     said = [{"task": f"image.{task}", "reply": {"id": "${id}", "choice": choice}}
             for task, choice in (("inclusion", "yes"), ("likert", "2"))]  # fmt: skip

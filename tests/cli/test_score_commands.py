@@ -143,7 +143,6 @@ LAID = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of tables for each world."""
     folder = tmp_path_factory.mktemp("scored")
     for name, lay in LAID.items():
         (folder / name).mkdir()

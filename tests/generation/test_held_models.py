@@ -52,8 +52,6 @@ Use = Callable[[Held], Held]
 
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Use:
-    """Let a backend stand for every SPEC."""
-
     def put(held: Held) -> Held:
         monkeypatch.setattr(runner, "backend_of", lambda *_: held)
         return held

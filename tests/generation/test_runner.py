@@ -46,7 +46,6 @@ class Recorder:
 
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """A backend that stands for every SPEC."""
     made = Recorder()
     monkeypatch.setattr(runner, "backend_of", lambda *_: made)
     return made

@@ -36,7 +36,6 @@ def done(stage: Stage, folder: Path) -> Manifest:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    """Three dishes of which no judge could settle two."""
     same = {"concept": "cuisine", "label": "a dish", "country_qids": ["Q155"], "roots": ["Q1000"], "path": ["Q1000"]}
     rows = [
         {**same, "qid": "Q1", "verdict": "keep", "reason": "judge m"},

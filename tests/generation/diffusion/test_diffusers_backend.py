@@ -162,7 +162,6 @@ def test_a_prompt_longer_than_a_context_is_said_for_each_text_encoder(folders: F
 
 
 def broken(folder: Path, to: Path, part: str, change: Callable[[Any], Any], name: str = "") -> Path:
-    """Copy a pipeline and change numbers of one part."""
     shutil.copytree(folder, to)
     path = next((to / part).glob("*.safetensors"))
     tensors = load_file(path)

@@ -15,7 +15,6 @@ ROWS = [
 
 
 def written(folder: Path, form: str) -> Path:
-    """Write the same list in some form."""
     path = folder / f"metadata.{form}"
     frame = pl.DataFrame(ROWS)
     if form == "parquet":

@@ -25,8 +25,6 @@ PICTURES = 30
 
 
 class Workers(HereEngine):
-    """An engine that says how many workers it has."""
-
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
@@ -60,7 +58,6 @@ def embedded(images: pl.DataFrame, tmp_path: Path, spec: str, *, workers: int = 
 
 
 def by_hand(images: pl.DataFrame, root: Path) -> Vectors:
-    """Encode each readable picture on its own."""
     vectors = []
     for path in images["path"]:
         found = picture_from((root / path).read_bytes())

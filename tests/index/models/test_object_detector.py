@@ -29,7 +29,6 @@ LABELS = ["drum", "red envelope", "tea"]
 
 
 def make_owl(place: Path, kind: str) -> None:
-    """Save a tiny detector."""
     _, transformers, _ = packages()
     tokenizer = bytes_of_clip()
     end = tokenizer.eos_token_id

@@ -149,7 +149,6 @@ def test_the_identity_changes_with_weights_settings_and_preprocessing(folder: Pa
 
 
 def named(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Let open_clip know the tiny model by a name."""
     config = json.loads((folder / "open_clip_config.json").read_text())["model_cfg"]
     monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, "Tiny-8", config)
 
