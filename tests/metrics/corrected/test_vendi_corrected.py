@@ -10,12 +10,19 @@ from numpy.typing import NDArray
 
 from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample, vendi, vendi_batches, vendi_corrected
-from culturekit.metrics.corrected.audit_gates import ANCHORED, MOST_UNPLACED, UNSEEN_LISTS, anchoring_seen, marks_of
-from culturekit.metrics.corrected.audited_counts import NONE, RaterModel, audited_counts
+from culturekit.metrics.corrected.audit_gates import (
+    ANCHORED,
+    MOST_UNPLACED,
+    UNSEEN_LISTS,
+    anchoring_seen,
+    audited_answers,
+    marks_of,
+)
+from culturekit.metrics.corrected.audited_counts import RaterModel, audited_counts
 from culturekit.metrics.corrected.corrected_diversity import (
     LEVELS,
     corrected_pair_mean,
-    found_artifacts,
+    found_levels,
     means_of_images,
     squared_similarities,
     u_statistic,
@@ -78,7 +85,7 @@ def test_pictures_of_nothing_have_no_diversity_whatever_they_are_mapped_to() -> 
     assert answer.low == pytest.approx(1 / 8, abs=1e-9)
     assert answer.high < 0.16
     counts = audited_counts(matches, audit, weights=COUNTRY)
-    assert counts.audit[:, counts.labels.index(NONE)].sum() == 150
+    assert counts.audit[:, counts.none].sum() == 150
 
 
 @pytest.mark.slow
@@ -451,11 +458,10 @@ def test_pairs_of_one_mapped_label_that_an_even_audit_meets_seldom_are_made_good
     shown = dict(zip(matches["image_id"].to_list(), truth, strict=True))
     asked = audit_sample(matches, n=90, rng=np.random.default_rng(1))["image_id"].to_list()
     audit = audits_of({i: shown[i] for i in asked}, artifacts={i: f"dish of {shown[i]}" for i in asked})
-    found = found_artifacts(matches, audit, weights=ARTIFACT)
+    found = found_levels(matches, audited_answers(matches, audit, weights=ARTIFACT, pool=None, sample=None))
     each = 540 // prompts
     for helped, (name, rows) in product((True, False), found.images.group_by("prompt_id")):
-        images = rows.drop("prompt_id")
-        mean = corrected_pair_mean(images, str(name), weights=ARTIFACT, raters=found.raters, helped=helped)
+        mean = corrected_pair_mean(rows, str(name), weights=ARTIFACT, raters=found.raters, helped=helped)
         assert mean.value == pytest.approx((each / 6 - 1) / (each - 1), abs=1e-12)  # diversity was up to .04 higher
 
 
