@@ -88,7 +88,10 @@ def lay_dialects(root: Path) -> None:
     put_vectors(root / "captions", ["old", "new"], seed=1)
     heard = [image for image in ids if "AE-" in image]
     put(root, QUALITY, spoken.quality({image: 27.0 if image.startswith("S") else 25.0 for image in heard}))
-    ratings = [("correct", "linguistic_dialect", "yes"), ("monk_tone", "linguistic_dialect", 3.0)]
+    ratings: list[tuple[str, str, str | float]] = [
+        ("correct", "linguistic_dialect", "yes"),
+        ("monk_tone", "linguistic_dialect", 3.0),
+    ]
     people = [
         spoken.annotations([(image, "a", "US", answer) for image in heard], criterion=criterion, scheme=scheme)
         for criterion, scheme, answer in [*ratings, ("cleanliness", "linguistic", 4.0)]
@@ -219,7 +222,7 @@ def test_a_family_is_scored_and_says_what_it_left_out(root: Path, tmp_path: Path
 
 
 def test_a_published_detector_warns_of_what_it_cannot_see(root: Path, tmp_path: Path) -> None:
-    words = ("tones", *FILES.split(), "--detector", "dall-eval", "--out", tmp_path / "out")
+    words = ["tones", *FILES.split(), "--detector", "dall-eval", "--out", str(tmp_path / "out")]
     culturekit("score", *words, cwd=root / "dialects", ends=0)
     assert "cannot see dark skin" in json.loads((tmp_path / "out/manifest.json").read_bytes())["options"]["warning"]
     params = read_table(tmp_path / "out/scores.parquet", SCORES)["params"]

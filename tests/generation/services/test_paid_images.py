@@ -324,7 +324,10 @@ def test_refused_or_filtered_images_are_rows(spec: SpecOf, kind: str, status: st
 @pytest.mark.parametrize(
     "kind", ["server-error", "unavailable", "broken-json", "empty-body", "drop-inside", "error-in-200", "no-candidates"]
 )
-def test_what_may_pass_is_asked_again_with_the_same_seed(spec: SpecOf, kind: str, tmp_path: Path) -> None:
+def test_what_may_pass_is_asked_again_with_the_same_seed(
+    spec: SpecOf, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "retry_wait", lambda *given, **named: 0.0)
     script = Script(rules=(Rule(Fault(kind), When(attempts=(1, 1), row_matches="Ghana")),))
     with running_server(script) as server:
         buy(spec(server), tmp_path)
