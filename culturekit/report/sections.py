@@ -191,8 +191,8 @@ class Section:
 
 Where: TypeAlias = Mapping[str, str | None]
 
-# Who says something, or several heads of a row, where that stands, and the scores
-Sources: TypeAlias = Sequence[tuple[str | tuple[str, ...], Where, pl.DataFrame | None]]
+Sources: TypeAlias = list[tuple[str, Where, pl.DataFrame]]  # Who says something, where that stands, and the scores
+ScoreRows: TypeAlias = Sequence[tuple[str | tuple[str, ...], Where, pl.DataFrame | None]]  # The same, of several heads
 
 
 def name_of(code: str) -> str:
@@ -242,7 +242,7 @@ def grid(caption: str, heads: Iterable[str], rows: Iterable[tuple[str | tuple[st
 
 
 def score_grid(
-    caption: str, first: str | tuple[str, ...], columns: Iterable[tuple[str, Where]], rows: Sources, *,
+    caption: str, first: str | tuple[str, ...], columns: Iterable[tuple[str, Where]], rows: ScoreRows, *,
     shaded: bool = False,
 ) -> Grid:  # fmt: skip
     """Make a table of scores: each is looked up where its row and its column say."""
