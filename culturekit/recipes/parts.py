@@ -18,7 +18,7 @@ from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.core.stage import Slot, Stage
-from culturekit.generation.folder.folder_run import FOLDER
+from culturekit.generation.backend import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.index.raters.quality import quality_stage

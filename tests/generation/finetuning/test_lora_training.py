@@ -21,12 +21,13 @@ from culturekit.generation.diffusion.training import (
     TuningOptions,
     finetune_stage,
     pairs_in,
+    pilot_of,
     pipeline_of,
     plan_tuning,
     shown_square,
 )
 from culturekit.generation.runner import ImagePlan
-from culturekit.generation.stages.generate_stage import generate_stage, pilot_of
+from culturekit.generation.stages.generate_stage import generate_stage
 from tests.builders.captions.pair_worlds import done, images_of
 from tests.conftest import HereEngine
 from tests.faults.kill_and_resume import kill_and_resume

@@ -12,7 +12,7 @@ from culturekit.cli.stages import set_aside
 from culturekit.core.run import StageRun, run_stage
 from culturekit.core.schemas import PROMPTS
 from culturekit.core.tables import write_table
-from culturekit.generation.stages.generate_stage import image_folder, stage_of
+from culturekit.generation.folder.folder_run import image_folder, stage_of
 from tests.conftest import HeardProgress, HereEngine
 
 TEXTS = {

@@ -17,8 +17,8 @@ from culturekit.core.schemas import IMAGES
 from culturekit.core.tables import read_table
 from culturekit.generation.runner import ImagePlan, derive_seed
 from culturekit.generation.services.image_client import IMAGE_SERVICES, Made
+from culturekit.generation.services.paid_runner import plan_images
 from culturekit.generation.services.service_client import _changed, _filled, _found
-from culturekit.generation.stages.generate_stage import plan_images
 from culturekit.llm import dispatch
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Request
