@@ -48,9 +48,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "frames": lambda folder: write_frames(folder, NUMBERS, [ROWS.head(100_000), ROWS.tail(100_000)]),
     "part": lambda folder: save_part(ROWS, folder / "a.arrows"),
     "array": lambda folder: save_array(folder / "a.npy", ROWS["row"].to_numpy()),
-    "rows": lambda folder: save_rows(
-        folder / "a.npy", [ROWS["row"].to_numpy()] * 2, shape=(400_000,), dtype=np.uint32
-    ),
+    "rows": lambda folder: save_rows(folder / "a.npy", [ROWS["row"].to_numpy()] * 2, shape=(400_000,), dtype=np.uint32),
     "json": lambda folder: write_atomically(folder / "a.json", b" " * 200_000),
     "csv": exported,
 }  # fmt: skip

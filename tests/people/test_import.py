@@ -102,14 +102,12 @@ MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], Any], str, int]] = {
     "no realism": (say(belongs="no"), "required answer missing", 1),
     "no faithfulness after maybe": (say(belongs="maybe", realism=4), "required answer missing", 1),
     "faithfulness after no": (say(belongs="no", faithfulness=1, realism=4), "answer to a question not asked", 1),
-    "a comment nobody asked for": (
-        say(belongs="no", realism=4, realism_comment=("fine",)), "answer to a question not asked", 1
-    ),
+    "a comment nobody asked for": (say(belongs="no", realism=4, realism_comment=("fine",)),
+        "answer to a question not asked", 1),
     "two of one": (say(belongs=["yes", "no"], realism=4), "several answers where one is asked", 1),
     "the same twice": (say(belongs=["no", "no"], realism=4), "answered twice", 1),
-    "one question twice": (
-        lambda task: task["annotations"][0]["result"].extend(result_of({"belongs": "yes"})), "answered twice", 1
-    ),
+    "one question twice": (lambda task: task["annotations"][0]["result"].extend(result_of({"belongs": "yes"})),
+        "answered twice", 1),
     "nobody": (put("completed_by", None), "nobody signed it", 1),
     "a list of people": (put("completed_by", [1]), "nobody signed it", 1),
     "a name with a zero byte": (put("completed_by", "an\0na"), "nobody signed it", 1),

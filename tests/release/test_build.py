@@ -21,14 +21,10 @@ from culturekit.release.card_pages import BLOCK, PAGES
 from tests.release.release_made import FIELDS, REPOSITORY, built, finished, space, write_hand, write_release
 
 HOSTILE = (
-    "<script>alert(1)</script>",
-    "| cell | breaker |\n# heading",
-    "`code` **bold** [link](javascript:alert(1)) ![x](http://x.example/p.png)",
-    "---\nlicense: evil\n---",
-    "<!-- end of countries -->",
-    "&lt;b&gt; \u202ereversed \u200bhidden \x1b[31mred",
-    "{{ jinja }} ${HOME} %s =1+1",
-)
+    "<script>alert(1)</script>", "| cell | breaker |\n# heading",
+    "`code` **bold** [link](javascript:alert(1)) ![x](http://x.example/p.png)", "---\nlicense: evil\n---",
+    "<!-- end of countries -->", "&lt;b&gt; \u202ereversed \u200bhidden \x1b[31mred", "{{ jinja }} ${HOME} %s =1+1",
+)  # fmt: skip
 
 
 def facts(card: Path) -> dict[str, object]:
@@ -383,10 +379,7 @@ ACCEPTED_BY_OTHERS: dict[str, tuple[Corruption, str]] = {
         lambda card: described(card, lambda v: column(v, "popularity").update(dataType="sc:Integer")),
         "croissant-type",
     ),
-    "a wrong hash": (
-        lambda card: described(card, lambda v: first_file(v).update(sha256="0" * 64)),
-        "hash-differs",
-    ),
+    "a wrong hash": (lambda card: described(card, lambda v: first_file(v).update(sha256="0" * 64)), "hash-differs"),
     "a file that is not there": (lambda card: (card / "data/cspace/cuisine.parquet").unlink(), "file-missing"),
     "a described file that is not there": (
         lambda card: described(card, lambda v: first_file(v).update(contentUrl="data/cspace/more.parquet")),
@@ -396,10 +389,8 @@ ACCEPTED_BY_OTHERS: dict[str, tuple[Corruption, str]] = {
         lambda card: described(card, lambda v: first_file(v).update(contentUrl="../cspace/cuisine.parquet")),
         "path-leaves",
     ),
-    "a path from the root": (
-        lambda card: described(card, lambda v: first_file(v).update(contentUrl="/etc/passwd")),
-        "path-leaves",
-    ),
+    "a path from the root": (lambda card: described(card, lambda v: first_file(v).update(contentUrl="/etc/passwd")),
+        "path-leaves"),
     "a pattern upwards": (
         lambda card: described(card, lambda v: v["distribution"][3].update(includes="../*/*.parquet")),
         "path-leaves",
@@ -407,46 +398,34 @@ ACCEPTED_BY_OTHERS: dict[str, tuple[Corruption, str]] = {
     "a record set less": (lambda card: described(card, lambda v: v["recordSet"].pop(0)), "croissant-column"),
     "a size": (lambda card: described(card, lambda v: first_file(v).update(contentSize="1 B")), "size-differs"),
     "a licence": (lambda card: described(card, lambda v: v.update(license="MIT")), "croissant-differs"),
-}
+}  # fmt: skip
 
 OTHERS: dict[str, tuple[Corruption, str]] = {
-    "a list that is said to be none": (
-        lambda card: described(card, lambda v: column(v, "path").update(isArray=False)),
-        "croissant-type",
-    ),
+    "a list that is said to be none": (lambda card: described(card, lambda v: column(v, "path").update(isArray=False)),
+        "croissant-type"),
     "a number in a generated block": (
         lambda card: edited(card, "README.md", r"\| `cspace` \| 4 \|", "| `cspace` | 5 |"),
         "block-edited",
     ),
-    "a block taken out": (
-        lambda card: edited(card, "DATASHEET.md", r"<!-- generated: drops -->", "<!-- drops -->"),
-        "block-edited",
-    ),
+    "a block taken out": (lambda card: edited(card, "DATASHEET.md", r"<!-- generated: drops -->", "<!-- drops -->"),
+        "block-edited"),
     "a sentence around the blocks": (
         lambda card: edited(card, "DATA_CARD.md", r"What the tests say about motivation\.", "The best data."),
         "page-edited",
     ),
-    "a path in the header": (
-        lambda card: edited(card, "README.md", r"path: data/cspace", "path: ../cspace"),
-        "path-leaves",
-    ),
-    "a hand-written field made empty": (
-        lambda card: edited(card, "hand/card.yaml", r"tests@example.org", '""'),
-        "hand-empty",
-    ),
+    "a path in the header": (lambda card: edited(card, "README.md", r"path: data/cspace", "path: ../cspace"),
+        "path-leaves"),
+    "a hand-written field made empty": (lambda card: edited(card, "hand/card.yaml", r"tests@example.org", '""'),
+        "hand-empty"),
     "a hand-written section marked": (
         lambda card: edited(card, "hand/card.md", r"What the tests say about known biases", "FILL IN"),
         "hand-empty",
     ),
-    "a hand-written file that is no YAML": (
-        lambda card: edited(card, "hand/card.yaml", r"name: small", "name: [small"),
-        "hand-unreadable",
-    ),
+    "a hand-written file that is no YAML": (lambda card: edited(card, "hand/card.yaml", r"name: small", "name: [small"),
+        "hand-unreadable"),
     "a count in facts.json": (lambda card: edited(card, "facts.json", r'"NG": 2', '"NG": 3'), "count-differs"),
-    "a count of the manifest": (
-        lambda card: edited(card, "manifest.json", r'"cspace": 4', '"cspace": 5'),
-        "count-differs",
-    ),
+    "a count of the manifest": (lambda card: edited(card, "manifest.json", r'"cspace": 4', '"cspace": 5'),
+        "count-differs"),
     "rows taken out": (shorter_table, "count-differs"),
     "a column renamed": (renamed_column, "table-unreadable"),
     "a flipped bit": (flipped_bit, "hash-differs"),
@@ -457,30 +436,20 @@ OTHERS: dict[str, tuple[Corruption, str]] = {
     ),
     "a link to a file outside": (link_outside, "link"),
     "a link to a folder outside": (folder_link, "link"),
-    "a checksum of a file above": (
-        lambda card: appended(card, f"{'0' * 64}  ../secret\n"),
-        "path-leaves",
-    ),
-    "a line that is no checksum": (
-        lambda card: appended(card, "all is well\n"),
-        "sums-unreadable",
-    ),
+    "a checksum of a file above": (lambda card: appended(card, f"{'0' * 64}  ../secret\n"), "path-leaves"),
+    "a line that is no checksum": (lambda card: appended(card, "all is well\n"), "sums-unreadable"),
     "no checksums": (lambda card: (card / "SHA256SUMS").unlink(), "file-missing"),
     "no page": (lambda card: (card / "DATASHEET.md").unlink(), "file-missing"),
     "no description": (lambda card: (card / CROISSANT).unlink(), "file-missing"),
     "a description that is no JSON": (lambda card: (card / CROISSANT).write_text("{"), "croissant-unreadable"),
     "a description that is a list": (lambda card: (card / CROISSANT).write_text("[]"), "croissant-unreadable"),
-    "a broken manifest": (
-        lambda card: next((card / "manifests").glob("02-*/manifest.json")).write_text("{"),
-        "manifest-unreadable",
-    ),
+    "a broken manifest": (lambda card: next((card / "manifests").glob("02-*/manifest.json")).write_text("{"),
+        "manifest-unreadable"),
     "counts of search results": (counts_of_results, "raw-count"),
     "a long passage": (passage, "long-prose"),
-    "a key": (
-        lambda card: edited(card, "hand/card.md", "What the tests say", "sk-proj-abcdEFGH1234ijklMNOP5678 says"),
-        "secret",
-    ),
-}
+    "a key": (lambda card: edited(card, "hand/card.md", "What the tests say", "sk-proj-abcdEFGH1234ijklMNOP5678 says"),
+        "secret"),
+}  # fmt: skip
 
 
 def test_a_sound_card_has_no_findings(card: Path) -> None:

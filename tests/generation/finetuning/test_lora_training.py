@@ -39,9 +39,8 @@ pytest.importorskip("diffusers")
 pytest.importorskip("peft")
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+    pytest.mark.filterwarnings("ignore::FutureWarning"), pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]  # fmt: skip
 
 SIDE = 16
 
