@@ -23,8 +23,7 @@ from culturekit.core.pictures.picture_files import (
 )
 from culturekit.core.pictures.picture_reading import ReadPicture, picture_from, read_inside
 from tests.core.hostile_pictures import HOSTILE, hostile_picture
-from tests.core.odd_kinds import KINDS, saved
-from tests.core.odd_pictures import odd_picture
+from tests.core.odd_pictures import KINDS, odd_picture, saved
 from tests.core.png_writing import png_file
 from tests.effort import examples
 
