@@ -122,9 +122,6 @@ def test_the_artifact_that_most_images_are_near_to_comes_first() -> None:
     )  # fmt: skip
     assert hubs["artifact_id"].to_list() == ["A", "C", "B", "D"]
     assert hubs["rank"].to_list() == [1, 2, 3, 1]
-
-
-def test_no_more_than_asked_for_are_listed_per_model() -> None:
     assert diagnosis.hubs_of(FOUR, top=1)["artifact_id"].to_list() == ["A", "D"]
 
 

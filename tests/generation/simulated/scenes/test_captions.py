@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from culturekit.generation.backend import BACKENDS, Failure, ImageRequest, Picture
+from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
 from culturekit.generation.simulated.scenes import scenes_backend
 from tests.generation.simulated.scenes.scene_worlds import asked_scene
 
@@ -49,10 +49,3 @@ def test_a_caption_is_drawn_as_far_as_it_is_known() -> None:
         CAPTION
     )
     assert not scenes_backend.all_named(json.loads(blank.truth_scene or "")["shown"])
-
-
-@pytest.mark.parametrize("request_", [asked("A caption that names nothing"), asked(CAPTION, None)])
-def test_what_cannot_be_drawn_is_said(request_: ImageRequest) -> None:
-    (reply,) = BACKENDS.make("simulated-scenes").generate([request_])
-    assert isinstance(reply, Failure)
-    assert "no such scene" in reply.reason
