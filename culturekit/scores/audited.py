@@ -26,7 +26,7 @@ from culturekit.metrics.corrected.audit_gates import Design, audited_answers, ma
 from culturekit.metrics.corrected.audit_sampling import Drawing, Per, audit_sample
 from culturekit.metrics.corrected.audited_counts import AuditedShare, audited_rate, audited_share
 from culturekit.metrics.corrected.looks import Goal
-from culturekit.metrics.diversity.kernel_diversity import Weights
+from culturekit.metrics.diversity.labels import Weights
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.answers import Refusals
 from culturekit.scores.catalog import describe

@@ -21,7 +21,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.table import check_slots
 from culturekit.core.work import Outcome, Work
 from culturekit.index.raters.picture_spread import PAIR_MEASURES, measure_spread
-from culturekit.metrics.diversity.kernel_diversity import mean_cosine
+from culturekit.metrics.diversity.label_diversity import mean_cosine
 from culturekit.metrics.realism.features import licence_of
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.scores.catalog import describe
