@@ -32,10 +32,9 @@ from culturekit.scores.answers import Refusals
 from culturekit.scores.catalog import describe
 from culturekit.scores.corrected import answers_about_others, checked_answers
 from culturekit.scores.diversity import Distinct
-from culturekit.scores.family import Confidence, scores
+from culturekit.scores.family import Confidence, Row, Scored, scored, scores, statistic_row
 from culturekit.scores.inputs import tables_of_matches
 from culturekit.scores.qvs import ONCE, answers_of, samples_of
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 # Each level with the column that names it, and the kernel whose rules the audit of it keeps
 LEVELS: Mapping[str, tuple[str, Weights]] = {

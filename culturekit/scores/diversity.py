@@ -44,15 +44,7 @@ from culturekit.metrics.diversity.labels import (
 )
 from culturekit.metrics.statistics.intervals import Interval, Target, half_width, simple_mean
 from culturekit.scores.catalog import describe, scale_of
-from culturekit.scores.score_rows import (
-    Repeats,
-    Row,
-    mean_over_repeats,
-    no_interval,
-    repeats_in,
-    statistic_row,
-    value_rows,
-)
+from culturekit.scores.family import Repeats, Row, mean_over_repeats, no_interval, repeats_in, statistic_row, value_rows
 
 Values: TypeAlias = NDArray[np.float64]
 

@@ -39,9 +39,8 @@ from culturekit.scores.diversity import (
     over_repeats,
     quality_by_scorer,
 )
-from culturekit.scores.family import scored_in, scores, write_scored
+from culturekit.scores.family import Scored, scored, scored_in, scores, write_scored
 from culturekit.scores.inputs import noted, tables_of_matches, traits_by_model
-from culturekit.scores.score_rows import Scored, scored
 
 # From images and matches to how far mapped diversity can be off for images that were refused, or not told.
 

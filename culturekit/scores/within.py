@@ -26,9 +26,8 @@ from culturekit.scores.diversity import (
     image_collections,
     images_of_no_country,
 )
-from culturekit.scores.family import scores
+from culturekit.scores.family import Row, Scored, equal_means, no_interval, scored, scores, statistic_row
 from culturekit.scores.qvs import ARTIFACT, VS
-from culturekit.scores.score_rows import Row, Scored, equal_means, no_interval, scored, statistic_row
 
 NO_IMAGES = "countries of prompts without an image of the model"
 NO_BATCH = "countries of which no repeat of a prompt has a full batch"

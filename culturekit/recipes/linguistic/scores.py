@@ -24,11 +24,11 @@ from culturekit.metrics.linguistic.neutral_groups import LOGIT_SCALE, neutral_si
 from culturekit.metrics.statistics.comparisons import mean_interval
 from culturekit.metrics.statistics.intervals import simple_mean
 from culturekit.recipes.linguistic.prompts import BENCHMARK
-from culturekit.scores.answers import careful_answers, of_criterion, whose
+from culturekit.scores.answers import answers_in, careful_answers, of_criterion, whose
 from culturekit.scores.catalog import UNBOUNDED, describe
-from culturekit.scores.family import Confidence, Pair, answers_in, scores
-from culturekit.scores.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, one_identity
-from culturekit.scores.score_rows import (
+from culturekit.scores.family import (
+    Confidence,
+    Pair,
     Place,
     Row,
     Scored,
@@ -38,9 +38,11 @@ from culturekit.scores.score_rows import (
     plain_row,
     prompted_images,
     scored,
+    scores,
     statistic_row,
     value_rows,
 )
+from culturekit.scores.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, one_identity
 
 Vectors = NDArray[np.floating]
 
