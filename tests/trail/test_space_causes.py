@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from culturekit.builders import asking
+from culturekit.builders.asking import wording
 from culturekit.builders.filtering import cspace_filter as candidate_verdicts
-from culturekit.builders.filtering import filter_stage as filter_stages
-from culturekit.builders.filtering.cspace_filter import wording
 from culturekit.core.digests import digest_bytes
 from culturekit.core.schemas import DIFF
 from culturekit.core.stage import Stage
@@ -72,7 +72,7 @@ def test_one_verdict(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
 
 
 OTHER_WORDS = "Keep only what is eaten at feasts."
-KEYED = (("Q2", wording(), "keep"), ("Q2", OTHER_WORDS, "remove"))
+KEYED = (("Q2", wording("cspace_filter"), "keep"), ("Q2", OTHER_WORDS, "remove"))
 # What differs at the filter cannot be told apart; what reaches a candidate can
 FOUR: dict[tuple[str, str, str], tuple[list[str], list[str]]] = {
     ("added", "Q5", "artifact"): (["config"], []),
@@ -121,7 +121,7 @@ def test_one_wording(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
     first = replace(FIRST, keyed=KEYED)
     found = compared(tmp_path, first, replace(first, wording=OTHER_WORDS), work, monkeypatch)
     assert told(found) == {("removed", "Q2", "artifact"): (["wording"], [])}
-    before, after = (digest_bytes(text.encode())[:12] for text in (wording(), OTHER_WORDS))
+    before, after = (digest_bytes(text.encode())[:12] for text in (wording("cspace_filter"), OTHER_WORDS))
     assert because(found, "Q2").startswith(f"wording: filter.wording: {before} -> {after}")
 
 
@@ -227,7 +227,7 @@ def test_code_that_drops_a_name(tmp_path: Path, work: Work, monkeypatch: pytest.
             candidate_verdicts, "name_problem", lambda name, languages: ("too short", name) if name == "Udon" else None
         )
         older.setattr(
-            filter_stages,
+            asking,
             "Stage",
             lambda name, kind, now, *rest, **more: Stage(name, kind, 1 if kind == "filter" else now, *rest, **more),
         )
