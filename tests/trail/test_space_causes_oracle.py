@@ -10,8 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.core.work import Work
-from culturekit.trail.space_causes import SpaceBehind, compare_spaces
+from culturekit.trail.space_causes import compare_spaces, space_behind
 from tests.effort import THOROUGH
 from tests.trail.space_world import BRAZIL, DISH, DRINK, ITALY, ITEMS, JAPAN, STEW, World, make_run
 
@@ -25,7 +24,7 @@ SEEDS = 25 if THOROUGH else 6
 
 def drawn(random: Random) -> World:
     """A world whose classes may hang below one another, with things of several classes and countries."""
-    items = {qid: said for qid, said in ITEMS.items() if qid in {DISH, DRINK}}
+    items = {qid: item for qid, item in ITEMS.items() if qid in {DISH, DRINK}}
     items[STEW] = ("stew", {"P279": random.sample([DISH, DRINK], random.randint(0, 2))})
     items["Q1002"] = ("soup", {"P279": [random.choice([STEW, DISH])]})
     items["Q50"] = ("always there", {"P31": [DISH, DRINK], "P495": list(PLACES)})
@@ -43,7 +42,7 @@ def drawn(random: Random) -> World:
 def near(random: Random, world: World) -> World:
     """The same world with some of it from another."""
     other = drawn(random)
-    items = {qid: random.choice([said, said, other.items[qid]]) for qid, said in world.items.items()}
+    items = {qid: random.choice([item, item, other.items[qid]]) for qid, item in world.items.items()}
     chosen = random.sample(["roots", "hops", "countries", "verdicts"], 2)
     return replace(world, items=items, **{name: getattr(other, name) for name in chosen})
 
@@ -59,9 +58,7 @@ def value(rows: Rows, key: tuple[str, str, str], part: str) -> object:
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, SEEDS))])
-def test_what_really_makes_a_row_another_is_named(
-    seed: int, tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_really_makes_a_row_another_is_named(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
     first = drawn(random)
     second = near(random, first)
@@ -69,22 +66,22 @@ def test_what_really_makes_a_row_another_is_named(
     for (side, world), name in itertools.product(list(worlds.items()), FACTORS):
         other = second if side == "a" else first
         worlds[f"{side}-{name}"] = replace(world, **{name: getattr(other, name)})
-    made = {}
+    spaces = {}
     for name, world in worlds.items():
-        made[name] = rows_of(make_run(tmp_path / name, world, monkeypatch))
-    found = compare_spaces(SpaceBehind.found_at(tmp_path / "a"), SpaceBehind.found_at(tmp_path / "b"), work)
-    assert found.rows.height
-    for row in found.rows.iter_rows(named=True):
+        spaces[name] = rows_of(make_run(tmp_path / name, world, monkeypatch))
+    found, _ = compare_spaces(space_behind(tmp_path / "a"), space_behind(tmp_path / "b"))
+    assert found.height
+    for row in found.iter_rows(named=True):
         key = (row["concept"], row["value"], row["qid"])
         keys = [key, (row["concept"], row["after"], row["qid"])] if row["part"] == "country" else [key]
-        if row["part"] != "country" and key not in made["b"] and row["change"] not in {"added", "removed"}:
+        if row["part"] != "country" and key not in spaces["b"] and row["change"] not in {"added", "removed"}:
             continue  # the row moved to another country; its move is looked at
         expected = {
             cause
             for name, cause in FACTORS.items()
             for side in "ab"
-            if [value(made[f"{side}-{name}"], k, row["part"]) for k in keys]
-            != [value(made[side], k, row["part"]) for k in keys]
+            if [value(spaces[f"{side}-{name}"], k, row["part"]) for k in keys]
+            != [value(spaces[side], k, row["part"]) for k in keys]
         }
         if expected:
             assert set(row["causes"]) <= expected, row

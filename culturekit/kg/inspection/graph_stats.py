@@ -1,6 +1,6 @@
 """Count what a graph holds: statements, labels, dangling targets, extremes, and cycles among classes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
-from culturekit.kg.store import Graph, GraphTables, load_graph, qid_of, titled
+from culturekit.kg.store import Graph, GraphTables, among, load_graph, qid_of, titled
 from culturekit.kg.walk import groups_of
 
 _EXTREMES = 10  # items named on each list of extremes
@@ -247,6 +247,14 @@ def text_of(frame: pl.DataFrame, name: str) -> pl.Expr:
     """Write a value; a path as QIDs with spaces between."""
     column = pl.col(name)
     return column.list.join(" ") if isinstance(frame.schema[name], pl.List) else column.cast(pl.String)
+
+
+def diff_items(a: Path, b: Path, numbers: Iterable[int]) -> pl.DataFrame:
+    """List the differences of some items from graph `a` to graph `b`."""
+    wanted = sorted(set(numbers))
+    before, after = GraphTables(a), GraphTables(b)
+    items = _item_rows(among(before.items, wanted), among(after.items, wanted))
+    return pl.concat([*items, _statement_rows(among(before.statements, wanted), among(after.statements, wanted))])
 
 
 def diff_graphs(a: Path, b: Path, *, width: int = _NUMBERS_PER_SLICE) -> pl.DataFrame:

@@ -76,7 +76,7 @@ def test_a_release_alone_is_compared_and_its_causes_are_left_open(runs: Path, tm
     shutil.copytree(runs / "a/cspace", tmp_path / "elsewhere/cspace")
     shutil.copy(runs / "a/cspace/cspace.parquet", tmp_path / "alone.parquet")
     for before, why in (
-        (tmp_path / "elsewhere", "the kept that release was made from is no longer there, or is another one"),
+        (tmp_path / "elsewhere", "release: the kept of this stage is no longer where its run found it"),
         (tmp_path / "alone.parquet", "no manifest tells what alone.parquet was made from"),
     ):
         code, told, _ = run(before, runs / "b")
