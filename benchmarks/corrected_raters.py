@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from recording import record
 
 from culturekit.metrics.corrected.audit_gates import LOWEST_AGREEMENT, anchoring_seen
-from culturekit.metrics.corrected.audited_counts import AuditedCounts, rater_model
+from culturekit.metrics.corrected.audited_counts import rater_model
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
-from culturekit.metrics.corrected.imputed_prompts import Findings
+from culturekit.metrics.corrected.imputed_prompts import AuditedCounts, Findings
 
 CHOSEN = {"half in one": 2, "nearly one": 4, "by rank": 6, "four of twenty": 8}
 ACCURACIES = (0.95, 0.9, 0.85, 0.8)

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts
+from culturekit.metrics.corrected.audit_gates import NOTHING
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
-from culturekit.metrics.corrected.imputed_prompts import Findings
+from culturekit.metrics.corrected.imputed_prompts import AuditedCounts, Findings
 from culturekit.metrics.corrected.rectified import parted, rectified
 from culturekit.metrics.statistics.intervals import Interval
 
@@ -48,12 +48,12 @@ def audited(
     met = np.bincount(np.searchsorted(np.cumsum(mapped), places, side="right"), minlength=len(mapped))
     audit = np.array([rng.multivariate_hypergeometric(both[:, label], count) for label, count in enumerate(met)])
     label, shown = (np.repeat(each, audit.ravel()) for each in np.indices(audit.shape).reshape(2, -1))
-    labels = (*(f"label {number:02d}" for number in range(len(mapped) - 1)), NONE)
+    labels = (*(f"label {number:02d}" for number in range(len(mapped) - 1)), NOTHING)
     found = Findings(np.zeros(AUDITED, np.int64), label, np.eye(len(mapped))[shown])
     return AuditedCounts(labels, PARENTS, mapped[None], found)
 
 
 def correct_counts(counts: AuditedCounts, diversity: ExpectedDiversity, *, rng: np.random.Generator) -> Interval:
     """Correct by the audit."""
-    parts = parted(counts.mapped, counts.found, counts.parents, counts.labels.index(NONE), rng=rng)
-    return rectified(counts.mapped, counts.found, parts, diversity, confidence=0.95, rng=rng)
+    parts = parted(counts, rng=rng)
+    return rectified(counts, parts, diversity, confidence=0.95, rng=rng)

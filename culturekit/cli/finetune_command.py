@@ -9,8 +9,7 @@ from culturekit.cli.options import AsJson, Out, Wait
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.showing.results import show
 from culturekit.cli.stages import run_one, stoppable
-from culturekit.generation.diffusion.training import TuningOptions, finetune_stage, pairs_in, plan_tuning
-from culturekit.generation.stages.generate_stage import pilot_of
+from culturekit.generation.diffusion.training import TuningOptions, finetune_stage, pairs_in, pilot_of, plan_tuning
 
 
 def finetune(

@@ -21,7 +21,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 
 if TYPE_CHECKING:
     from culturekit.core.stage import Stage
-    from culturekit.generation.stages.generate_stage import ImageFolder
+    from culturekit.generation.folder.folder_run import ImageFolder
 
 
 ONE_EACH = ImagePlan()
@@ -71,8 +71,7 @@ def generate(
 
     What could not be made is a row with its reason.
     """
-    from culturekit.generation.backend import is_paid
-    from culturekit.generation.folder.folder_run import FOLDER
+    from culturekit.generation.backend import FOLDER, is_paid
 
     paid = is_paid(backend)
     if not paid and (plan or llm != DEFAULTS):
@@ -80,7 +79,7 @@ def generate(
     if paid and pilot:
         raise UsageError("a pilot times a local model", found=backend, hint="Write --plan to see what images cost.")
     if parse_spec(backend).name == FOLDER:
-        from culturekit.generation.stages.generate_stage import image_folder, stage_of
+        from culturekit.generation.folder.folder_run import image_folder, stage_of
 
         if pilot:
             raise UsageError("a pilot times a model, and these images exist already", hint="Leave --pilot away.")

@@ -12,8 +12,9 @@ from culturekit.core.package_data import shipped
 from culturekit.core.registry import Registry, parse_spec
 from culturekit.core.table import Table
 from culturekit.core.tables import read_table, scan_table
+from culturekit.generation.backend import FOLDER
 from culturekit.generation.folder.folder_detection import stated_list
-from culturekit.generation.folder.folder_run import FOLDER, Options, folder_of
+from culturekit.generation.folder.folder_run import Options, folder_of
 
 SAMPLE = "sample"  # Stands for the Wikidata sample that comes with culturekit
 HAND = "card.yaml"  # The fields of the hand-written half of a data card

@@ -16,7 +16,7 @@ from culturekit.core.atomic import decoding, system_errors, whole_file
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.core.schemas import CSPACE, DROPS, PROMPTS, TABLES
 from culturekit.core.spreadsheet_cells import read_sheet_as
-from culturekit.core.table import Fault, Table, faults_in
+from culturekit.core.table import PERSONS, Fault, Table, faults_in
 from culturekit.core.work import Outcome, Work
 
 ROWS_PER_GROUP = 131_072
@@ -424,3 +424,14 @@ def _as_table(path: Path, table: Table, scratch: Path) -> Path:
             "%s: %d rows are left out; `culturekit prompts build` lists them with reasons", path, drops.height
         )
     return write_table(scratch, table, rows)
+
+
+def checked(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Keep the declared columns of a table, or say in which ways it does not conform."""
+    known = frame.select(name for name in frame.columns if name in table.columns)
+    problems = table.problems(known)
+    if problems:
+        raise UsageError(f"not a {table.name} table: {'; '.join(problems)}")
+    if PERSONS & table.columns.keys():  # what people said; other tables are looked at when they are read
+        check_rows(known, table, table.name)
+    return known

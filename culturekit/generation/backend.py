@@ -117,6 +117,8 @@ class HeldBackend(ImageBackend, Protocol):
 
 # The text-to-image backends that culturekit knows by name.
 
+DIFFUSERS, FOLDER = "diffusers", "folder"
+
 # services that cost money. They have a runner of their own, and are made by `services.image_client`.
 SERVICE_ENTRIES: list[Entry[Any]] = [
     Entry(
@@ -194,7 +196,7 @@ BACKENDS: Registry[ImageBackend] = Registry(
     "backend",
     [
         Entry(
-            "diffusers",
+            DIFFUSERS,
             "culturekit.generation.diffusion.diffusers_backend:make",
             "a text-to-image pipeline of diffusers from a folder or the hub, such as FLUX.2, Z-Image or SDXL",
             options="culturekit.generation.diffusion.diffusers_folder:Options",
@@ -202,7 +204,7 @@ BACKENDS: Registry[ImageBackend] = Registry(
             packages=("torch", "diffusers"),
         ),
         Entry(
-            "folder",
+            FOLDER,
             "culturekit.generation.folder.folder_run:make",
             "images that exist already, found by a naming pattern or a list",
             options="culturekit.generation.folder.folder_run:Options",

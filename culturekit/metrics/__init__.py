@@ -46,7 +46,9 @@ NAMES = {
     "statistics.pools": "JudgeCalibration PoolDivergence calibrate_judge pool_divergence",
 }
 
-MODULES = {name: module for module, names in NAMES.items() for name in names.split()}
+MODULES: dict[str, str] = {}
+for _module, _names in NAMES.items():
+    MODULES |= dict.fromkeys(_names.split(), _module)
 
 __all__ = sorted(MODULES)
 

@@ -59,7 +59,7 @@ from culturekit.people.known_answers import known_items
 from culturekit.people.rated_sample import Answering, rated_sample, rating_by_truth, simulated_export
 from culturekit.people.scheme import Scheme, load_scheme, scheme_file
 from culturekit.scores.answers import read_answers
-from culturekit.scores.image_collections import quality_by_scorer
+from culturekit.scores.diversity import quality_by_scorer
 
 # The stage that makes tables of what people said, and the files it reads.
 

@@ -18,7 +18,7 @@ from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.core.stage import Slot, Stage
-from culturekit.generation.folder.folder_run import FOLDER
+from culturekit.generation.backend import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.index.raters.quality import quality_stage
@@ -61,6 +61,13 @@ def bought(
 ) -> LlmOptions:
     """Say how a stage buys; what the other stages of a budget of that name have spent is not there for it."""
     return replace(buying.options(), beside=run.sharing(budget, run.folder(role, model, variant)))
+
+
+def add_asking(
+    run: Run, buying: Buying, make: Callable[..., Stage], role: Role, model: str = "", variant: str = "", *, plan: Slot
+) -> Path:
+    """Add a stage that asks a model; `make` takes how it buys as `llm`."""
+    return run.add(make(llm=bought(run, buying, role, model, variant)), role, model, variant, plan=plan)
 
 
 def asked(count: int | None, *, each: int = 1) -> Slot:

@@ -15,8 +15,8 @@ from culturekit.report.countries import over_all_concepts
 from culturekit.report.plots import Chart, plot
 from culturekit.report.run_folders import Figure, Rows, RunFolders, figure, larger_first, rows_of, with_params
 from culturekit.scores.catalog import Metric
-from culturekit.scores.image_collections import parsed
 from culturekit.scores.listing import all_metrics
+from culturekit.scores.score_rows import parsed
 
 COMPARED = ("vs", "qvs")
 

@@ -88,7 +88,7 @@ from culturekit.report.thumbnails import (
     reference_pictures,
     write_copies,
 )
-from culturekit.scores.image_collections import parsed
+from culturekit.scores.score_rows import parsed
 from culturekit.version import VERSION
 
 # What a report says, as data: built first, tested as such, then poured into a template.

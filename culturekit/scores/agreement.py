@@ -52,8 +52,7 @@ from culturekit.scores.catalog import CORRECTION, UNBOUNDED, Metric, describe
 from culturekit.scores.compare import Found, correct_families
 from culturekit.scores.diversity import Distinct
 from culturekit.scores.family import Confidence, Correction, scores
-from culturekit.scores.image_collections import own_generator
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
+from culturekit.scores.score_rows import Row, Scored, own_generator, scored, statistic_row, value_rows, with_reason
 
 PEOPLE = "people"  # What stands in the column model where nobody's pictures are scored, but the people who judged them
 

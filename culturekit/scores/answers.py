@@ -19,14 +19,13 @@ from culturekit.core.digests import canonical_json, read_manifest
 from culturekit.core.errors import CultureKitError, NothingScored, UsageError, argument_error, check_choice
 from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.schemas import ANNOTATIONS, JUDGMENTS, MATCHES, PROMPTS, QUALITY, VALUES
-from culturekit.core.tables import read_table
+from culturekit.core.tables import checked, read_table
 from culturekit.core.yaml_source import read_yaml
 from culturekit.metrics.realism.clip_scores import YesBucket
 from culturekit.metrics.statistics.chance_corrected import copied_raters
 from culturekit.metrics.statistics.pools import JudgeCalibration, calibrate_judge
 from culturekit.scores.catalog import CATALOG
-from culturekit.scores.image_collections import checked, own_generator
-from culturekit.scores.score_rows import Row, statistic_row, with_reason
+from culturekit.scores.score_rows import Row, own_generator, statistic_row, with_reason
 
 # What a form offered: what people answered, and what is said of it, is held against that.
 

@@ -27,9 +27,21 @@ from culturekit.metrics.statistics.comparisons import Comparison, compare_over_c
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
 from culturekit.scores.catalog import CORRECTION, UNBOUNDED, VALUES_READ, describe
 from culturekit.scores.family import Confidence, Correction, scored_in, scores, write_scored
-from culturekit.scores.image_collections import COUNTS, PLACE, known_values, own_generator, parsed
 from culturekit.scores.inputs import AnyValues, noted, traits_in
-from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row, value_rows, with_reason
+from culturekit.scores.score_rows import (
+    COUNTS,
+    PLACE,
+    Row,
+    Scored,
+    check_ranges,
+    known_values,
+    own_generator,
+    parsed,
+    scored,
+    statistic_row,
+    value_rows,
+    with_reason,
+)
 
 NO_SCATTER = "too few prompts, or values of a prompt, to say how much they scatter"
 

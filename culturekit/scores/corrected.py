@@ -17,6 +17,7 @@ from culturekit.core.digests import canonical_json
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import AUDITS, MATCHES
 from culturekit.core.table import folded_name
+from culturekit.core.tables import checked
 from culturekit.metrics.corrected.audit_gates import (
     FEW_RATED,
     SUPPOSED,
@@ -42,8 +43,7 @@ from culturekit.metrics.corrected.looks import (
 from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.answers import Refusals
-from culturekit.scores.diversity import NO_CORRECTION, PAIRS_ORDER, Correction, QvsOptions
-from culturekit.scores.image_collections import checked, quality_by_scorer
+from culturekit.scores.diversity import NO_CORRECTION, PAIRS_ORDER, Correction, QvsOptions, quality_by_scorer
 from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 # The answers of an audit as scores take them: places by their codes, and counted where they are about other images.

@@ -13,8 +13,8 @@ from culturekit.core.work import Outcome, Work
 from culturekit.metrics.diversity import label_diversity as label_shares
 from culturekit.metrics.diversity.label_diversity import share_limits
 from culturekit.metrics.diversity.labels import LEVELS, spell
+from culturekit.scores.diversity import nearest_of
 from culturekit.scores.family import scores
-from culturekit.scores.image_collections import nearest_of
 
 
 @scores(

@@ -1,7 +1,7 @@
-"""How the images of one model and concept are scored: the options, their quality, their diversity and both."""
+"""The images of one model and concept, their repeats and batches, and how their quality and diversity are scored."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal, TypeAlias
@@ -13,16 +13,341 @@ from pydantic import BeforeValidator, Field
 
 from culturekit.core.declared import Seed, Typed, check_choices
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
-from culturekit.core.errors import argument_error
+from culturekit.core.errors import UsageError, argument_error
+from culturekit.core.schemas import MATCHES, QUALITY
+from culturekit.core.table import check_slots
+from culturekit.core.tables import checked
 from culturekit.metrics.arguments import check_count, check_order
 from culturekit.metrics.corrected.audit_gates import Design
-from culturekit.metrics.diversity.batch_diversity import Batches, Partial
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights, check_weights, kernel_name
-from culturekit.metrics.diversity.labels import Missing
-from culturekit.metrics.statistics.intervals import Interval, Target
-from culturekit.scores.image_collections import Answer, ImageCollection, over_repeats, whole_diversity, whole_quality
+from culturekit.metrics.diversity.batch_diversity import (
+    GROUPS,
+    Batches,
+    BatchScorer,
+    Partial,
+    cut_batches,
+    jackknife,
+    jackknife_groups,
+    scorer_of_batches,
+)
+from culturekit.metrics.diversity.kernel_diversity import (
+    STANDARD_KERNELS,
+    Weights,
+    check_weights,
+    counting_levels,
+    kernel_name,
+)
+from culturekit.metrics.diversity.label_spectra import effective_numbers
+from culturekit.metrics.diversity.labels import LEVELS, LabelClasses, Missing, code_labels, combined
+from culturekit.metrics.statistics.intervals import Interval, Target, half_width, simple_mean
+from culturekit.scores.catalog import describe, scale_of
+from culturekit.scores.score_rows import (
+    Repeats,
+    Row,
+    mean_over_repeats,
+    no_interval,
+    repeats_in,
+    statistic_row,
+    value_rows,
+)
 
 Values: TypeAlias = NDArray[np.float64]
+
+MEAN_QUALITY = describe(
+    "quality",
+    "Quality",
+    "mean of s(x), over the images of a repeat, then repeats, then prompts",
+    paper="Kannen et al. 2024, Beyond Aesthetics: Cultural Competence in Text-to-Image Models (CUBE), section 5",
+    inputs=("matches: image_id, model, concept, prompt_id, repeat", "quality: image_id, scorer, value"),
+    pitfalls=(
+        "The scale is the scorer's own: HPS-v2 lies near 0.2 to 0.35 and is no probability, PickScore near 20. Values "
+        "of two scorers cannot be compared.",
+        "Scorers judge looks, and prefer what they were trained on; none of them knows whether a picture is right "
+        "about a culture.",
+    ),
+    low=float("-inf"),
+    high=float("inf"),
+    direction="higher",
+    licence="that of the scorer named in params.scorer",
+)
+
+
+# What labels are called, by the method that gave them; all others are `mapped`
+LABEL_KINDS = {"truth": "truth", "vlm": "tagged"}
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCollection:
+    """The images of one model and concept, ordered by prompt, repeat and slot."""
+
+    model: str  # the model's name
+    concept: str | None  # the concept, or None
+    country: str | None  # the country that the prompts name, where collections are made of such prompts; else None
+    method: str  # how the images were labelled; `truth` where the simulator said what it drew
+    images: pl.Series  # str, (n_images,): image ids
+    codes: NDArray[np.int64]  # int64, (n_images, 3): labels as codes, for continent, country, artifact
+    batches: Batches  # which images make which batch; a collection without repeats is one batch
+    repeats: Repeats | None  # None where the images name neither prompt nor repeat
+
+    @property
+    def label_kind(self) -> str:
+        """`truth` for labels that are known, `tagged` for those that a model named, `mapped` for nearest artifacts."""
+        return LABEL_KINDS.get(self.method.partition(" ")[0], "mapped")
+
+    def quality(self, scores: pl.DataFrame) -> NDArray[np.float64]:
+        """Look up a quality table of one scorer, float64 (n_images,), NaN where it lacks an image."""
+        wanted = pl.DataFrame({"image_id": self.images})
+        found = wanted.join(scores, on="image_id", how="left", maintain_order="left")
+        return found["value"].to_numpy().astype(np.float64)
+
+    def scorer(self) -> BatchScorer:
+        """Give the function that computes VS/N of each batch from weights and order."""
+        return scorer_of_batches(dict(enumerate(self.codes.T)), self.batches)
+
+
+def image_collections(
+    matches: pl.DataFrame, *, missing: Missing, size: int, partial: Partial, countries: Mapping[str, str] | None = None
+) -> Iterator[ImageCollection]:
+    """Take the nearest match of each image, and part the images by model and concept, in alphabetical order.
+
+    With `countries`, of prompts, only images of these prompts are taken, and parted by country too.
+    """
+    nearest = nearest_of(matches).with_columns(place=pl.lit(None, pl.String))
+    if countries is not None:
+        place = pl.col("prompt_id").replace_strict(dict(countries), default=None, return_dtype=pl.String)
+        nearest = nearest.with_columns(place=place).drop_nulls("place")
+    ordered = nearest.sort("model", "concept", "place", "prompt_id", "repeat", "slot", "image_id")
+    for images in ordered.partition_by("model", "concept", "place", maintain_order=True):
+        codes = code_labels(images.select(LEVELS), missing=missing, normalize=True)
+        repeats = repeats_of(images)
+        yield ImageCollection(
+            model=images["model"][0],
+            concept=images["concept"][0],
+            country=images["place"][0],
+            method=only_method(images),
+            images=images["image_id"],
+            codes=codes,
+            batches=one_batch(len(codes)) if repeats is None else cut_batches(repeats.of_row, size, partial),
+            repeats=repeats,
+        )
+
+
+def nearest_of(matches: pl.DataFrame) -> pl.DataFrame:
+    """Take the nearest match of each image; an image whose nearest is not there is a mistake."""
+    table = checked(matches, MATCHES)
+    nearest = table.filter(pl.col("rank") == 1)
+    beheaded = table.join(nearest, on="image_id", how="anti")
+    if beheaded.height:
+        raise UsageError(
+            "an image has matches, and none of rank 1", expected="the nearest match of every image",
+            found=f"{beheaded['image_id'].n_unique():,} images without, such as {beheaded['image_id'].min()!r}",
+        )  # fmt: skip
+    check_slots(nearest)
+    return nearest
+
+
+def images_of_no_country(matches: pl.DataFrame, prompts: pl.DataFrame) -> dict[str, int]:
+    """Count the images that belong to no country: of prompts that no table knows, and of prompts that name none."""
+    named = {"prompt_id": pl.String, "country": pl.String}
+    images = matches.select("image_id", "prompt_id").unique("image_id")
+    known = images.join(prompts.select(pl.col(name).cast(kind) for name, kind in named.items()), on="prompt_id")
+    return {
+        "images of prompts that the table of prompts does not have": images.height - known.height,
+        "images of prompts that name no country": known["country"].null_count(),
+    }
+
+
+def only_method(images: pl.DataFrame) -> str:
+    """Give the method that labelled the images of one model and concept; several would be two measurements in one."""
+    method, *others = images["method"].unique().sort().to_list()
+    if others:
+        raise UsageError(
+            f"images of one model and concept are labelled by {len(others) + 1} methods", where=place_of(images),
+            expected="one method", found=", ".join([method, *others]),
+            hint="Score the matches of each method on their own.",
+        )  # fmt: skip
+    return str(method)
+
+
+def place_of(images: pl.DataFrame) -> str:
+    """Name the model and concept of some images in an error."""
+    return f"model {images['model'][0]!r}, concept {images['concept'][0]!r}"
+
+
+def one_batch(images: int) -> Batches:
+    """Put all images into one batch."""
+    return Batches(np.arange(images)[None, :], np.ones((1, images), np.bool_))
+
+
+def repeats_of(images: pl.DataFrame) -> Repeats | None:
+    """Find the repeats of ordered images; None when no image has both a prompt and a repeat."""
+    placed = images.filter(pl.col("prompt_id").is_not_null() & pl.col("repeat").is_not_null()).height
+    if placed == 0:
+        return None
+    if placed < images.height:
+        raise UsageError(
+            f"{images.height - placed} of {images.height} images lack a prompt or a repeat",
+            where=place_of(images),
+            expected="both for all images of a model and concept, or for none",
+            hint="Without them only the diversity of the whole collection can be computed.",
+        )
+    return repeats_in(images)
+
+
+def quality_by_scorer(quality: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
+    """Part a quality table by scorer, in alphabetical order; no table gives no scorers."""
+    if quality is None:
+        return {}
+    table = checked(quality, QUALITY)
+    unusable = table.filter(~pl.col("value").is_finite())
+    if unusable.height:
+        raise UsageError(
+            f"the quality of {unusable.height} images is not finite", where=f"scorer {unusable['scorer'][0]!r}",
+            expected="a number for each image", found=f"{unusable['value'][0]} for image {unusable['image_id'][0]!r}",
+        )  # fmt: skip
+    found = {rows["scorer"][0]: rows for rows in table.sort("scorer").partition_by("scorer")}
+    for scorer, rows in found.items():
+        ends = scale_of(scorer)
+        beyond = rows.filter(~pl.col("value").is_between(*ends)) if ends else rows.clear()
+        if ends and beyond.height:
+            raise UsageError(
+                f"the quality of {beyond.height} images lies off the scale of its scorer",
+                where=f"scorer {scorer!r}, image {beyond['image_id'][0]!r}",
+                expected=f"from {ends[0]:g} to {ends[1]:g}", found=f"{beyond['value'][0]:g}",
+                hint="On another scale it is another scorer: give it a name of its own.",
+            )  # fmt: skip
+    return {scorer: rows.select("image_id", "value") for scorer, rows in found.items()}
+
+
+# One score of a collection, over its repeats or of the whole, and its rows.
+
+NO_REPEATS = np.empty(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A score before it is written down."""
+
+    images: ImageCollection  # what was scored
+    metric: str  # its name in the catalogue
+    params: Mapping[str, object]  # how it was scored
+    interval: Interval  # the value and its limits
+    entered: int  # how many images went in
+    # float64, (n_repeats,): the mean of each repeat, NaN where it has none; empty without repeats
+    repeats: NDArray[np.float64]
+
+    def place(self, benchmark: str) -> dict[str, str | None]:
+        """Say where it stands."""
+        images = self.images
+        about = {"model": images.model, "concept": images.concept, "country": images.country}
+        return {"metric": self.metric, "benchmark": benchmark, **about}
+
+
+def over_repeats(
+    images: ImageCollection,
+    values: Values,
+    firsts: NDArray[np.int64],
+    what: tuple[str, Mapping[str, object]],
+    entered: int,
+    *,
+    target: Target,
+    confidence: float,
+) -> Answer:
+    """Average values, (n,), over each repeat, then over repeats, then over prompts.
+
+    Args:
+        images: with repeats.
+        values: NaN is a value that is not known.
+        firsts: int64, (n,): the number of an image that a value comes from, whose repeat it belongs to.
+        what: the metric and its parameters.
+        entered: how many images went in.
+        target: what the interval speaks about.
+        confidence: of the interval.
+    """
+    if images.repeats is None:
+        raise ValueError("a whole collection has no repeats")
+    of_value = images.repeats.of_row[firsts]
+    answer, means = mean_over_repeats(values, of_value, images.repeats, target=target, confidence=confidence)
+    return Answer(images, *what, answer, entered, means)
+
+
+def answer_rows(answers: Sequence[Answer], benchmark: str) -> tuple[list[Row], list[pl.DataFrame]]:
+    """Write scores, and the means of the repeats that they were averaged from."""
+    rows, values = [], []
+    for each in answers:
+        place = each.place(benchmark)
+        answer = replace(each.interval, n=each.entered)
+        rows.append(statistic_row(**place, answer=answer, params=each.params))  # type: ignore[arg-type]
+        if each.images.repeats is not None:
+            values.append(value_rows(place, each.params, each.images.repeats.values(each.repeats)))
+    return rows, values
+
+
+def whole_quality(
+    images: ImageCollection, values: Values, params: Mapping[str, object], *, confidence: float
+) -> Answer:
+    """Average the quality over the images, with a t interval over them."""
+    known = values[np.isfinite(values)]
+    params = {**params, "target": "population"}
+    if not len(known):
+        return Answer(images, "quality", params, no_interval("population"), 0, NO_REPEATS)
+    mean = simple_mean(known)
+    margin = half_width(mean, confidence=confidence)
+    answer = Interval(mean.value, mean.value - margin, mean.value + margin, len(known), "population")
+    return Answer(images, "quality", params, answer, len(known), NO_REPEATS)
+
+
+def whole_diversity(
+    images: ImageCollection,
+    value: float,
+    quality: Values | None,
+    what: tuple[str, Mapping[str, object]],
+    *,
+    confidence: float,
+) -> Answer:
+    """Give VS/N of the whole collection, times the mean quality where that is given.
+
+    The interval is around the value whose bias the jackknife corrected, which stands in the parameters.
+    """
+    metric, params = what
+    entered = len(images.codes) if math.isfinite(value) else 0
+    weights, q = check_weights(params["weights"]), float(params["q"])  # type: ignore[arg-type]
+    corrected = no_interval("population")
+    if entered > 1:
+        # The draw parts the images at random, always in the same way: their order is that of their ids.
+        groups = jackknife_groups(len(images.codes), GROUPS, np.random.default_rng(0))
+        score = WholeScore(images.codes, weights, q, quality)
+        corrected = jackknife(score, groups, confidence=confidence)
+    said = {
+        "interval": "jackknife, approximate",
+        "bias_corrected": corrected.value if math.isfinite(corrected.value) else None,
+        "target": "population",
+    }
+    answer = Interval(value, corrected.low, corrected.high, entered, "population")
+    return Answer(images, metric, {**params, **said}, answer, entered, NO_REPEATS)
+
+
+class WholeScore:
+    """VS over the number of all images, times the mean quality of those that are kept."""
+
+    def __init__(self, codes: NDArray[np.int64], weights: Weights, q: float, quality: Values | None) -> None:
+        """Number the classes of the images once."""
+        levels = counting_levels(weights)
+        self.weights, self.q, self.quality = [weights[level] for level in levels], q, quality
+        _, firsts, self.member = np.unique(
+            combined([codes[:, level] for level in levels]), return_index=True, return_inverse=True
+        )
+        self.labels = codes[firsts][:, levels]
+
+    def __call__(self, kept: NDArray[np.bool_]) -> float:
+        """Score the images that are kept, bool (n_images,)."""
+        counts = np.bincount(self.member[kept], minlength=len(self.labels))
+        classes = LabelClasses(self.labels[counts > 0], counts[counts > 0])
+        score = effective_numbers(classes, self.weights, [self.q])[0] / len(kept)
+        return score if self.quality is None else score * float(self.quality[kept].mean())
+
+
+# How they are scored.
+
 
 # Of commands that read answers
 Distinct: TypeAlias = Annotated[

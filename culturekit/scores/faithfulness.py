@@ -17,13 +17,13 @@ from culturekit.core.digests import read_manifest
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import ANSWER_COUNTS, JUDGMENTS, QUALITY, QUESTION_RATES, QUESTIONS
-from culturekit.core.tables import read_table, write_table
+from culturekit.core.tables import checked, read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.questions import Denominator, dsg_score
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.scores.catalog import describe
+from culturekit.scores.diversity import MEAN_QUALITY
 from culturekit.scores.family import scored_in, scores, write_scored
-from culturekit.scores.image_collections import MEAN_QUALITY, checked
 from culturekit.scores.image_levels import MeanOptions, Rows, mean_rows, placed, target_of
 from culturekit.scores.inputs import AnyImages, images_with_prompts
 from culturekit.scores.score_rows import Scored, scored

@@ -19,10 +19,18 @@ from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Target
 from culturekit.scores.catalog import CORRECTION, UNBOUNDED, VALUES_READ, describe
 from culturekit.scores.compare import Found, correct_families
 from culturekit.scores.family import Confidence, Correction, scores
-from culturekit.scores.image_collections import known_values, over_prompts, own_generator, parsed
 from culturekit.scores.image_levels import GroupsGiven, country_groups
 from culturekit.scores.inputs import AnyValues
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
+from culturekit.scores.score_rows import (
+    Row,
+    Scored,
+    known_values,
+    over_prompts,
+    own_generator,
+    parsed,
+    scored,
+    statistic_row,
+)
 
 GapTarget: TypeAlias = Literal["auto", "population", "these"]
 

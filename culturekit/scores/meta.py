@@ -36,10 +36,50 @@ from culturekit.scores.answers import (
 from culturekit.scores.catalog import VALUES_READ, describe
 from culturekit.scores.diversity import Distinct
 from culturekit.scores.family import Confidence, scores
-from culturekit.scores.image_collections import Series, items_of, known_values, metric_series, own_generator
 from culturekit.scores.image_levels import GroupsGiven, country_groups
 from culturekit.scores.inputs import ValueTables, tables_of_matches
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
+from culturekit.scores.score_rows import (
+    Row,
+    Scored,
+    known_values,
+    own_generator,
+    parsed,
+    scored,
+    statistic_row,
+    with_reason,
+)
+
+# The values of one score, item by item: what is correlated with another.
+
+SERIES = ("metric", "params")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One score of many items: what it is, and item, value, and for a metric also model, unit_id and country."""
+
+    about: dict[str, object]
+    items: pl.DataFrame
+
+
+def metric_series(known: pl.DataFrame) -> list[Series]:
+    """Give each metric, with its parameters, as a series; an item that stands under several scores counts once."""
+    once = known.sort("country", "concept", nulls_last=True).unique(
+        [*SERIES, "benchmark", "model", "item"], keep="first", maintain_order=True
+    )
+    series = []
+    ordered = once.sort(*SERIES, "benchmark", "model", "item")
+    for part in ordered.partition_by(*SERIES, "benchmark", maintain_order=True):
+        row = part.row(0, named=True)
+        about = {"metric": row["metric"], "params": parsed(row["params"]), "benchmark": row["benchmark"]}
+        series.append(Series(about, part.select("model", "item", "unit_id", "country", "value")))
+    return series
+
+
+def items_of(series: Sequence[Series]) -> set[str]:
+    """Gather the items of all."""
+    return {item for one in series for item in one.items["item"]}
+
 
 ALL = "all"  # What stands in the column model where the items of all models are taken together
 

@@ -16,27 +16,30 @@ from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.core.stage import Stage
-from culturekit.core.tables import prompts_table, read_table
+from culturekit.core.tables import checked, prompts_table, read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import drawing_of, of_batches
 from culturekit.metrics.corrected.looks import planned_looks
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.diversity.label_diversity import bounds_of_codes
 from culturekit.scores.catalog import describe
-from culturekit.scores.diversity import NO_CORRECTION, Correction, QvsOptions, collection_answers, kernel_params
-from culturekit.scores.family import scored_in, scores, write_scored
-from culturekit.scores.image_collections import (
+from culturekit.scores.diversity import (
     MEAN_QUALITY,
+    NO_CORRECTION,
     Answer,
+    Correction,
     ImageCollection,
+    QvsOptions,
     answer_rows,
-    checked,
+    collection_answers,
     image_collections,
     images_of_no_country,
+    kernel_params,
     nearest_of,
     over_repeats,
     quality_by_scorer,
 )
+from culturekit.scores.family import scored_in, scores, write_scored
 from culturekit.scores.inputs import noted, tables_of_matches, traits_by_model
 from culturekit.scores.score_rows import Scored, scored
 

@@ -21,9 +21,8 @@ from culturekit.scores.answers import Ends, careful_answers, check_ends, check_o
 from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import Distinct
 from culturekit.scores.family import Confidence, scores
-from culturekit.scores.image_collections import Place, mean_rows, plain_row, prompted_images
 from culturekit.scores.inputs import asked
-from culturekit.scores.score_rows import Row, Scored, scored
+from culturekit.scores.score_rows import Place, Row, Scored, mean_rows, plain_row, prompted_images, scored
 
 NO_MODEL = "items"  # What stands in the column model where nothing says which model made an item
 

@@ -1,18 +1,21 @@
-"""From values to means over repeats, to an interval, to rows of scores and of values: what every family writes with."""
+"""From values to means over repeats, to an interval, to rows of scores and of values; and values read again."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.core.digests import canonical_json
+from culturekit.core.digests import canonical_json, digest
 from culturekit.core.errors import UsageError
-from culturekit.core.schemas import SCORES, VALUES
-from culturekit.metrics.statistics.intervals import Interval, Mean, Target, half_width, interval
+from culturekit.core.schemas import IMAGES, PROMPTS, SCORES, VALUES
+from culturekit.core.tables import checked
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Mean, Target, half_width, interval
 from culturekit.scores.catalog import CATALOG
 
 Row: TypeAlias = dict[str, Any]
@@ -182,3 +185,142 @@ def check_ranges(table: pl.DataFrame) -> None:
             found=f"{outside.height:,} such numbers",
             hint="What it is made of is on another scale, or stands in another column.",
         )
+
+
+# The values behind scores, ready to be compared: which belong together, and what was not known.
+
+# The columns that say where a value belongs, besides metric, model and params
+PLACE = ("benchmark", "concept", "country", "group")
+
+# Parameters that count what a score left out; scores that differ in them only are the same score
+COUNTS = ("images_left_out",)
+
+
+def known_values(values: pl.DataFrame, *, ignore: Sequence[str] = COUNTS) -> tuple[pl.DataFrame, int]:
+    """Check values, leave out those that are not known, and count these.
+
+    Of params the keys to ignore are dropped. The column `unit_id` is the prompt of a value, or its item where no
+    prompt is stated: what a comparison resamples and pairs.
+    """
+    table = checked(values, VALUES)
+    check_ranges(table)
+    known = table.filter(pl.col("value").is_finite().fill_null(value=False))
+    texts = known["params"].unique().to_list()
+    plain = {text: params_without(text, ignore) for text in texts}
+    known = known.with_columns(
+        pl.col("params").replace_strict(plain, return_dtype=pl.String) if plain else pl.col("params"),
+        unit_id=pl.coalesce("prompt_id", "item"),
+    )
+    return known.sort(*VALUES.key), table.height - known.height
+
+
+def params_without(params: str, keys: Sequence[str]) -> str:
+    """Drop keys from params."""
+    kept = {key: value for key, value in parsed(params).items() if key not in keys}
+    return canonical_json(kept).decode()
+
+
+def parsed(params: str) -> dict[str, Any]:
+    """Read params as JSON."""
+    try:
+        return msgspec.json.decode(params.encode(), type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise UsageError(
+            "the params of a score cannot be read", expected='a JSON object such as {"q":1.0}', found=repr(params[:80])
+        ) from error
+
+
+def own_generator(seed: int, *key: object) -> np.random.Generator:
+    """Make the generator of one row: it depends on the seed and the row's own key, not on what else is computed."""
+    return np.random.default_rng([seed, int(digest([str(part) for part in key])[:16], 16)])
+
+
+# Images with the group of their prompt and the pair that it belongs to, and means over such prompts.
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a score stands: its metric, model, benchmark and group."""
+
+    metric: str
+    model: str
+    benchmark: str
+    group: str | None = None
+
+
+def prompted_images(
+    images: pl.DataFrame, prompts: pl.DataFrame | None, left_out: Counter[str], *, pair: Sequence[str] = ()
+) -> pl.DataFrame:
+    """Give the images that were made: image_id, model, prompt_id, group and, where asked for, `pair`.
+
+    Args:
+        images: conforms to IMAGES.
+        prompts: conforms to PROMPTS; without it images have no group.
+        left_out: counts to add to.
+        pair: the columns of prompts that a prompt shares with its counterparts of other groups.
+    """
+    table = checked(images, IMAGES)
+    made = table.filter(status="ok").select("image_id", "model", "prompt_id").sort("image_id")
+    left_out["images not made"] += table.height - made.height
+    if prompts is None:
+        return made.with_columns(group=pl.lit(None, pl.String))
+    asked = checked(prompts, PROMPTS)
+    unknown = [name for name in pair if name not in PROMPTS.columns]
+    if unknown:
+        raise UsageError("prompts have no such column", found=", ".join(unknown), expected=", ".join(PROMPTS.columns))
+    named = asked.select("prompt_id", "group", *([pl.concat_str(pair, separator=" | ").alias("pair")] if pair else []))
+    if pair:
+        named = named.filter(pl.col("pair").is_not_null())
+        if not named.height:
+            raise UsageError(
+                f"no prompt has {' and '.join(pair)}, so none has a counterpart",
+                hint="Name the columns that prompts of one pair share.",
+            )
+    known = made.join(named, on="prompt_id", how="inner").sort("image_id")
+    left_out["images of no known prompt"] += made.height - known.height
+    return known
+
+
+def parts_by_group(pictures: pl.DataFrame, *, item: str = "image_id") -> Iterator[pl.DataFrame]:
+    """Part pictures by model, and a model's by group; its whole comes first, with the group null."""
+    for model in pictures.sort("model", item).partition_by("model", maintain_order=True):
+        yield model.with_columns(group=pl.lit(None, pl.String))
+        groups = model.filter(pl.col("group").is_not_null()).sort("group", item)
+        yield from groups.partition_by("group", maintain_order=True)
+
+
+def over_prompts(values: pl.DataFrame, *, confidence: float) -> Interval:
+    """Average prompt_id, item and value over images and then over prompts; an image without a prompt is its own."""
+    keyed = values.with_columns(unit_id=pl.coalesce("prompt_id", "item"))
+    units = keyed["unit_id"].n_unique()
+    return interval(
+        keyed["value"].to_numpy(),
+        prompts=keyed["unit_id"].to_list(),
+        repeats=keyed["item"].to_list(),
+        target="population" if units >= FEWEST_PROMPTS else "these",
+        confidence=confidence,
+    )
+
+
+def mean_rows(
+    values: pl.DataFrame, place: Place, params: Mapping[str, object], *, confidence: float
+) -> tuple[Row, list[pl.DataFrame]]:
+    """Make the score that is the mean of some values, and the rows of these.
+
+    Args:
+        values: item, prompt_id (may be null) and value, at least one row.
+        place: where the score stands.
+        params: how it was computed; `target` is added.
+        confidence: of the interval.
+    """
+    answer = over_prompts(values, confidence=confidence)
+    params = {**params, "target": answer.target}
+    about = asdict(place)
+    behind = value_rows(about, params, values.sort("item").select("item", "prompt_id", "value"))
+    return statistic_row(**about, answer=answer, params=params), [behind]
+
+
+def plain_row(place: Place, value: float, n: int, params: Mapping[str, object]) -> Row:
+    """Make a score that describes the numbers beside it and has no interval of its own."""
+    answer = Interval(value, math.nan, math.nan, n, "these")
+    return statistic_row(**asdict(place), answer=answer, params=params)

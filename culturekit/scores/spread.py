@@ -25,8 +25,8 @@ from culturekit.metrics.diversity.kernel_diversity import mean_cosine
 from culturekit.metrics.realism.features import licence_of
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.scores.catalog import describe
+from culturekit.scores.diversity import MEAN_QUALITY
 from culturekit.scores.family import scores
-from culturekit.scores.image_collections import MEAN_QUALITY
 from culturekit.scores.image_levels import MeanOptions, placed
 from culturekit.scores.inputs import ImageTables, LabelledVectors, PairFolders, VectorFolders
 from culturekit.scores.score_rows import (

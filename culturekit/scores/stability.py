@@ -16,13 +16,22 @@ from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import SCORES
-from culturekit.core.tables import read_table
+from culturekit.core.tables import checked, read_table
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.catalog import describe
 from culturekit.scores.family import scores
-from culturekit.scores.image_collections import COUNTS, PLACE, checked, params_without, parsed
 from culturekit.scores.inputs import check_apart
-from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row
+from culturekit.scores.score_rows import (
+    COUNTS,
+    PLACE,
+    Row,
+    Scored,
+    check_ranges,
+    params_without,
+    parsed,
+    scored,
+    statistic_row,
+)
 
 ALL_MODELS = "all"
 STABLE = 0.8  # Kendall's tau below which a ranking of models is called not stable

@@ -17,9 +17,16 @@ from culturekit.core.tables import prompts_table, read_table
 from culturekit.core.work import Work
 from culturekit.metrics.diversity.kernel_diversity import Weights, kernel_name
 from culturekit.metrics.statistics.intervals import Target, by_prompt, mean_of_these
-from culturekit.scores.diversity import QvsOptions, Within, collection_answers
+from culturekit.scores.diversity import (
+    Answer,
+    QvsOptions,
+    Within,
+    answer_rows,
+    collection_answers,
+    image_collections,
+    images_of_no_country,
+)
 from culturekit.scores.family import scores
-from culturekit.scores.image_collections import Answer, answer_rows, image_collections, images_of_no_country
 from culturekit.scores.qvs import ARTIFACT, VS
 from culturekit.scores.score_rows import Row, Scored, equal_means, no_interval, scored, statistic_row
 

@@ -18,8 +18,6 @@ PAUSES = Pauses(first=0.01, longest=0.05, settle=0.3)
 
 
 class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is answered about a row."""
-
     id: str
     verdict: Literal["keep", "remove", "review"]
 
@@ -44,7 +42,6 @@ def client_of(provider: str, url: str) -> Client:
 
 
 def asking_words(provider: str, url: str, folder: Path, rows: int = 60) -> list[str]:
-    """Give the command that asks."""
     return [sys.executable, "-m", "tests.faults.llm_batch_asking", provider, url, str(folder), str(rows)]
 
 

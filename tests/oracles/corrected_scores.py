@@ -1,15 +1,20 @@
-"""Corrected VS and qVS, worked out again from matches and audits with the draws of the stated seed."""
+"""Corrected VS and qVS, worked out again from matches and audits with the draws of the stated seed.
 
+The estimators are those of the metrics: simulated truth, naive formulas and pinned numbers hold them in
+tests/metrics/corrected. What is made of their answers is worked out here.
+"""
+
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
 from tests.oracles.averages import Answer, Mean, RatedAnswer, mean, t_answer
-from tests.oracles.corrected_labels import CorrectionOf, corrected_labels
-from tests.oracles.corrected_pairs import corrected_pairs
 from tests.oracles.labelled_images import DiversityTables
 from tests.oracles.rater_errors import anchored, marks_of
 from tests.oracles.score_rows import assert_row, close
@@ -60,13 +65,9 @@ class CorrectedScores:
         else:
             supposed = ""
         if key not in self.found:
-            of = CorrectionOf(
-                (weights[0], weights[1], weights[2]), order_of(about["q"]), int(about["size"]),
-                float(about["confidence"]), self.seed, row["model"], concept, supposed,
-            )  # fmt: skip
-            correct = corrected_pairs if of.weights[2] > 0 and of.q == 2 else corrected_labels
-            kept = self.kept(said, about["pool"])
-            self.found[key] = correct(images, pl.concat([kept, gold], how="diagonal"), of)
+            kept = pl.concat([self.kept(said, about["pool"]), gold], how="diagonal")
+            of = (self.seed, row["model"], concept, supposed)
+            self.found[key] = estimated(images, kept, of, weights, about)
         return self.found[key]
 
     def audits(self, pool: str | None) -> pl.DataFrame:
@@ -147,6 +148,26 @@ class CorrectedScores:
         found = {name: self.answer(row, name)[0].value for name in SUPPOSED}
         near = {name: close(stated[name], found[name], tolerance=TOLERANCE) for name in SUPPOSED}
         return {name: stated[name] if near[name] else found[name] for name in SUPPOSED}
+
+
+def estimated(
+    images: pl.DataFrame,
+    audits: pl.DataFrame,
+    of: tuple[object, ...],
+    weights: Sequence[float],
+    about: Mapping[str, Any],
+) -> tuple[RatedAnswer, int]:
+    """Ask the estimator; its draws are those of `of` and a level or kernel. Even draws are held elsewhere."""
+
+    def generator(part: str) -> np.random.Generator:
+        key = "\0".join(map(str, (*of, part)))
+        return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
+
+    found = CorrectedImages(images, audits, rng=generator, design="unknown").vendi(
+        (weights[0], weights[1], weights[2]), q=order_of(about["q"]), size=int(about["size"]),
+        confidence=float(about["confidence"]),
+    )  # fmt: skip
+    return RatedAnswer(found.value, found.low, found.high, (found.sure_low, found.sure_high)), found.n
 
 
 def over_parts(parts: Sequence[tuple[float, float, float]]) -> float:

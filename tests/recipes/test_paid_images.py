@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.generation.runner import ImagePlan
-from culturekit.generation.stages.generate_stage import plan_images
+from culturekit.generation.services.paid_runner import plan_images
 from culturekit.llm.answers import LlmOptions
 from tests.generation.folder.folder_worlds import prompts
 from tests.generation.services.paid_images import buy, openai

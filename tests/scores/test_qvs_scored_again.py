@@ -260,7 +260,9 @@ def test_an_audit_that_was_changed_after_the_correction(tmp_path: Path) -> None:
     world = World(tmp_path)
     path = world.audits(1, 0.9)
     world.verified(QvsOptions(KERNELS[:2]), audits=path)
-    change_table(path, lambda t: t.with_columns(country=pl.lit("JP"), continent=pl.lit("Asia")))
+    some = ~pl.col("none_of_these")
+    change_table(path, lambda t: t.with_columns(country=pl.when(some).then(pl.lit("JP")),
+                                                continent=pl.when(some).then(pl.lit("Asia"))))  # fmt: skip
     renew_inputs(tmp_path / "scores")
     with pytest.raises(AssertionError, match="not what the tables give"):
         scored_again(tmp_path / "scores")

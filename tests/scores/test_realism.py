@@ -12,9 +12,15 @@ import pytest
 from culturekit.core.errors import UsageError
 from culturekit.metrics.realism.features import called, check_extractor, licence_of
 from culturekit.metrics.realism.set_distances import frechet_distance
-from culturekit.scores.image_collections import balanced_references, equal_images
 from culturekit.scores.inputs import LabelledVectors
-from culturekit.scores.realism import RealismInput, RealismMeans, RealismOptions, score_realism
+from culturekit.scores.realism import (
+    RealismInput,
+    RealismMeans,
+    RealismOptions,
+    balanced_references,
+    equal_images,
+    score_realism,
+)
 from tests.scores.picture_tables import image_table, pictured
 
 UNEQUAL = {"a": {"p": 12, "q": 12}, "b": {"p": 12, "q": 7}, "c": {"p": 9, "q": 12}}

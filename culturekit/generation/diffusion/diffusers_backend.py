@@ -21,7 +21,7 @@ from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.model_files import check_safetensors
 from culturekit.core.registry import Spec
 from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package, same_bits
-from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
+from culturekit.generation.backend import DIFFUSERS, Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.diffusion.diffusers_calls import (
     GUIDANCES,
     Call,
@@ -33,7 +33,6 @@ from culturekit.generation.diffusion.diffusers_calls import (
     quiet,
 )
 from culturekit.generation.diffusion.diffusers_folder import (
-    DIFFUSERS,
     Options,
     PipelineFolder,
     denoiser_files,

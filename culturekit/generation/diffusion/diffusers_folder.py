@@ -246,7 +246,6 @@ def denoiser_files(target: str) -> list[Path]:
 
 # What can be said of a diffusers model in its SPEC; reading it needs neither torch nor diffusers.
 
-DIFFUSERS = "diffusers"
 _Offload: TypeAlias = Literal["none", "model", "sequential"]
 _Scale: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=100)]
 

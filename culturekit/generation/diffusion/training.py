@@ -22,12 +22,13 @@ from culturekit.core.model_files import read_header
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.registry import Spec, check_ready, parse_spec
+from culturekit.core.run import run_part
 from culturekit.core.stage import Stage
 from culturekit.core.torch_places import needed_package
-from culturekit.core.work import Outcome, Work
-from culturekit.generation.backend import BACKENDS
+from culturekit.core.work import Engine, Outcome, Progress, Work
+from culturekit.generation.backend import BACKENDS, DIFFUSERS
 from culturekit.generation.diffusion.diffusers_backend import files_behind
-from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS, Options, PipelineFolder, find_pipeline
+from culturekit.generation.diffusion.diffusers_folder import Options, PipelineFolder, find_pipeline
 
 # Pairs of a folder of images with `metadata.jsonl`, ours or anybody's, and their pictures as a model takes them.
 
@@ -250,3 +251,17 @@ def training() -> Any:  # noqa: ANN401 - a module
     for package in ("torch", "diffusers", "transformers", "peft"):
         needed_package(package, kind="fine-tuning", extra="embed,generate")
     return import_module("culturekit.generation.diffusion.lora_training")
+
+
+def pilot_of(
+    folder: Path, options: TuningOptions, out: Path, *, engine: Engine, progress: Progress, wait: bool
+) -> TuningPlan:
+    """Take two steps, keep nothing of them, and say what all of them would take."""
+
+    def part(work: Work) -> tuple[float, int | None]:
+        measured: tuple[float, int | None] = training().measure(pipeline_of(options), pairs, options)
+        return measured
+
+    pairs = pairs_in(folder)
+    found = run_part(finetune_stage(folder, options), out, part, engine=engine, progress=progress, wait=wait)
+    return plan_tuning(options, len(pairs), *(found or ()))

@@ -3,9 +3,10 @@
 import hashlib
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
@@ -13,22 +14,49 @@ import msgspec
 import polars as pl
 
 from culturekit.core.atomic import machine_fails, write_atomically
-from culturekit.core.choices import PictureFormat
+from culturekit.core.choices import PictureFormat, PromptKind
 from culturekit.core.counting import counted
 from culturekit.core.defaults import COPIES_PER_SHARD
-from culturekit.core.digests import digest, digest_bytes
+from culturekit.core.digests import InputRecord, digest, digest_bytes, digest_file
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_reading import picture_from
-from culturekit.core.registry import Spec
-from culturekit.core.schemas import IMAGES
+from culturekit.core.registry import Spec, parse_spec
+from culturekit.core.schemas import CSPACE, IMAGES, PROMPTS
+from culturekit.core.stage import Stage
 from culturekit.core.stage_folder import run_shards, seal_pictures
-from culturekit.core.tables import check_rows, merge_parts, save_parquet, write_drops, write_table
+from culturekit.core.tables import (
+    check_rows,
+    merge_parts,
+    prompts_table,
+    read_table,
+    save_parquet,
+    space_table,
+    write_drops,
+    write_table,
+)
 from culturekit.core.work import Outcome, Work
-from culturekit.generation.folder.folder_detection import Naming
-from culturekit.generation.folder.folder_listing import Listing, PictureFile, parse_patterns, shown, unreadable_folders
-from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row
+from culturekit.generation.backend import BACKENDS, FOLDER
+from culturekit.generation.folder.folder_detection import (
+    KnownPrompts,
+    Names,
+    Naming,
+    find_list,
+    guessed,
+    naming_of,
+    stated_list,
+)
+from culturekit.generation.folder.folder_listing import (
+    Listing,
+    PictureFile,
+    list_folder,
+    parse_patterns,
+    shown,
+    unreadable_folders,
+)
+from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Layout, Row, plan_folder
 from culturekit.generation.picture_store import brought_in, linked, statuses_of
+from culturekit.kg.countries import countries, country_files
 
 # A folder of images named by its content; what has been hashed once, at the same size and time, is remembered.
 
@@ -345,9 +373,6 @@ def _duplicate_groups(plan: FolderPlan, same: Mapping[int, int]) -> dict[str, ob
     return {"files": len(same), "of": len(groups), "samples": samples} if groups else {}
 
 
-FOLDER = "folder"  # the name of the backend
-
-
 @dataclass(frozen=True, slots=True)
 class Options:
     """How the files of a folder are named, and how they are taken over.
@@ -414,3 +439,110 @@ def make(spec: Spec) -> NoReturn:
         where=str(spec),
         hint="Import it with: culturekit generate --backend folder:DIR --out DIR",
     )
+
+
+# The stage from a folder of images that exist already to an images table.
+
+
+@dataclass(slots=True)
+class ImageFolder:
+    """A folder of images and how its files are named; looked into when it is needed, and then once."""
+
+    root: Path
+    options: Options
+    prompts: Path | None
+    layout: Layout
+    kinds: tuple[PromptKind, ...] = ()
+    cspace: Path | None = None
+    read: tuple[Listing, Naming] | None = field(default=None, init=False)
+
+    @property
+    def list_path(self) -> Path | None:
+        """The list that says what the files are, stated or found in the folder."""
+        if self.options.manifest:
+            return stated_list(self.root, self.options.manifest)
+        return None if self.options.pattern else find_list(self.root)
+
+    def listing(self) -> tuple[Listing, Naming]:
+        """List the folder, nothing hashed yet."""
+        naming = naming_of(self.root, pattern=self.options.pattern, manifest=self.options.manifest)
+        path, own = self.list_path, ""
+        if path is not None and path.resolve().is_relative_to(self.root.resolve()):
+            own = path.resolve().relative_to(self.root.resolve()).as_posix()
+        return list_folder(self.root, listed=naming.listed.files if naming.listed else (), leave_out=own), naming
+
+    def record(self, final: Path) -> InputRecord:
+        """Name the folder by the content of its images."""
+        if final.resolve().is_relative_to(self.root.resolve()):
+            raise UsageError(
+                "the output lies in the folder of images itself", where=str(final),
+                expected=f"a place outside {self.root}", hint="Choose another --out.",
+            )  # fmt: skip
+        listing, naming = self.listing()
+        listing = hashed(listing, final.with_name(f".{final.name}.hashes"))
+        self.read = listing, naming
+        return InputRecord(content_of(listing), "a folder of images")
+
+    def known(self, scratch: Path) -> tuple[KnownPrompts | None, Names]:
+        """Read the prompts, and what countries and artifacts are called."""
+        called = {c.iso: (c.name, c.adjective, c.iso3) for c in countries().values()}
+        artifacts: dict[str, list[str]] = {}
+        if self.cspace is not None:
+            space = read_table(space_table(self.cspace, scratch), CSPACE).select("artifact_id", "name").unique()
+            artifacts = dict(space.sort("artifact_id", "name").group_by("artifact_id").agg("name").iter_rows())
+        names = Names(called, artifacts)
+        if self.prompts is None:
+            return None, names
+        table = read_table(prompts_table(self.prompts, scratch), PROMPTS)
+        if self.kinds:
+            table = table.filter(pl.col("kind").is_in(list(self.kinds)))
+        return KnownPrompts(table, names), names
+
+    def plan(self, scratch: Path) -> tuple[Listing, Naming, FolderPlan, KnownPrompts | None]:
+        """Say what each file stands for; `scratch` is a folder for tables made from public files."""
+        listing, naming = self.read or self.listing()
+        known, names = self.known(scratch)
+        naming = guessed(naming, listing, known)
+        return listing, naming, plan_folder(listing, naming, known, self.layout, names=names), known
+
+    def take(self, work: Work, form: PictureFormat) -> Outcome:
+        """Do the work of the stage."""
+        listing, naming, plan, _ = self.plan(work.scratch)
+        return take_folder(work, listing, naming, plan, Handling(self.options.files, form))
+
+
+def image_folder(
+    backend: str,
+    prompts: Path | None,
+    *,
+    model: str | None = None,
+    repeats: int | None = None,
+    slots: int | None = None,
+    kinds: tuple[PromptKind, ...] = (),
+    cspace: Path | None = None,
+) -> ImageFolder:
+    """Describe a folder by its SPEC and what is stated of its images."""
+    BACKENDS.check(backend)
+    spec = parse_spec(backend)
+    options = spec.read(Options)
+    layout = Layout(model, repeats=repeats, slots=slots, first=options.first)
+    folder = ImageFolder(folder_of(spec), options, prompts, layout, kinds)
+    if prompts is not None and ("{artifact}" in options.pattern or folder.list_path is not None):
+        folder.cspace = cspace
+    return folder
+
+
+def stage_of(folder: ImageFolder, *, form: PictureFormat = "png") -> Stage:
+    """Take in the images of a folder."""
+    path = folder.list_path
+    trees: dict[str, Callable[[Path], InputRecord]] = {"folder": folder.record}
+    if path is not None:  # named by its content, whatever else lies beside it
+        trees["list"] = lambda _: InputRecord(digest_file(path), path.name)
+    tables = {"list": path, "prompts": folder.prompts, "cspace": folder.cspace}
+    inputs = {role: table for role, table in tables.items() if table is not None}
+    told = {"backend": FOLDER, "pattern": folder.options.pattern, **asdict(folder.layout)}
+    return Stage(
+        "images", "generate", 2, partial(folder.take, form=form),
+        {"folder": folder.root, **country_files(), **inputs}, {**told, "kinds": list(folder.kinds), "format": form},
+        packages=("numpy", "pillow", "polars"), trees=trees,
+    )  # fmt: skip

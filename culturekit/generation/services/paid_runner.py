@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -29,9 +30,11 @@ from culturekit.core.counting import counted
 from culturekit.core.digests import JOURNAL, canonical_json, digest_bytes
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import picture_from
+from culturekit.core.registry import parse_spec
 from culturekit.core.schemas import IMAGES
+from culturekit.core.stage import Asking, Left, Stage
 from culturekit.core.stage_folder import is_sealed, seal_pictures
-from culturekit.core.tables import merge_parts, save_parquet, write_table
+from culturekit.core.tables import merge_parts, prompts_table, save_parquet, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.comparability import traits_of
@@ -50,6 +53,7 @@ from culturekit.generation.picture_store import (
 )
 from culturekit.generation.runner import ImagePlan, wanted
 from culturekit.generation.services.image_client import (
+    IMAGE_SERVICES,
     URL,
     Call,
     Candidate,
@@ -59,13 +63,18 @@ from culturekit.generation.services.image_client import (
     check_image_price,
     question_of,
 )
-from culturekit.llm.answers import LlmOptions, bought_answers
+from culturekit.llm.answers import DEFAULTS, LlmOptions, bought_answers
 from culturekit.llm.clients.timed_socket import PinnedConnection, TooLarge, read_to_end
+from culturekit.llm.cost_plan import amount
 from culturekit.llm.endpoints import is_loopback
 from culturekit.llm.failures import read_error
 from culturekit.llm.journal import Journal, run_tag
 from culturekit.llm.journal_file import key_of
+from culturekit.llm.ledger import journal_for, read_spending
+from culturekit.llm.prices import check_alive
+from culturekit.llm.purse import check_asking
 from culturekit.llm.rows import Answered
+from culturekit.llm.usage import ADDED_BY_SERVERS, estimate
 
 # Pictures that a reply names by address, fetched: bounded in size and time, checked in type, and never led inwards.
 
@@ -228,7 +237,6 @@ _STAYS = {form: AS_IT_CAME[form] for form in ("PNG", "JPEG", "WEBP")}
 _ENDED = {"refused": "refused", "blocked": "filtered"}
 CALLS_PER_PART = 100
 _HANDS = 4  # threads that read, fetch and place pictures while the next calls are under way
-_DEFAULTS = LlmOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +346,7 @@ def buy_images(
     *,
     model: str,
     seed: int,
-    llm: LlmOptions = _DEFAULTS,
+    llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
     """Buy all images of a model, and write the table that lists them."""
     calls = planned_calls(prompts_path, plan, client, seed=seed)
@@ -395,3 +403,128 @@ def _hands_for(store: PictureStore) -> Iterator[ThreadPoolExecutor]:
             store.leaving.set()
             hands.shutdown(cancel_futures=True)
             raise
+
+
+# options that decide no image, so that a run goes on when they are changed
+OF_THE_WAY = ("rpm", "tpm", "price", "image_price", "image_tokens", "timeout", "api_key")
+
+
+@dataclass(frozen=True, slots=True)
+class ImagesPlan:
+    """What is to be bought, and what it costs in US dollars.
+
+    Attributes:
+        images: All images of the plan.
+        calls: The calls that ask for them.
+        bought: Calls that the journal answers already: they cost nothing more.
+        tokens: Tokens of the rest, in and out; 0 where each image has its price.
+        usd: What the rest costs: the listed tokens of each image, and the prompts as estimated.
+        most: What surely suffices when nothing has to be asked twice.
+        each: What one image costs, its prompt left out.
+        source: Where the price is from, and of which day.
+    """
+
+    model: str
+    mode: str
+    images: int
+    calls: int
+    bought: int
+    tokens: int
+    usd: float
+    most: float
+    each: float
+    source: str
+
+    @property
+    def units(self) -> int:
+        """What is asked for."""
+        return self.images
+
+    @property
+    def left(self) -> Left:
+        """What is left to ask."""
+        return Left(self.calls - self.bought, self.tokens, self.usd)
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        left = self.calls - self.bought
+        yield (
+            f"{self.images:,} images by {self.model}: {self.calls:,} calls, {self.bought:,} bought already, "
+            f"{left:,} left"
+        )
+        yield f"about {amount(self.usd)} USD ({self.mode}), {amount(self.each)} an image; price: {self.source}"
+        yield f"a budget of {amount(self.most, up=True)} USD surely suffices, calls that have to be made twice apart"
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        return asdict(self)
+
+
+def plan_images(
+    prompts: Path, plan: ImagePlan, *, backend: str, seed: int, out: Path, batch: bool = False
+) -> ImagesPlan:
+    """Plan, offline: nothing is sent, and no key is needed.
+
+    Raises:
+        UsageError: nobody knows what the images cost.
+    """
+    client = IMAGE_SERVICES.make(backend, size=plan.size)
+    price = check_image_price(client)
+    journal = journal_for(out)
+    answered = {one.key for one in read_spending(journal) if one.answered} if journal else set()
+    answered |= client.under_way(journal.parent) if journal else set()
+    with TemporaryDirectory(prefix="culturekit-plan-") as folder:
+        calls = planned_calls(prompts_table(prompts, Path(folder)), plan, client, seed=seed)
+    left, sent, bound = [], 0, 0
+    for call in calls:
+        outgoing = client.compose(question_of(call))
+        if key_of(client.identity, outgoing) not in answered:
+            left.append(len(call))
+            sent += estimate(outgoing)
+            bound += len(outgoing.body) + ADDED_BY_SERVERS
+    share = price.rate.batch if batch else 1.0
+    came = sum(left) * price.tokens
+
+    def dollars(sent: int, came: int) -> float:
+        return share * ((sent * price.rate.input + came * price.rate.output) / 1e6)
+
+    return ImagesPlan(
+        model=client.model, mode="batch" if batch else "online", images=sum(map(len, calls)), calls=len(calls),
+        bought=len(calls) - len(left), tokens=0 if price.by_image else sent + came, usd=dollars(sent, came),
+        most=dollars(bound, came + price.room * len(left)), each=share * price.usd, source=price.rate.source,
+    )  # fmt: skip
+
+
+def paid_images_stage(
+    prompts: Path, plan: ImagePlan, *, backend: str, model: str, seed: int, llm: LlmOptions = DEFAULTS
+) -> Stage:
+    """Buy the images of a model; what `llm` says of money and speed decides none of them."""
+    client = IMAGE_SERVICES.make(backend, size=plan.size)
+    if llm.batch:
+        client.batches()
+    spec = parse_spec(backend)
+    spec = replace(spec, options={key: value for key, value in spec.options.items() if key not in OF_THE_WAY})
+
+    def planned(out: Path, _: object) -> ImagesPlan:
+        check_alive(client.identity, go_on=llm.go_on)
+        return plan_images(prompts, plan, backend=backend, seed=seed, out=out, batch=llm.batch)
+
+    def run(work: Work) -> Outcome:
+        return buy_images(work, prompts_table(prompts, work.scratch), plan, client, model=model, seed=seed, llm=llm)
+
+    def each() -> float:
+        price = check_image_price(client)
+        return price.usd * (price.rate.batch if llm.batch else 1.0)
+
+    def before() -> None:
+        check_alive(client.identity, go_on=llm.go_on)
+        check_image_price(client)
+        check_asking(client, go_on=llm.go_on)
+
+    return Stage(
+        "images", "generate", 2, run, {"prompts": prompts},
+        {**plan.options, "backend": str(spec), "model": model, "service": asdict(client.identity), **client.decides},
+        {"images": seed}, packages=("msgspec", "numpy", "pillow", "polars"),
+        before=before,
+        asking=Asking(backend, "images", free=False, each=each, plan=planned),
+    )  # fmt: skip

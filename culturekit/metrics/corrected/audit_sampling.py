@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeAlias, get_args
 
@@ -16,7 +16,6 @@ from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS
 from culturekit.metrics.corrected.audit_gates import FEWEST_AUDITED
 from culturekit.metrics.corrected.audited_counts import (
-    NONE,
     added_distance,
     audited_counts,
     continents_of,
@@ -28,7 +27,7 @@ from culturekit.metrics.corrected.audited_counts import (
 from culturekit.metrics.corrected.batch_audit import FEWEST_BATCHES, draw_batches
 from culturekit.metrics.corrected.corrected_diversity import checked_weights, mean_of_labels
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
-from culturekit.metrics.corrected.imputed_prompts import Findings, drawn_rows, impute
+from culturekit.metrics.corrected.imputed_prompts import AuditedCounts, Findings, drawn_rows, impute
 from culturekit.metrics.corrected.looks import Goal, check_looks
 from culturekit.metrics.corrected.rectified import parted, rectified
 from culturekit.metrics.diversity.batch_diversity import cut_batches, scorer_of_batches
@@ -178,18 +177,14 @@ MORE = 1.05
 class Concept:
     """The images of a model and concept, and the chances of what they show by prompt and mapped label.
 
-    `right` and `doubt` say how often raters are right, as those of a first audit are.
+    `counts.found` says how often raters are right, as those of a first audit are; nobody has looked without one.
     """
 
     nearest: pl.DataFrame
     numbered: pl.DataFrame
-    mapped: NDArray[np.int64]
-    parents: NDArray[np.int64]
-    none: int
+    counts: AuditedCounts
     chances: Array
     diversity: ExpectedDiversity
-    right: float = 1.0
-    doubt: float = 0.0
 
     def width(self, n: int, *, confidence: float, rng: np.random.Generator) -> tuple[float, float]:
         """Simulate audits of n images; give the root of the mean square of their widths, and if raters were known."""
@@ -200,11 +195,10 @@ class Concept:
             ids = draw(self.nearest, n=n, rng=rng, stratum="country")["image_id"]
             rows = self.numbered.with_row_index("place").filter(pl.col("image_id").is_in(ids.implode()))["place"]
             asked = rows.to_numpy()
-            found = Findings(
-                codes[asked, 0], codes[asked, 1], np.eye(len(self.parents))[shown[asked]], self.right, self.doubt
-            )
-            parts = parted(self.mapped, found, self.parents, self.none, rng=rng)
-            answer = rectified(self.mapped, found, parts, self.diversity, confidence=confidence, rng=rng)
+            found = np.eye(len(self.counts.labels))[shown[asked]]
+            found = replace(self.counts.found, prompt=codes[asked, 0], mapped=codes[asked, 1], shown=found)
+            audit = replace(self.counts, found=found)
+            answer = rectified(audit, parted(audit, rng=rng), self.diversity, confidence=confidence, rng=rng)
             squares.append(((answer.high - answer.low) ** 2, (answer.sure_high - answer.sure_low) ** 2))
         every, sure = np.sqrt(np.mean(squares, axis=0))
         return float(every), float(sure)
@@ -234,7 +228,7 @@ class AuditForecast:
 
     def width(self, n: int) -> float:
         """Predict the width over all concepts, n images shared among them as `audit_sample` shares them."""
-        prompts = np.array([len(one.mapped) for one in self.concepts])
+        prompts = np.array([len(one.counts.mapped) for one in self.concepts])
         widths = [
             one.width(int(count), confidence=self.confidence, rng=self.rng)
             for one, count in zip(self.concepts, shared(n, self.sizes), strict=True)
@@ -355,28 +349,19 @@ def concept_of(
     column = label_column(weights)
     if pilot is not None:
         counts = audited_counts(nearest, pilot, weights=weights)
-        labels, parents = counts.labels, counts.parents
-        mapped, none = counts.mapped, labels.index(NONE)
-        imputed = impute(mapped, counts.found, np.ones((1, counts.audited), bool), parents, none, rng=rng)
-        chances = np.zeros((*mapped.shape, len(labels)))
+        imputed = impute(counts, np.ones((1, counts.audited), bool), rng=rng)
+        chances = np.zeros((*counts.mapped.shape, len(counts.labels)))
         chances[imputed.prompt, imputed.mapped] = imputed.chances[0]
-        raters = counts.found.right, counts.found.doubt
     else:
         named = continents_of(nearest, pl.DataFrame(schema=AUDITS.schema), column)
-        labels, parents = tuple(sorted(named)), numbered_parents(named)
-        mapped, none = counted_images(numbered_images(nearest, labels, column), len(labels)), labels.index(NONE)
-        chances, raters = assumed_chances(mapped, parents, none, accuracy or 1.0), (1.0, 0.0)
-    diversity = mean_of_labels(parents, checked_weights(weights, 1.0, size, 0.95), q=1.0, size=size)
-    return Concept(
-        nearest,
-        numbered_images(nearest, labels, column),
-        mapped,
-        parents,
-        none,
-        evened(chances, mapped, none),
-        diversity,
-        *raters,
-    )
+        labels = tuple(sorted(named))
+        mapped = counted_images(numbered_images(nearest, labels, column), len(labels))
+        nobody = Findings(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, len(labels))))
+        counts = AuditedCounts(labels, numbered_parents(named), mapped, nobody)
+        chances = assumed_chances(mapped, counts.parents, counts.none, accuracy or 1.0)
+    numbered, chances = numbered_images(nearest, counts.labels, column), evened(chances, counts.mapped, counts.none)
+    known = checked_weights(weights, 1.0, size, 0.95)
+    return Concept(nearest, numbered, counts, chances, mean_of_labels(counts.parents, known, q=1.0, size=size))
 
 
 def assumed_chances(mapped: NDArray[np.int64], parents: NDArray[np.int64], none: int, accuracy: float) -> Array:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from culturekit.core.errors import UsageError, argument_error
 from culturekit.metrics.corrected.audit_gates import NOTHING, Design, audited_answers, lone_continent
-from culturekit.metrics.corrected.imputed_prompts import Findings
+from culturekit.metrics.corrected.imputed_prompts import AuditedCounts, Findings
 from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.statistics.intervals import Interval
 
@@ -182,45 +182,8 @@ def modelled_answers(found: pl.DataFrame, gold: pl.DataFrame, *, labels: int) ->
     return rater_model(images, raters, table["label"].to_numpy().astype(np.int64), labels=labels, gold=asked)
 
 
-NONE = NOTHING
-
 TOLD = 9
 """Digits of what people say of an image that count: labels that are equally likely stay so, and are drawn alike."""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditedCounts:
-    """What was mapped and what was found.
-
-    Attributes:
-        labels: the labels that occur, mapped or found, in alphabetical order.
-        parents: int64, (n_labels,): the continent of each.
-        mapped: int64, (n_prompts, n_codes): images by prompt and what they are mapped to; with one instrument the
-            codes are the labels.
-        found: the audited images in the order of their ids, and what each really shows; shares of labels where raters
-            leave a doubt.
-        adrift: as in TakenAnswers.
-        instruments: int64, (2, n_codes): the labels that two instruments give to the images of a code.
-    """
-
-    labels: tuple[str, ...]
-    parents: NDArray[np.int64]
-    mapped: NDArray[np.int64]
-    found: Findings
-    adrift: Mapping[str, float] = field(default_factory=dict)
-    instruments: NDArray[np.int64] | None = None
-
-    @property
-    def audited(self) -> int:
-        """How many images were audited."""
-        return len(self.found.prompt)
-
-    @property
-    def audit(self) -> NDArray[np.float64]:
-        """Audited images by mapped label and what they really show, float64 (n_labels, n_labels)."""
-        table = np.zeros((len(self.labels),) * 2)
-        np.add.at(table, self.found.mapped, self.found.shown)
-        return table
 
 
 def audited_counts(
@@ -261,7 +224,7 @@ def audited_counts(
     if others is not None:
         beside = numbered_images(others, labels, column)
         both = [seen["label"], beside.join(seen, on="image_id", how="semi", maintain_order="left")["label"]]
-        if often_right(both, shown.argmax(axis=1), labels.index(NONE)):
+        if often_right(both, shown.argmax(axis=1), labels.index(NOTHING)):
             images, instruments = with_second(images, beside)
         seen = images.join(seen.select("image_id"), on="image_id", how="semi", maintain_order="left")
         codes = codes if instruments is None else instruments.shape[1]
@@ -321,7 +284,7 @@ def numbered_images(nearest: pl.DataFrame, labels: Sequence[str], column: str) -
     return nearest.sort("image_id").select(
         "image_id",
         prompt=pl.col("prompt_id").fill_null("").rank("dense").cast(pl.Int64) - 1,
-        label=pl.col(column).fill_null(NONE).cast(pl.Enum(labels)).to_physical().cast(pl.Int64),
+        label=pl.col(column).fill_null(NOTHING).cast(pl.Enum(labels)).to_physical().cast(pl.Int64),
     )
 
 
@@ -357,7 +320,7 @@ def continents_of(nearest: pl.DataFrame, answers: pl.DataFrame, column: str) -> 
     places = [nearest, answers.filter(~pl.col("none_of_these"))]
     pairs = pl.concat([table.select(label=column, continent="continent") for table in places]).unique()
     pairs = pairs.drop_nulls("label").select("label", pl.coalesce("continent", lone_continent(pl.col("label"))))
-    return {**dict(pairs.sort("label").iter_rows()), NONE: NONE}
+    return {**dict(pairs.sort("label").iter_rows()), NOTHING: NOTHING}
 
 
 # Shares of images by what people saw in an even draw of them: alone, and with the mapping to help.

@@ -14,6 +14,7 @@ from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.metrics.arguments import check_confidence, check_count, check_order, polars_frame
 from culturekit.metrics.corrected.audit_gates import (
     MOST_UNPLACED,
+    NOTHING,
     WIDER,
     Design,
     TakenAnswers,
@@ -22,8 +23,6 @@ from culturekit.metrics.corrected.audit_gates import (
     of_batches,
 )
 from culturekit.metrics.corrected.audited_counts import (
-    NONE,
-    AuditedCounts,
     RatedInterval,
     RaterModel,
     audited_counts,
@@ -32,6 +31,7 @@ from culturekit.metrics.corrected.audited_counts import (
 )
 from culturekit.metrics.corrected.batch_audit import AuditedBatches, batches_diversity
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
+from culturekit.metrics.corrected.imputed_prompts import AuditedCounts
 from culturekit.metrics.corrected.rectified import CAUTION, Parted, parted, rectified
 from culturekit.metrics.corrected.references import diversity_from_references
 from culturekit.metrics.diversity.kernel_diversity import Kernel, Weights, check_weights
@@ -41,6 +41,7 @@ _COLUMNS = (("continent", "continent"), ("country", "country"), ("artifact", "ar
 """Levels, and the columns of matches and answers that hold them."""
 
 LEVELS = tuple(level for level, _ in _COLUMNS)
+_FOUND = tuple(f"{level}_found" for level in LEVELS)
 _ONE_COUNTRY = (0.0, 1.0, 0.0)
 _FEWEST_PER_PROMPT = 20
 
@@ -70,11 +71,12 @@ class PairMean:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundArtifacts:
-    """What images are mapped to and found to show: all kernels with artifacts share it.
+class FoundLevels:
+    """What images are mapped to and found to show on every level: kernels of one closest level share it.
 
     Attributes:
-        images: prompt_id, and the numbers of what each image is mapped to and found to show on each level.
+        images: image_id, prompt_id, and the numbers of what each image is mapped to and found to show on each level;
+            nothing is found where nobody looked.
         raters: how often the answer that most people give is right.
         adrift: as in TakenAnswers.
     """
@@ -84,22 +86,20 @@ class FoundArtifacts:
     adrift: Mapping[str, float]
 
 
-def found_artifacts(
-    matches: pl.DataFrame,
-    audit: pl.DataFrame,
-    *,
-    weights: Weights,
-    pool: str | None = None,
-    sample: pl.DataFrame | None = None,
-    design: Design = "drawn",
-) -> FoundArtifacts:
-    """Take the answers that correct kernels with artifacts, or refuse the audit."""
-    nearest = matches.filter(pl.col("rank") == 1).sort("image_id")
-    taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
-    return FoundArtifacts(_numbered_levels(nearest, _one_answer(taken.said)), _modelled(taken), taken.adrift)
+def found_levels(nearest: pl.DataFrame, taken: TakenAnswers) -> FoundLevels:
+    """Put beside what images are mapped to what most people say of them."""
+    mapped = [pl.col(column).fill_null(NOTHING).alias(level) for level, column in _COLUMNS]
+    answers = _one_answer(taken.said).rename(dict(zip(LEVELS, _FOUND, strict=True))).drop("len")
+    both = nearest.select("image_id", "prompt_id", *mapped).join(
+        answers, on="image_id", how="left", maintain_order="left"
+    )
+    numbered = both.with_columns(pl.exclude("image_id", "prompt_id").rank("dense").cast(pl.Int64))
+    labels = taken.said.select("image_id", "annotator", label=pl.col("label").rank("dense").cast(pl.Int64) - 1)
+    raters = modelled_answers(labels, taken.gold, labels=labels["label"].n_unique())
+    return FoundLevels(numbered, raters, taken.adrift)
 
 
-def _pair_diversity(found: FoundArtifacts, *, weights: Weights, size: int, confidence: float) -> RatedInterval:
+def _pair_diversity(found: FoundLevels, *, weights: Weights, size: int, confidence: float) -> RatedInterval:
     """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs.
 
     The mapping helps in all prompts or in none: in each alone, what seems surer would often only seem so. The fraction
@@ -109,7 +109,7 @@ def _pair_diversity(found: FoundArtifacts, *, weights: Weights, size: int, confi
     tried = []
     for helped in (False, True):
         means = [
-            corrected_pair_mean(rows.drop("prompt_id"), str(name), weights=weights, raters=found.raters, helped=helped)
+            corrected_pair_mean(rows, str(name), weights=weights, raters=found.raters, helped=helped)
             for (name,), rows in prompts
         ]
         values = np.array([1 / (1 + (size - 1) * mean.value) for mean in means])
@@ -156,35 +156,16 @@ def _limits_of(value: float, error: float, freedom: int, confidence: float) -> t
     return min(low, value - margin), min(high, value + margin)
 
 
-def _modelled(taken: TakenAnswers) -> RaterModel:
-    """Say how often the answer that most people give is right."""
-    labels = taken.said["label"].rank("dense").cast(pl.Int64) - 1
-    answers = taken.said.select("image_id", "annotator", label=labels)
-    return modelled_answers(answers, taken.gold, labels=labels.n_unique())
-
-
 def _one_answer(audit: pl.DataFrame) -> pl.DataFrame:
     """Take the answer that most raters of an image give; ties go to the alphabetically first."""
     labels = [
-        pl.when(pl.col("none_of_these")).then(pl.lit(NONE)).otherwise(pl.col(column)).alias(level)
+        pl.when(pl.col("none_of_these")).then(pl.lit(NOTHING)).otherwise(pl.col(column)).alias(level)
         for level, column in _COLUMNS
     ]
     answers = audit.select("image_id", *labels).group_by("image_id", *LEVELS).len()
     return answers.sort("image_id", "len", *LEVELS, descending=[False, True, False, False, False]).unique(
         "image_id", keep="first", maintain_order=True
     )
-
-
-def _numbered_levels(nearest: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
-    """Number what images are mapped to and found to show on each level; nothing is found where nobody looked."""
-    mapped = [pl.col(column).fill_null(NONE).alias(level) for level, column in _COLUMNS]
-    both = nearest.select("image_id", "prompt_id", *mapped).join(
-        answers.select("image_id", *(pl.col(level).alias(f"{level}_found") for level in LEVELS)),
-        on="image_id",
-        how="left",
-        maintain_order="left",
-    )
-    return both.select("prompt_id", pl.exclude("image_id", "prompt_id").rank("dense").cast(pl.Int64))
 
 
 def corrected_pair_mean(
@@ -196,8 +177,8 @@ def corrected_pair_mean(
     which an answer is wrong are between as similar as others and not similar: the mean lies between what was seen and
     that over right².
     """
-    mapped, both = images.select(LEVELS).to_numpy().T, images.drop_nulls("artifact_found").to_numpy().T
-    audited = both.shape[1]
+    mapped, looked_at = images.select(LEVELS).to_numpy().T, images.drop_nulls("artifact_found")
+    audited = looked_at.height
     if audited < _FEWEST_PER_PROMPT:
         raise UsageError(
             "too few images of a prompt were audited",
@@ -205,8 +186,9 @@ def corrected_pair_mean(
             expected=f"at least {_FEWEST_PER_PROMPT}, or whole batches of some prompts (drawing=batches)",
             found=str(audited),
         )
-    seen, true = (squared_similarities(levels, weights) for levels in (both[:3], both[3:]))
-    alike = squared_similarities(both[:3], _ONE_COUNTRY)
+    both = [looked_at.select(columns).to_numpy().T for columns in (LEVELS, _FOUND)]
+    seen, true = (squared_similarities(levels, weights) for levels in both)
+    alike = squared_similarities(both[0], _ONE_COUNTRY)
     of_images = means_of_images(mapped, weights)
     scatter = 4 * float(of_images.var(ddof=1)) / len(of_images)
     trust = _weight_of_mapping(true, seen) if helped else 0.0
@@ -370,47 +352,29 @@ class CorrectedImages:
         self.audit = with_columns("audit", audit, {"annotator", "none_of_these", *_ANSWERED})
         self.rng = rng
         self.asked: dict[str, Any] = {"pool": pool, "sample": sample, "design": design}
-        self.artifacts: FoundArtifacts | None = None
+        self.found: dict[str, FoundLevels] = {}
         self.levels: dict[str, tuple[AuditedCounts, Parted]] = {}
-        self.batches: dict[tuple[str, int], tuple[AuditedBatches, Mapping[str, float]]] = {}
 
     def vendi(self, weights: Kernel, *, q: float, size: int, confidence: float) -> RatedInterval:
         """Correct one kernel, as `vendi_corrected` says."""
         known = checked_weights(weights, q, size, confidence)
-        if of_batches(self.asked["sample"]):
-            batches, adrift = self.audited_batches(known, size)
-            _refuse_adrift(adrift, known)
-            return batches_diversity(batches, weights=known, q=q, confidence=confidence, rng=self.rng(str(known)))
-        if known[2] > 0 and q == 2:
-            if self.artifacts is None:
-                self.artifacts = found_artifacts(self.matches, self.audit, weights=known, **self.asked)
-            _refuse_adrift(self.artifacts.adrift, known)
-            return _pair_diversity(self.artifacts, weights=known, size=size, confidence=confidence)
+        batches = of_batches(self.asked["sample"])
+        if batches or (known[2] > 0 and q == 2):
+            level = closest_level(known)[0]
+            if level not in self.found:
+                nearest = self.matches.filter(pl.col("rank") == 1).sort("image_id")
+                taken = audited_answers(nearest, self.audit, weights=known, **self.asked)
+                self.found[level] = found_levels(nearest, taken)
+            found = self.found[level]
+            _refuse_adrift(found.adrift, known)
+            if not batches:
+                return _pair_diversity(found, weights=known, size=size, confidence=confidence)
+            whole, rng = _whole_batches(found, level, self.asked["sample"], size), self.rng(str(known))
+            return batches_diversity(whole, weights=known, q=q, confidence=confidence, rng=rng)
         counts, imputed = self.imputed(known)
         _refuse_adrift(counts.adrift, known)
         diversity, rng = mean_of_labels(counts.parents, known, q=q, size=size), self.rng(str(known))
-        return rectified(counts.mapped, counts.found, imputed, diversity, confidence=confidence, rng=rng)
-
-    def audited_batches(self, weights: Weights, size: int) -> tuple[AuditedBatches, Mapping[str, float]]:
-        """Take the batches of which every image has an answer that names the closest level of a kernel, once."""
-        level = closest_level(weights)[0], size
-        if level not in self.batches:
-            nearest = self.matches.filter(pl.col("rank") == 1).sort("prompt_id", "image_id")
-            taken = audited_answers(nearest, self.audit, weights=weights, **self.asked)
-            prompt = nearest["prompt_id"].fill_null("").rank("dense").to_numpy().astype(np.int64) - 1
-            levels = _numbered_levels(nearest, _one_answer(taken.said)).fill_null(0)
-            answered = nearest.select("image_id").with_row_index("row").join(taken.said, on="image_id", how="semi")
-            whole = self.asked["sample"].join(answered, on="image_id").sort("batch", "image_id")
-            whole = whole.group_by("batch", maintain_order=True).agg("row").filter(pl.col("row").list.len() == size)
-            found = AuditedBatches(
-                levels.select(LEVELS).to_numpy(),
-                prompt,
-                np.array(whole["row"].to_list(), np.int64).reshape(-1, size),
-                levels.select(f"{level}_found" for level in LEVELS).to_numpy(),
-                _modelled(taken),
-            )
-            self.batches[level] = found, taken.adrift
-        return self.batches[level]
+        return rectified(counts, imputed, diversity, confidence=confidence, rng=rng)
 
     def imputed(self, weights: Weights) -> tuple[AuditedCounts, Parted]:
         """Count and impute the labels that a kernel looks at, once."""
@@ -418,10 +382,20 @@ class CorrectedImages:
         if level not in self.levels:
             counts = audited_counts(self.matches, self.audit, weights=weights, second=self.second, **self.asked)
             _refuse_lone_images(counts)
-            none, rng = counts.labels.index(NONE), self.rng(level)
-            imputed = parted(counts.mapped, counts.found, counts.parents, none, rng=rng, instruments=counts.instruments)
-            self.levels[level] = counts, imputed
+            self.levels[level] = counts, parted(counts, rng=self.rng(level))
         return self.levels[level]
+
+
+def _whole_batches(found: FoundLevels, level: str, sample: pl.DataFrame, size: int) -> AuditedBatches:
+    """Take the batches of a sample of which every image has an answer that names the closest level of a kernel."""
+    images = found.images.sort("prompt_id", "image_id")
+    prompt = images["prompt_id"].fill_null("").rank("dense").to_numpy().astype(np.int64) - 1
+    answered = images.with_row_index("row").drop_nulls(f"{level}_found").select("image_id", "row")
+    whole = sample.join(answered, on="image_id").sort("batch", "image_id")
+    whole = whole.group_by("batch", maintain_order=True).agg("row").filter(pl.col("row").list.len() == size)
+    rows = np.array(whole["row"].to_list(), np.int64).reshape(-1, size)
+    mapped, shown = (images.select(columns).fill_null(0).to_numpy() for columns in (LEVELS, _FOUND))
+    return AuditedBatches(mapped, prompt, rows, shown, found.raters)
 
 
 def _refuse_lone_images(counts: AuditedCounts) -> None:
@@ -431,7 +405,7 @@ def _refuse_lone_images(counts: AuditedCounts) -> None:
     100 cases where it is right 65 times in 100, in 95 where it is right 85 times.
     """
     found, shown = counts.found, counts.found.shown.argmax(axis=1)
-    something = shown != counts.labels.index(NONE)
+    something = shown != counts.none
     if counts.instruments is not None or len(shown) >= _PER_PROMPT * len(counts.mapped) or not something.any():
         return
     right = float((shown == found.mapped)[something].mean())

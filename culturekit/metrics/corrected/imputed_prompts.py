@@ -7,12 +7,14 @@ audited images, are drawn together: the first axis of arrays is the chain.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.core.arrays import Array, Counts
+from culturekit.metrics.corrected.audit_gates import NOTHING
 
 # The draws that imputed shares and mappings are made of, for several chains: the first axis of arrays.
 
@@ -125,6 +127,8 @@ def drawn_strength(wrong: Array, towards: Array, rng: np.random.Generator) -> Ar
 
 # What images show, drawn: of those that a chain did not see by prompt and mapped label, of those it saw by answers.
 
+Seen = NDArray[np.bool_]
+
 ONE_BY_ONE = 25
 """Images a column on average up to which labels are drawn image by image: of more a multinomial draw costs less."""
 
@@ -148,6 +152,47 @@ class Findings:
     doubt: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class AuditedCounts:
+    """Images by what they are mapped to, and what was found of some: all that the correction looks at.
+
+    Attributes:
+        labels: the labels that occur, mapped or found, in alphabetical order; one of them is NOTHING.
+        parents: int64, (n_labels,): the continent of each.
+        mapped: int64, (n_prompts, n_codes): images by prompt and what they are mapped to; with one instrument the
+            codes are the labels.
+        found: the audited images in the order of their ids, and what each really shows; shares of labels where raters
+            leave a doubt.
+        adrift: as in TakenAnswers.
+        instruments: int64, (n_instruments, n_codes): the label that each instrument gives to images of a code, taken to
+            err independently given what an image shows; without it codes are labels.
+    """
+
+    labels: tuple[str, ...]
+    parents: Counts
+    mapped: Counts
+    found: Findings
+    adrift: Mapping[str, float] = field(default_factory=dict)
+    instruments: Counts | None = None
+
+    @property
+    def none(self) -> int:
+        """The label of pictures that show nothing: where they are mapped says nothing about other labels."""
+        return self.labels.index(NOTHING)
+
+    @property
+    def audited(self) -> int:
+        """How many images were audited."""
+        return len(self.found.prompt)
+
+    @property
+    def audit(self) -> Array:
+        """Audited images by mapped label and what they really show, float64 (n_labels, n_labels)."""
+        table = np.zeros((len(self.labels),) * 2)
+        np.add.at(table, self.found.mapped, self.found.shown)
+        return table
+
+
 class ImageLabels:
     """Images in columns: those of a chain, prompt and mapped label that it did not see, and those of doubt one by one.
 
@@ -156,16 +201,13 @@ class ImageLabels:
         mapped: int64, (n_cells,): the code of the columns that each chain has of images that it did not see.
     """
 
-    def __init__(self, mapped: Counts, found: Findings, seen: NDArray[np.bool_], first: Counts | None = None) -> None:
+    def __init__(self, audit: AuditedCounts, seen: Seen) -> None:
         """List the columns, and count the images of which it is known what they show.
 
-        Args:
-            mapped: int64, (n_prompts, n_codes): all images by what they are mapped to.
-            found: the audited ones among them.
-            seen: bool, (n_chains, n): which of these each chain sees.
-            first: int64, (n_codes,): the label that the first instrument gives; without it codes are labels.
+        `seen`, bool (n_chains, n), says which of the audited images each chain sees.
         """
-        chains, (prompts, codes), labels = len(seen), mapped.shape, found.shown.shape[1]
+        mapped, found = audit.mapped, audit.found
+        chains, (prompts, codes), labels = len(seen), mapped.shape, len(audit.parents)
         self.shape, self.codes = (chains, prompts, labels), codes
         self.prompt, self.mapped = np.nonzero(mapped)
         unseen = np.repeat(mapped[None], chains, axis=0)
@@ -178,7 +220,7 @@ class ImageLabels:
         label = np.append(np.tile(self.mapped, chains), found.mapped[image])
         self.of_prompt = of_chain * prompts + np.append(np.tile(self.prompt, chains), found.prompt[image])
         self.of_label = of_chain * codes + label
-        label = self.mapped if first is None else first[self.mapped]
+        label = self.mapped if audit.instruments is None else audit.instruments[0][self.mapped]
         self.likeliest = np.append(np.tile(label, chains), self.shown.argmax(axis=0))
         chain, image = np.nonzero(seen & (found.shown.max(axis=1) == 1))
         shows = found.shown[image].argmax(axis=1)
@@ -265,8 +307,6 @@ TIED = np.append(np.linspace(0.0, 0.95, 20), 0.99)
 
 EVENNESS = np.geomspace(0.05, 200, 40)  # What is tried for how even the shares of a model are
 
-Seen = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True)
 class Imputed:
@@ -289,30 +329,10 @@ class Imputed:
     chances: Array
 
 
-def impute(
-    mapped: Counts,
-    found: Findings,
-    seen: Seen,
-    parents: Counts,
-    none: int,
-    *,
-    rng: np.random.Generator,
-    instruments: Counts | None = None,
-) -> Imputed:
-    """Impute what all images show.
-
-    Args:
-        mapped: int64, (n_prompts, n_codes): all images by what they are mapped to.
-        found: the audited ones among them.
-        seen: bool, (n_chains, n): which of these each chain sees.
-        parents: int64, (n_labels,): the continent of each label.
-        none: the label of pictures that show no artifact: where they are mapped says nothing about other labels.
-        rng: draws.
-        instruments: int64, (n_instruments, n_codes): the label that each instrument gives to images of a code, taken to
-            err independently given what an image shows; without it codes are labels.
-    """
-    sampler = ImputedPrompts(mapped, found, seen, parents, none, rng, instruments)
-    every = max(KEPT // min(max(DRAWN // len(mapped), 1), KEPT), 1)
+def impute(audit: AuditedCounts, seen: Seen, *, rng: np.random.Generator) -> Imputed:
+    """Impute what all images show; `seen`, bool (n_chains, n), says which audited images each chain sees."""
+    sampler = ImputedPrompts(audit, seen, rng)
+    every = max(KEPT // min(max(DRAWN // len(audit.mapped), 1), KEPT), 1)
     counts, drawn = [], []
     shares, chances = np.zeros_like(sampler.shares), np.zeros_like(sampler.chances)
     for round_ in range(1 - SETTLING, KEPT + 1):
@@ -323,28 +343,20 @@ def impute(
             chances += sampler.chances / KEPT
             if round_ % every == 0:
                 drawn.append(sampler.shares)
-    images, of_cells = sampler.images, chances.T.reshape(len(seen), -1, len(parents))
+    images, of_cells = sampler.images, chances.T.reshape(len(seen), -1, len(audit.parents))
     return Imputed(np.stack(counts, axis=1), shares, np.stack(drawn, axis=1), images.prompt, images.mapped, of_cells)
 
 
 class ImputedPrompts:
     """The state of the sampler: labels of images, shares of prompts, rows of the mapping, and what these come from."""
 
-    def __init__(
-        self,
-        mapped: Counts,
-        found: Findings,
-        seen: Seen,
-        parents: Counts,
-        none: int,
-        rng: np.random.Generator,
-        instruments: Counts | None = None,
-    ) -> None:
+    def __init__(self, audit: AuditedCounts, seen: Seen, rng: np.random.Generator) -> None:
         """Begin with what the audit found."""
+        mapped, found, parents, none = audit.mapped, audit.found, audit.parents, audit.none
         labels, codes = len(parents), mapped.shape[1]
         self.rng, self.none = rng, none
-        self.given = np.arange(labels)[None] if instruments is None else instruments
-        self.images = ImageLabels(mapped, found, seen, self.given[0])
+        self.given = np.arange(labels)[None] if audit.instruments is None else audit.instruments
+        self.images = ImageLabels(audit, seen)
         self.sizes = np.unique(mapped.sum(axis=1), return_counts=True)
         self.table = (seen[:, None, :] * found.shown.T) @ np.eye(codes)[found.mapped]
         self.instruments = []

@@ -17,7 +17,7 @@ from culturekit.core.arrays import Array, Counts
 from culturekit.core.errors import UsageError
 from culturekit.metrics.corrected.audited_counts import RatedInterval
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
-from culturekit.metrics.corrected.imputed_prompts import Findings, Imputed, impute
+from culturekit.metrics.corrected.imputed_prompts import AuditedCounts, Findings, Imputed, impute
 
 PAIRS = 100  # With so many pairs of audited images of a prompt, half of what they tell is believed
 
@@ -25,6 +25,19 @@ _TIMES = 100  # How often labels are drawn one by one
 
 _INSIDE = 0.02
 """So much of the shares is what was imputed for the images left out: no step takes away more than there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """What is imputed without each part of the audited images: all kernels that look at the same labels share it.
+
+    Attributes:
+        part: int64, (n,): the part of each audited image.
+        imputed: a chain for each part, from the other parts.
+    """
+
+    part: Counts
+    imputed: Imputed
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +71,7 @@ class Bend:
         pairs = len(self.beyond) * (len(self.beyond) - 1)
         return pairs / (pairs + PAIRS)
 
-    def told(self, steps: Array, drawn: Array, alone: Array) -> float:
+    def added(self, steps: Array, drawn: Array, alone: Array) -> float:
         """Say what is to be added, from the diversity of the steps, of what was imputed, and of labels drawn alone."""
         first, second, third = steps.reshape(3, -1)
         whole, *each = (first - 2 * second + third) / (_INSIDE / 2) ** 2
@@ -68,31 +81,19 @@ class Bend:
 
 
 def bends(
-    mapped: Counts,
-    found: Findings,
-    imputed: Imputed,
-    part: Counts,
-    diversity: ExpectedDiversity,
-    *,
-    rng: np.random.Generator,
+    audit: AuditedCounts, parts: Parted, diversity: ExpectedDiversity, *, rng: np.random.Generator
 ) -> tuple[Array, float]:
     """Give what is to be added to the value for each part of the audited images, (n_parts,), and how far to trust it.
 
-    Args:
-        mapped: int64, (n_prompts, n_codes): images by prompt and what they are mapped to.
-        found: the audited ones among them.
-        imputed: a chain for each part, from the other parts.
-        part: int64, (n,): the part of each audited image.
-        diversity: the mean diversity of batches, as a function of shares or of images.
-        rng: draws.
+    `diversity` is the mean diversity of batches, as a function of shares or of images.
     """
-    chains = len(imputed.counts)
-    enough = np.flatnonzero(mapped.sum(axis=1) >= diversity.size)
+    chains = len(parts.imputed.counts)
+    enough = np.flatnonzero(audit.mapped.sum(axis=1) >= diversity.size)
     seen = [
-        _bend_of(chain, int(prompt), mapped[prompt], found, imputed, part, rng)
+        _bend_of(chain, int(prompt), audit, parts, rng)
         for chain in range(chains)
         for prompt in enough
-        if ((part == chain) & (found.prompt == prompt)).sum() > 1
+        if ((parts.part == chain) & (audit.found.prompt == prompt)).sum() > 1
     ]
     slope = np.zeros(chains)
     if not seen:
@@ -102,7 +103,7 @@ def bends(
         _values_of(diversity.of_images, each) for each in ([one.drawn for one in seen], [one.alone for one in seen])
     )
     for one, *values in zip(seen, steps, drawn, alone, strict=True):
-        slope[one.chain] += one.told(*values) / len(enough)
+        slope[one.chain] += one.added(*values) / len(enough)
     return slope, sum(one.trust for one in seen) / len(enough) / chains
 
 
@@ -111,10 +112,9 @@ def _values_of(diversity: Callable[[NDArray[Any]], Array], rows: Sequence[NDArra
     return np.split(diversity(np.concatenate(rows)), np.cumsum([len(each) for each in rows])[:-1])
 
 
-def _bend_of(
-    chain: int, prompt: int, mapped: Counts, found: Findings, imputed: Imputed, part: Counts, rng: np.random.Generator
-) -> Bend:
+def _bend_of(chain: int, prompt: int, audit: AuditedCounts, parts: Parted, rng: np.random.Generator) -> Bend:
     """Say what images of a prompt show beyond what was imputed, and draw the labels of all one by one."""
+    mapped, found, imputed, part = audit.mapped[prompt], audit.found, parts.imputed, parts.part
     cells = imputed.prompt == prompt
     chances, column = imputed.chances[chain, cells], np.searchsorted(imputed.mapped[cells], found.mapped)
     held, known = ((found.prompt == prompt) & which for which in (part == chain, part != chain))
@@ -140,47 +140,15 @@ _MOST_SKEWED = 2.0  # The skewness of an exponential law
 _ROWS = 6_000  # Rows of counts whose diversity is computed per fold: with many prompts fewer of the draws
 
 
-@dataclass(frozen=True, slots=True)
-class Parted:
-    """What is imputed without each part of the audited images: all kernels that look at the same labels share it.
-
-    Attributes:
-        part: int64, (n,): the part of each audited image.
-        imputed: a chain for each part, from the other parts.
-    """
-
-    part: Counts
-    imputed: Imputed
-
-
-def parted(
-    mapped: Counts,
-    found: Findings,
-    parents: Counts,
-    none: int,
-    *,
-    rng: np.random.Generator,
-    instruments: Counts | None = None,
-) -> Parted:
-    """Part the audited images, and impute what all images show without each part.
-
-    Args:
-        mapped: int64, (n_prompts, n_codes): images by prompt and what they are mapped to.
-        found: the audited ones among them.
-        parents: int64, (n_labels,): the continent of each label.
-        none: the label of pictures that show no artifact.
-        rng: draws.
-        instruments: as for `impute`.
-    """
-    part = np.arange(len(found.prompt)) % _FOLDS
+def parted(audit: AuditedCounts, *, rng: np.random.Generator) -> Parted:
+    """Part the audited images, and impute what all images show without each part."""
+    part = np.arange(audit.audited) % _FOLDS
     part = part[rng.permutation(len(part))]
-    seen = part != np.arange(_FOLDS)[:, None]
-    return Parted(part, impute(mapped, found, seen, parents, none, rng=rng, instruments=instruments))
+    return Parted(part, impute(audit, part != np.arange(_FOLDS)[:, None], rng=rng))
 
 
 def rectified(
-    mapped: Counts,
-    found: Findings,
+    audit: AuditedCounts,
     parts: Parted,
     diversity: ExpectedDiversity,
     *,
@@ -189,17 +157,10 @@ def rectified(
 ) -> RatedInterval:
     """Estimate the mean diversity of the prompts that have images for a batch.
 
-    Args:
-        mapped: int64, (n_prompts, n_codes): images by prompt and what they are mapped to.
-        found: the audited ones among them.
-        parts: what was imputed.
-        diversity: the mean diversity of batches, as a function of shares or of images.
-        confidence: how often the limits are to hold the truth.
-        rng: draws.
-
     Raises:
         UsageError: no prompt has images for a batch.
     """
+    mapped, found = audit.mapped, audit.found
     if not (mapped.sum(axis=1) >= diversity.size).any():
         raise UsageError("no prompt has as many images as a batch", expected=f"{diversity.size} images of some prompt")
     imputed = parts.imputed
@@ -207,10 +168,10 @@ def rectified(
     draws = _drawn_values(counts, diversity)
     images = _images_scatter(mapped, imputed.drawn, diversity, rng)
     slopes = slopes_of(diversity, imputed.shares, mapped)
-    shift, rest, alone, erring = _shift_of(mapped, found, parts, slopes)
+    shift, rest, alone, erring = _shift_of(audit, parts, slopes)
     left = images, beyond(draws, counts, slopes.mean(axis=0))
     new = _unmet(mapped, parts.part, slopes) * max(-math.log(2 * (1 - confidence)), 0.0) / len(parts.part)
-    bent, trust = bends(mapped, found, imputed, parts.part, diversity, rng=rng)
+    bent, trust = bends(audit, parts, diversity, rng=rng)
     overshot = (1 - trust) * max(shift, 0.0)  # where no pairs tell the bend, the lower limit allows for it
     value, bending = float(draws.mean()) + shift + float(bent.mean()), float(bent.std(ddof=1)) / len(bent) ** 0.5
     spread = float((draws - draws.mean(axis=1, keepdims=True)).std())
@@ -323,7 +284,7 @@ def bend_along(diversity: ExpectedDiversity, shares: Array, mapped: Counts, slop
     return float(((first - 2 * second + third) / step**2).mean()) / moved**2
 
 
-def _shift_of(mapped: Counts, found: Findings, parts: Parted, slopes: Array) -> tuple[float, float, float, float]:
+def _shift_of(audit: AuditedCounts, parts: Parted, slopes: Array) -> tuple[float, float, float, float]:
     """Give by how much the imputed diversity is too low to first order, and the variance of that for these images.
 
     The third is the variance that labels alone have, which are held against no imputation; the last what raters' errors
@@ -332,7 +293,7 @@ def _shift_of(mapped: Counts, found: Findings, parts: Parted, slopes: Array) -> 
     images that the imputation did not see. The slopes come from the imputation that did not see the image: what is
     seen is more frequent there, and the slope of what is frequent is low.
     """
-    imputed, part = parts.imputed, parts.part
+    mapped, found, imputed, part = audit.mapped, audit.found, parts.imputed, parts.part
     total, n = int(mapped.sum()), len(part)
     here = slopes[part, found.prompt]
     y = here[np.arange(n), found.shown.argmax(axis=1)]

@@ -13,8 +13,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.core.errors import UsageError
-from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts
+from culturekit.metrics.corrected.audit_gates import NOTHING
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, over_prompts
+from culturekit.metrics.corrected.imputed_prompts import AuditedCounts
 from culturekit.metrics.statistics.intervals import Interval
 
 FEWEST_FOR_TEST = 150  # With fewer audited images a drift that matters would often pass the test
@@ -166,7 +167,7 @@ def confusion_of(references: pl.DataFrame, labels: tuple[str, ...]) -> NDArray[n
             raise UsageError(
                 "not a table of references", expected="columns mapped and true", found=", ".join(references.columns)
             )
-    named = references.select(pl.col("mapped", "true").cast(pl.String).fill_null(NONE))
+    named = references.select(pl.col("mapped", "true").cast(pl.String).fill_null(NOTHING))
     known = named.filter(pl.col("mapped").is_in(labels), pl.col("true").is_in(labels))
     table = np.zeros((len(labels), len(labels)))
     number = {label: row for row, label in enumerate(labels)}

@@ -24,8 +24,7 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.report.run_folders import with_params
 from culturekit.scores.answers import careful_answers
 from culturekit.scores.family import write_scored
-from culturekit.scores.image_collections import Place, mean_rows
-from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row, value_rows
+from culturekit.scores.score_rows import Place, Row, Scored, check_ranges, mean_rows, scored, statistic_row, value_rows
 
 RATING, BENCHMARK = "rating_mean", "c3"
 PEOPLE = "people"

@@ -26,7 +26,7 @@ from culturekit.core.run import Run
 from culturekit.core.schemas import CAPTIONS, IMAGES
 from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
-from culturekit.generation.diffusion.diffusers_folder import DIFFUSERS
+from culturekit.generation.backend import DIFFUSERS
 from culturekit.generation.diffusion.training import TAKEN, TuningOptions, finetune_stage
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.simulated.scenes.scenes_backend import world

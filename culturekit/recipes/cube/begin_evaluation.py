@@ -24,13 +24,12 @@ from culturekit.core.recipe_plugins import typed_plugins
 from culturekit.core.registry import Spec, parse_spec
 from culturekit.core.schemas import PROMPTS
 from culturekit.core.tables import prompts_table, read_table
-from culturekit.generation.backend import BACKENDS
+from culturekit.generation.backend import BACKENDS, FOLDER
 from culturekit.generation.folder.folder_detection import KnownPrompts, Names, find_list, fitting
 from culturekit.generation.folder.folder_listing import list_folder, parse_pattern, parse_patterns
 from culturekit.generation.folder.folder_plan import FolderPlan
 from culturekit.generation.folder.folder_preview import Preview, preview_of
-from culturekit.generation.folder.folder_run import FOLDER
-from culturekit.generation.stages.generate_stage import image_folder
+from culturekit.generation.folder.folder_run import image_folder
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.quality import SCORERS
 from culturekit.kg.countries import typed_countries

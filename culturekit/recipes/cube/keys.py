@@ -36,7 +36,7 @@ from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.registry import parse_spec
 from culturekit.core.schemas import SPACE_CHECK
 from culturekit.core.yaml_source import closest, each_once, not_empty
-from culturekit.generation.folder.folder_run import FOLDER
+from culturekit.generation.backend import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexOptions

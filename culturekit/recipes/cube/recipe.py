@@ -28,9 +28,10 @@ from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.generation.folder.folder_run import FOLDER
+from culturekit.generation.backend import FOLDER
+from culturekit.generation.folder.folder_run import image_folder, stage_of
 from culturekit.generation.runner import ImagePlan
-from culturekit.generation.stages.generate_stage import generate_stage, image_folder, stage_of
+from culturekit.generation.stages.generate_stage import generate_stage
 from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.index.folder.build import IndexFiles, IndexOptions, index_stage
 from culturekit.index.matching.comparison import MappingInputs

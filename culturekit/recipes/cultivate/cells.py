@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from culturekit.core.choices import ANSWERED
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, PROMPTS
+from culturekit.core.tables import checked
 from culturekit.metrics.ahead.descriptor_scores import (
     FEWEST_IMAGES,
     Aggregate,
@@ -29,7 +30,6 @@ from culturekit.metrics.ahead.matching import (
     dimension_name,
     normalise_phrase,
 )
-from culturekit.scores.image_collections import checked
 
 # The tables that AHEaD reads: which images are scored, what was said of them, and what should have been.
 

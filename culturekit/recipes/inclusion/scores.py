@@ -17,7 +17,7 @@ from culturekit.core.declared import Typed
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import SURVEY_CODES, TASK1, TASK2
-from culturekit.core.tables import read_table, write_drops
+from culturekit.core.tables import checked, read_table, write_drops
 from culturekit.core.work import Work
 from culturekit.metrics.inclusion.region_rates import (
     CODERS,
@@ -37,9 +37,8 @@ from culturekit.scores.answers import without_copies
 from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import Distinct
 from culturekit.scores.family import Confidence, scores
-from culturekit.scores.image_collections import Place, checked
 from culturekit.scores.inputs import NamedVectors, one_identity_of_all
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
+from culturekit.scores.score_rows import Place, Row, Scored, scored, statistic_row, value_rows, with_reason
 
 UNRELIABLE = "annotations of unreliable annotators"
 UNCHECKED = "kept unchecked, for want of photographs"

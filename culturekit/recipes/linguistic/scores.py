@@ -16,7 +16,7 @@ from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import CAPTIONS, IMAGES, QUALITY
-from culturekit.core.tables import table_outcome
+from culturekit.core.tables import checked, table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.linguistic.human_tables import dialect_gap
 from culturekit.metrics.linguistic.neutral_groups import LOGIT_SCALE, neutral_similarity, neutral_spread, question_pair
@@ -26,17 +26,20 @@ from culturekit.recipes.linguistic.prompts import BENCHMARK
 from culturekit.scores.answers import careful_answers, of_criterion, whose
 from culturekit.scores.catalog import UNBOUNDED, describe
 from culturekit.scores.family import Confidence, Pair, answers_in, scores
-from culturekit.scores.image_collections import (
+from culturekit.scores.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, one_identity
+from culturekit.scores.score_rows import (
     Place,
-    checked,
+    Row,
+    Scored,
     mean_rows,
     own_generator,
     parts_by_group,
     plain_row,
     prompted_images,
+    scored,
+    statistic_row,
+    value_rows,
 )
-from culturekit.scores.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, one_identity
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
 
 Vectors = NDArray[np.floating]
 

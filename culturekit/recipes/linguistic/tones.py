@@ -37,10 +37,19 @@ from culturekit.recipes.linguistic.world import LIGHTS, draw_face
 from culturekit.scores.answers import careful_answers, of_criterion, whose
 from culturekit.scores.catalog import describe
 from culturekit.scores.family import Confidence, answers_in, scores
-from culturekit.scores.image_collections import Place, mean_rows, parts_by_group, prompted_images
 from culturekit.scores.inputs import AnyImages, asked
 from culturekit.scores.qvs import samples_of
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, with_reason
+from culturekit.scores.score_rows import (
+    Place,
+    Row,
+    Scored,
+    mean_rows,
+    parts_by_group,
+    prompted_images,
+    scored,
+    statistic_row,
+    with_reason,
+)
 
 SCALE = len(MONK_TONES)
 WEIGHTS = [f"tone_{number}" for number in range(1, SCALE + 1)]

@@ -16,7 +16,7 @@ from culturekit.core.schemas import IMAGES
 from culturekit.generation.backend import BACKENDS
 from culturekit.generation.folder import folder_run as folder_hashes
 from culturekit.generation.folder.folder_listing import PictureFile
-from culturekit.generation.stages.generate_stage import image_folder, stage_of
+from culturekit.generation.folder.folder_run import image_folder, stage_of
 from tests.conftest import HeardProgress, HereEngine, Item, Result, stage_here
 from tests.faults.kill_and_resume import content
 from tests.generation.folder.folder_worlds import clean, fill, picture, prompts, take

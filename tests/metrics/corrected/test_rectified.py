@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass, replace
 from itertools import combinations
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -16,10 +16,12 @@ from scipy.stats import beta, gamma, kstest, norm
 
 from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample, vendi, vendi_corrected
+from culturekit.metrics.corrected.audit_gates import NOTHING
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity, over_prompts
 from culturekit.metrics.corrected.imputed_prompts import (
     EVENNESS,
     STRENGTHS,
+    AuditedCounts,
     Findings,
     ImageLabels,
     Imputed,
@@ -34,6 +36,7 @@ from culturekit.metrics.corrected.imputed_prompts import (
 )
 from culturekit.metrics.corrected.rectified import (
     PAIRS,
+    Parted,
     bend_along,
     bends,
     beyond,
@@ -46,6 +49,11 @@ from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_
 COUNTRY = (0.0, 1.0, 0.0)
 SHARES = np.array([0.4, 0.2, 0.15, 0.1, 0.1, 0.05])
 CONTINENTS = np.array([0, 1, 1, 2, 0, 3])
+
+
+def counts_of(mapped: NDArray[np.int64], found: Findings, parents: NDArray[np.int64]) -> AuditedCounts:
+    """Some audited images of labels without names; the last label is nothing."""
+    return AuditedCounts((*map(str, parents[:-1]), NOTHING), parents, mapped, found)
 
 
 class Differing:
@@ -180,7 +188,7 @@ def mapped_images(seed: int, *, prompts: int, each: int) -> tuple[NDArray[np.int
 def test_a_mapping_without_error_is_imputed_as_it_is() -> None:
     mapped, found = mapped_images(1, prompts=12, each=60)
     seen = np.ones((1, len(found.prompt)), bool)
-    imputed = impute(mapped, found, seen, np.append(CONTINENTS, 4), 6, rng=np.random.default_rng(0))
+    imputed = impute(counts_of(mapped, found, np.append(CONTINENTS, 4)), seen, rng=np.random.default_rng(0))
     assert (imputed.counts.sum(axis=3) == 60).all()
     assert np.abs(imputed.counts.mean(axis=(0, 1)) - mapped).max() < 4
     assert (mapped[imputed.prompt, imputed.mapped] > 0).all()
@@ -193,7 +201,7 @@ def test_chains_see_what_they_are_shown_and_impute_the_rest() -> None:
     mapped, found = mapped_images(2, prompts=5, each=40)
     half = np.arange(len(found.prompt)) % 2 == 0
     doubted = replace(found, shown=np.where(half[:, None], found.shown, np.full(7, 1 / 7)))
-    images = ImageLabels(mapped, doubted, np.stack([half, ~half, half | ~half]))
+    images = ImageLabels(counts_of(mapped, doubted, np.zeros(7, int)), np.stack([half, ~half, half | ~half]))
     sure = np.zeros_like(mapped)
     np.add.at(sure, (found.prompt[half], found.shown[half].argmax(axis=1)), 1)
     assert (images.counts == np.stack([sure, 0 * sure, sure])).all()
@@ -371,7 +379,7 @@ def test_labels_that_are_shown_evenly_say_nothing_about_pictures_of_nothing() ->
     mapped = np.bincount(np.arange(1200) % 3 * labels + into, minlength=3 * labels).reshape(3, labels)
     found = Findings(np.arange(100) % 3, into[:100], np.eye(labels)[shows])
     parents = np.append(np.arange(20) // 4, 5)
-    imputed = impute(mapped, found, np.ones((1, 100), bool), parents, 20, rng=np.random.default_rng(1))
+    imputed = impute(counts_of(mapped, found, parents), np.ones((1, 100), bool), rng=np.random.default_rng(1))
     assert imputed.shares[0, :, 20] == pytest.approx(np.full(3, 0.15), abs=0.035)
     assert evenness_of(np.bincount(shows)[None].astype(np.float64), 20)[0] @ EVENNESS > 50
     only_nothing = evenness_of(np.array([[100.0]]), 0)
@@ -408,8 +416,8 @@ def told(truth: NDArray[np.float64], imputed: NDArray[np.float64], rng: np.rando
     chances = np.tile(imputed, (CHAINS, 1, 1))
     everything = Imputed(counts, chances, chances[:, None], np.zeros(1, np.int64), np.zeros(1, np.int64), chances)
     nowhere = np.zeros(audited, np.int64)
-    diversity = cast(ExpectedDiversity, Unlike())
-    told, trust = bends(mapped, Findings(nowhere, nowhere, shown), everything, part, diversity, rng=rng)
+    audit = counts_of(mapped, Findings(nowhere, nowhere, shown), np.zeros(LABELS, int))
+    told, trust = bends(audit, Parted(part, everything), cast(ExpectedDiversity, Unlike()), rng=rng)
     assert trust == pytest.approx(HELD * (HELD - 1) / (HELD * (HELD - 1) + PAIRS))
     return told
 
@@ -431,8 +439,8 @@ def test_one_image_of_a_prompt_tells_nothing() -> None:
     counts = np.full((CHAINS, 2, 3, LABELS), 1)
     everything = Imputed(counts, chances, chances[:, None], np.arange(3), np.zeros(3, np.int64), chances)
     found = Findings(nowhere, np.zeros(3, np.int64), np.eye(LABELS)[:3])
-    unlike: Any = Unlike()
-    told, trust = bends(mapped, found, everything, np.arange(3), unlike, rng=np.random.default_rng(0))
+    audit, unlike = counts_of(mapped, found, np.zeros(LABELS, int)), cast(ExpectedDiversity, Unlike())
+    told, trust = bends(audit, Parted(np.arange(3), everything), unlike, rng=np.random.default_rng(0))
     assert (told.tolist(), trust) == ([0, 0, 0], 0.0)
 
 
