@@ -13,7 +13,9 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass
+from functools import cache, partial
 from importlib.metadata import entry_points
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -25,21 +27,13 @@ PLUGIN_GROUP = "culturekit.plugins"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A kind of thing that other packages can bring.
+    """A kind of thing that other packages can bring."""
 
-    Attributes:
-        kind: what the name of an entry point begins with.
-        registry: where the things of this kind are found by name.
-        brings: what the entry point names: a function `make(spec)` of something, or the thing itself.
-        contract: what it must be.
-        earlier: other words for the kind, which older packages use.
-    """
-
-    kind: str
-    registry: str
-    brings: str
-    contract: str
-    earlier: tuple[str, ...] = ()
+    kind: str  # what the name of an entry point begins with
+    registry: str  # where the things of this kind are found by name
+    brings: str  # what the entry point names: a function `make(spec)` of something, or the thing itself
+    contract: str  # what it must be
+    earlier: tuple[str, ...] = ()  # other words for the kind, which older packages use
 
 
 POINTS = (
@@ -85,32 +79,23 @@ POINTS = (
         ("kind of recipe",),
     ),
 )  # fmt: skip
-"""Every kind there is."""
 
+# Kinds that packages and recipes may still name and that nothing asks for: `verify` makes scores again by itself.
 RETIRED = frozenset({"check"})
-"""Kinds that packages and recipes may still name and that nothing asks for: `verify` makes scores again by itself."""
 
 KINDS = {word: point.kind for point in POINTS for word in (point.kind, *point.earlier)}
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One thing that another package brings.
+    """One thing that another package brings."""
 
-    Attributes:
-        kind: one of POINTS, or else the word that the package uses, which is none of them.
-        name: under which it is asked for.
-        place: `module:name`.
-        package: that brings it, as pip knows it, with its version.
-        file: that a recipe names instead.
-    """
-
-    kind: str
-    name: str
-    place: str
-    package: str = ""
+    kind: str  # of POINTS, or else the word that the package uses, which is none of them
+    name: str  # under which it is asked for
+    place: str  # `module:name`
+    package: str = ""  # that brings it, as pip knows it
     version: str = ""
-    file: str = ""
+    file: str = ""  # that a recipe names instead
 
     def __str__(self) -> str:
         """Name it, and who brings it."""
@@ -126,15 +111,11 @@ class Plugin:
     def load(self) -> Any:  # noqa: ANN401 - whatever the package brings
         """Import what it names."""
         module, _, name = self.place.partition(":")
-        how = "cannot be imported"
-        with self.blamed(how):
-            try:
-                found = importlib.import_module(module)
-                for part in name.split("."):
-                    found = getattr(found, part)
-            except OSError as error:  # a library that it loads is not there
-                raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
-            return found
+        try:
+            with self.blamed("cannot be imported"):
+                return attrgetter(name)(importlib.import_module(module))
+        except OSError as error:  # a library that it loads is not there
+            raise self.failure(f"cannot be imported: {type(error).__name__}: {error}") from error
 
     def options(self) -> type | None:
         """Give the dataclass that options of a SPEC have to fit: the attribute `options` of its function, if any."""
@@ -146,8 +127,10 @@ class Plugin:
         )
 
     @contextmanager
-    def blamed(self, how: str = "failed", *, passing: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
-        """Say that it was the plugin that failed, in its own words.
+    def blamed(
+        self, how: str = "failed", *, answering: str = "", passing: tuple[type[BaseException], ...] = ()
+    ) -> Iterator[None]:
+        """Say that it was the plugin that failed, in its own words, or that it `answers` something else.
 
         What culturekit or the system explains passes, as does what its kind may raise, `passing`.
 
@@ -160,6 +143,10 @@ class Plugin:
             yield
         except explained:
             raise
+        except Broken as broken:
+            expected, found = broken.args
+            how = f"answers {answering} with something else"
+            raise self.failure(how, expected=expected, found=found) from broken
         except ModuleNotFoundError as error:
             if not error.name or error.name.partition(".")[0] == self.top:
                 raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
@@ -169,12 +156,11 @@ class Plugin:
                 if self.file
                 else f"Install it, or see what the installation of {self.package or 'its package'} says of it.",
             ) from error  # fmt: skip
-        except CultureKitError as error:
-            if type(error) is not CultureKitError:
-                raise
-            raise self.failure(f"{how}: {error}") from error
         except (Exception, SystemExit) as error:
-            raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
+            ours = isinstance(error, CultureKitError)
+            if ours and type(error) is not CultureKitError:
+                raise
+            raise self.failure(f"{how}: {error}" if ours else f"{how}: {type(error).__name__}: {error}") from error
 
     def raised(self, error: BaseException) -> bool:
         """Tell whether an error comes out of the code of its package, or of what that calls, but for us."""
@@ -296,11 +282,6 @@ STATE = 16  # Letters that tell the states of a plugin apart
 class Broken(Exception):
     """An answer is not what was promised: what was expected, what was found."""
 
-    def __init__(self, expected: str, found: str) -> None:
-        """Keep the parts apart."""
-        super().__init__(expected, found)
-        self.expected, self.found = expected, found
-
 
 def hold(true: bool, expected: str, found: str) -> None:
     """Make sure of what an answer has to be."""
@@ -315,40 +296,34 @@ def shown(thing: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a kind of plugin is, and how its answers are held against it.
+    """What a kind of plugin is, and how its answers are held against it."""
 
-    Attributes:
-        shapes: protocols, of which it must have all members of at least one.
-        answers: by method or value, what looks at an answer, given the thing, the answer and what was asked, and gives
-            it on; `hold` refuses it.
-        raises: what a method may raise as an answer.
-        says: what the thing says of itself that decides what comes of it.
-    """
-
-    shapes: tuple[type, ...]
+    shapes: tuple[type, ...]  # protocols, of which it must have all members of at least one
+    # By method or value what looks at an answer, given the thing, the answer and what was asked, and gives it on;
+    # `hold` refuses it.
     answers: Mapping[str, Callable[..., Any]] = field(default_factory=lambda: MappingProxyType({}))
-    raises: tuple[type[BaseException], ...] = ()
-    says: Callable[[Any], Mapping[str, object]] = lambda _: {}
+    raises: tuple[type[BaseException], ...] = ()  # what a method may raise as an answer
+    says: Callable[[Any], Mapping[str, object]] = lambda _: {}  # what it says of itself that decides what comes of it
 
     def held(self, thing: object, plugin: Plugin) -> Any:  # noqa: ANN401 - fits the shapes
-        """Give a thing in such a form that each answer is held against the contract when it comes."""
+        """Check a thing against its protocols, and wrap it so that its errors and answers are the plugin's."""
         with plugin.blamed():
-            lacking = {shape: [name for name in members(shape) if not has(thing, name)] for shape in self.shapes}
-        nearest = min(self.shapes, key=lambda shape: (len(lacking[shape]), -len(members(shape))))
+            lacking = {shape: [name for name in _members(shape) if not _has(thing, name)] for shape in self.shapes}
+        nearest = min(self.shapes, key=lambda shape: (len(lacking[shape]), -len(_members(shape))))
         if lacking[nearest]:
             raise plugin.failure(
-                f"is no {nearest.__name__}", expected=", ".join(members(nearest)),
+                f"is no {nearest.__name__}", expected=", ".join(_members(nearest)),
                 found=f"{type(thing).__name__} without {', '.join(lacking[nearest])}",
             )  # fmt: skip
-        met = [shape for shape in self.shapes if not lacking[shape]]
-        guard: dict[str, Any] = {}
-        public = {name for name in dir(thing) if not name.startswith("_")}
-        for name in sorted(public.union(*map(members, met))):
-            shape = next((shape for shape in met if name in members(shape)), None)
-            promised = None if shape is None else inspect.getattr_static(shape, name)
-            if shape is not None and promised is not None and not isinstance(promised, property):
-                check_call(thing, name, shape, plugin)
-            guard[name] = passed(name, promised, self, plugin)
+        promised = {
+            name: inspect.getattr_static(shape, name)
+            for shape in reversed(self.shapes) if not lacking[shape] for name in _members(shape)
+        }  # fmt: skip
+        for name in sorted(promised):
+            if not isinstance(promised[name], property):
+                _check_call(thing, name, promised[name], plugin)
+        names = {name for name in dir(thing) if not name.startswith("_")} | promised.keys()
+        guard = {name: property(partial(_member, name=name, promised=promised.get(name), of=self)) for name in names}
         return type(type(thing).__name__, (Held,), guard)(thing, plugin)
 
 
@@ -357,8 +332,7 @@ class Held:
 
     def __init__(self, thing: object, plugin: Plugin) -> None:
         """Keep the thing, and who made it."""
-        self._thing, self._plugin = thing, plugin
-        self._state = ""
+        self._thing, self._plugin, self._state = thing, plugin, ""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what no contract speaks of
         """Give what the thing has besides."""
@@ -380,76 +354,58 @@ def state_of(thing: Any) -> str:  # noqa: ANN401 - something that is held
     return state
 
 
-def members(shape: type) -> list[str]:
+def _members(shape: type) -> list[str]:
     """List what a protocol asks for, as it stands there, what it inherits first."""
     bases = [base for base in reversed(shape.__mro__) if getattr(base, "_is_protocol", False)]
     return [name for base in bases for name in vars(base) if not name.startswith("_")]
 
 
-def has(thing: object, name: str) -> bool:
+def _has(thing: object, name: str) -> bool:
     """Tell whether a thing has a member, without computing it where that can be told."""
     return inspect.getattr_static(thing, name, None) is not None or hasattr(thing, name)
 
 
-def passed(name: str, promised: object, contract: Contract, plugin: Plugin) -> property:
-    """Make the member of a held thing: a value of the type that was promised, or a method whose answers are held."""
-    kinds = types_of(promised) if isinstance(promised, property) else ()
-
-    def member(self: Held) -> Any:  # noqa: ANN401 - as promised
-        with plugin.blamed(f"failed at {name}", passing=contract.raises):
-            found = getattr(self._thing, name)
-        if kinds and not isinstance(found, kinds):
-            raise plugin.failure(
-                f"has something else as {name}", expected=" or ".join(kind.__name__ for kind in kinds),
-                found=shown(found),
-            )  # fmt: skip
-        if callable(found) and not kinds:
-            return called(self, found, name, contract)
-        return contract.answers[name](self, found) if kinds and name in contract.answers else found
-
-    return property(member)
+def _member(held: Held, *, name: str, promised: object, of: Contract) -> Any:  # noqa: ANN401 - as promised
+    """Give a member of a held thing: a value of the type that was promised, or a method whose answers are held."""
+    with held._plugin.blamed(f"failed at {name}", passing=of.raises):
+        found = getattr(held._thing, name)
+    kinds = _types_of(promised) if isinstance(promised, property) else ()
+    if kinds and not isinstance(found, kinds):
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise held._plugin.failure(f"has something else as {name}", expected=expected, found=shown(found))
+    if kinds:
+        return of.answers[name](held, found) if name in of.answers else found
+    return _guarded(held, found, name, of) if callable(found) else found
 
 
-def called(thing: Held, method: Callable[..., Any], name: str, contract: Contract) -> Callable[..., Any]:
+def _guarded(held: Held, method: Callable[..., Any], name: str, of: Contract) -> Callable[..., Any]:
     """Make a call whose errors are the plugin's, and whose answer is held against the contract."""
-    check, plugin = contract.answers.get(name), maker_of(thing)
+    plugin, check = held._plugin, of.answers.get(name)
 
     def answered(found: Any, words: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ANN401 - as promised
-        if check is None:
-            return found
-        with broken_by(plugin, name), plugin.blamed(f"failed at {name}", passing=(Broken,)):
-            return check(thing, found, *words, **named)
+        with plugin.blamed(f"failed at {name}", answering=name):
+            return found if check is None else check(held, found, *words, **named)
 
     def call(*words: Any, **named: Any) -> Any:  # noqa: ANN401 - as promised
-        with plugin.blamed(f"failed at {name}", passing=contract.raises):
+        with plugin.blamed(f"failed at {name}", passing=of.raises):
             found = method(*words, **named)
         return awaited(found, words, named) if inspect.isawaitable(found) else answered(found, words, named)
 
     async def awaited(found: Any, words: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ANN401 - as promised
-        with plugin.blamed(f"failed at {name}", passing=contract.raises):
-            came = await found
-        return answered(came, words, named)
+        with plugin.blamed(f"failed at {name}", passing=of.raises):
+            reply = await found
+        return answered(reply, words, named)
 
     return call
 
 
-@contextmanager
-def broken_by(plugin: Plugin, name: str) -> Iterator[None]:
-    """Name the plugin whose answer is not what it promised."""
-    try:
-        yield
-    except Broken as broken:
-        how = f"answers {name} with something else"
-        raise plugin.failure(how, expected=broken.expected, found=broken.found) from broken
-
-
-def check_call(thing: object, name: str, shape: type, plugin: Plugin) -> None:
+def _check_call(thing: object, name: str, promised: Callable[..., Any], plugin: Plugin) -> None:
     """Make sure that a method can be called as its protocol says."""
-    promised = list(inspect.signature(getattr(shape, name)).parameters.values())[1:]
+    parameters = list(inspect.signature(promised).parameters.values())[1:]
     with plugin.blamed(f"failed at {name}"):
         method = getattr(thing, name)
-    words = [each.name for each in promised if each.kind is not each.KEYWORD_ONLY]
-    named = {each.name: each.default for each in promised if each.kind is each.KEYWORD_ONLY}
+    words = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
+    named = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
     try:
         taken = inspect.signature(method)
     except (TypeError, ValueError):
@@ -465,7 +421,8 @@ def check_call(thing: object, name: str, shape: type, plugin: Plugin) -> None:
         ) from None  # fmt: skip
 
 
-def types_of(promised: property) -> tuple[type, ...]:
+@cache
+def _types_of(promised: property) -> tuple[type, ...]:
     """Give the types that a value may have, as a protocol states them."""
     stated = get_type_hints(promised.fget)["return"]
     kinds = get_args(stated) if get_origin(stated) in {Union, UnionType} else (stated,)

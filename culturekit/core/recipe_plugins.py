@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -26,13 +27,8 @@ SUFFIX = ".py"
 class Chosen:
     """What counts in this process, as `KIND.NAME` to `FILE.py:THING` or `module:THING`."""
 
-    typed: Mapping[str, str] = {}
-    stated: Mapping[str, str] = {}
-
-    @classmethod
-    def all(cls) -> dict[str, str]:
-        """Give what the command line names, and what the recipe that was read last does."""
-        return {**cls.typed, **cls.stated}
+    typed: Mapping[str, str] = {}  # what the command line names
+    stated: Mapping[str, str] = {}  # what the recipe that was read last names
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +56,21 @@ class AsWritten(SourceFileLoader):
 class Finder(MetaPathFinder):
     """Finds the files of the recipe by the names of their modules, after all that is installed."""
 
-    places: Mapping[str, Code] = {}
+    codes: Mapping[str, Code] = {}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Find one; what is in a package is found by its folder."""
-        code = self.places.get(fullname)
-        if code is None:
+        if (code := self.codes.get(fullname)) is None:
             return None
-        inside = [str(code.path)] if code.path.is_dir() else None
-        entry = str(code.entry)
-        return spec_from_file_location(
-            fullname, entry, loader=AsWritten(fullname, entry), submodule_search_locations=inside
-        )
+        inside, entry = [str(code.path)] if code.path.is_dir() else None, str(code.entry)
+        loader = AsWritten(fullname, entry)
+        return spec_from_file_location(fullname, entry, loader=loader, submodule_search_locations=inside)
 
 
 FINDER = Finder()
-DIGESTS: dict[str, str] = {}
-"""Of the code that is imported, by the name of its outermost module."""
+DIGESTS: dict[str, str] = {}  # of the code that is imported, by the name of its outermost module
 
 
 def use_plugins(stated: Mapping[str, str]) -> None:
@@ -109,13 +101,13 @@ def use_plugins_of_recipe(stated: Mapping[str, str]) -> None:
 def choose(typed: Mapping[str, str], stated: Mapping[str, str]) -> None:
     """Put plugins in the place of those that counted; where one is wrong nothing has changed."""
     codes: dict[str, Code] = {}
-    both = {point: place for point, place in {**typed, **stated}.items() if point.partition(".")[0] not in RETIRED}
-    plugins = [plugin_of(point, place, codes) for point, place in both.items()]
+    both = {point: thing for point, thing in {**typed, **stated}.items() if point.partition(".")[0] not in RETIRED}
+    plugins = [plugin_of(point, thing, codes) for point, thing in both.items()]
     Chosen.typed, Chosen.stated = dict(typed), dict(stated)
     OF_RECIPE[:] = plugins
     if codes and FINDER not in sys.meta_path:
         sys.meta_path.append(FINDER)
-    FINDER.places = {**codes}
+    FINDER.codes = {**codes}
     importlib.invalidate_caches()
     digests = {top: f"{code.path.resolve()} {digest_of_code(code.module)}" for top, code in codes.items()}
     for top in [top for top, before in DIGESTS.items() if digests.get(top) != before]:
@@ -125,32 +117,26 @@ def choose(typed: Mapping[str, str], stated: Mapping[str, str]) -> None:
     DIGESTS.update(digests)
 
 
-def plugin_of(point: str, place: str, codes: dict[str, Code]) -> Plugin:
+def plugin_of(point: str, reference: str, codes: dict[str, Code]) -> Plugin:
     """Read one plugin, and note the code that it is in."""
     word, _, name = point.partition(".")
     if word not in KINDS or not name:
         kinds = ", ".join(each.kind for each in POINTS)
         raise UsageError(f"{point!r} names no plugin", expected=f"KIND.NAME, of the kinds {kinds}")
-    where, _, thing = place.rpartition(":")
+    where, _, thing = reference.rpartition(":")
     is_named = where.endswith(SUFFIX) or all(part.isidentifier() for part in where.split("."))
     if not is_named or not thing.isidentifier():
-        raise UsageError(f"{place!r} names nothing", expected="FILE.py:THING or module:THING", where=point)
+        raise UsageError(f"{reference!r} names nothing", expected="FILE.py:THING or module:THING", where=point)
     if not where.endswith(SUFFIX):
-        top = where.partition(".")[0]
-        return Plugin(KINDS[word], name, place, top, version_of(top))
+        top, stated = where.partition(".")[0], ""
+        with suppress(PackageNotFoundError):  # pip knows none of its name
+            stated = version(top)
+        return Plugin(KINDS[word], name, reference, top, stated)
     code = code_of(Path(where))
     if codes.setdefault(code.top, code).path != code.path:
         raise taken(code, codes[code.top].path)
     codes[code.top] = code
     return Plugin(KINDS[word], name, f"{code.module}:{thing}", file=where)
-
-
-def version_of(package: str) -> str:
-    """Give the version of an installed package; empty where pip knows none of its name."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
 
 
 def code_of(path: Path) -> Code:
@@ -165,7 +151,7 @@ def code_of(path: Path) -> Code:
     if not all(part.isidentifier() for part in parts) or parts == ["__main__"]:
         raise UsageError("Python cannot import a file of this name", where=str(path), expected="letters, digits and _")
     code = Code(parts[0], whole, ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts))
-    if code.top not in FINDER.places:
+    if code.top not in FINDER.codes:
         found = find_spec(code.top)
         if found is not None and found.origin != str(code.entry):
             raise taken(code, found.origin)
@@ -193,7 +179,11 @@ class Carrying:
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         """Yield one result for each item."""
-        return self.engine.map(Carried(function, absolute(Chosen.all())), items)
+        stated = {}
+        for point, reference in {**Chosen.typed, **Chosen.stated}.items():  # a worker may run in another folder
+            where, _, thing = reference.rpartition(":")
+            stated[point] = f"{Path(where).resolve()}:{thing}" if where.endswith(SUFFIX) else reference
+        return self.engine.map(Carried(function, stated), items)
 
 
 class Carried(Generic[Item, Result]):
@@ -219,15 +209,6 @@ def arrived(stated: Mapping[str, str], function: bytes) -> Carried[Any, Any]:
     return Carried(ForkingPickler.loads(function), stated)
 
 
-def absolute(stated: Mapping[str, str]) -> dict[str, str]:
-    """Name files by their whole paths."""
-    return {
-        point: f"{Path(file).resolve()}:{thing}" if (file := place.rpartition(":")[0]).endswith(SUFFIX) else place
-        for point, place in stated.items()
-        for thing in [place.rpartition(":")[2]]
-    }
-
-
 def carrying(engine: Engine) -> Engine:
     """Give an engine that takes the plugins of the recipe along; the same where there are none."""
-    return Carrying(engine) if Chosen.all() else engine
+    return Carrying(engine) if Chosen.typed or Chosen.stated else engine

@@ -32,7 +32,7 @@ from culturekit.core.declared import StageCommand, declared, is_group, stage_of_
 from culturekit.core.digests import canonical_json, digest
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import roles_among
-from culturekit.core.plugins import Broken, Plugin, broken_by, hold, shown
+from culturekit.core.plugins import Plugin, hold, shown
 from culturekit.core.schemas import IMAGES, PROMPTS, SCORES, VALUES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import checked, read_table, write_table
@@ -539,7 +539,7 @@ _ROUNDING = 1e-9  # By so much a family of another package may pass a bound
 
 def held_family(family: Family, plugin: Plugin) -> Family:
     """Hold a family to what families are; its errors are those of its package."""
-    with broken_by(plugin, "what it reads"), plugin.blamed(passing=(Broken,)):
+    with plugin.blamed(answering="what it reads"):
         taken = [(family.stage.__name__, each) for each in declared(family.stage)]
         within = [(one.kind.__name__, each) for _, one in taken if is_group(one) for each in declared(one.kind)]
         for where, each in [*within, *taken]:
@@ -548,7 +548,7 @@ def held_family(family: Family, plugin: Plugin) -> Family:
 
     @wraps(family.stage)
     def stage(*given: Any, **named: Any) -> Stage:  # noqa: ANN401 - what it reads, and its options
-        with broken_by(plugin, "a stage"), plugin.blamed(passing=(Broken,)):
+        with plugin.blamed(answering="a stage"):
             made = family.stage(*given, **named)
             hold(isinstance(made, Stage), "a Stage", shown(made))
             hold(made.kind.startswith("score-"), "a kind score-NAME", repr(made.kind))
@@ -563,7 +563,7 @@ def held_run(run: Callable[[Work], Outcome], family: Family, plugin: Plugin) -> 
     metrics = {metric.name: metric for metric in family.metrics}
 
     def scored(work: Work) -> Outcome:
-        with broken_by(plugin, "its stage"), plugin.blamed(passing=(Broken,)):
+        with plugin.blamed(answering="its stage"):
             outcome = run(work)
             hold(isinstance(outcome, Outcome), "an Outcome", shown(outcome))
             for row in read_table(work.out / f"{SCORES.name}.parquet", SCORES).iter_rows(named=True):

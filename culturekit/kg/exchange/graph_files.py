@@ -8,8 +8,7 @@ key `PROPERTY-POSITION`; it is `truthy` when it is of the best rank for its item
 import io
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -40,6 +39,10 @@ from culturekit.kg.store import GraphTables, among, load_graph
 
 _Read = TypeVar("_Read")
 _Items: TypeAlias = "networkx.MultiDiGraph[str]"
+_Item: TypeAlias = tuple[str | None, str | None, str | None]  # label, its language, description
+_Statement: TypeAlias = tuple[int, str, int, int, str, str, bool, bool]  # a row of `statements`, at any position
+# What is known of items by number, statements, and how many triples are about anything else.
+_Contents: TypeAlias = tuple[dict[int, _Item], list[_Statement], int]
 
 ENTITY = Namespace("http://www.wikidata.org/entity/")
 DIRECT = Namespace("http://www.wikidata.org/prop/direct/")
@@ -49,7 +52,9 @@ SUFFIXES: Mapping[GraphFormat, str] = {**TRIPLE_SUFFIXES, "graphml": ".graphml",
 _MOST_BYTES = 500_000_000  # what is larger is a dump, and is read as one
 _LANGUAGES = ("en", "mul")  # whose labels are taken first; then the others, by code
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # what XML 1.0 cannot hold, not even escaped
-_NODE_KEYS = {"label": str, "label_language": str, "description": str, "hop": int}
+_TEXTS = ("label", "label_language", "description")
+_NODE_KEYS = {**dict.fromkeys(_TEXTS, str), "hop": int}
+_MOST_POSITIONS = 2**16
 _PROPERTY = re.compile(r"^P[1-9][0-9]{0,9}\Z")
 _RANKS = ("preferred", "normal", "deprecated")
 _POSITION = re.compile(r"-([0-9]{1,5})\Z")
@@ -74,9 +79,12 @@ def neighbourhood(
     for number in numbers:
         fact, label = facts.get(number), labels[number]
         language = fact.label_language if fact and fact.label else ("en" if label else None)
-        _add_item(found, number, label, language, fact.description if fact else None, hop_of.get(number))
-    for row in rows.iter_rows():
-        _add_statement(found, *row)
+        description, hop = fact.description if fact else None, hop_of.get(number)
+        known = {"label": label, "label_language": language, "description": description, "hop": hop}
+        found.add_node(f"Q{number}", **{name: value for name, value in known.items() if value is not None})
+    for subject, name, position, value, *marks in rows.iter_rows():
+        manner = dict(zip(("rank", "qualified", "ended", "truthy"), marks, strict=True))
+        found.add_edge(f"Q{subject}", f"Q{value}", f"{name}-{position}", property=name, **manner)
     return found, left_out
 
 
@@ -109,20 +117,6 @@ def _nearby(
     return hop_of, 0
 
 
-def _add_item(
-    graph: _Items, number: int, label: str | None, language: str | None, description: str | None, hop: int | None
-) -> None:
-    """Add a node with what is known of it."""
-    known = {"label": label, "label_language": language, "description": description, "hop": hop}
-    graph.add_node(f"Q{number}", **{name: value for name, value in known.items() if value is not None})
-
-
-def _add_statement(graph: _Items, subject: int, name: str, position: int, value: int, *marks: str | bool) -> None:
-    """Add an edge; the marks are its rank, and whether it is qualified, ended and truthy."""
-    stated = dict(zip(("rank", "qualified", "ended", "truthy"), marks, strict=True))
-    graph.add_edge(f"Q{subject}", f"Q{value}", f"{name}-{position}", property=name, **stated)
-
-
 def form_of(path: Path) -> GraphFormat:
     """Tell a format by the suffix of a file."""
     for form, suffix in SUFFIXES.items():
@@ -150,16 +144,16 @@ def graph_file(graph: _Items, form: GraphFormat) -> bytes:
     return written.getvalue().replace(b"\r", b"&#13;")  # else a reader of XML makes a line feed of it
 
 
-def read_graph_file(path: Path, form: GraphFormat) -> tuple[_Items, int]:
-    """Read a file that another tool wrote, or `kg export`; the number counts triples that are not about items."""
-    if form in TRIPLE_SUFFIXES:
-        return _parsed(path, form, lambda content: _from_rdf(_parsed_rdf(content, form)))
+def read_graph_file(path: Path, form: GraphFormat) -> _Contents:
+    """Read a file that another tool wrote, or `kg export`; nothing is ordered or stored yet."""
 
-    def read(content: bytes) -> tuple[_Items, int]:
+    def read(content: bytes) -> _Contents:
+        if form in TRIPLE_SUFFIXES:
+            return _of_rdf(_parsed_rdf(content, form))
         if form == "graphml":
-            return from_networkx(networkx.read_graphml(io.BytesIO(content), force_multigraph=True)), 0
+            return _of_networkx(networkx.read_graphml(io.BytesIO(content), force_multigraph=True))
         data = json.loads(content)  # its statements stand under `edges`, or `links` as older versions wrote them
-        return from_networkx(networkx.node_link_graph(data, edges="edges" if "edges" in data else "links")), 0
+        return _of_networkx(networkx.node_link_graph(data, edges="edges" if "edges" in data else "links"))
 
     return _parsed(path, form, read)
 
@@ -191,31 +185,27 @@ def _parsed(path: Path, form: GraphFormat, parse: Callable[[bytes], _Read]) -> _
         raise UsageError(f"cannot be read as {form}", where=str(path), found=found) from error
 
 
-def from_networkx(graph: "networkx.Graph[str]") -> _Items:
+def _of_networkx(graph: "networkx.Graph[str]") -> _Contents:
     """Read any directed graph of networkx whose nodes are QIDs and whose edges have a `property`.
 
-    An edge without `rank` is of normal rank; one without `qualified` or `ended` is neither. A node of which nothing
-    is known, and that says nothing, counts as mentioned only.
+    An edge without `rank` is of normal rank; one without `qualified` or `ended` is neither.
     """
     if not graph.is_directed():
         raise UsageError("the graph has no directions", expected="a directed graph")
-    items = []
+    items: dict[int, _Item] = {}
     for node, known in graph.nodes(data=True):
+        number = number_of_item(str(node))
         for name, kind in _NODE_KEYS.items():
             if known.get(name) is not None and not isinstance(known[name], kind):
                 raise UsageError("not what a node can say", where=f"{node}: {name}", found=repr(known[name])[:60])
-        texts = [known.get(name) and without_halves(known[name]) for name in ("label", "label_language", "description")]
-        items.append((number_of_item(str(node)), texts[0], texts[1] if texts[0] else None, texts[2], known.get("hop")))
-    read: _Items = networkx.MultiDiGraph(**{name: graph.graph[name] for name in graph.graph.keys() & {"around"}})
-    for item in sorted(items, key=lambda item: item[0]):
-        _add_item(read, *item)
-    keyed = networkx.MultiDiGraph(graph).edges(keys=True, data=True)
-    rows = sorted((_position_in(key), _statement(subject, value, stated)) for subject, value, key, stated in keyed)
-    _add_statements(read, (row for _, row in rows))
-    return read
-
-
-_Statement: TypeAlias = tuple[int, str, int, str, bool, bool]
+        if any(known.get(name) is not None for name in ("label", "description", "hop")):
+            texts = [known.get(name) and without_halves(known[name]) for name in _TEXTS]
+            items[number] = (texts[0], texts[1] if texts[0] else None, texts[2])
+    rows = [
+        _statement(subject, value, key, stated)
+        for subject, value, key, stated in networkx.MultiDiGraph(graph).edges(keys=True, data=True)
+    ]
+    return items, rows, 0
 
 
 def _position_in(key: object) -> int:
@@ -224,8 +214,8 @@ def _position_in(key: object) -> int:
     return int(found[1]) if found else 0
 
 
-def _statement(subject: object, value: object, stated: Mapping[str, Any]) -> _Statement:
-    """Read an edge: subject, property, value, rank, qualified, ended."""
+def _statement(subject: object, value: object, key: object, stated: Mapping[str, Any]) -> _Statement:
+    """Read an edge."""
     where, name = f"{subject} -> {value}", stated.get("property")
     if not isinstance(name, str) or not _PROPERTY.match(name):
         raise UsageError("an edge needs a property", where=where, expected="property: P31", found=repr(name)[:60])
@@ -234,24 +224,8 @@ def _statement(subject: object, value: object, stated: Mapping[str, Any]) -> _St
         raise UsageError("not a rank", where=where, expected=" or ".join(_RANKS), found=repr(rank)[:60])
     if not isinstance(qualified, bool) or not isinstance(ended, bool):
         raise UsageError("qualified and ended are true or false", where=where)
-    return number_of_item(str(subject)), name, number_of_item(str(value)), rank, qualified, ended
-
-
-def _add_statements(graph: _Items, rows: Iterable[_Statement]) -> None:
-    """Add statements, those of an item and property counted from 0, and those of the best rank marked."""
-    ordered = sorted(rows, key=lambda row: row[:2])
-    preferred = {row[:2] for row in ordered if row[3] == "preferred"}
-    positions: Counter[tuple[int, str]] = Counter()
-    for subject, name, value, rank, qualified, ended in ordered:
-        best = "preferred" if (subject, name) in preferred else "normal"
-        _add_statement(graph, subject, name, positions[subject, name], value, rank, qualified, ended, rank == best)
-        positions[subject, name] += 1
-    if positions and max(positions.values()) > 2**16:
-        (subject, name), count = positions.most_common(1)[0]
-        raise UsageError(
-            "too many statements of a property", where=f"Q{subject}: {name}", expected="65,536 at most",
-            found=f"{count:,}",
-        )  # fmt: skip
+    numbers = number_of_item(str(subject)), number_of_item(str(value))
+    return numbers[0], name, _position_in(key), numbers[1], "value", rank, qualified, ended
 
 
 def new_graph() -> Graph:
@@ -294,18 +268,18 @@ def written_rdf(graph: Graph, form: str) -> bytes:
 
 def _parsed_rdf(content: bytes, form: str) -> Graph:
     """Parse triples; JSON-LD may name no context elsewhere: nothing is fetched."""
-    if form == "json-ld" and any(map(_leads_elsewhere, _contexts(json.loads(content)))):
+    if form == "json-ld" and any(map(_leads_elsewhere, _contexts_in(json.loads(content)))):
         raise UsageError("a context elsewhere is not fetched", expected="a @context inside the file")
     return new_graph().parse(data=content, format=form)
 
 
-def _contexts(node: object) -> Iterator[object]:
+def _contexts_in(node: object) -> Iterator[object]:
     """Find every context in a JSON-LD document."""
     listed = node if isinstance(node, list) else ()
     for name, inner in node.items() if isinstance(node, dict) else ((None, each) for each in listed):
         if name in {"@context", "@import"}:
             yield inner
-        yield from _contexts(inner)
+        yield from _contexts_in(inner)
 
 
 def _leads_elsewhere(context: object) -> bool:
@@ -313,11 +287,10 @@ def _leads_elsewhere(context: object) -> bool:
     return isinstance(context, str) or (isinstance(context, list) and any(map(_leads_elsewhere, context)))
 
 
-def _from_rdf(triples: Graph) -> tuple[_Items, int]:
-    """Read items, labels and `wdt:` triples; the number counts triples about anything else."""
+def _of_rdf(triples: Graph) -> _Contents:
+    """Read items, labels and `wdt:` triples."""
     labels: dict[int, list[tuple[int, str, str]]] = {}
     rows: list[_Statement] = []
-    mentioned: set[int] = set()
     others = 0
     for subject, predicate, value in triples:
         number, target, name = _number_in(subject), _number_in(value), str(predicate).removeprefix(DIRECT)
@@ -326,16 +299,11 @@ def _from_rdf(triples: Graph) -> tuple[_Items, int]:
             order = _LANGUAGES.index(code) if code in _LANGUAGES else len(_LANGUAGES)
             labels.setdefault(number, []).append((order, code, without_halves(value)))
         elif number is not None and target is not None and _PROPERTY.match(name):
-            rows.append((number, name, target, "normal", False, False))
-            mentioned |= {number, target}
+            rows.append((number, name, 0, target, "value", "normal", False, False))
         else:
             others += 1
-    read: _Items = networkx.MultiDiGraph()
-    for number in sorted(mentioned | labels.keys()):
-        _, code, label = min(labels.get(number, [(0, "", "")]))
-        _add_item(read, number, label or None, code or None, None, None)
-    _add_statements(read, sorted(rows))
-    return read, others
+    chosen = {number: min(texts) for number, texts in labels.items()}
+    return {number: (label or None, code or None, None) for number, (_, code, label) in chosen.items()}, rows, others
 
 
 def _number_in(term: object) -> int | None:
@@ -348,24 +316,25 @@ def _number_in(term: object) -> int | None:
 
 def import_graph(work: Work, path: Path, form: GraphFormat) -> Outcome:
     """Write a graph store from a file; what the file only names, and says nothing of, counts as mentioned."""
-    found, others = read_graph_file(path, form)
-    if not found.number_of_edges():
+    known, rows, others = read_graph_file(path, form)
+    if not rows:
         raise UsageError("the file has no statement about items", where=str(path), expected="statements such as P31")
+    order = ("number", "property", "position", "value", "rank", "qualified", "ended")
+    position = pl.int_range(pl.len(), dtype=pl.UInt32).over("number", "property")
+    wide = pl.Schema({**STATEMENTS.schema, "position": pl.UInt32()})
+    stated = pl.DataFrame(rows, schema=wide, orient="row").sort(order).with_columns(position=position)
+    last = stated.row(stated["position"].arg_max() or 0, named=True)
+    if last["position"] >= _MOST_POSITIONS:
+        raise UsageError(
+            "too many statements of a property", where=f"{path}: Q{last['number']}: {last['property']}",
+            expected=f"{_MOST_POSITIONS:,} at most", found=f"{last['position'] + 1:,}",
+        )  # fmt: skip
     items = [
-        {
-            **NO_DUMP, "qid": qid, "number": int(qid[1:]), "label": known.get("label"),
-            "label_language": known.get("label_language"), "description": known.get("description"),
-        }
-        for qid, known in found.nodes(data=True)
-        if known.keys() & {"label", "description", "hop"} or found.out_degree(qid)
-    ]  # fmt: skip
-    stated = [
-        (int(subject[1:]), e["property"], _position_in(key), int(value[1:]), "value", e["rank"], e["qualified"],
-         e["ended"])
-        for subject, value, key, e in found.edges(keys=True, data=True)
-    ]  # fmt: skip
-    statements = pl.DataFrame(stated, schema=STATEMENTS.schema, orient="row")
-    counts = store_rows(work.out, pl.DataFrame(items, schema=ITEMS.schema), statements)
+        {**NO_DUMP, "qid": f"Q{number}", "number": number, **dict(zip(_TEXTS, known.get(number, ()), strict=False))}
+        for number in sorted(known.keys() | set(stated["number"]))
+    ]
+    stored = stated.cast({"position": STATEMENTS.schema["position"]})
+    counts = store_rows(work.out, pl.DataFrame(items, schema=ITEMS.schema), stored)
     return Outcome(counts, {"not-about-items": others} if others else {})
 
 
@@ -377,21 +346,13 @@ QueryKind: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query finds.
-
-    Attributes:
-        kind: the form of the query.
-        columns: the variables of SELECT; subject, predicate, object of CONSTRUCT and DESCRIBE; none for ASK.
-        rows: a text or None per column.
-        more: whether there were more rows than wanted.
-        yes: the answer to ASK.
-    """
+    """What a query finds."""
 
     kind: QueryKind
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # the variables of SELECT; subject, predicate, object of CONSTRUCT, DESCRIBE; none for ASK
     rows: tuple[tuple[str | None, ...], ...]
-    more: bool = False
-    yes: bool | None = None
+    more: bool = False  # whether there were more rows than wanted
+    yes: bool | None = None  # the answer to ASK
 
 
 def ask_graph(graph: Graph, query: str, *, most: int) -> Answer:

@@ -21,7 +21,6 @@ from culturekit.kg.exchange.graph_files import (
     SUFFIXES,
     ask_graph,
     form_of,
-    from_networkx,
     graph_file,
     import_graph,
     neighbourhood,
@@ -92,9 +91,9 @@ def test_any_label_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory
     forms: tuple[GraphFormat, ...] = ("ntriples", "turtle", "json-ld")
     for form in forms:
         file.write_bytes(graph_file(around, form))
-        read, others = read_graph_file(file, form)
-        assert (dict(read.nodes(data="label")), others) == ({"Q1": label}, 0), form
-        assert list(read.edges(data="property")) == [("Q1", "Q1", "P31")]
+        items, rows, others = read_graph_file(file, form)
+        assert (items, others) == ({1: (label, "en", None)}, 0), form
+        assert [row[:4] for row in rows] == [(1, "P31", 0, 1)]
     linked = networkx.node_link_graph(json.loads(graph_file(around, "node-link")), edges="edges")
     assert linked.nodes["Q1"]["label"] == label
     xml = networkx.parse_graphml(graph_file(around, "graphml").decode(), force_multigraph=True)
@@ -135,9 +134,9 @@ def test_a_graph_comes_back_as_it_was(tmp_path: Path, form: GraphFormat) -> None
     file = tmp_path / f"g{SUFFIXES[form]}"
     file.write_bytes(graph_file(around, form))
     assert form_of(file) == form
-    read, others = read_graph_file(file, form)
-    assert (dict(read.nodes(data=True)), read.adj, others) == (dict(around.nodes(data=True)), around.adj, 0)
-    assert graph_file(read, form) == file.read_bytes()
+    again, _ = neighbourhood(imported(file, form, tmp_path), "Q3", hops=2)
+    assert (dict(again.nodes(data=True)), again.adj) == (dict(around.nodes(data=True)), around.adj)
+    assert graph_file(again, form) == file.read_bytes()
 
 
 @pytest.mark.parametrize("form", ["ntriples", "turtle", "json-ld"])
@@ -146,29 +145,32 @@ def test_triples_come_back_with_what_triples_hold(tmp_path: Path, form: GraphFor
     file = tmp_path / f"g{SUFFIXES[form]}"
     file.write_bytes(graph_file(around, form))
     assert file.read_bytes() == graph_file(around, form), "equal graphs give equal bytes"
-    read, others = read_graph_file(file, form)
-    assert others == 0
+    items, rows, others = read_graph_file(file, form)
     truthy = {(a, b, stated["property"]) for a, b, stated in around.edges(data=True) if stated["truthy"]}
-    assert set(read.edges(data="property")) == truthy
-    terms = ("label", "label_language")
-    named, again = (
-        {qid: [known[term] for term in terms] for qid, known in graph.nodes(data=True) if "label" in known}
-        for graph in (around, read)
-    )
-    assert again == named
-    assert len(read_triples(file)) == read.number_of_edges() + len(named)
+    assert ({(f"Q{a}", f"Q{b}", name) for a, name, _, b, *_ in rows}, others) == (truthy, 0)
+    named = {qid: (known["label"], known["label_language"], None) for qid, known in around.nodes(data=True)
+             if "label" in known}  # fmt: skip
+    assert {f"Q{number}": item for number, item in items.items()} == named
+    assert len(read_triples(file)) == len(rows) + len(named)
 
 
-def test_any_graph_of_networkx_with_properties_is_read() -> None:
+def linked_file(folder: Path, graph: "networkx.Graph[str]") -> Path:
+    file = folder / "linked.json"
+    file.write_text(json.dumps(networkx.node_link_data(graph, edges="edges")), encoding="utf-8")
+    return file
+
+
+def test_any_graph_of_networkx_with_properties_is_read(tmp_path: Path) -> None:
     graph = networkx.DiGraph()
     graph.add_node("Q3", label="three")
     graph.add_edge("Q3", "Q2", property="P31")
     graph.add_edge("Q3", "Q5", property="P31", rank="preferred")
-    read = from_networkx(graph)
-    assert [(*edge[:3], edge[3]["rank"], edge[3]["truthy"]) for edge in read.edges(keys=True, data=True)] == [
-        ("Q3", "Q2", "P31-0", "normal", False), ("Q3", "Q5", "P31-1", "preferred", True),
+    folder = imported(linked_file(tmp_path, graph), "node-link", tmp_path)
+    stated = read_table(folder / "statements.parquet", STATEMENTS)
+    assert stated.select("number", "property", "position", "value", "rank").rows() == [
+        (3, "P31", 0, 2, "normal"), (3, "P31", 1, 5, "preferred"),
     ]  # fmt: skip
-    assert set(read) == {"Q2", "Q3", "Q5"}
+    assert read_table(folder / "items.parquet", ITEMS)["label"].to_list() == ["three"]
 
 
 @pytest.mark.parametrize(
@@ -180,11 +182,11 @@ def test_any_graph_of_networkx_with_properties_is_read() -> None:
         ({"property": "P31", "ended": "no"}, "true or false"),
     ],
 )
-def test_an_edge_that_says_nothing_usable_is_refused(edge: dict[str, object], problem: str) -> None:
+def test_an_edge_that_says_nothing_usable_is_refused(edge: dict[str, object], problem: str, tmp_path: Path) -> None:
     graph = networkx.MultiDiGraph()
     graph.add_edge("Q1", "Q2", **edge)
     with pytest.raises(UsageError, match=problem):
-        from_networkx(graph)
+        read_graph_file(linked_file(tmp_path, graph), "node-link")
 
 
 BOMB = "<!DOCTYPE x [<!ENTITY a 'aaaaaaaaaa'>" + "".join(
@@ -382,11 +384,11 @@ def test_statements_stand_in_the_order_of_their_keys(tmp_path: Path, keys: tuple
     assert stated["value"].to_list() == values
 
 
-def test_more_statements_than_positions_are_refused() -> None:
+def test_more_statements_than_positions_are_refused(tmp_path: Path) -> None:
     graph = networkx.MultiDiGraph()
     graph.add_edges_from(("Q3", f"Q{number}", {"property": "P31"}) for number in range(10, 10 + 65_537))
     with pytest.raises(UsageError, match="65,536 at most, found 65,537"):
-        from_networkx(graph)
+        imported(linked_file(tmp_path, graph), "node-link", tmp_path)
 
 
 def test_halves_of_characters_in_labels_are_replaced(tmp_path: Path) -> None:
