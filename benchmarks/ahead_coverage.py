@@ -66,7 +66,7 @@ def covers(case: Case, rng: np.random.Generator) -> bool:
     truth = centres.mean() if case.target == "population" else chances.mean()
     shown = rng.binomial(REFERENCES, chances[..., None, None], (*chances.shape, case.images, DIMENSIONS))
     items = as_items(shown.mean(axis=-1) / REFERENCES)
-    answer = next(rungs(items, {}, target=case.target, confidence=0.95, prompt_items=False)).answer
+    *_, answer = next(rungs(items, {}, target=case.target, confidence=0.95, prompt_items=False))
     return bool(answer.low <= truth <= answer.high)
 
 

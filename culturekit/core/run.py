@@ -25,7 +25,7 @@ from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.core.lineage import RunRecord
 from culturekit.core.plugins import in_use
 from culturekit.core.recipe_plugins import carrying
-from culturekit.core.roles import Role
+from culturekit.core.roles import REAL_IMAGES, Role
 from culturekit.core.schemas import SCORES
 from culturekit.core.spreadsheet_cells import export_table
 from culturekit.core.stage import Slot, Stage, check_expected, check_sizes, input_records, key_of
@@ -194,6 +194,12 @@ class Run:
     def tables(self, role: Role, variant: str = "") -> dict[str, Path]:
         """Name the tables of all models that have one, by folder."""
         return {role.folder(model, variant): path for model, path in self.by_model(role, variant).items()}
+
+    def every(self, role: Role, variant: str | None = None) -> dict[str, Path]:
+        """Name the tables of all folders of a role by folder, those of real images among them, in their order."""
+        found = {name: role.read(name, (*self.models, REAL_IMAGES)) for name in self.stages}
+        return {name: self.table(role, *of) for name, of in found.items()
+                if of is not None and (variant is None or of[1] == variant)}  # fmt: skip
 
     def variants(self, role: Role, model: str = "") -> list[str]:
         """List the variants of a role, in the order of the stages."""

@@ -95,14 +95,12 @@ def bought_answers(
     watch: ReplyWatch | None = None,
 ) -> Generator[Answered]:
     """Answer requests into a journal, one by one or in batches, with the patience that the client states."""
-    from culturekit.llm.batch_runner import BatchRunner, batches_of
+    from culturekit.llm.batch_runner import Jobs, batches_of
     from culturekit.llm.engine import AskEngine, AskOptions
     from culturekit.llm.journal import run_tag
 
     patience = client.quota.patience or PATIENCE
     options = AskOptions(llm.concurrency, llm.budget, patience=patience, watch=watch, go_on=llm.go_on)
-    if llm.batch:
-        batches = batches_of(client)
-        yield from BatchRunner(client, batches, journal, requests, options, run_tag(work), work.progress).answers()
-    else:
-        yield from AskEngine(client, journal, options, run=run_tag(work), progress=work.progress).ask_all(requests)
+    transport = Jobs(batches_of(client)) if llm.batch else None
+    engine = AskEngine(client, journal, options, run=run_tag(work), progress=work.progress, transport=transport)
+    yield from engine.ask_all(requests)

@@ -91,12 +91,12 @@ def update_prices(source: str) -> _Renewal:
         lines = {}
         for model, line in prices.models.items():
             before = known.get((provider, model))
-            said = _differences(before, line)
-            if before is not None and not said:
+            changes = _differences(before, line)
+            if before is not None and not changes:
                 renewal.alike += 1
                 continue
             lines[model] = _dated(line, prices)
-            (renewal.new if before is None else renewal.changed).append(f"{model}: {said}" if said else model)
+            (renewal.new if before is None else renewal.changed).append(f"{model}: {changes}" if changes else model)
         listed = [one[provider].images for one in (ours, price_list().providers) if provider in one]
         sizes = {model: next((one[model] for one in listed if one.get(model)), None) for model in prices.images}
         images = {model: stated for model, stated in prices.images.items() if stated != sizes[model]}

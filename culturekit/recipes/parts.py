@@ -63,6 +63,13 @@ def bought(
     return replace(buying.options(), beside=run.sharing(budget, run.folder(role, model, variant)))
 
 
+def add_asking(
+    run: Run, buying: Buying, make: Callable[..., Stage], role: Role, model: str = "", variant: str = "", *, plan: Slot
+) -> Path:
+    """Add a stage that asks a model; `make` takes how it buys as `llm`."""
+    return run.add(make(llm=bought(run, buying, role, model, variant)), role, model, variant, plan=plan)
+
+
 def asked(count: int | None, *, each: int = 1) -> Slot:
     """Plan a stage that asks about so many units, as far as that is known, so many times about each."""
     return asks() if count is None else asks(count=partial(int, count), requests=partial(int, count * each))

@@ -68,6 +68,11 @@ def rows_of(table: pl.DataFrame, **figures: str) -> Rows:
     )
 
 
+def values_in(table: pl.DataFrame | None, column: str) -> list[str]:
+    """List what stands in a column, in order."""
+    return [] if table is None else table[column].drop_nulls().unique().sort().to_list()
+
+
 def with_params(scores: pl.DataFrame, *names: str, **places: str) -> pl.DataFrame:
     """Add what the parameters say of a score as columns, each by its name in them, or from its place."""
     said = {name: name for name in names} | places
@@ -201,6 +206,13 @@ class RunFolders(Run):
             return found
         folder = pl.lit(role.folder(model, variant))
         return found.with_columns(trace=pl.concat_str(folder, pl.int_range(pl.len()).cast(pl.String), separator="#"))
+
+    def scored(
+        self, role: Role, model: str = "", variant: str = "", /, *names: str, **paths: str
+    ) -> pl.DataFrame | None:
+        """Read the scores of a stage with parameters as columns, as `with_params` does; None for a run without it."""
+        found = self.read(role, SCORES, model, variant)
+        return None if found is None else with_params(found, *names, **paths)
 
     def numbered(self, role: Role) -> pl.DataFrame | None:
         """Read the scores of a stage with the number of each row; None for a run without that stage."""

@@ -192,6 +192,7 @@ class Section:
 Where: TypeAlias = Mapping[str, str | None]
 
 Sources: TypeAlias = list[tuple[str, Where, pl.DataFrame]]  # Who says something, where that stands, and the scores
+ScoreRows: TypeAlias = Sequence[tuple[str | tuple[str, ...], Where, pl.DataFrame | None]]  # The same, of several heads
 
 
 def name_of(code: str) -> str:
@@ -231,19 +232,23 @@ def row_of(table: pl.DataFrame | None, **where: str | None) -> dict[str, Any] | 
     return table.row(0, named=True) if table.height else None
 
 
-def grid(caption: str, heads: Iterable[str], rows: Iterable[tuple[str, Iterable[Cell]]]) -> Grid:
+def _heads(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
+
+
+def grid(caption: str, heads: Iterable[str], rows: Iterable[tuple[str | tuple[str, ...], Iterable[Cell]]]) -> Grid:
     """Make a table of rows with their heads."""
-    return Grid(caption, tuple(heads), tuple((Cell(head), *cells) for head, cells in rows))
+    return Grid(caption, tuple(heads), tuple((*map(Cell, _heads(head)), *cells) for head, cells in rows))
 
 
 def score_grid(
-    caption: str, first: str, columns: Iterable[tuple[str, Where]], rows: Sources, *, shaded: bool = False
+    caption: str, first: str | tuple[str, ...], columns: Iterable[tuple[str, Where]], rows: ScoreRows, *,
+    shaded: bool = False,
 ) -> Grid:  # fmt: skip
     """Make a table of scores: each is looked up where its row and its column say."""
-    places = list(columns)
-    return grid(caption, (first, *(head for head, _ in places)), (
-        (head, [looked_up(table, shaded=shaded, **own_place, **place) for _, place in places])
-        for head, own_place, table in rows
+    wanted = list(columns)
+    return grid(caption, (*_heads(first), *(head for head, _ in wanted)), (
+        (head, [looked_up(table, shaded=shaded, **row, **column) for _, column in wanted]) for head, row, table in rows
     ))  # fmt: skip
 
 

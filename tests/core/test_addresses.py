@@ -42,9 +42,7 @@ def test_what_python_calls_private_is_never_public(address: object) -> None:
 @pytest.mark.parametrize(
     "address", [one for one in PRIVATE if (one[:1].isdigit() and one.count(".") == 3) or "::" in one]
 )
-def test_all_who_fetch_refuse_a_public_name_for_a_private_address(
-    monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
+def test_who_fetches_refuses_a_public_name_of_a_private_address(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     url = "https://example.org/x.png"

@@ -77,18 +77,6 @@ def test_the_plan_of_a_recipe_adds_up(tmp_path: Path) -> None:
     assert total_of(steps).seconds == pytest.approx(sum(step.seconds or 0 for step in steps))
 
 
-REFUSED = {
-    "models=[{name: a, backend: 'simulated?favour=US&favour_strength=.5'}]": "a: favour names US, and the space",
-    "models=[{name: a, backend: 'simulated?drift=.5&drift_to=JP,BR'}]": "a: drift_to names JP, and the space",
-}
-
-
-@pytest.mark.parametrize("setting", REFUSED)
-def test_a_model_that_prefers_what_the_space_will_not_have_is_refused_with_the_recipe(setting: str) -> None:
-    with pytest.raises(ConfigError, match=REFUSED[setting]):
-        load_recipe(SMALL, ["countries=[BR, FR]", setting])
-
-
 LISTED = "name,concept,country,continent\ncarillon,instruments,BE,Europe\ncajón,instruments,BR,\n"
 OF_A_LIST = {
     "no en template for prompts of the kind cube about instruments; expected `prompts: {en:": [],

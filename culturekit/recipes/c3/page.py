@@ -36,10 +36,13 @@ from culturekit.report.sections import (
     Grid,
     Section,
     SectionPage,
+    Where,
     drawn,
+    grid,
     looked_up,
     number,
     row_of,
+    score_grid,
     section_page,
 )
 from culturekit.scores.answers import careful_answers
@@ -48,18 +51,14 @@ TITLE = "How well do these models draw what is hard about a culture?"
 STATED = ("judged-vqascore", "truth", "aligned-…", "ratings", "worth", "pearson")
 IMAGE_CRITERIA = ("object_presence", "object_localization", "cultural_appropriateness", "visual_aesthetics",
                   "semantic_consistency", "cohesion")  # fmt: skip
+# In the order of the paper's tables.
 PAIR_CRITERIA = ("adequacy", "fluency", "consistency", "relevance", "context", "cultural_appropriateness")
-"""In the order of the paper's tables."""
 
-NAMES = {
-    "labse": "LaBSE (A_ST)",
-    "clip": "CLIP (A_IT)",
-    "objects": "only A_OT",
-    "no-objects": "without A_OT",
-    "c3": "C³",
-}
+NAMES = {"labse": "LaBSE (A_ST)", "clip": "CLIP (A_IT)", "objects": "only A_OT", "no-objects": "without A_OT",
+         "c3": "C³"}  # fmt: skip
 SENTENCES = ("labse", "clip", "objects", "c3")
 ALIGNMENTS = {"c3": "A", "c3_image": "A_IT", "c3_object": "A_OT"}
+EVERYWHERE: dict[str, Any] = dict.fromkeys(("country", "concept", "group"))
 METRIC, RATING, RELEVANCE, ABOVE = "vqascore", "rating_mean", "relevance", 3
 EXAMPLES, WORST, STEPS, BINS = 8, 2, (1, 2, 3, 4, 5), 8
 
@@ -77,21 +76,15 @@ def _c3_page(run: RunFolders) -> SectionPage:
     return section_page(run, TITLE, (f"{culture} captions",), verdict(run), caveats, found, STATED)
 
 
-def _scores_of(run: RunFolders, role: roles.Role, *names: str) -> pl.DataFrame | None:
-    """Read the scores of a stage, with some parameters as columns; None for a run without it."""
-    table = run.read(role, SCORES)
-    return None if table is None else with_params(table, *names)
-
-
 def _truth_of(run: RunFolders) -> pl.DataFrame | None:
     """Read what models truly deserve."""
-    return _scores_of(run, folders.TRUTH, "criterion", "labels")
+    return run.scored(folders.TRUTH, "", "", "criterion", "labels")
 
 
 def verdict(run: RunFolders) -> Iterator[str]:
     """Say who comes first as judged, as corrected and in truth, and which strategy keeps the best pairs."""
-    corrected, alone = _scores_of(run, folders.JUDGED, "labels"), _scores_of(run, roles.FAITHFULNESS)
-    everywhere = dict.fromkeys(("country", "concept", "group")) | {"metric": METRIC}
+    corrected, alone = run.scored(folders.JUDGED, "", "", "labels"), run.scored(roles.FAITHFULNESS)
+    everywhere = {**EVERYWHERE, "metric": METRIC}
     sources: list[tuple[str, pl.DataFrame | None, dict[str, str]]] = [
         ("the corrected scores", corrected, {"labels": "corrected"}), ("the judge alone", alone, {}),
         ("the truth", _truth_of(run), {"labels": "truth"}),
@@ -101,7 +94,7 @@ def verdict(run: RunFolders) -> Iterator[str]:
     yield from sentences_on(found)
     if not found[0].order:
         yield judge_stands(asked=corrected is not None)
-    worth = _scores_of(run, folders.WORTH, "criterion", "labels")
+    worth = run.scored(folders.WORTH, "", "", "criterion", "labels")
     if worth is None:
         return
     named = worth.with_columns(pl.col("model").replace(NAMES))
@@ -116,26 +109,28 @@ def verdict(run: RunFolders) -> Iterator[str]:
 
 def models(run: RunFolders, shown: Gallery) -> Section:
     """Put judged, corrected and true scores side by side, and the alignments of images with their captions."""
-    corrected, truth = _scores_of(run, folders.JUDGED, "labels"), _truth_of(run)
-    alone = _scores_of(run, roles.FAITHFULNESS)
-    rows, alignments = [], []
-    for model in run.models:
-        aligned = run.needed(folders.ALIGNED, SCORES, model)
-        everywhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group")) | {"model": model, "metric": METRIC}
-        rows.append((
-            Cell(model), looked_up(alone, **everywhere), looked_up(corrected, labels="corrected", **everywhere),
-            looked_up(truth, labels="truth", **everywhere),
-        ))  # fmt: skip
-        alignments.append((Cell(model), *(looked_up(aligned, metric=metric) for metric in ALIGNMENTS)))
-    columns = ("model", "VQAScore as judged", "corrected by people", "true")
-    grids = (Grid("VQAScore over all captions, with 95 % intervals", columns, tuple(rows)),
-             Grid("Alignment over all captions", ("model", *ALIGNMENTS.values()), tuple(alignments)))  # fmt: skip
+    corrected, truth = run.scored(folders.JUDGED, "", "", "labels"), _truth_of(run)
+    alone = run.scored(roles.FAITHFULNESS)
+    sources: list[tuple[str, Where, pl.DataFrame | None]] = [
+        ("VQAScore as judged", {}, alone), ("corrected by people", {"labels": "corrected"}, corrected),
+        ("true", {"labels": "truth"}, truth),
+    ]  # fmt: skip
+    scores = grid("VQAScore over all captions, with 95 % intervals", ("model", *(name for name, *_ in sources)), (
+        (model, [looked_up(table, **{**EVERYWHERE, "metric": METRIC, "model": model, **where})
+                 for _, where, table in sources])
+        for model in run.models
+    ))  # fmt: skip
+    alignments = score_grid(
+        "Alignment over all captions", "model", [(name, {"metric": metric}) for metric, name in ALIGNMENTS.items()],
+        [(model, {}, run.needed(folders.ALIGNED, SCORES, model)) for model in run.models],
+    )  # fmt: skip
     return Section(
         "models", "What is shown, as judged, as corrected, as true",
         "VQAScore is how probable a judge finds it that an image shows its caption; people say how many of the things "
         "it names are there. A is A_IT (image and caption) plus A_OT (objects in the image and caption). "
         f"{_seen_by(run)}",
-        tuple(drawn(grid, "dots", grid.caption.partition(" ")[0]) for grid in grids), strips=_examples(run, shown),
+        tuple(drawn(one, "dots", one.caption.partition(" ")[0]) for one in (scores, alignments)),
+        strips=_examples(run, shown),
     )  # fmt: skip
 
 
@@ -170,29 +165,29 @@ def learnt(run: RunFolders) -> Section | None:
     backend = made[tuned[0]].options["backend"]
     before = next(name for name in run.models if name not in tuned and made[name].options.get("backend") == backend)
     trained = {name: run.found(folders.FINETUNED, name) or run.manifest(folders.FINETUNED, before) for name in tuned}
-    compared = _scores_of(run, folders.COMPARED, "of.criterion", "p_corrected")
+    compared = run.scored(folders.COMPARED, "", "", "of.criterion", "p_corrected")
     rated = [] if compared is None else [name for name in IMAGE_CRITERIA if name in set(compared["of.criterion"])]
-    differences = tuple(
-        (Cell(f"{one} less {other}"), *_change(compared, one, other, criterion=None),
-         *(_change(compared, one, other, criterion=criterion)[0] for criterion in rated))
+    differences = (
+        (f"{one} less {other}", [*_change(compared, one, other, criterion=None),
+                                 *(_change(compared, one, other, criterion=criterion)[0] for criterion in rated)])
         for other, one in combinations((before, *tuned), 2)
     )  # fmt: skip
-    learning = tuple(
-        (Cell(name), *(Cell(f"{training.counts[count]:,}") for count in ("pairs", "steps", "learned numbers")),
-         *(number(training.notes["loss"][when]) for when in ("before", "after")))
-        for name, training in trained.items()
+    learning = (
+        (name, [*(Cell(f"{found.counts[count]:,}") for count in ("pairs", "steps", "learned numbers")),
+                *(number(found.notes["loss"][when]) for when in ("before", "after"))])
+        for name, found in trained.items()
     )  # fmt: skip
-    told = next(iter(trained.values())).options
-    what = "Every weight of the denoiser" if told.get("learns") == "full" else f"An adapter (LoRA, rank {told['rank']})"
-    how = (f"{what} was trained, in batches of {told['batch']} on {told.get('processes', 1)} device(s); in the paper "
-           "every weight, in one pass with batches of 2 on 8 GPUs.")  # fmt: skip
+    how = next(iter(trained.values())).options
+    what = "Every weight of the denoiser" if how.get("learns") == "full" else f"An adapter (LoRA, rank {how['rank']})"
+    training = (f"{what} was trained, in batches of {how['batch']} on {how.get('processes', 1)} device(s); in the "
+                "paper every weight, in one pass with batches of 2 on 8 GPUs.")  # fmt: skip
     after = tuned[0] if len(tuned) == 1 else f"{len(tuned)} models"
     return Section(
         "finetune", f"{before} before, {after} after the fine-tune",
-        f"The same captions, with the same seeds; the scores stand above. {how}",
-        (Grid("Differences, caption by caption, with 95 % intervals",
+        f"The same captions, with the same seeds; the scores stand above. {training}",
+        (grid("Differences, caption by caption, with 95 % intervals",
               ("models", "VQAScore", "p, corrected", *map(_spaced, rated)), differences),
-         Grid("What was learnt: the loss is that on pairs of the training, with the same noise",
+         grid("What was learnt: the loss is that on pairs of the training, with the same noise",
               ("model", "pairs", "steps", "numbers learned", "loss before", "loss after"), learning)),
     )  # fmt: skip
 
@@ -200,8 +195,7 @@ def learnt(run: RunFolders) -> Section | None:
 def _change(compared: pl.DataFrame | None, one: str, other: str, *, criterion: str | None) -> tuple[Cell, Cell]:
     """Look up how much more one model has than another, and the p value of that; models are compared by name."""
     pair, sign = (f"{one} - {other}", 1) if one < other else (f"{other} - {one}", -1)
-    where = dict.fromkeys(("country", "concept", "group"))
-    row = row_of(compared, model=pair, **{"of.criterion": criterion}, **where)
+    row = row_of(compared, model=pair, **{"of.criterion": criterion}, **EVERYWHERE)
     if row is None:
         return Cell("–"), Cell("–")
     ends = sorted(sign * row[name] for name in ("ci_low", "ci_high")) if row["ci_low"] is not None else []
@@ -216,11 +210,10 @@ def _benchmark(run: RunFolders) -> Section:
     }
     rows = [(name, row) for name, table in tables.items() for row in table.filter(category="all").to_dicts()]
     parts = [(row["category"], row) for row in tables["sample"].filter(pl.col("category") != "all").to_dicts()]
-    columns = ("captions", "words each", "objects each")
     grids = tuple(
-        Grid(caption, (head, *columns), tuple(
-            (Cell(name), Cell(f"{row['captions']:,}"), Cell(f"{row['words']:.2f}"),
-             Cell("–" if row["objects"] is None else f"{row['objects']:.2f}"))
+        grid(caption, (head, "captions", "words each", "objects each"), (
+            (name, (Cell(f"{row['captions']:,}"), Cell(f"{row['words']:.2f}"),
+                    Cell("–" if row["objects"] is None else f"{row['objects']:.2f}")))
             for name, row in counted
         ))
         for caption, head, counted in (("Sets of captions", "set", rows), ("The sample", "category of error", parts))
@@ -230,15 +223,14 @@ def _benchmark(run: RunFolders) -> Section:
 
 def _difficulty(run: RunFolders, shown: Gallery) -> Section | None:
     """Show how hard each category of error is, and what models draw worst of it."""
-    table = _scores_of(run, folders.DIFFICULTY, "category")
+    table = run.scored(folders.DIFFICULTY, "", "", "category")
     categories = [] if table is None else sorted(set(table["category"]))
     if table is None or not categories:
         return None
+    columns = [(model, {"model": model}) for model in run.models]
     grids = tuple(
-        drawn(Grid(what, ("category", *run.models), tuple(
-            (Cell(name), *(looked_up(table, metric=metric, model=model, category=name) for model in run.models))
-            for name in categories
-        )), "dots", axis)
+        drawn(score_grid(what, "category", columns,
+                         [(name, {"metric": metric, "category": name}, table) for name in categories]), "dots", axis)
         for metric, what, axis in ((METRIC, "VQAScore as judged", "VQAScore"),
                                    (RATING, "Mean rating by people over all criteria", "rating"))
         if metric in set(table["metric"])
@@ -257,16 +249,14 @@ def _difficulty(run: RunFolders, shown: Gallery) -> Section | None:
 
 def strategies(run: RunFolders, shown: Gallery) -> Section | None:
     """Show what the pairs that each strategy keeps are worth: as people rate them, and in truth."""
-    worth = _scores_of(run, folders.WORTH, "criterion", "labels")
+    worth = run.scored(folders.WORTH, "", "", "criterion", "labels")
     if worth is None:
         return None
     names = list(dict.fromkeys(run.needed(folders.SELECTED, SELECTED)["strategy"]))
     grids = tuple(
-        drawn(Grid(caption, ("strategy", *map(_spaced, PAIR_CRITERIA)), tuple(
-            (Cell(NAMES.get(name, name)), *(looked_up(worth, model=name, criterion=criterion, labels=labels)
-                                            for criterion in PAIR_CRITERIA))
-            for name in names
-        )), "dots", "mean rating")
+        drawn(score_grid(caption, "strategy", _of_criteria(PAIR_CRITERIA), [
+            (NAMES.get(name, name), {"model": name, "labels": labels}, worth) for name in names
+        ]), "dots", "mean rating")
         for labels, caption in (("people", "Mean ratings by people of the pairs that are kept, with 95 % intervals"),
                                 ("truth", "What all pairs that are kept truly deserve"))
         if labels in worth["labels"].to_list()
@@ -291,24 +281,30 @@ def _spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
+def _of_criteria(names: Sequence[str]) -> list[tuple[str, Where]]:
+    """Give a column to each criterion."""
+    return [(_spaced(name), {"criterion": name}) for name in names]
+
+
 def _followed(run: RunFolders) -> Section | None:
     """Show how what strategies rank by follows people's ratings."""
-    table = _scores_of(run, folders.PEARSON, "strategy", "with.criterion", "p")
+    table = run.scored(folders.PEARSON, "", "", "strategy", "with.criterion", "p")
     if table is None:
         return None
-    rows, tests = [], []
-    for name in dict.fromkeys(run.needed(folders.SELECTED, SELECTED)["strategy"]):
-        found = [row_of(table, strategy=name, **{"with.criterion": criterion}) for criterion in (*PAIR_CRITERIA, EVERY)]
-        head = Cell(NAMES.get(name, name))
-        rows.append((head, *(Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"])
-                             for row in found)))  # fmt: skip
-        tests.append((head, *map(_p_value, found)))
+    found = {
+        NAMES.get(name, name): [row_of(table, strategy=name, **{"with.criterion": one})
+                                for one in (*PAIR_CRITERIA, EVERY)]
+        for name in dict.fromkeys(run.needed(folders.SELECTED, SELECTED)["strategy"])
+    }  # fmt: skip
+    rows = ((name, [Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"]) for row in each])
+            for name, each in found.items())  # fmt: skip
     columns = ("ranked by", *map(_spaced, PAIR_CRITERIA), EVERY)
     lead = "Over the pairs that people rated; the last column is the mean of the six, as in the paper."
     return Section("pearson", "Do alignments follow people?", lead, (
-        drawn(Grid("Pearson correlation with people's ratings, with 95 % intervals", columns, tuple(rows)), "dots",
+        drawn(grid("Pearson correlation with people's ratings, with 95 % intervals", columns, rows), "dots",
               "correlation"),
-        Grid("How often values dealt out at random follow people as closely (p)", columns, tuple(tests)),
+        grid("How often values dealt out at random follow people as closely (p)", columns,
+             ((name, map(_p_value, each)) for name, each in found.items())),
     ))  # fmt: skip
 
 
@@ -352,16 +348,14 @@ def _p_value(row: Mapping[str, Any] | None) -> Cell:
 
 def criteria(run: RunFolders) -> Section | None:
     """Show people's ratings of images by criterion and model, and what images deserve where that is known."""
-    table, truth = _scores_of(run, folders.RATINGS, "criterion"), _truth_of(run)
+    table, truth = run.scored(folders.RATINGS, "", "", "criterion"), _truth_of(run)
     if table is None:
         return None
     kinds = [("Mean ratings by people", table)] + ([] if truth is None else [("What images deserve", truth)])
     grids = tuple(
-        drawn(Grid(caption, ("model", *map(_spaced, IMAGE_CRITERIA)), tuple(
-            (Cell(model), *(looked_up(part, metric="rating_mean", model=model, criterion=criterion, group=None)
-                            for criterion in IMAGE_CRITERIA))
-            for model in run.models
-        )), "dots", "mean rating")
+        drawn(score_grid(caption, "model", _of_criteria(IMAGE_CRITERIA), [
+            (model, {"metric": "rating_mean", "model": model, "group": None}, part) for model in run.models
+        ]), "dots", "mean rating")
         for caption, part in kinds
     )  # fmt: skip
     return Section("criteria", "Six criteria", "From 1 to 5, with 95 % intervals.", grids)
@@ -371,7 +365,7 @@ def _histogram(run: RunFolders, shown: Gallery) -> Section | None:
     """Show how often people gave each rating to images of each set of captions, and some of these images."""
     beside = run.variants(folders.BESIDE_PROMPTS)
     sets = {"": folders.OF_MODELS, **{name: name for name in beside}}
-    rows, most = [], []
+    rows, most = list[tuple[str, list[Cell]]](), list[tuple[str, list[Cell]]]()
     for name, what in sets.items():
         if not run.has(folders.IMPORTED, what):
             continue
@@ -379,16 +373,14 @@ def _histogram(run: RunFolders, shown: Gallery) -> Section | None:
         answers = careful_answers(run.needed(folders.IMPORTED, ANNOTATIONS, what)).drop_nulls("value")
         rated = answers.join(about.select("item_id", "model"), on="item_id")
         for model in run.models:
-            ratings = rated.filter(model=model)["value"]
+            ratings, head = rated.filter(model=model)["value"], f"{model}, {name}" if name else model
             shares = [int((ratings == step).sum()) / max(1, len(ratings)) for step in STEPS]
-            above = sum(share for step, share in zip(STEPS, shares, strict=True) if step >= ABOVE)
-            head = Cell(f"{model}, {name}" if name else model)
-            rows.append((head, *(Cell(f"{share:.1%}", point=(share, None, None)) for share in shares)))
-            most.append((head, Cell(f"{above:.1%}")))
+            rows.append((head, [Cell(f"{share:.1%}", point=(share, None, None)) for share in shares]))
+            most.append((head, [Cell(f"{sum(shares[STEPS.index(ABOVE) :]):.1%}")]))
     strips = [(f"{model}, {name or 'this benchmark'}", chosen) for name in ("", *beside)
               for model, chosen in _few(run, name)] if beside else []  # fmt: skip
-    grids = (drawn(Grid("Ratings of images", ("model", *map(str, STEPS)), tuple(rows)), "bars", "rating"),
-             Grid(f"Ratings of {ABOVE} and more", ("model", "share"), tuple(most)))  # fmt: skip
+    grids = (drawn(grid("Ratings of images", ("model", *map(str, STEPS)), rows), "bars", "rating"),
+             grid(f"Ratings of {ABOVE} and more", ("model", "share"), most))  # fmt: skip
     lead = "Shares of all ratings, over all criteria."
     more = shown.strip("Images of each set of captions, highest and lowest VQAScore first", strips)
     return Section("histogram", "How people rated", lead, grids if rows else (), strips=more) if rows or more else None
@@ -412,10 +404,9 @@ def _asked(run: RunFolders) -> Section | None:
             continue
         asked = [one for one in read_project(run.folder(folders.FORMS, what))[1].criteria if one.levels]
         steps = sorted({one.low + number for one in asked for number in range(len(one.levels)) if one.low is not None})
-        rows = tuple((Cell(str(step)), *(Cell(one.levels[step - (one.low or 0)]) for one in asked))
-                     for step in reversed(steps))  # fmt: skip
+        rows = [(str(step), [Cell(one.levels[step - (one.low or 0)]) for one in asked]) for step in reversed(steps)]
         if rows:
-            grids.append(Grid(f"Of {of}", ("rating", *(_spaced(one.name) for one in asked)), rows))
+            grids.append(grid(f"Of {of}", ("rating", *(_spaced(one.name) for one in asked)), rows))
     return Section("asked", "What each rating means", "As the forms say it.", tuple(grids)) if grids else None
 
 
@@ -430,10 +421,10 @@ def _expansion(run: RunFolders) -> Section | None:
     twice = proposals.drop_nulls("nearest").sort("similarity", "round", "request", "position", descending=True)
     dropped = twice.filter(pl.col("outcome") != "kept").head(EXAMPLES)
     grids = (
-        Grid("What became of proposals", ("outcome", "proposals"),
-             tuple((Cell(outcome), Cell(f"{count:,}")) for outcome, count in counts.iter_rows())),
-        Grid("Dropped for an earlier caption, some", ("proposal", "earlier caption", "cosine"), tuple(
-            (Cell(row["text"]), Cell(texts[row["nearest"]], row["nearest"]), number(row["similarity"]))
+        grid("What became of proposals", ("outcome", "proposals"),
+             ((outcome, [Cell(f"{count:,}")]) for outcome, count in counts.iter_rows())),
+        grid("Dropped for an earlier caption, some", ("proposal", "earlier caption", "cosine"), (
+            (row["text"], (Cell(texts[row["nearest"]], row["nearest"]), number(row["similarity"])))
             for row in dropped.iter_rows(named=True)
         )),
     )  # fmt: skip
@@ -445,15 +436,15 @@ def _exported(run: RunFolders) -> Section | None:
     variants = run.variants(folders.EXPORTED)
     if not variants:
         return None
-    rows = []
+    rows = list[tuple[str, list[Cell]]]()
     for name in variants:
         table = read_table(run.table(folders.EXPORTED, variant=name, file="exported.parquet"), EXPORTED)
-        for licence, part in table.group_by("licence", maintain_order=True):
+        for (licence,), part in table.group_by("licence", maintain_order=True):
             sources = ", ".join(sorted(set(part["source"].drop_nulls())))
-            rows.append((Cell(NAMES.get(name, name)), Cell(licence[0] or "none"), Cell(sources or "–"),
-                         Cell(f"{part['item'].n_unique():,}")))  # fmt: skip
-    grid = Grid("Exported pairs", ("strategy", "licence", "source", "pairs"), tuple(rows))
-    return Section("exports", "What goes out", "With the licence and the source of each pair.", (grid,))
+            cells = (str(licence or "none"), sources or "–", f"{part['item'].n_unique():,}")
+            rows.append((NAMES.get(name, name), list(map(Cell, cells))))
+    shown = grid("Exported pairs", ("strategy", "licence", "source", "pairs"), rows)
+    return Section("exports", "What goes out", "With the licence and the source of each pair.", (shown,))
 
 
 C3_PAGE = SectionReport("caption-report", 11, _c3_page, (folders.TRUTH, folders.PAIR_TRUTH))

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from culturekit.builders.built import staged
+from culturekit.core.declared import staged
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.digests import canonical_json
 from culturekit.core.inputs import Numbered

@@ -12,16 +12,18 @@ from culturekit.core.tables import read_table
 from culturekit.metrics.ahead.matching import DIMENSIONS, PUBLISHED_TAUS
 from culturekit.recipes.cultivate import roles as folders
 from culturekit.report.gallery import Gallery, Strip, values_of
-from culturekit.report.headline import Standing, judge_stands, sentences_on, standing
+from culturekit.report.headline import judge_stands, sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
-from culturekit.report.run_folders import RunFolders, with_params
+from culturekit.report.run_folders import RunFolders, values_in, with_params
 from culturekit.report.sections import (
     Cell,
     Grid,
     Section,
     SectionPage,
+    Where,
     drawn,
+    grid,
     looked_up,
     matrix_picture,
     name_of,
@@ -31,16 +33,9 @@ from culturekit.report.sections import (
 )
 from culturekit.scores.meta import ALL
 
-METRICS = {
-    "align": "ALIGN",
-    "align_hal": "ALIGN + HAL",
-    "hal": "HAL",
-    "exag": "EXAG",
-    "faith": "FAITH",
-    "ddiv": "DDIV",
-    "sdiv": "SDIV",
-}
-SCORED = tuple(metric for metric in METRICS if metric != "align_hal")
+METRICS = {"align": "ALIGN", "align_hal": "ALIGN + HAL", "hal": "HAL", "exag": "EXAG", "faith": "FAITH",
+           "ddiv": "DDIV", "sdiv": "SDIV"}  # fmt: skip
+OVERALL: Where = {"country": None, "group": None}
 MAIN = ("align", "hal", "exag", "faith")
 LABELS = {"judged": "judged", "corrected": "corrected by people", "truth": "true"}
 TOP, ENDS = 8, 3
@@ -50,24 +45,18 @@ def headline(
     run: RunFolders, ahead: pl.DataFrame, corrected: pl.DataFrame | None, truth: pl.DataFrame | None
 ) -> Section:
     """Put judged, corrected and true scores side by side."""
-    kinds = [("judged", ahead.with_columns(labels=pl.lit("judged"))), ("corrected", corrected), ("truth", truth)]
-    there = [(label, table) for label, table in kinds if table is not None]
-    rows = tuple(
-        (Cell(model), Cell(METRICS[metric]), *(
-            looked_up(table, model=model, metric=metric, labels=label, country=None, group=None, concept=None)
-            for label, table in there
-        ))
-        for model in run.models
-        for metric in MAIN
-    )  # fmt: skip
-    columns = ("model", "metric", *(LABELS[label] for label, _ in there))
+    kinds = {"judged": ahead.with_columns(labels=pl.lit("judged")), "corrected": corrected, "truth": truth}
+    tables = {label: table.filter(labels=label) for label, table in kinds.items() if table is not None}
+    every = pl.concat(tables.values(), how="diagonal_relaxed")
+    rows = [((model, METRICS[metric]), {"model": model, "metric": metric, **OVERALL, "concept": None}, every)
+            for model in run.models for metric in MAIN]  # fmt: skip
+    caption = f"Scores over all countries, each country alike, with {run.confidence(folders.AHEAD)} intervals"
+    shown = score_grid(caption, ("model", "metric"), [(LABELS[label], {"labels": label}) for label in tables], rows)
     return Section(
         "headline", "What is shown, as judged, as corrected, as true",
         "ALIGN is the share of what should be shown that is shown, HAL the share of what is shown that nothing asks "
         "for (less is better), EXAG how much more stereotypical images are than real ones (less is better).",
-        (drawn(Grid("Scores over all countries, each country alike, with "
-                    f"{run.confidence(folders.AHEAD)} intervals", columns, rows), "dots"),),
-        strips=_examples(run),
+        (drawn(shown, "dots"),), strips=_examples(run),
     )  # fmt: skip
 
 
@@ -87,22 +76,16 @@ def _examples(run: RunFolders) -> tuple[Strip, ...]:
 
 def gaps(run: RunFolders) -> Section | None:
     """Show gaps between groups of countries."""
-    if not run.has(folders.CORRECTED_GAPS):
+    table = run.scored(folders.CORRECTED_GAPS, of_metric="metric", labels="labels")
+    if table is None or table.is_empty():
         return None
-    table = run.needed(folders.CORRECTED_GAPS, SCORES)
-    if table.is_empty():
-        return None
-    table = with_params(table, of_metric="metric", labels="labels")
-    kinds = [label for label in LABELS if label in table["labels"].to_list()]
-    columns = ("model", "metric", *(LABELS[label] for label in kinds))
+    columns = [(name, {"labels": label}) for label, name in LABELS.items() if label in table["labels"].to_list()]
     grids = tuple(
-        drawn(Grid(f"Gaps, {pair}", columns, tuple(
-            (Cell(model), Cell(METRICS[metric]),
-             *(looked_up(table, group=pair, model=model, of_metric=metric, labels=label) for label in kinds))
-            for model in run.models
-            for metric in MAIN
-        )), "dots", "difference of scores")
-        for pair in table["group"].unique().sort()
+        drawn(score_grid(f"Gaps, {pair}", ("model", "metric"), columns, [
+            ((model, METRICS[metric]), {"group": pair, "model": model, "of_metric": metric}, table)
+            for model in run.models for metric in MAIN
+        ]), "dots", "difference of scores")
+        for pair in values_in(table, "group")
     )  # fmt: skip
     lead = "Above 0 the first group of countries scores more; GN is the Global North, GS the South."
     return Section("gaps", "Do some parts of the world get less?", lead, grids)
@@ -110,18 +93,13 @@ def gaps(run: RunFolders) -> Section | None:
 
 def _by_group(run: RunFolders, ahead: pl.DataFrame) -> Section:
     """Show each model on each group of countries, as the paper's first table does."""
-    groups = ahead.drop_nulls("group")["group"].unique().sort().to_list()
-    rows = tuple(
-        (Cell(model), Cell(group or "all"),
-         *(looked_up(ahead, model=model, metric=metric, group=group, country=None) for metric in SCORED))
-        for model in run.models
-        for group in (*groups, None)
-    )  # fmt: skip
+    rows = [((model, group or "all"), {"model": model, "group": group, "country": None}, ahead)
+            for model in run.models for group in (*values_in(ahead, "group"), None)]  # fmt: skip
+    columns = [(METRICS[metric], {"metric": metric}) for metric in METRICS if metric != "align_hal"]
     return Section(
         "models", "Models and groups of countries", "As judged. DDIV and SDIV: how evenly, and how much more, several "
         "images of a prompt show than one.",
-        (drawn(Grid("Scores by model and group", ("model", "countries", *(METRICS[metric] for metric in SCORED)), rows),
-               "dots"),),
+        (drawn(score_grid("Scores by model and group", ("model", "countries"), columns, rows), "dots"),),
     )  # fmt: skip
 
 
@@ -129,26 +107,27 @@ def followed(run: RunFolders) -> Section | None:
     """Show how metrics, raters and people follow people's ratings."""
     if not run.has(roles.META):
         return None
-    groups = _together(run, "human_correlation")["group"].drop_nulls().unique().sort(descending=True).to_list()
+    groups = values_in(_together(run, "human_correlation"), "group")[::-1]
     tables = [run.needed(roles.META, SCORES), run.read(folders.BASELINES, SCORES)]
     every = pl.concat([table for table in tables if table is not None]).filter(metric="human_correlation")
     table = with_params(every, of_metric="metric", by="params.by", of="params.of", variant="params.variant",
                         judge="params.judge", scorer="params.scorer", criterion="with.criterion",
                         other="with.params.of", method="method")  # fmt: skip
     several = run.models if len(run.models) > 1 else ()
-    whole, columns = ALL if several else run.models[0], ("metric", *groups, "overall", "Kendall, overall")
-    shown = [*((group, "spearman") for group in (*groups, None)), (None, "kendall")]
+    whole = {"model": ALL if several else run.models[0]}
+    columns: list[tuple[str, Where]] = [
+        *((group or "overall", {"group": group, "method": "spearman"}) for group in (*groups, None)),
+        ("Kendall, overall", {"group": None, "method": "kendall"}),
+    ]
     lines = {rating: list(_lines(table, rating)) for rating in SCALES}
     grids = [
-        drawn(Grid(f"Spearman correlation with people's rating {rating}", columns, tuple(
-            (Cell(name), *(looked_up(part, model=whole, group=group, method=how) for group, how in shown))
-            for name, part in found
-        )), "dots", "correlation")
+        drawn(score_grid(f"Spearman correlation with people's rating {rating}", "metric", columns,
+                         [(name, whole, part) for name, part in found]), "dots", "correlation")
         for rating, found in lines.items()
     ]  # fmt: skip
     grids += [
-        Grid(f"The same by model, rating {rating}", ("metric", *several, "mean of models"),
-             tuple((Cell(name), *_by_model(part, several)) for name, part in found))
+        grid(f"The same by model, rating {rating}", ("metric", *several, "mean of models"),
+             ((name, _by_model(part, several)) for name, part in found))
         for rating, found in (lines.items() if several else ())
     ]  # fmt: skip
     return Section(
@@ -166,17 +145,17 @@ def _lines(table: pl.DataFrame, rating: str) -> Iterator[tuple[str, pl.DataFrame
     against = table.filter(criterion=rating)
     if rating == "faith":
         quality = against.filter(of_metric="quality")
-        yield from ((_short(name), quality.filter(scorer=name)) for name in _named(quality, "scorer"))
+        yield from ((_short(name), quality.filter(scorer=name)) for name in values_in(quality, "scorer"))
         for metric, title, by in (
             ("vqascore", "VQAScore", "judge"),
             ("dsg", "DSG", "judge"),
             ("cure", "CuRe", "variant"),
         ):
             part = against.filter(of_metric=metric)
-            yield from ((f"{title}, {_short(name)}", part.filter(pl.col(by) == name)) for name in _named(part, by))
+            yield from ((f"{title}, {_short(name)}", part.filter(pl.col(by) == name)) for name in values_in(part, by))
     for scale in SCALES.values() if rating == "faith" else (SCALES[rating],):
         part = against.filter(of=scale)
-        yield from ((f"{name}, {scale} 1–5", part.filter(by=name)) for name in _named(part, "by"))
+        yield from ((f"{name}, {scale} 1–5", part.filter(by=name)) for name in values_in(part, "by"))
     ours = against.filter(pl.col("variant").is_null())
     for metric in ("align", "align_hal", "hal", "exag", "faith") if rating == "faith" else (rating,):
         yield METRICS[metric], ours.filter(of_metric=metric)
@@ -188,39 +167,28 @@ def _short(name: str) -> str:
     return name.removeprefix("vqascore:").partition("?")[0].removesuffix("@none")
 
 
-def _named(table: pl.DataFrame, column: str) -> list[str]:
-    """List what stands in a column."""
-    return table[column].drop_nulls().unique().sort().to_list()
-
-
-METHODS = ("spearman", "kendall")
-
-
 def _varied(table: pl.DataFrame, models: Sequence[str]) -> Iterator[Grid]:
     """Show what the ablations change: ALIGN by threshold and by proposer, and EXAG by other candidates."""
     whole = ALL if len(models) > 1 else models[0]
     for metric, rating in (("align", "faith"), ("exag", "exag"), ("exag", "faith")):
         part = table.filter(of_metric=metric, criterion=rating)
-        lines = [(name, part.filter(variant=name)) for name in _named(part, "variant")]
-        if lines:
-            lines.append(("as scored here", part.filter(pl.col("variant").is_null())))
-            yield Grid(
+        if names := values_in(part, "variant"):
+            yield grid(
                 f"{METRICS[metric]}, ablated, against people's rating {rating}",
                 ("variant", "Spearman", "Kendall", *models, "mean of models"),
-                tuple(
-                    (Cell(name), *(looked_up(one, model=whole, group=None, method=how) for how in METHODS),
-                     *_by_model(one, models))
-                    for name, one in lines
-                ),
+                ((name or "as scored here",
+                  [*(looked_up(one, model=whole, group=None, method=how) for how in ("spearman", "kendall")),
+                   *_by_model(one, models)])
+                 for name in (*names, None) for one in [part.filter(pl.col("variant").eq_missing(name))]),
             )  # fmt: skip
 
 
 def _by_model(part: pl.DataFrame, models: Sequence[str]) -> Iterator[Cell]:
     """Give the correlation of each model, and their mean."""
-    own = part.filter(pl.col("group").is_null(), pl.col("model").is_in(list(models)), method="spearman")
-    yield from (looked_up(own, model=model) for model in models)
+    alone = part.filter(pl.col("group").is_null(), pl.col("model").is_in(list(models)), method="spearman")
+    yield from (looked_up(alone, model=model) for model in models)
     if models:
-        found = own["value"].drop_nulls().to_list()
+        found = alone["value"].drop_nulls().to_list()
         yield number(sum(found) / len(found) if len(found) == len(models) else None)
 
 
@@ -233,7 +201,7 @@ def _together(run: RunFolders, metric: str) -> pl.DataFrame:
 
 def _by_dimension(run: RunFolders, countries: Sequence[str]) -> Section:
     """Show ALIGN by country and dimension."""
-    table = with_params(run.needed(folders.BREAKDOWN, SCORES), dimension="dimension").filter(metric="align")
+    table = with_params(run.needed(folders.BREAKDOWN, SCORES), "dimension").filter(metric="align")
     columns = [(dimension, {"dimension": dimension}) for dimension in DIMENSIONS]
     grids = tuple(
         drawn(score_grid(
@@ -247,23 +215,19 @@ def _by_dimension(run: RunFolders, countries: Sequence[str]) -> Section:
 
 def _categories(run: RunFolders) -> Section:
     """Show which categories are among the best and the worst of countries, and FAITH of each by model."""
-    table = run.needed(folders.BREAKDOWN, SCORES).filter(metric="faith")
+    known = run.needed(folders.BREAKDOWN, SCORES).filter(pl.col("country").is_null(), metric="faith")
     values, prompts = read_table(run.values_of(folders.AHEAD), VALUES), read_table(run.table(roles.PROMPTS), PROMPTS)
-    best, worst = ends_of_activities(values.filter(pl.col("model").is_in(list(run.models))), prompts)
-    known = table.filter(pl.col("country").is_null())
+    ends = ends_of_activities(values.filter(pl.col("model").is_in(list(run.models))), prompts)
     names = known.filter(model=ALL).sort("value", descending=True)["concept"].to_list()
-    scored = tuple(
-        (Cell(name), *(looked_up(known, model=model, concept=name, shaded=True) for model in (ALL, *run.models)))
-        for name in names
-    )
-    ends = tuple((Cell(name), *(Cell(f"{n[name]}", point=(n[name], None, None)) for n in (best, worst)))
-                 for name in names)  # fmt: skip
+    counted = ((name, (Cell(f"{end[name]}", point=(end[name], None, None)) for end in ends)) for name in names)
+    columns = [("all models" if model == ALL else model, {"model": model}) for model in (ALL, *run.models)]
+    rows = [(name, {"concept": name}, known) for name in names]
     return Section(
         "categories", "Categories", f"How many of each country's {ENDS} best and {ENDS} worst activities are of a "
         "category, and its FAITH.",
-        (drawn(Grid("Activities at the ends, over all countries", ("category", f"of the best {ENDS}",
-                    f"of the worst {ENDS}"), ends), "dots", "activities"),
-         Grid("Categories by FAITH, as judged", ("category", "all models", *run.models), scored)),
+        (drawn(grid("Activities at the ends, over all countries", ("category", f"of the best {ENDS}",
+                    f"of the worst {ENDS}"), counted), "dots", "activities"),
+         score_grid("Categories by FAITH, as judged", "category", columns, rows, shaded=True)),
     )  # fmt: skip
 
 
@@ -294,10 +258,11 @@ def _matrix(run: RunFolders) -> Section | None:
         pair = tuple(_series_name(row, side) for side in ("a", "b"))
         found[pair[0], pair[1]] = found[pair[1], pair[0]] = row["value"]
     names = [name for name in dict.fromkeys(name for pair in found for name in pair) if "one person" not in name]
-    rows = tuple((Cell(a), *(Cell("1") if a == b else number(found.get((a, b))) for b in names)) for a in names)
-    grid = Grid("Spearman correlations over images", ("metric", *names), rows)
+    shown = grid("Spearman correlations over images", ("metric", *names), (
+        (a, (Cell("1") if a == b else number(found.get((a, b))) for b in names)) for a in names
+    ))  # fmt: skip
     lead = "How metrics follow each other, over all models: what raises one may raise or lower another."
-    return Section("matrix", "How the metrics relate", lead, (grid,), matrix_picture(names, found))
+    return Section("matrix", "How the metrics relate", lead, (shown,), matrix_picture(names, found))
 
 
 def _series_name(row: Mapping[str, Any], side: str) -> str:
@@ -308,37 +273,34 @@ def _series_name(row: Mapping[str, Any], side: str) -> str:
 
 def descriptors(run: RunFolders) -> Section:
     """Show what is hallucinated and exaggerated most and least."""
-    met = read_table(run.table(folders.AHEAD, file="descriptor_matches.parquet"), DESCRIPTOR_MATCHES)
-    wrong = met.filter(pl.col("model").is_in(list(run.models)), pl.col("side") == "predicted", pl.col("covered") == 0)
+    every = read_table(run.table(folders.AHEAD, file="descriptor_matches.parquet"), DESCRIPTOR_MATCHES)
+    met = every.filter(pl.col("model").is_in(list(run.models)))
     often = (
-        wrong.group_by("token", "dimension")
-        .agg(pl.col("images").sum())
-        .sort("images", "token", descending=[True, False])
-    )
-    missed = met.filter(pl.col("model").is_in(list(run.models)), pl.col("side") == "reference")
-    shown = missed.group_by("token", "dimension").agg(pl.col("covered").sort().mean()).sort("covered", "token")
-    grids = [
-        Grid(f"Shown though nothing asks for it: the {TOP} most frequent", ("phrase", "dimension", "images"),
-             tuple((Cell(t), Cell(d), Cell(f"{n:,}")) for t, d, n in often.head(TOP).iter_rows())),
-        Grid(f"Asked for: the {TOP} shown least", ("phrase", "dimension", "share of images"),
-             tuple((Cell(t), Cell(d), number(v)) for t, d, v in shown.head(TOP).iter_rows())),
-        Grid(f"Asked for: the {TOP} shown most", ("phrase", "dimension", "share of images"),
-             tuple((Cell(t), Cell(d), number(v)) for t, d, v in shown.tail(TOP).reverse().iter_rows())),
-    ]  # fmt: skip
+        met.filter(pl.col("covered") == 0, side="predicted").group_by("token", "dimension")
+        .agg(pl.col("images").sum()).sort("images", "token", descending=[True, False])
+    )  # fmt: skip
+    asked = met.filter(side="reference").group_by("token", "dimension").agg(pl.col("covered").sort().mean())
+    shown = asked.sort("covered", "token")
+    grids = [grid(f"Shown though nothing asks for it: the {TOP} most frequent", ("phrase", "dimension", "images"),
+                  ((t, (Cell(d), Cell(f"{n:,}"))) for t, d, n in often.head(TOP).iter_rows()))]  # fmt: skip
+    grids += [grid(f"Asked for: the {TOP} shown {which}", ("phrase", "dimension", "share of images"),
+                   ((t, (Cell(d), number(v))) for t, d, v in part.iter_rows()))
+              for which, part in (("least", shown.head(TOP)), ("most", shown.tail(TOP).reverse()))]  # fmt: skip
     path = run.table(folders.AHEAD, file="exaggerations.parquet")
-    if path.is_file():
-        over = read_table(path, EXAGGERATIONS).group_by("country", "token").agg(pl.col("excess").sort().mean())
-        ordered = over.sort("excess", "country", "token", descending=[True, False, False])
-        for title, part in ((f"Exaggerated most: {TOP}", ordered.head(TOP)), (f"Least: {TOP}", ordered.tail(TOP))):
-            rows = tuple((Cell(t), Cell(name_of(c)), number(v)) for c, t, v in part.iter_rows())
-            grids.append(Grid(title, ("stereotype", "country", "above real images"), rows))
-    over = read_table(path, EXAGGERATIONS) if path.is_file() else pl.DataFrame(schema=EXAGGERATIONS.schema)
-    place = read_table(run.table(roles.PROMPTS), PROMPTS).select("prompt_id", "country", "concept").drop_nulls()
-    grids += _ends_by(met.filter(pl.col("model").is_in(list(run.models))).join(place, on="prompt_id"), over)
+    over = read_table(path, EXAGGERATIONS) if path.is_file() else None
+    if over is not None:
+        means = over.group_by("country", "token").agg(pl.col("excess").sort().mean())
+        ordered = means.sort("excess", "country", "token", descending=[True, False, False])
+        grids += [grid(title, ("stereotype", "country", "above real images"),
+                       ((t, (Cell(name_of(c)), number(v))) for c, t, v in part.iter_rows()))
+                  for title, part in ((f"Exaggerated most: {TOP}", ordered.head(TOP)),
+                                      (f"Least: {TOP}", ordered.tail(TOP)))]  # fmt: skip
+    about = read_table(run.table(roles.PROMPTS), PROMPTS).select("prompt_id", "country", "concept").drop_nulls()
+    grids += _ends_by(met.join(about, on="prompt_id"), over)
     return Section("descriptors", "Descriptors at the ends", "Over all models, as judged.", tuple(grids))
 
 
-def _ends_by(met: pl.DataFrame, over: pl.DataFrame) -> Iterator[Grid]:
+def _ends_by(met: pl.DataFrame, over: pl.DataFrame | None) -> Iterator[Grid]:
     """Show the ends of each country and of each category: what is shown most and least, and what is overdone."""
     asked, wrong = met.filter(side="reference"), met.filter(pl.col("covered") == 0, side="predicted")
     for by, name in (("country", "country"), ("concept", "category")):
@@ -349,15 +311,14 @@ def _ends_by(met: pl.DataFrame, over: pl.DataFrame) -> Iterator[Grid]:
             "shown least": shown,
             "shown though nothing asks for it": often.sort("images", "token", descending=[True, False]),
         }
-        if by == "country" and over.height:
+        if by == "country" and over is not None and over.height:
             excess = over.group_by(by, "token").agg(pl.col("excess").sort().mean())
             parts["exaggerated most"] = excess.sort("excess", "token", descending=[True, False])
-        rows = tuple(
-            (Cell(name_of(one) if by == "country" else one),
-             *(Cell(", ".join(part.filter(pl.col(by) == one)["token"].head(ENDS))) for part in parts.values()))
-            for one in met[by].unique().sort()
-        )  # fmt: skip
-        yield Grid(f"By {name}: {ENDS} descriptors at each end", (name, *parts), rows)
+        yield grid(f"By {name}: {ENDS} descriptors at each end", (name, *parts), (
+            (name_of(one) if by == "country" else one,
+             (Cell(", ".join(part.filter(pl.col(by) == one)["token"].head(ENDS))) for part in parts.values()))
+            for one in values_in(met, by)
+        ))  # fmt: skip
 
 
 def _accuracy(run: RunFolders) -> Section | None:
@@ -365,29 +326,25 @@ def _accuracy(run: RunFolders) -> Section | None:
     path = run.table(folders.MARKS, file="scores.parquet")
     if not run.has(folders.MARKS) or not path.is_file():
         return None
-    table = read_table(path, SCORES).sort("country", nulls_last=True)
-    rows = tuple(
-        (Cell(name_of(row["country"]) if row["country"] else "all"), Cell(f"{row['value']:.1%}"), Cell(f"{row['n']:,}"))
-        for row in table.iter_rows(named=True)
-    )
-    grid = Grid("Relevant descriptors", ("country", "relevant", "marks"), rows)
+    rows = ((name_of(row["country"]) if row["country"] else "all", (Cell(f"{row['value']:.1%}"), Cell(f"{row['n']:,}")))
+            for row in read_table(path, SCORES).sort("country", nulls_last=True).iter_rows(named=True))  # fmt: skip
     return Section("accuracy", "Are the descriptors right?", "The share of references that people mark as relevant.",
-                   (grid,))  # fmt: skip
+                   (grid("Relevant descriptors", ("country", "relevant", "marks"), rows),))  # fmt: skip
 
 
 def ablations() -> Section:
     """Name the runs that the paper compares."""
-    named = (
-        ("one proposer", "--set 'ground.proposers=[SPEC]' --set ground.refiner=rules"),
-        *((f"the threshold at a quartile of the paper, {tau:g}", f"--set scores.tau={tau:g}")
-          for tau in PUBLISHED_TAUS.values()),
-        ("the threshold from the real images", "--set scores.tau=null --set scores.quantile=0.75"),
-        ("one share over all descriptors", "--set scores.aggregate=pooled"),
-        ("the worst stereotype instead of the mean", "--set scores.reduce=max"),
-    )  # fmt: skip
-    rows = tuple((Cell(what), Cell(how)) for what, how in named)
+    named = {
+        "one proposer": "--set 'ground.proposers=[SPEC]' --set ground.refiner=rules",
+        **{f"the threshold at a quartile of the paper, {tau:g}": f"--set scores.tau={tau:g}"
+           for tau in PUBLISHED_TAUS.values()},
+        "the threshold from the real images": "--set scores.tau=null --set scores.quantile=0.75",
+        "one share over all descriptors": "--set scores.aggregate=pooled",
+        "the worst stereotype instead of the mean": "--set scores.reduce=max",
+    }  # fmt: skip
+    rows = ((what, [Cell(how)]) for what, how in named.items())
     return Section("ablations", "Ablations", "Each is the same run with a value set, in a folder of its own.",
-                   (Grid("What to set", ("ablation", "of culturekit run"), rows),))  # fmt: skip
+                   (grid("What to set", ("ablation", "of culturekit run"), rows),))  # fmt: skip
 
 
 TITLE = "How well do these models know social activities?"
@@ -414,13 +371,13 @@ def verdict(
     ahead: pl.DataFrame, corrected: pl.DataFrame | None, truth: pl.DataFrame | None, models: Sequence[str]
 ) -> Iterator[str]:  # fmt: skip
     """Say in sentences who comes first, and what the judge alone gets wrong."""
-
-    def by(who: str, scores: pl.DataFrame | None, **where: str) -> Standing:
-        place = {"metric": "align", "country": None, "group": None, **where}
-        return standing(scores, models, who, ("comes first in ALIGN", "ahead of"), place)
-
-    people, judge = by("the corrected scores", corrected, labels="corrected"), by("the judge alone", ahead)
-    yield from sentences_on([people, judge, by("the truth", truth, labels="truth")])
+    words = ("comes first in ALIGN", "ahead of")
+    people, *others = (
+        standing(scores, models, who, words, {"metric": "align", **OVERALL, **where})
+        for who, scores, where in (("the corrected scores", corrected, {"labels": "corrected"}),
+                                   ("the judge alone", ahead, {}), ("the truth", truth, {"labels": "truth"}))
+    )  # fmt: skip
+    yield from sentences_on([people, *others])
     if not people.order:
         yield judge_stands(asked=corrected is not None)
 

@@ -1,6 +1,6 @@
 """The `cultivate` recipe: its keys, and its stages from pages about activities to the report."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from culturekit.core.declared import rules_of
 from culturekit.core.defaults import CONFIDENCE, RESAMPLES, SHORTLIST
 from culturekit.core.inputs import Files, Numbered
 from culturekit.core.inputs import roles as named_roles
-from culturekit.core.roles import REAL_IMAGES, Role
+from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.run import Run
 from culturekit.core.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.core.stage import Stage
@@ -56,7 +56,6 @@ from culturekit.people.stages import AggregateFiles, ExportFiles, aggregate_stag
 from culturekit.people.tasks import Quotas
 from culturekit.recipes.cultivate import roles as folders
 from culturekit.recipes.cultivate.baselines import (
-    LEVELS,
     Baselines,
     ablations_stage,
     baseline_values_stage,
@@ -70,7 +69,7 @@ from culturekit.recipes.cultivate.page import CULTIVATE_PAGE
 from culturekit.recipes.cultivate.preset import GROUND, deviating, filled_in, people_lines
 from culturekit.recipes.cultivate.scores import AheadOptions, PhraseVectors, ahead
 from culturekit.recipes.cultivate.world import scene_truth_stage, simulated_marks_stage, simulated_pages_stage
-from culturekit.recipes.parts import SCENES, all_scenes, asked, bought, imported_answers, model_images
+from culturekit.recipes.parts import SCENES, add_asking, all_scenes, asked, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.family import Confidence
@@ -332,41 +331,23 @@ class Cultivate(AskingRecipe):
         return filled_in(given) if isinstance(given, dict) and given.get("preset") == "authors" else given
 
     @model_validator(mode="after")
-    def people_rate_what_there_is(self) -> Self:
-        """Reject a study of models or countries that the recipe does not have."""
-        wanted = self.people or People()
-        known = set(self.countries)
-        for named, there in ((wanted.models, {model.name for model in self.models}), (wanted.countries, known),
+    def parts_fit_together(self) -> Self:
+        """Reject what comes from two sources, names that stand for two things, and people who cannot know."""
+        wanted, models, known = self.people or People(), {model.name for model in self.models}, set(self.countries)
+        for named, there in ((wanted.models, models), (wanted.countries, known),
                              (wanted.photographs, set(wanted.countries) or known)):  # fmt: skip
             if strange := sorted(set(named) - there):
                 raise ValueError(
                     f"people rates what is not there: {', '.join(strange)}; known: {', '.join(sorted(there))}"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def one_ground(self) -> Self:
-        """Check that prompts and descriptors come from one place."""
         if (self.tables is None) == (self.ground is None):
             raise ValueError("prompts and descriptors are made (ground) or given (tables); give one of them")
-        return self
-
-    @model_validator(mode="after")
-    def names_stand_for_one_thing(self) -> Self:
-        """Reject names of models that tables use for something else, and who is named twice."""
-        taken = sorted({model.name for model in self.models} & {ALL, REAL_IMAGES})
-        if taken:
+        if taken := sorted(models & {ALL, REAL_IMAGES}):
             raise ValueError(f"no model can be called {taken[0]}: tables call all models, and real images, so")
-        named = self.raters if self.ground is None else (*self.raters, *self.ground.countries)
-        twice = sorted({str(name) for name in named if named.count(name) > 1})
-        if twice:
+        names = self.raters if self.ground is None else (*self.raters, *self.ground.countries)
+        if twice := sorted({str(name) for name in names if names.count(name) > 1}):
             raise ValueError(f"named twice: {', '.join(twice)}")
-        return self
-
-    @model_validator(mode="after")
-    def people_know_the_truth(self) -> Self:
-        """Reject simulated people who could not know what is shown."""
-        if self.people is not None and self.people.simulated is not None and not self.truthful:
+        if wanted.simulated is not None and not self.truthful:
             raise ValueError(f"simulated people know only what {SCENES} drew; real images need people.files")
         return self
 
@@ -376,64 +357,50 @@ class Cultivate(AskingRecipe):
 
 def wire(recipe: Cultivate, run: Run) -> None:
     """Add the stages of a run."""
-    _wire_tables(recipe, run)
-    for model in recipe.models:
-        model_images(run, model, recipe.plan_of(model.name), seed=recipe.seed, prompts=lambda _: recipe.prompts)
-    _wire_real(recipe, run)
-    everybody = (*run.models, REAL_IMAGES)
-    for name in everybody:
-        _wire_judges(recipe, run, name)
-    if recipe.baselines is not None:
-        counts = {name: recipe.images_of(name) for name in run.models}
-        wire_baselines(run, recipe.baselines, counts, recipe.prompts, partial(bought, run, recipe.llm))
-        for kind in recipe.baselines.exag:
-            _wire_exag(recipe, run, kind, everybody)
-    _wire_scores(recipe, run, everybody)
-    if recipe.people is not None:
-        _wire_people(recipe, run)
-    add_sections_report(run, CULTIVATE_PAGE)
-
-
-def _wire_tables(recipe: Cultivate, run: Run) -> None:
-    """Make prompts, descriptors and stereotypes, or take them in."""
     if recipe.ground is not None:
         wire_ground(run, recipe.ground, recipe.llm, recipe.wordings)
     elif recipe.tables is not None:
         run.add(table_stage(Path(recipe.tables.prompts), PROMPTS), roles.PROMPTS)
         run.add(table_stage(Path(recipe.tables.descriptors), DESCRIPTORS), folders.DESCRIPTORS)
         run.add(table_stage(Path(recipe.tables.stereotypes), STEREOTYPES), folders.STEREOTYPES)
+    for model in recipe.models:
+        model_images(run, model, recipe.plan_of(model.name), seed=recipe.seed, prompts=lambda _: recipe.prompts)
+    _wire_real(recipe, run)
+    images = {**run.by_model(roles.IMAGES), REAL_IMAGES: run.table(roles.REAL)}
+    for name in images:
+        _wire_judges(recipe, run, name, images[name])
+    if recipe.baselines is not None:
+        counts = {name: recipe.images_of(name) for name in run.models}
+        wire_baselines(run, recipe.baselines, counts, recipe.prompts, partial(bought, run, recipe.llm))
+        for kind in recipe.baselines.exag:
+            _wire_exag(recipe, run, kind, images)
+    _wire_scores(recipe, run, images)
+    if recipe.people is not None:
+        _wire_people(recipe, run, recipe.people)
+    add_sections_report(run, CULTIVATE_PAGE)
 
 
 def wire_ground(run: Run, ground: Ground, llm: Llm, words: Wordings = SHIPPED) -> None:
     """Add the stages from pages to prompts, descriptors and stereotypes; each can be planned before the others ran."""
+    add = partial(add_asking, run, llm, plan=asks())
+    grid: Any = {"grid": ground.countries, "per_category": ground.per_category}
     sources = run.add(read_stage(run, ground), folders.SOURCES)
-    reading = extracting.extract.stage(
-        sources, reader=ground.reader, wording=words.file("activities"), llm=bought(run, llm, folders.MENTIONS)
-    )
-    mentions = run.add(reading, folders.MENTIONS, plan=asks())
+    reading = partial(extracting.extract.stage, sources, reader=ground.reader, wording=words.file("activities"))
     merging = extracting.merge.stage(
-        mentions, sources, countries=ground.countries, per_category=ground.per_category, encoder=ground.encoder
-    )
-    activities = run.add(merging, folders.ACTIVITIES)
-    prompts = run.add(extracting.prompts.stage(activities), roles.PROMPTS)
+        add(reading, folders.MENTIONS), sources, countries=ground.countries, per_category=ground.per_category,
+        encoder=ground.encoder,
+    )  # fmt: skip
+    prompts = run.add(extracting.prompts.stage(run.add(merging, folders.ACTIVITIES)), roles.PROMPTS)
     proposals = []
     for number, proposer in enumerate(ground.proposers, start=1):
-        stage = propose.stage(
-            prompts, proposer=proposer, at_most=ground.at_most, wording=words.file("propose"), grid=ground.countries,
-            per_category=ground.per_category, llm=bought(run, llm, folders.PROPOSALS, variant=str(number)),
-        )  # fmt: skip
-        proposals.append(run.add(stage, folders.PROPOSALS, variant=str(number), plan=asks()))
-    refining = refine.stage(
-        prompts, Numbered(tuple(proposals)), refiner=ground.refiner, at_most=ground.at_most,
-        wording=words.file("refine"), grid=ground.countries, per_category=ground.per_category,
-        llm=bought(run, llm, folders.DESCRIPTORS),
-    )  # fmt: skip
-    run.add(refining, folders.DESCRIPTORS, plan=asks())
-    naming = stereotypes.stage(
-        prompts, proposer=ground.stereotypes, wording=words.file("stereotypes"), grid=ground.countries,
-        per_category=ground.per_category, llm=bought(run, llm, folders.STEREOTYPES),
-    )  # fmt: skip
-    run.add(naming, folders.STEREOTYPES, plan=asks())
+        proposing = partial(propose.stage, prompts, proposer=proposer, at_most=ground.at_most,
+                            wording=words.file("propose"), **grid)  # fmt: skip
+        proposals.append(add(proposing, folders.PROPOSALS, variant=str(number)))
+    refining = partial(refine.stage, prompts, Numbered(tuple(proposals)), refiner=ground.refiner,
+                       at_most=ground.at_most, wording=words.file("refine"), **grid)  # fmt: skip
+    add(refining, folders.DESCRIPTORS)
+    naming = partial(stereotypes.stage, prompts, proposer=ground.stereotypes, wording=words.file("stereotypes"), **grid)
+    add(naming, folders.STEREOTYPES)
 
 
 def read_stage(run: Run, ground: Ground) -> Stage:
@@ -442,95 +409,79 @@ def read_stage(run: Run, ground: Ground) -> Stage:
         return page_list.read.stage(Path(ground.pages), contact=ground.contact)
     run.add(simulated_pages_stage(countries=ground.countries), folders.PAGES)
     folder = run.folder(folders.PAGES)
-    stage = page_list.read.stage(folder / "pages.yaml")
-    return replace(stage, inputs={"pages": folder, **country_files()})
+    return replace(page_list.read.stage(folder / "pages.yaml"), inputs={"pages": folder, **country_files()})
 
 
 def _wire_real(recipe: Cultivate, run: Run) -> None:
     """Gather candidates for real images, score how well they show their prompts, and keep the best."""
-    wanted, prompts = recipe.real, run.table(roles.PROMPTS)
+    wanted, prompts, role = recipe.real, run.table(roles.PROMPTS), folders.CANDIDATE_SCORES
     model = Model.model_construct(name=REAL_IMAGES, backend=wanted.backend)
     images = model_images(run, model, ImagePlan(slots=wanted.per_prompt), folders.CANDIDATES, seed=recipe.seed,
                           prompts=lambda _: recipe.prompts)  # fmt: skip
     if wanted.scorer.startswith(VQASCORE):
-        llm = bought(run, recipe.llm, folders.CANDIDATE_SCORES)
-        stage = vqascore.stage(images, prompts, judge=wanted.scorer.removeprefix(VQASCORE), llm=llm)
-        scores = (
-            run.add(stage, folders.CANDIDATE_SCORES, plan=asked(recipe.prompts * wanted.per_prompt))
-            / "judgments.parquet"
-        )
+        judging = partial(vqascore.stage, images, prompts, judge=wanted.scorer.removeprefix(VQASCORE))
+        add_asking(run, recipe.llm, judging, role, plan=asked(recipe.prompts * wanted.per_prompt))
+        scores = run.table(role, file="judgments.parquet")
     else:
-        stage = quality_stage(images, prompts, scorer=wanted.scorer)
-        scores = run.add(stage, folders.CANDIDATE_SCORES) / "quality.parquet"
+        run.add(quality_stage(images, prompts, scorer=wanted.scorer), role)
+        scores = run.table(role, file="quality.parquet")
     chosen = choose.stage(
         images, prompts, scores, per_language=wanted.per_prompt, at_least=wanted.at_least, keep=wanted.keep
     )
     run.add(chosen, roles.REAL)
 
 
-def images_of(run: Run, model: str) -> Path:
-    """Name the images of a model, or the real ones."""
-    return run.table(roles.REAL) if model == REAL_IMAGES else run.table(roles.IMAGES, model)
-
-
-def _wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
+def _wire_judges(recipe: Cultivate, run: Run, model: str, images: Path) -> None:
     """Have the images of a model described, searched for stereotypes and rated; and write down the truth."""
-    count = recipe.images_of(model)
-    images, prompts, stereotypes = (images_of(run, model), run.table(roles.PROMPTS), run.table(folders.STEREOTYPES))
+    add, count = partial(add_asking, run, recipe.llm), recipe.images_of(model)
+    prompts, stereotypes = run.table(roles.PROMPTS), run.table(folders.STEREOTYPES)
     words, room = recipe.wordings, recipe.extraction
-    describing = extract.stage(
-        images, prompts if room.prompted else None, judge=recipe.extractor, wording=words.file("extract"),
-        reply_tokens=room.reply_tokens, llm=bought(run, recipe.llm, folders.EXTRACTED, model),
+    describing = partial(
+        extract.stage, images, prompts if room.prompted else None, judge=recipe.extractor,
+        wording=words.file("extract"), reply_tokens=room.reply_tokens,
     )  # fmt: skip
-    run.add(describing, folders.EXTRACTED, model, plan=asked(count, each=len(DIMENSIONS)))
-    stereotyped = stereotypes_shown.stage(
-        images, prompts, stereotypes, judge=recipe.scorer, wording=words.file("weigh"),
-        llm=bought(run, recipe.llm, folders.STEREOTYPED, model),
-    )  # fmt: skip
-    run.add(stereotyped, folders.STEREOTYPED, model, plan=asked(count, each=MOST_STEREOTYPES))
+    add(describing, folders.EXTRACTED, model, plan=asked(count, each=len(DIMENSIONS)))
+    weighing = partial(
+        stereotypes_shown.stage, images, prompts, stereotypes, judge=recipe.scorer, wording=words.file("weigh")
+    )
+    add(weighing, folders.STEREOTYPED, model, plan=asked(count, each=MOST_STEREOTYPES))
     for number, rater in enumerate(recipe.raters if model != REAL_IMAGES else (), start=1):
-        llm = bought(run, recipe.llm, folders.LIKERT, model, str(number))
-        stage = likert.stage(images, prompts, judge=rater, wording=words.file("rate"), llm=llm)
-        run.add(stage, folders.LIKERT, model, str(number), plan=asked(count, each=len(SCALES)))
+        rating = partial(likert.stage, images, prompts, judge=rater, wording=words.file("rate"))
+        add(rating, folders.LIKERT, model, str(number), plan=asked(count, each=len(SCALES)))
     if recipe.truthful:
         run.add(scene_truth_stage(images, prompts, stereotypes), folders.TRUTH, model)
 
 
-def _wire_exag(recipe: Cultivate, run: Run, kind: str, everybody: tuple[str, ...]) -> None:
+def _wire_exag(recipe: Cultivate, run: Run, kind: str, images: Mapping[str, Path]) -> None:
     """Measure exaggeration once more, by other candidates than stereotypes."""
     prompts, limit = run.table(roles.PROMPTS), None if recipe.baselines is None else recipe.baselines.per_prompt
-    source = run.table(folders.DESCRIPTORS)
-    seen = list(_by_folder(run, folders.EXTRACTED, everybody).values())
-    listed = candidates_stage(Numbered([source] if kind == "references" else seen), prompts, candidates=kind)
+    source = [run.table(folders.DESCRIPTORS)] if kind == "references" else run.every(folders.EXTRACTED).values()
+    listed = candidates_stage(Numbered(list(source)), prompts, candidates=kind)
     candidates = run.add(listed, folders.CANDIDATE_TOKENS, variant=kind)
-    for name in everybody:
-        asking = stereotypes_shown.stage(
-            images_of(run, name), prompts, candidates, judge=recipe.scorer, per_prompt=limit,
-            wording=recipe.wordings.file("weigh"), llm=bought(run, recipe.llm, folders.EXAG_BY, name, kind),
+    for name in images:
+        asking = partial(
+            stereotypes_shown.stage, images[name], prompts, candidates, judge=recipe.scorer, per_prompt=limit,
+            wording=recipe.wordings.file("weigh"),
         )  # fmt: skip
         count = min(recipe.images_of(name), (limit or 10**9) * recipe.prompts)
-        run.add(asking, folders.EXAG_BY, name, kind, plan=asked(count, each=MOST_STEREOTYPES))
+        plan = asked(count, each=MOST_STEREOTYPES)
+        add_asking(run, recipe.llm, asking, folders.EXAG_BY, name, kind, plan=plan)
 
 
-def _wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None:
-    """Compare what was said of images, and what they truly show, with what they should show."""
-    found, true = (_by_folder(run, role, everybody) for role in (folders.EXTRACTED, folders.TRUTH))
-    texts = (run.table(folders.DESCRIPTORS), *found.values(), *(true.values() if recipe.truthful else ()))
-    texts += tuple(_proposals(run).values())
+def _wire_scores(recipe: Cultivate, run: Run, images: Mapping[str, Path]) -> None:
+    """Compare descriptions of images, and what they truly show, with what they should show."""
+    found, true = run.every(folders.EXTRACTED), run.every(folders.TRUTH)
+    texts = (run.table(folders.DESCRIPTORS), *found.values(), *true.values(), *run.every(folders.PROPOSALS).values())
     run.add(embed_stage(EmbedSource(texts=texts), encoder=recipe.encoder), folders.PHRASES)
     options = AheadOptions(
         REAL_IMAGES, recipe.scores.tau, recipe.scores.quantile, recipe.scores.aggregate, recipe.scores.reduce,
         recipe.scores.target, recipe.scheme, encoder=recipe.encoder, confidence=recipe.scores.confidence,
     )  # fmt: skip
     scoring = partial(
-        ahead.stage,
-        Numbered({f"images-{model}": images_of(run, model) for model in everybody}),
-        run.table(roles.PROMPTS),
-        run.table(folders.DESCRIPTORS),
-        phrases=PhraseVectors(run.folder(folders.PHRASES)),
-        options=options,
-    )
-    stereotyped = Numbered(_by_folder(run, folders.STEREOTYPED, everybody))
+        ahead.stage, Numbered({f"images-{model}": path for model, path in images.items()}), run.table(roles.PROMPTS),
+        run.table(folders.DESCRIPTORS), phrases=PhraseVectors(run.folder(folders.PHRASES)), options=options,
+    )  # fmt: skip
+    stereotyped = Numbered(run.every(folders.STEREOTYPED))
     run.add(scoring(extracted=Numbered(found), stereotypes=stereotyped), folders.AHEAD)
     if recipe.truthful:
         like = None if options.quantile is None else run.table(folders.AHEAD)
@@ -549,28 +500,12 @@ def _wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> Non
 CORRECTED = {**MARKED, "exag": "exag"}  # The question of the form, or what follows from it, that puts a metric right
 
 
-def _by_folder(run: Run, role: Role, models: Iterable[str], variant: str = "") -> Mapping[str, Path]:
-    """Name the tables of a role by folder, those of real images among them."""
-    return {role.folder(model, variant): run.table(role, model, variant) for model in models}
-
-
-def _proposals(run: Run) -> Mapping[str, Path]:
-    """Name the proposals of each proposer by folder; none where descriptors are given."""
-    numbers = run.variants(folders.PROPOSALS)
-    return {
-        folders.PROPOSALS.folder(variant=number): run.table(folders.PROPOSALS, variant=number) for number in numbers
-    }
-
-
-def _wire_people(recipe: Cultivate, run: Run) -> None:
+def _wire_people(recipe: Cultivate, run: Run, wanted: People) -> None:
     """Hand out forms, import answers, hold metrics against them, and put the judge right."""
-    wanted, prompts, descriptors = recipe.people, run.table(roles.PROMPTS), run.table(folders.DESCRIPTORS)
-    if wanted is None:
-        return
+    prompts, descriptors, seed = run.table(roles.PROMPTS), run.table(folders.DESCRIPTORS), recipe.seed
     rated = wanted.models or run.models
     images = [run.table(roles.IMAGES, model) for model in run.models if model in rated]
-    places = wanted.countries or recipe.countries
-    count, seed = wanted.drawn(len(places)), recipe.seed
+    count = wanted.drawn(len(wanted.countries or recipe.countries))
     drawn = rated_sample_stage(images, prompts, count=count, seed=seed, each=wanted.images, countries=wanted.countries)
     sample = run.add(drawn, roles.RATED_SAMPLE)
     samples = [sample]
@@ -579,29 +514,30 @@ def _wire_people(recipe: Cultivate, run: Run) -> None:
         alike = rated_sample_stage(real, prompts, count=count, seed=seed, countries=wanted.photographs, like=sample)
         samples.append(run.add(alike, folders.RATED_PHOTOGRAPHS))
         images = [*images, *real]
-    pictured = (*run.models, REAL_IMAGES) if wanted.photographs else run.models
-    extracted = list(_by_folder(run, folders.EXTRACTED, pictured).values())
+    extracted, truth = (
+        [path for name, path in run.every(role).items()
+         if wanted.photographs or name != role.folder(REAL_IMAGES)] for role in (folders.EXTRACTED, folders.TRUTH)
+    )  # fmt: skip
     drawn_by = Files({"sample": sample, **named_roles("more-samples", samples[1:])})
     items = run.add(scene_items_stage(drawn_by, prompts, descriptors, Numbered(extracted)), folders.ITEMS)
-    forms = ExportFiles(images, prompts, items=items)
     export = ExportOptions(Quotas(wanted.in_region, 0))
-    project = run.add(export_stage(forms, "cultivate", export, shortlist=SHORTLIST, seed=recipe.seed), roles.TO_RATE)
-    people = None
+    forms = export_stage(ExportFiles(images, prompts, items=items), "cultivate", export, shortlist=SHORTLIST, seed=seed)
+    project, people = run.add(forms, roles.TO_RATE), None
     if wanted.simulated is not None:
-        truth = list(_by_folder(run, folders.TRUTH, pictured).values())
         shown = run.values_of(folders.AHEAD_TRUTH)
-        people = simulated_marks_stage(project, items, truth, shown, wanted.simulated, seed=recipe.seed)
-    given, simulated = wanted.files, roles.SIMULATED_ANSWERS
-    answers = imported_answers(run, project, given, people, answers=simulated, imported=roles.IMPORTED)
+        people = simulated_marks_stage(project, items, truth, shown, wanted.simulated, seed=seed)
+    answers = imported_answers(
+        run, project, wanted.files, people, answers=roles.SIMULATED_ANSWERS, imported=roles.IMPORTED
+    )
     if answers is None:
         return
     phrases = PhraseVectors(run.folder(folders.PHRASES))
     marks = run.add(marks_stage(answers, items, descriptors, phrases, run.table(folders.AHEAD)), folders.MARKS)
-    corrected(recipe, run, marks, sample)
-    _follow(recipe, run, marks)
+    _wire_corrected(recipe, run, marks, sample)
+    _follow(recipe, run, marks, wanted.asked)
 
 
-def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
+def _wire_corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
     """Put scores and gaps right by what people marked."""
     grouping = grouped_values_stage(run.values_of(folders.AHEAD), scheme=recipe.scheme, metrics=tuple(CORRECTED))
     values = run.add(grouping, folders.BY_GROUP)
@@ -618,43 +554,35 @@ def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
         run.add(gaps_of_scores_stage(tables, truth, scheme=recipe.scheme), folders.CORRECTED_GAPS)
 
 
-def _follow(recipe: Cultivate, run: Run, marks: Path) -> None:
+def _follow(recipe: Cultivate, run: Run, marks: Path, asked: Annotations) -> None:
     """Hold metrics and raters against people, and against each other."""
-    if recipe.people is None:
-        return
     aside, checks = (run.table(roles.IMPORTED, file=f"{name}.parquet") for name in ("quarantine", "annotation_checks"))
     about = run.table(roles.IMPORTED, file="rated_items.parquet")
     files = AggregateFiles(marks, about, quarantine=(aside,), checks=(checks,))
-    asked = recipe.people.asked
     options = AggregateOptions(asked.pools, (), asked.confidence, asked.resamples, recipe.seed, ())
     rated = run.add(aggregate_stage(files, options), roles.RATINGS)
-    images, prompts = Numbered(list(run.tables(roles.IMAGES).values())), run.table(roles.PROMPTS)
-    likert = {
-        folders.LIKERT.folder(model, variant): run.table(folders.LIKERT, model, variant)
-        for model in run.models
-        for variant in run.variants(folders.LIKERT, model)
-    }
-    raters = run.add(raters_stage(Files(likert), images, prompts, marks), folders.RATERS)
+    drawn, real, prompts = run.by_model(roles.IMAGES), run.table(roles.REAL), run.table(roles.PROMPTS)
+    images, values = Numbered(list(drawn.values())), run.values_of(folders.AHEAD)
+    raters = run.add(raters_stage(Files(run.every(folders.LIKERT)), images, prompts, marks), folders.RATERS)
     others = run.add(others_stage(images, prompts, marks), folders.OTHERS)
     how = MetaOptions(
         by="in-region", scheme=recipe.scheme, methods=("spearman", "kendall"), confidence=asked.confidence,
         resamples=asked.resamples, seed=recipe.seed,
     )  # fmt: skip
-    drawn = run.by_model(roles.IMAGES)
-    wanted, everybody = recipe.baselines, (*run.models, REAL_IMAGES)
-    extracted = list(_by_folder(run, folders.EXTRACTED, everybody).values())
-    ours = run.add(compared_stage(run.values_of(folders.AHEAD), models=run.models), folders.COMPARED)
+    ours = run.add(compared_stage(values, models=run.models), folders.COMPARED)
     beside = [run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []
+    wanted = recipe.baselines
     if wanted is not None and (wanted.cure is not None or wanted.exag):
-        cosines = [run.table(folders.CURE, model, level) for model in run.models for level in LEVELS]
-        exag = {str(kind): list(_by_folder(run, folders.EXAG_BY, everybody, kind).values()) for kind in wanted.exag}
+        cosines = list(run.every(folders.CURE).values())
+        exag = {str(kind): list(run.every(folders.EXAG_BY, kind).values()) for kind in wanted.exag}
         cure = {} if wanted.cure is None else {wanted.cure: cosines}
-        stage = baseline_values_stage(drawn, run.table(roles.REAL), prompts, cure=cure, exag=exag)
-        beside.append(run.add(stage, folders.BASELINE_VALUES))
+        beside.append(
+            run.add(baseline_values_stage(drawn, real, prompts, cure=cure, exag=exag), folders.BASELINE_VALUES)
+        )
     varied = ablations_stage(
-        images, run.table(roles.REAL), prompts, run.table(folders.DESCRIPTORS), Files(_proposals(run)),
-        Numbered(extracted), PhraseVectors(run.folder(folders.PHRASES)), models=list(drawn),
-        tau=None if recipe.scores.quantile else AheadOptions(tau=recipe.scores.tau).threshold,
+        images, real, prompts, run.table(folders.DESCRIPTORS), Files(run.every(folders.PROPOSALS)),
+        Numbered(list(run.every(folders.EXTRACTED).values())), PhraseVectors(run.folder(folders.PHRASES)),
+        models=list(drawn), tau=None if recipe.scores.quantile else AheadOptions(tau=recipe.scores.tau).threshold,
     )  # fmt: skip
     ablated = run.add(varied, folders.ABLATIONS)
     run.add(meta.stage(ValueTables([ours, raters]), rated, ValueTables([others]), options=how), roles.META)

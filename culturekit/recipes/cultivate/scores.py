@@ -18,7 +18,7 @@ from culturekit.core.declared import check_choices
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
-from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, SCORES, VALUES
+from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, SCORES
 from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
@@ -332,14 +332,13 @@ class AheadInput:
     stereotypes: pl.DataFrame | None = None  # task `stereotype`; without it neither EXAG nor FAITH is scored
 
 
-@dataclass(frozen=True, slots=True)
-class AheadScores:
-    """The scores with their values, and what stands behind them descriptor by descriptor."""
+class AheadScores(NamedTuple):
+    """The scores with their values, what stands behind them descriptor by descriptor, and the threshold used."""
 
     scored: Scored
     descriptors: pl.DataFrame  # conforms to DESCRIPTOR_MATCHES
     exaggerations: pl.DataFrame  # conforms to EXAGGERATIONS; empty where no stereotypes were scored
-    tau: float  # the threshold used
+    tau: float
 
 
 def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
@@ -352,17 +351,31 @@ def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
     Raises:
         UsageError: a table does not conform, an option breaks its rule, or a phrase has no vector.
     """
-    _check_ahead(options, has_stereotypes=tables.stereotypes is not None)
+    check_tau(options.threshold)
+    check_choices(options)
+    compared = "quantile" if tables.stereotypes is None else "stereotypes"
+    if options.real is None and not (tables.stereotypes is None and options.quantile is None):
+        raise argument_error("real", f"the model whose images are real, because {compared} compares with them", None)
     left_out: Counter[str] = Counter()
     images = pictured(tables.images, tables.prompts, left_out)
-    found = described_images(
-        images, tables.descriptors, tables.extracted, has=options.extractor_dimensions, left_out=left_out
-    )
+    has = options.extractor_dimensions
+    found = described_images(images, tables.descriptors, tables.extracted, has=has, left_out=left_out)
     cells = compare_images(found, tables.vectors, tables.ids)
     tau = options.threshold if options.quantile is None else _tau_of_real(cells, found.images, options)
-    per_image = image_scores(cells.counted(tau), options.aggregate)
-    params = _params_by_metric(tau, found.judge, options)
-    exaggerations = pl.DataFrame(schema=EXAGGERATIONS.schema)
+    per_image, exaggerations = (
+        image_scores(cells.counted(tau), options.aggregate),
+        pl.DataFrame(schema=EXAGGERATIONS.schema),
+    )
+    extractor: dict[str, object] = {"extractor": found.judge}
+    matched = {"tau": tau, **extractor, **({"encoder": options.encoder} if options.encoder else {})}
+    averaged = {**matched, "aggregate": options.aggregate}
+    params: dict[str, dict[str, object]] = {
+        "align": averaged,
+        "hal": averaged,
+        "ddiv": matched,
+        "sdiv": matched,
+        "empty": extractor,
+    }
     if tables.stereotypes is not None:
         real = options.real or ""
         excess = excess_of_images(images, tables.stereotypes, real=real, reduce=options.reduce, left_out=left_out)
@@ -374,19 +387,7 @@ def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
     metrics = per_image.drop("image_id").columns
     items = pl.concat([_long_form(per_image.join(images, on="image_id"), metrics, item="image_id"),
                        _long_form(of_prompts, PER_PROMPT, item="prompt_id")])  # fmt: skip
-    groups = country_groups(options.scheme, options.groups)
-    climb = Climb(params, PER_PROMPT, groups, options.scheme, options.benchmark, options.confidence, options.target)
-    return AheadScores(climbed(items, climb, left_out), descriptor_matches(cells, tau), exaggerations, tau)
-
-
-def _check_ahead(options: AheadOptions, *, has_stereotypes: bool) -> None:
-    """Reject options that break their rules, before any work is done."""
-    check_tau(options.threshold)
-    check_choices(options)
-    reasons = {"stereotypes": has_stereotypes, "quantile": options.quantile is not None}
-    wants = [name for name, wanted in reasons.items() if wanted]
-    if wants and options.real is None:
-        raise argument_error("real", f"the model whose images are real, because {wants[0]} compares with them", None)
+    return AheadScores(_climbed(items, params, options, left_out), descriptor_matches(cells, tau), exaggerations, tau)
 
 
 def _tau_of_real(cells: Cells, images: pl.DataFrame, options: AheadOptions) -> float:
@@ -398,15 +399,6 @@ def _tau_of_real(cells: Cells, images: pl.DataFrame, options: AheadOptions) -> f
             found=f"models {', '.join(images['model'].unique().sort())}",
         )
     return calibrate_tau(best, quantile=0.75 if options.quantile is None else options.quantile)
-
-
-def _params_by_metric(tau: float, extractor: str, options: AheadOptions) -> dict[str, dict[str, object]]:
-    """Say how each score is computed."""
-    matched: dict[str, object] = {"tau": tau, "extractor": extractor}
-    if options.encoder:
-        matched["encoder"] = options.encoder
-    averaged = {**matched, "aggregate": options.aggregate}
-    return {"align": averaged, "hal": averaged, "ddiv": matched, "sdiv": matched, "empty": {"extractor": extractor}}
 
 
 def image_scores(counted: pl.DataFrame, aggregate: Aggregate) -> pl.DataFrame:
@@ -428,23 +420,14 @@ def _with_faith(per_image: pl.DataFrame, exag: pl.DataFrame) -> pl.DataFrame:
 
 def _long_form(frame: pl.DataFrame, metrics: Sequence[str], *, item: str) -> pl.DataFrame:
     """Write one row per metric and item; a score that is missing has no row."""
-    named = frame.with_columns(item=pl.col(item))
     index = ["model", "prompt_id", "country", "item", "repeat"]
-    rows = named.unpivot(list(metrics), index=index, variable_name="metric", value_name="value")
-    return rows.filter(pl.col("value").is_finite()).select(list(ITEMS_SCHEMA))
-
-
-class Rung(NamedTuple):
-    """The score of a country, of a group of countries, or, with neither, of all; its answer counts items."""
-
-    country: str | None
-    group: str | None
-    answer: Interval
+    rows = frame.with_columns(item=item).unpivot(list(metrics), index=index, variable_name="metric")
+    return rows.filter(pl.col("value").is_finite())
 
 
 def rungs(
     values: pl.DataFrame, groups: Mapping[str, str], *, target: Target, confidence: float, prompt_items: bool
-) -> Iterator[Rung]:
+) -> Iterator[tuple[str | None, str | None, Interval]]:
     """Climb from items to prompts, countries, groups and all, taking unweighted means at each step.
 
     With the target `population` the interval is a t interval over prompts, stratified by country: it speaks about
@@ -461,21 +444,22 @@ def rungs(
         prompt_items: whether items are prompts and not images.
 
     Yields:
-        All, then each country, then each group, in alphabetical order.
+        Country, group and score, which counts items: all (neither), then each country, then each group, in
+        alphabetical order.
     """
+    ordered = values.sort("country", "prompt_id", "item").partition_by("country", "prompt_id", maintain_order=True)
     strata: dict[str, list[NDArray[np.float64]]] = {}
-    for prompt in values.sort("country", "prompt_id", "item").partition_by("country", "prompt_id", maintain_order=True):
+    for prompt in ordered:
         strata.setdefault(prompt["country"][0] or "", []).append(prompt["value"].to_numpy())
     if not strata:
         return
     average = partial(_mean_over, target=target, confidence=confidence, prompt_items=prompt_items)
     stated = {country: prompts for country, prompts in strata.items() if country}
-    yield Rung(None, None, average(list((stated or strata).values())))
+    yield None, None, average(list((stated or strata).values()))
     for country, prompts in stated.items():
-        yield Rung(country, None, average([prompts]))
+        yield country, None, average([prompts])
     for group in sorted({groups[country] for country in stated if country in groups}):
-        members = [prompts for country, prompts in stated.items() if groups.get(country) == group]
-        yield Rung(None, group, average(members))
+        yield None, group, average([prompts for country, prompts in stated.items() if groups.get(country) == group])
 
 
 def _mean_over(
@@ -493,60 +477,36 @@ def _mean_over(
     return Interval(mean.value, mean.value - margin, mean.value + margin, items, target)
 
 
-_NAMES = ("metric", "model", "prompt_id", "country", "item", "repeat", "value")
-ITEMS_SCHEMA = {name: VALUES.schema[name] for name in _NAMES}  # what is averaged: one row per metric and item
-
-
-@dataclass(frozen=True, slots=True)
-class Climb:
-    """How items become scores."""
-
-    params: Mapping[str, Mapping[str, object]]  # of each metric
-    per_prompt: tuple[str, ...]  # the metrics whose items are prompts and not images
-    groups: Mapping[str, str]  # country -> group
-    scheme: str  # the name of `groups`
-    benchmark: str
-    confidence: float
-    target: Target | None = None  # None: `population` where each model has at least 20 prompts, else `these`
-
-
-def climbed(items: pl.DataFrame, climb: Climb, left_out: Counter[str]) -> Scored:
+def _climbed(
+    items: pl.DataFrame, params: Mapping[str, Mapping[str, object]], options: AheadOptions, left_out: Counter[str]
+) -> Scored:
     """Average items up the ladder, metric by metric and model by model, and count what is left out.
 
     Values stand under the score of their country, from which groups and all are means; without countries, under
     the score of all. Where some prompts state a country, those that do not are left out.
     """
-    has_country, of_image = pl.col("country").is_not_null(), ~pl.col("metric").is_in(climb.per_prompt)
+    groups = country_groups(options.scheme, options.groups)
+    has_country, of_image = pl.col("country").is_not_null(), ~pl.col("metric").is_in(PER_PROMPT)
     placed = items.filter(has_country.any().over("metric", "model") <= has_country)
     lost = items.join(placed, on=["metric", "model", "item"], how="anti").filter(of_image)
     left_out["images of prompts without a country"] += lost["item"].n_unique()
-    apart = placed.filter(has_country & ~pl.col("country").is_in(list(climb.groups)), of_image)
-    if apart.height and climb.groups:
+    apart = placed.filter(has_country & ~pl.col("country").is_in(list(groups)), of_image)
+    if apart.height and groups:
         names = ", ".join(apart["country"].unique().sort())
-        reason = f"images of countries in no group of {climb.scheme}, which stand in no group's score: {names}"
+        reason = f"images of countries in no group of {options.scheme}, which stand in no group's score: {names}"
         left_out[reason] += apart["item"].n_unique()
     # Decided once for all scores: params that differ would keep them from being compared.
     prompts = placed.group_by("model").agg(pl.col("prompt_id").n_unique())["prompt_id"].to_list()
-    target = climb.target or ("population" if prompts and min(prompts) >= FEWEST_PROMPTS else "these")
-    parts = placed.sort("metric", "model").partition_by("metric", "model", maintain_order=True)
-    rows = [row for part in parts for row in _score_rows(part, climb, target)]
+    target = options.target or ("population" if prompts and min(prompts) >= FEWEST_PROMPTS else "these")
+    rows = list[Row]()
+    for part in placed.sort("metric", "model").partition_by("metric", "model", maintain_order=True):
+        metric, model = part["metric"][0], part["model"][0]
+        climbed = rungs(part, groups, target=target, confidence=options.confidence, prompt_items=metric in PER_PROMPT)
+        for country, group, answer in climbed:
+            about = {**params[metric], **({"scheme": options.scheme} if group else {}), "target": answer.target}
+            rows.append(statistic_row(metric, model=model, benchmark=options.benchmark, answer=answer, params=about,
+                                      concept=None, country=country, group=group))  # fmt: skip
     named = pl.DataFrame(rows, schema=SCORES.schema, orient="row").filter(pl.col("group").is_null())
     keys = ["metric", "model", "country"]
     values = placed.join(named.select(*keys, "benchmark", "concept", "group", "params"), on=keys, nulls_equal=True)
     return scored(rows, values, left_out=left_out)
-
-
-def _score_rows(items: pl.DataFrame, climb: Climb, target: Target) -> Iterator[Row]:
-    """Make the scores of one metric and model, each with how it was computed and what its interval speaks about."""
-    metric, model = items["metric"][0], items["model"][0]
-    prompt_items = metric in climb.per_prompt
-    for country, group, answer in rungs(
-        items, climb.groups, target=target, confidence=climb.confidence, prompt_items=prompt_items
-    ):
-        params = {
-            **climb.params[metric],
-            **({} if group is None else {"scheme": climb.scheme}),
-            "target": answer.target,
-        }
-        yield statistic_row(metric, model=model, benchmark=climb.benchmark, answer=answer, params=params, concept=None,
-                            country=country, group=group)  # fmt: skip

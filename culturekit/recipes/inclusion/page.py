@@ -15,7 +15,7 @@ from culturekit.report.gallery import Chosen, Gallery, Strip, values_of
 from culturekit.report.headline import sentences_on, standing
 from culturekit.report.provenance import not_put_right
 from culturekit.report.report_stage import SectionReport
-from culturekit.report.run_folders import RunFolders, with_params
+from culturekit.report.run_folders import RunFolders, values_in, with_params
 from culturekit.report.sections import (
     Grid,
     Section,
@@ -59,8 +59,8 @@ def _caveats(run: RunFolders) -> Iterator[str]:
 
 def _scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str = "", **params: str) -> pl.DataFrame:
     """Read the scores of a stage, with some parameters as columns; none for a run without it."""
-    found = run.read(role, SCORES, model, variant)
-    return with_params(pl.DataFrame(schema=SCORES.schema) if found is None else found, **params)
+    found = run.scored(role, model, variant, **params)
+    return with_params(pl.DataFrame(schema=SCORES.schema), **params) if found is None else found
 
 
 def _verdict(run: RunFolders) -> Iterator[str]:
@@ -244,7 +244,7 @@ def _seen_grids(table: pl.DataFrame, run: RunFolders) -> Iterator[Grid]:
         alone = table.filter(pl.col(other).is_null())
         places: list[tuple[str, Where]] = [
             ("all", {column: None}),
-            *((name, {column: name}) for name in _values_in(alone, column)),
+            *((name, {column: name}) for name in values_in(alone, column)),
         ]
         for target in ("object", "background"):
             rates = alone.filter(metric="in_region_rate", target=target)
@@ -254,14 +254,9 @@ def _seen_grids(table: pl.DataFrame, run: RunFolders) -> Iterator[Grid]:
             yield drawn(seen, "dots" if level == "region" else "heat", "share of annotations")
     shown = table.filter(pl.col("concept").is_null(), metric="object_seen")
     rows = [(f"{source}, people in {pool}", {"model": source, "pool": pool}, shown)
-            for source in sources for pool in _values_in(table, "pool")]  # fmt: skip
-    seen = score_grid("Annotations that see the object", "images", _in_regions(_values_in(table, "group")), rows)
+            for source in sources for pool in values_in(table, "pool")]  # fmt: skip
+    seen = score_grid("Annotations that see the object", "images", _in_regions(values_in(table, "group")), rows)
     yield drawn(seen, "heat")
-
-
-def _values_in(table: pl.DataFrame, column: str) -> list[str]:
-    """List what stands in a column, in order."""
-    return list(table[column].drop_nulls().unique().sort())
 
 
 def _sources_of(table: pl.DataFrame, run: RunFolders) -> list[str]:
@@ -290,9 +285,9 @@ def _by_reference(table: pl.DataFrame, run: RunFolders) -> Iterator[Grid]:
     alike = table.filter(metric="location_agreement", pairs="all", criterion="similarity")
     if not alike.is_empty():
         rows: Sources = [(f"{source}, compared with {reference}", {"model": source, "reference": reference}, alike)
-                         for source in _sources_of(alike, run) for reference in _values_in(alike, "reference")
+                         for source in _sources_of(alike, run) for reference in values_in(alike, "reference")
                          if not alike.filter(model=source, reference=reference).is_empty()]  # fmt: skip
-        columns = _in_regions(_values_in(alike, "group"))
+        columns = _in_regions(values_in(alike, "group"))
         yield drawn(score_grid("Pairs that agree on likeness, by reference", "images", columns, rows), "dots", "share")
 
 
@@ -301,9 +296,9 @@ def _agreement_grids(table: pl.DataFrame, run: RunFolders, metrics: Sequence[str
     for metric in metrics:
         about = table.filter(pl.col("pool").is_null(), pl.col("group").is_not_null(), metric=metric, pairs="all")
         rows: Sources = [(f"{source}, {place}", {"model": source, "group": place}, about)
-                         for source in _sources_of(about, run) for place in _values_in(about, "group")]  # fmt: skip
+                         for source in _sources_of(about, run) for place in values_in(about, "group")]  # fmt: skip
         questions = [
-            (question.replace("_", " "), {"criterion": question}) for question in _values_in(about, "criterion")
+            (question.replace("_", " "), {"criterion": question}) for question in values_in(about, "criterion")
         ]
         if rows:
             title = "Fleiss' kappa" if metric == "location_kappa" else "Pairs that agree"
@@ -319,16 +314,16 @@ def _compared(run: RunFolders, shown: Gallery) -> Iterator[Section]:
     chosen, inside = (table.filter(metric=name) for name in ("closer_choice_rate", "appeal_in_manifold"))
     bins = chosen.select("bin", pl.col("low").cast(pl.Float64)).unique().sort("low").rows()
     further, grids = [(f"{low:.1f}", {"bin": place}) for place, low in bins], list[Grid]()
-    for name, region in product(run.variants(folders.REALISM), (None, *_values_in(chosen, "group"))):
+    for name, region in product(run.variants(folders.REALISM), (None, *values_in(chosen, "group"))):
         rows: Sources = [(f"people in {pool}", {"extractor": name, "pool": pool, "group": region}, chosen)
-                         for pool in _values_in(chosen, "pool")]  # fmt: skip
+                         for pool in values_in(chosen, "pool")]  # fmt: skip
         title = f"By {name}, {region or 'all regions'}: how often the closer image is chosen, by distance from"
         closer = score_grid(title, "people", further, rows)
         grids.append(drawn(closer, "curves", "share that chooses the closer"))
     for name in run.variants(folders.REALISM):
         rows = [(f"people in {pool}, the {side} one more alike", {"extractor": name, "pool": pool, "chosen": side},
                  table.filter(metric="appeal_by_distance"))
-                for side in ("closer", "further") for pool in _values_in(chosen, "pool")]  # fmt: skip
+                for side in ("closer", "further") for pool in values_in(chosen, "pool")]  # fmt: skip
         title = f"By {name}, how often the more alike image appeals more, too, by distance from"
         appeal = score_grid(title, "people", further, rows)
         grids.append(drawn(appeal, "curves", "share to whom it appeals more"))
@@ -336,8 +331,8 @@ def _compared(run: RunFolders, shown: Gallery) -> Iterator[Section]:
     for about, caption, column in ((alike, "The more alike image is the more appealing one, too", "group"),
                                    (inside, among, "group"), (inside, f"{among}, by object", "concept")):  # fmt: skip
         rows = [(f"{source}, people in {pool}", {"model": source, "pool": pool}, about)
-                for source in _sources_of(about, run) for pool in _values_in(about, "pool")]  # fmt: skip
-        each = score_grid(caption, "images", [(one, {column: one}) for one in _values_in(about, column)], rows)
+                for source in _sources_of(about, run) for pool in values_in(about, "pool")]  # fmt: skip
+        each = score_grid(caption, "images", [(one, {column: one}) for one in values_in(about, column)], rows)
         grids.append(drawn(each, "dots", "share of answers") if each.rows else each)
     lead = "Distances are divided by each extractor's largest; only bins that every extractor reaches are shown."
     strips = shown.strip("Triplets on which all people choose alike, and on which they are split", _triplets(run))

@@ -9,7 +9,7 @@ import polars as pl
 
 from culturekit.core import roles
 from culturekit.core.choices import MONK_SWATCHES
-from culturekit.core.schemas import DIALECT_PAIRS, PROMPTS, SCORES
+from culturekit.core.schemas import DIALECT_PAIRS, PROMPTS
 from culturekit.core.tables import read_table
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.linguistic.tone_histograms import MISSED
@@ -19,7 +19,7 @@ from culturekit.recipes.linguistic.world import CRITERIA
 from culturekit.report.gallery import Chosen, Gallery, Strip, values_of
 from culturekit.report.headline import sentences_on, standing
 from culturekit.report.report_stage import SectionReport
-from culturekit.report.run_folders import RunFolders, with_params
+from culturekit.report.run_folders import RunFolders, values_in
 from culturekit.report.sections import (
     Cell,
     Grid,
@@ -66,13 +66,7 @@ def linguistic_page(run: RunFolders) -> SectionPage:
 
 def _scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str = "") -> pl.DataFrame | None:
     """Read the scores of a stage, with what their parameters say as columns; None for a run without it."""
-    found = run.read(role, SCORES, model, variant)
-    return None if found is None else with_params(found, *PARAMS)
-
-
-def _values_in(table: pl.DataFrame | None, column: str) -> list[str]:
-    """List what stands in a column, in order."""
-    return [] if table is None else table[column].drop_nulls().unique().sort().to_list()
+    return run.scored(role, model, variant, *PARAMS)
 
 
 def _verdict(run: RunFolders) -> Iterator[str]:
@@ -93,10 +87,10 @@ def _dialect_sources(run: RunFolders) -> Sources:
     table, true = _scores_of(run, folders.DIALECTS), _scores_of(run, folders.TRUE_DIALECTS)
     if table is None:
         return []
-    scorers = _values_in(table.filter(pl.col("pool").is_null()), "of")
+    scorers = values_in(table.filter(pl.col("pool").is_null()), "of")
     found: Sources = [(name, {"of": name, "pool": None}, table) for name in scorers]
     found += [(f"people{_from(pool)}", {"of": "correct", "pool": pool}, table)
-              for pool in _values_in(table, "pool")]  # fmt: skip
+              for pool in values_in(table, "pool")]  # fmt: skip
     return found + ([] if true is None else [("the truth", {"of": "correct", "labels": TRUTH}, true)])
 
 
@@ -111,7 +105,7 @@ def _tone_sources(run: RunFolders) -> Sources:
     for detector in run.variants(folders.TONES):
         if (table := _scores_of(run, folders.TONES, variant=detector)) is None:
             continue
-        pools = _values_in(table, "pool")
+        pools = values_in(table, "pool")
         found.append((detector, {"detector": detector, "labels": None, "pool": None}, table))
         found += [(f"{detector} corrected by people{_from(pool)}", {"labels": "corrected", "pool": pool}, table)
                   for pool in pools]  # fmt: skip
@@ -180,7 +174,7 @@ def _tone_sections(run: RunFolders, shown: Gallery) -> Iterator[Section]:
     sources, seen = _tone_sources(run), " ".join(_unseen(run))
     if not sources:
         return
-    groups = [None, *reversed(_values_in(sources[0][2], "group"))]
+    groups = [None, *reversed(values_in(sources[0][2], "group"))]
     plain = [one for one in sources if one[1].get("labels") != "corrected"]
     corrected = [one for one in sources if one[1].get("labels") == "corrected"]
     spreads, shares = list[Grid](), list[Grid]()
@@ -226,7 +220,7 @@ def _heat_section(run: RunFolders) -> Section | None:
         found: Sources = [(model, {"model": model}, table) for model in run.models
                           if (table := _scores_of(run, role, model)) is not None]  # fmt: skip
         if found:
-            groups = _values_in(found[0][2].filter(metric="neutral_similarity"), "group")
+            groups = values_in(found[0][2].filter(metric="neutral_similarity"), "group")
             similar = [(group, {"metric": "neutral_similarity", "group": group}) for group in groups]
             alike = score_grid(f"Similarity of neutral pictures, {what}", "model", similar, found)
             grids.append(drawn(alike, "heat"))
@@ -257,7 +251,7 @@ def _modern_section(run: RunFolders, shown: Gallery) -> Section | None:
     truth = [] if true is None else [
         true.filter(metric="rating_mean", criterion="current_date").with_columns(*shares)
     ]  # fmt: skip
-    table, firsts = pl.concat([judged, *truth], how="diagonal_relaxed"), _values_in(judged, "first")
+    table, firsts = pl.concat([judged, *truth], how="diagonal_relaxed"), values_in(judged, "first")
     rows: dict[str, Sources] = {
         model: [(group or WHOLE, {"model": model, "group": group}, table)
                 for group in judged.filter(model=model)["group"].unique().sort(nulls_last=True)]
@@ -267,7 +261,7 @@ def _modern_section(run: RunFolders, shown: Gallery) -> Section | None:
     columns += [("in truth", {"labels": TRUTH})] * bool(truth)
     people: list[tuple[str, Where]] = [
         (f"{first}, corrected{_from(pool)}", {"first": first, "labels": "corrected", "pool": pool})
-        for first in firsts for pool in _values_in(judged, "pool")
+        for first in firsts for pool in values_in(judged, "pool")
     ]  # fmt: skip
     plain = [score_grid(f"Places of {model}", "group", columns, found) for model, found in rows.items()]
     corrected = [_folded(score_grid(f"Places of {model}", "group", people, found))
@@ -287,7 +281,7 @@ def _question_section(run: RunFolders) -> Section | None:
     for model in run.models:
         table = _scores_of(run, folders.QUESTIONS, model)
         if table is not None:
-            firsts, groups = _values_in(table, "first"), table["group"].unique().sort(nulls_last=True).to_list()
+            firsts, groups = values_in(table, "first"), table["group"].unique().sort(nulls_last=True).to_list()
             grids.append(grid(f"Places of {model}", ("group", *firsts), (
                 (group or WHOLE, [_with_deviation(table, group, one, "question") for one in firsts]) for group in groups
             )))  # fmt: skip
@@ -309,9 +303,9 @@ def _rating_section(run: RunFolders, shown: Gallery) -> Section | None:
     table, true = _scores_of(run, folders.RATINGS), _scores_of(run, folders.TRUE_RATINGS)
     if table is None:
         return None
-    sources = [(f"rated by people{_from(pool)}", table.filter(pool=pool)) for pool in _values_in(table, "pool")]
+    sources = [(f"rated by people{_from(pool)}", table.filter(pool=pool)) for pool in values_in(table, "pool")]
     sources += [] if true is None else [("what images deserve", true)]
-    groups = _values_in(table, "group")
+    groups = values_in(table, "group")
     heads = ("group", *(name.replace("_", " ") for name in CRITERIA))
     grids = tuple(
         grid(f"{model}, {what}", heads, (

@@ -37,10 +37,10 @@ def test_strategies_are_best_where_no_interval_reaches_theirs(
     monkeypatch: pytest.MonkeyPatch, values: dict[str, float], said: str
 ) -> None:
     table = worth(**values).with_columns(country=pl.lit(None, pl.String), group=pl.lit(None, pl.String))
-    told = table.with_columns(
+    named = table.with_columns(
         pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("criterion", "labels")
     )
-    monkeypatch.setattr(page, "_scores_of", lambda run, role, *names: told if role == folders.WORTH else None)
+    monkeypatch.setattr(RunFolders, "scored", lambda run, role, *names: named if role == folders.WORTH else None)
     *_, stands, best, true = page.verdict(RunFolders(Path(), ("a",), ()))
     assert stands.startswith("Nobody has put the judge right")
     assert best.startswith("By people's ratings, C³ keeps the pairs that fit best (3.")
@@ -50,7 +50,7 @@ def test_strategies_are_best_where_no_interval_reaches_theirs(
 
 def test_answers_that_put_nothing_right_are_said_to_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
     none = pl.DataFrame(schema={**SCORES.schema, "labels": pl.String})
-    monkeypatch.setattr(page, "_scores_of", lambda run, role, *names: none if role == folders.JUDGED else None)
+    monkeypatch.setattr(RunFolders, "scored", lambda run, role, *names: none if role == folders.JUDGED else None)
     (stands,) = page.verdict(RunFolders(Path(), ("a",), ()))
     assert stands.startswith("People's answers do not put the judge right yet (the notes say why):")
 

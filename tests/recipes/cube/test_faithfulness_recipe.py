@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from culturekit.core.digests import digest_file
-from culturekit.core.errors import BudgetReached, ConfigError
+from culturekit.core.errors import BudgetReached
 from culturekit.recipes.cube.keys import Recipe
 from culturekit.recipes.planning import plan_recipe
 from culturekit.verify.verify_run import verify_run
@@ -151,26 +151,3 @@ def test_the_same_bytes_after_the_budget_ran_out_on_the_way(
         for table in sorted((run / name).glob("*.parquet")):
             assert digest_file(table) == digest_file(root / name / table.name), (name, table.name)
     assert digest_file(run / "faithfulness/scores.parquet") == digest_file(root / "faithfulness/scores.parquet")
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("questions: 'openai:a'", "belong together"),
-        ("per_prompt: 3", "at least one"),
-        ("{questions: rules, answers: 'openai:a'}", "no rules for writing"),
-        ("{questions: 'openai:a', answers: rules}", "sees no image"),
-        ("vqascore: rules", "sees no image"),
-        ("scorers: [embedded]", "scores as quality already"),
-        ("scorers: [nobody]", "nobody"),
-    ],
-)
-def test_what_cannot_work_is_said_before_anything_runs(tmp_path: Path, text: str, said: str) -> None:
-    from culturekit.recipes.cube.keys import load_recipe
-    from tests.conftest import SMALL
-
-    path = tmp_path / "recipe.yaml"
-    own = text if text.startswith("{") else f"{{{text}}}"
-    path.write_text(SMALL.read_text(encoding="utf-8") + f"faithfulness: {own}\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=said):
-        load_recipe(path)

@@ -6,7 +6,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.core.errors import ConfigError
 from culturekit.recipes.cube.keys import Recipe, load_recipe
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import recipe_here, stages_of
@@ -30,11 +29,6 @@ def test_judges_are_put_right_by_the_answers_that_count(tmp_path: Path) -> None:
     }  # fmt: skip
     assert judged.options["criterion"] == "realism"
     assert "judged" not in {stage.name for stage in stages_of(load_recipe(PEOPLE, [OFFLINE]), tmp_path)}
-
-
-def test_there_have_to_be_judges(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"annotations\.judged puts judges right, and there are none"):
-        recipe()
 
 
 @pytest.mark.endtoend

@@ -19,25 +19,6 @@ def test_tags_say_who_looks_at_how_many_and_what_that_may_cost() -> None:
     assert load_recipe(SMALL, ["tags.judge=openai:seer-1"]).tags.images == "all"  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        (["tags.judge=rules"], "sees no image"),
-        (["tags.judge=openai:seer-1", "tags.images=4"], "less than one repeat of 8 images"),
-        (["tags.judge=openai:seer-1", "tags.images=none"], "tags.images"),
-        (["tags.images=40"], "tags.judge"),
-        (["audit.second=two"], "expected the name of one of the instruments, or tags"),
-        (["audit.second=tags"], "audit.second is tags, and no vision model looks at all images"),
-        (["audit.second=tags", "tags.judge=openai:seer-1", "tags.images=40"], "with images: all"),
-        (["tags.judge=opnai:seer-1"], "openai"),
-    ],
-)
-def test_what_cannot_be_done_is_refused_before_anything_runs(settings: list[str], said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(SMALL, settings)
-    assert said in str(caught.value)
-
-
 def test_a_second_instrument_is_an_input_of_the_scores(tmp_path: Path) -> None:
     two = ["audit.second=two", "instruments=[{name: two, encoder: 'transformers:clip', channel: both}]"]
     scores = next(stage for stage in stages_of(load_recipe(SMALL, two), tmp_path) if stage.name == "scores")
@@ -56,31 +37,6 @@ def test_gaps_come_after_what_is_scored_within_countries(tmp_path: Path) -> None
     assert stages["gaps"].inputs == {"values-0": tmp_path / "within/values.parquet"}
     assert "gaps" in stages["report"].inputs
     assert list(stages).index("within") < list(stages).index("gaps") < list(stages).index("report")
-
-
-def test_gaps_without_scores_within_countries_are_refused() -> None:
-    with pytest.raises(ConfigError, match="nothing is scored within countries"):
-        load_recipe(SMALL, ["gaps.scheme=cultivate"])
-
-
-@pytest.mark.parametrize(
-    ("stated", "said"),
-    [
-        ("countries=[]", "countries: give at least one"),
-        ("countries=[NO,NO]", "countries: 'NO' stands twice"),
-        ("images.kinds=[cube,cube]", "each once; found cube, cube"),
-        ("scores.kernels=[]", "kernels must be triples of weights, each given once"),
-        ("concepts=[art,art]", "two root configs are of the concept 'art'"),
-    ],
-)
-def test_a_list_that_is_empty_or_says_a_thing_twice_is_refused(stated: str, said: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        load_recipe(SMALL, [stated])
-    assert any(said in str(problem) for problem in refused.value.problems)
-
-
-def test_images_without_kinds_are_those_of_all_prompts() -> None:
-    assert load_recipe(SMALL, ["images.kinds=[]"]).images.kinds == ()
 
 
 def test_a_scheme_that_nobody_knows_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from culturekit.core.digests import digest_file
 from culturekit.core.engines import LocalEngine
-from culturekit.core.errors import ConfigError
 from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_recipe
 from culturekit.recipes.run_recipe import run_recipe
@@ -169,21 +168,3 @@ def test_a_plan_counts_the_images_made_for_countries(wider: Path) -> None:
     planned = {step.name: step for step in plan_recipe(load_recipe(SMALL, [*MORE, "seed=12"]), wider)}
     assert planned["within-images-broad"].units == 8 * 8
     assert planned["images-broad"].units == 24
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        (["realism.encoder=inception:x.safetensors?give=unit"], "leave give=unit out"),
-        (["realism.classes=embedded"], "class probabilities come from inception:FILE"),
-        (["realism.real=nowhere"], "neither a folder nor a table"),
-        (["realism.lpips=nowhere.safetensors"], "no file of weights"),
-        (["within.kinds=[underspecified]"], "kinds of prompts that name a country"),
-        (["within.slots=4"], "no batch would be complete"),
-        (["within.repeats=1", "prompts.kinds=[cube, underspecified]"], "prompts.kinds does not build: within-country"),
-        (["realism.k=5", "scores.size=1"], "scores.size: input should be greater than or equal to 2"),
-    ],
-)
-def test_what_does_not_fit_is_said_before_anything_runs(keys: list[str], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        load_recipe(SMALL, keys)

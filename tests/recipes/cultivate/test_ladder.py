@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from culturekit.metrics.statistics.intervals import Target, mean_of_means, simple_mean
-from culturekit.recipes.cultivate.scores import Rung, rungs
+from culturekit.metrics.statistics.intervals import Interval, Target, mean_of_means, simple_mean
+from culturekit.recipes.cultivate.scores import rungs
 
 
 def items(places: dict[str, str | None], *, images: int = 4, seed: int = 0) -> pl.DataFrame:
@@ -28,9 +28,9 @@ def climbed(
     *,
     target: Target = "population",
     prompt_items: bool = False,
-) -> dict[tuple[str | None, str | None], Rung]:
+) -> dict[tuple[str | None, str | None], Interval]:
     found = rungs(values, groups or {}, target=target, confidence=0.95, prompt_items=prompt_items)
-    return {(rung.country, rung.group): rung for rung in found}
+    return {(country, group): answer for country, group, answer in found}
 
 
 def prompt_means(values: pl.DataFrame, country: str) -> list[float]:
@@ -42,7 +42,7 @@ def test_one_country_has_scipys_t_interval_over_prompts() -> None:
     means = prompt_means(values, "FR")
     low, high = stats.t.interval(0.95, 24, loc=np.mean(means), scale=stats.sem(means))
     for place in ((None, None), ("FR", None)):
-        answer = climbed(values)[place].answer
+        answer = climbed(values)[place]
         assert [answer.low, answer.high] == pytest.approx([low, high])
         assert (answer.n, answer.target) == (100, "population")
 
@@ -50,7 +50,7 @@ def test_one_country_has_scipys_t_interval_over_prompts() -> None:
 def test_two_countries_have_welchs_interval() -> None:
     """The half width of a mean of two means is half of that of their difference, which scipy gives."""
     values = items({f"p{n}": "FR" if n < 8 else "IN" for n in range(30)})
-    answer = climbed(values, {"FR": "x", "IN": "x"})[None, "x"].answer
+    answer = climbed(values, {"FR": "x", "IN": "x"})[None, "x"]
     welch = stats.ttest_ind(prompt_means(values, "FR"), prompt_means(values, "IN"), equal_var=False)
     limits = welch.confidence_interval(0.95)
     assert answer.high - answer.low == pytest.approx((limits.high - limits.low) / 2)
@@ -70,14 +70,14 @@ def test_two_countries_have_welchs_interval() -> None:
 def test_where_the_numbers_do_not_say_there_is_no_interval(
     places: dict[str, str | None], target: Target, images: int
 ) -> None:
-    answer = climbed(items(places, images=images), target=target)[None, None].answer
+    answer = climbed(items(places, images=images), target=target)[None, None]
     assert math.isnan(answer.low)
     assert not math.isnan(answer.value)
 
 
 def test_equal_values_have_an_interval_of_width_zero() -> None:
     values = items({f"p{n}": "FR" if n % 2 else "IN" for n in range(24)}).with_columns(value=pl.lit(0.1))
-    answer = climbed(values)[None, None].answer
+    answer = climbed(values)[None, None]
     assert answer.low == answer.value == answer.high == 0.1
 
 

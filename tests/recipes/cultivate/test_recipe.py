@@ -21,22 +21,6 @@ def cultivate(*stated: str) -> AnyRecipe:
     return load_any_recipe(find_recipe("cultivate"), stated)
 
 
-@pytest.mark.parametrize(
-    ("stated", "said"),
-    [
-        ("ground.countries=[US,US]", "named twice: US"),
-        ("raters=[simulated:a, simulated:a]", "named twice: simulated:a"),
-        ("models=[{name: all, backend: simulated-scenes}]", "no model can be called all"),
-        ("models=[{name: real, backend: simulated-scenes}]", "no model can be called real"),
-        ("scores.confidence=95", "less than or equal to 0.9999"),
-        ("scheme=nope", "there is no scheme 'nope' of country groups"),
-    ],
-)
-def test_names_stand_for_one_thing_and_a_confidence_is_a_share(stated: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        cultivate(stated)
-
-
 @pytest.mark.parametrize(("scores", "like"), [("quantile: 0.75", "ahead"), ("tau: 0.4", None)])
 def test_the_truth_is_scored_at_the_threshold_that_was_found(tmp_path: Path, scores: str, like: str | None) -> None:
     stages = {stage.name: stage for stage in stages_of(cultivate(f"scores={{{scores}}}"), tmp_path)}
@@ -78,11 +62,6 @@ def test_given_tables_are_what_they_are_called(tmp_path: Path) -> None:
         given = f"tables={{prompts: {path}, descriptors: {path}, stereotypes: {path}}}"
         with pytest.raises(UsageError, match=r"tables.prompts: .*not a readable .*; expected the table prompts"):
             cultivate("ground=null", given)
-
-
-def test_a_scorer_chooses_among_more_than_are_kept() -> None:
-    with pytest.raises(UsageError, match="keep: no more than per_prompt, which is 4; found 9"):
-        cultivate("real.keep=9")
 
 
 def test_a_paid_model_makes_one_image_and_a_public_one_ten_with_the_seeds_of_the_paper(tmp_path: Path) -> None:

@@ -22,28 +22,6 @@ def linguistic(*stated: str) -> Linguistic:
     return recipe
 
 
-@pytest.mark.parametrize(
-    ("stated", "said"),
-    [
-        (
-            ("models=[{name: m, backend: simulated-scenes}]",),
-            "simulated people know only what simulated-portraits drew",
-        ),
-        (("people.person_answers=[README.md]",), "both simulated people and files"),
-        (("prompts.kinds=[]",), "prompts.kinds"),
-        (("detectors=[other]",), "detectors"),
-        (("scorer=nobody",), "scorer"),
-        (("prompts.dialects=nowhere.parquet",), "nowhere.parquet"),
-        (("prompts.neutral=README.md",), "prompts.neutral: .*expected the table prompts"),
-        (("prompts.nouns=500",), "nouns: 30 are listed; found 500"),
-        (("prompts.pairs.standard=AAE",), "two dialects; found AAE twice"),
-    ],
-)
-def test_what_cannot_be_is_refused(stated: tuple[str, ...], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        linguistic(*stated)
-
-
 def test_each_kind_of_prompts_has_its_own_scores(tmp_path: Path) -> None:
     parts = {"dialects": {"dialects", "tones-ita", "true-tones"}, "neutral": {"neutral-open", "true-neutral-open"},
              "specific": {"questions-open", "judged-modern", "true-ratings"}}  # fmt: skip
