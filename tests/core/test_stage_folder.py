@@ -13,11 +13,8 @@ def finish(place: Staging, key: str, content: bytes, *, stage: str = "test") -> 
     (place.out / "data").write_bytes(content)
     digest, outputs = describe_outputs(place.out, {})
     place.publish(
-        Manifest(
-            stage=stage, version=1, key=key, sha256=digest, code={}, packages={}, inputs={}, options={}, seeds={},
-            counts={}, drops={}, outputs=outputs,
-        ),
-        b"{}",
+        Manifest(stage=stage, version=1, key=key, sha256=digest, code={}, packages={}, inputs={}, options={}, seeds={},
+            counts={}, drops={}, outputs=outputs), b"{}",
     )  # fmt: skip
 
 

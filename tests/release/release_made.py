@@ -42,36 +42,22 @@ ROWS: tuple[tuple[str, str, str, str, list[str]], ...] = (
 
 
 def space(rows: Sequence[tuple[str, str, str, str, list[str]]] = ROWS) -> pl.DataFrame:
-    return pl.DataFrame(
-        [
-            {
-                "artifact_id": artifact,
-                "qid": None if artifact.startswith("LLM:") else artifact,
-                "name": name,
-                "concept": concept,
-                "subconcept": None,
-                "country": country,
-                "country_name": {"BR": "Brazil", "NG": "Nigeria"}.get(country, country),
-                "continent": "South America" if country == "BR" else "Africa",
-                "source": "llm" if artifact.startswith("LLM:") else "wikidata",
-                "popularity": 1.0,
-                "popularity_source": "sitelinks",
-                "path": path,
-            }
-            for artifact, name, concept, country, path in rows
-        ],
-        schema=CSPACE.schema,
-    )
+    known = {"BR": "Brazil", "NG": "Nigeria"}
+    table = [
+        {"artifact_id": artifact, "qid": None if artifact.startswith("LLM:") else artifact, "name": name,
+         "concept": concept, "subconcept": None, "country": country, "country_name": known.get(country, country),
+         "continent": "South America" if country == "BR" else "Africa",
+         "source": "llm" if artifact.startswith("LLM:") else "wikidata", "popularity": 1.0,
+         "popularity_source": "sitelinks", "path": path}
+        for artifact, name, concept, country, path in rows
+    ]  # fmt: skip
+    return pl.DataFrame(table, schema=CSPACE.schema)
 
 
 def write_release(
-    folder: Path,
-    frame: pl.DataFrame | None = None,
-    *,
-    files: Mapping[str, str] | None = None,
-    judge: str = "rules",
+    folder: Path, frame: pl.DataFrame | None = None, *, files: Mapping[str, str] | None = None, judge: str = "rules",
     notes: Mapping[str, object] | None = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Write a dump's stage, a filter's, and the release itself, each with its manifest; give the release's folder."""
     folder.mkdir(parents=True, exist_ok=True)
     dump = folder / "wikidata-20261102-all.json.gz"
@@ -105,12 +91,9 @@ def note(work: Work, name: str) -> Outcome:
 
 
 def finished(
-    folder: Path,
-    kind: str,
-    inputs: Mapping[str, Path],
-    run: Callable[[Work], Outcome],
+    folder: Path, kind: str, inputs: Mapping[str, Path], run: Callable[[Work], Outcome],
     options: Mapping[str, Any] | None = None,
-) -> StageRun:
+) -> StageRun:  # fmt: skip
     stage = Stage(folder.name, kind, 1, run, inputs, options or {})
     return stage_here(stage, folder)
 
