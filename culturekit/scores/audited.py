@@ -170,7 +170,7 @@ def seen_images(
     taken = audited_answers(images, audits, weights=weights, pool=options.pool, sample=sample, design=options.design)
     label = pl.when(~pl.col("none_of_these")).then(pl.col(column))
     nothing = pl.col("none_of_these").cast(pl.Float64).mean()
-    found = taken.said.group_by("image_id").agg(found=label, nothing=nothing)
+    found = taken.answers.group_by("image_id").agg(found=label, nothing=nothing)
     mapped = images.select("image_id", "model", "concept", mapped=pl.col(column))
     return mapped.join(found, on="image_id", how="left", maintain_order="left")
 

@@ -182,7 +182,7 @@ def modelled_answers(found: pl.DataFrame, gold: pl.DataFrame, *, labels: int) ->
     return rater_model(images, raters, table["label"].to_numpy().astype(np.int64), labels=labels, gold=asked)
 
 
-TOLD = 9
+DIGITS = 9
 """Digits of what people say of an image that count: labels that are equally likely stay so, and are drawn alike."""
 
 
@@ -213,14 +213,14 @@ def audited_counts(
     taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
     others = None if second is None else of_same_images(second.filter(pl.col("rank") == 1), nearest)
     places = [nearest] if others is None else [nearest, others]
-    parents = continents_of(pl.concat([one.select(_PLACES) for one in places]), taken.said, column)
+    parents = continents_of(pl.concat([one.select(_PLACES) for one in places]), taken.answers, column)
     labels = tuple(sorted(parents))
     number = pl.Enum(labels)
     images, instruments = numbered_images(nearest, labels, column), None
-    answered = taken.said.select("image_id", "annotator", label=pl.col("label").cast(number).to_physical())
+    answered = taken.answers.select("image_id", "annotator", label=pl.col("label").cast(number).to_physical())
     model = modelled_answers(answered, taken.gold, labels=len(labels))
     seen = images.join(answered, on="image_id", how="semi", maintain_order="left")
-    shown, codes = model.shares.round(TOLD), len(labels)
+    shown, codes = model.shares.round(DIGITS), len(labels)
     if others is not None:
         beside = numbered_images(others, labels, column)
         both = [seen["label"], beside.join(seen, on="image_id", how="semi", maintain_order="left")["label"]]
