@@ -180,9 +180,8 @@ def own_offers(rows: pl.DataFrame, items: Sequence[Item], scheme: Scheme) -> dic
     if missing:
         raise UsageError(
             f"the scheme {scheme.name} lets people choose from lists that items do not have",
-            expected=f"columns {', '.join(missing)}",
-            found=", ".join(rows.columns),
-        )
+            expected=f"columns {', '.join(missing)}", found=", ".join(rows.columns),
+        )  # fmt: skip
     lists = {str(row[key]): row for row in rows.iter_rows(named=True)}
     return {
         item.item_id: {name: list(offers_of(lists[item.item_id][name], name, item.item_id)) for name in wanted}

@@ -141,10 +141,8 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions) -> Stage:
         answers = read_together([files.annotations, *files.more], ANNOTATIONS, read=read_answers).sort(ANNOTATIONS.key)
         aside = set_aside(
             [read_table(path, QUARANTINE) for path in files.quarantine],
-            [read_table(path, ANNOTATION_CHECKS) for path in files.checks],
-            answers,
-            options.keep,
-        )
+            [read_table(path, ANNOTATION_CHECKS) for path in files.checks], answers, options.keep,
+        )  # fmt: skip
         done = aggregate_answers(work, answers, items, values, options, aside)
         if files.made_from is None:
             return done

@@ -545,14 +545,9 @@ def total_of(steps: Sequence[PlannedStage]) -> PlannedStage:
 
     known = all(None not in (step.requests, step.tokens, step.dollars) for step in steps)
     return PlannedStage(
-        "total",
-        "all" if known else "at least",
-        bytes=round(added("bytes")),
-        seconds=added("seconds"),
-        requests=round(added("requests")),
-        tokens=round(added("tokens")),
-        dollars=added("dollars"),
-    )
+        "total", "all" if known else "at least", bytes=round(added("bytes")), seconds=added("seconds"),
+        requests=round(added("requests")), tokens=round(added("tokens")), dollars=added("dollars"),
+    )  # fmt: skip
 
 
 def embeds_with_weights(stage: Stage) -> bool:

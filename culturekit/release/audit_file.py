@@ -477,11 +477,9 @@ def read_parquet(path: Path) -> tuple[list[str], Sequence[dict[str, Any]]]:
     strange = [name for name in (layout.needs if layout else ()) if frame.schema[name] != pl.String]
     if strange:
         raise UsageError(
-            "a column of another type than its table has",
-            where=str(path),
-            expected=f"text in {', '.join(strange)}",
+            "a column of another type than its table has", where=str(path), expected=f"text in {', '.join(strange)}",
             found=", ".join(str(frame.schema[name]) for name in strange),
-        )
+        )  # fmt: skip
     return frame.columns, rows_of(frame)
 
 

@@ -98,12 +98,9 @@ def look_at_our_ids(sheet: Sheet, row: Row) -> Iterator[Finding]:
             "source": "wikidata" if right else "llm",
         }
         yield not_an_id(
-            row,
-            "artifact_id",
-            stated if not known else qid,
-            f"write {quoted(str(cells['artifact_id']))}",
+            row, "artifact_id", stated if not known else qid, f"write {quoted(str(cells['artifact_id']))}",
             (Change(row.number, cells),),
-        )
+        )  # fmt: skip
     elif not qid:
         yield without_qid(row, name, "qid", stated)
 

@@ -311,12 +311,10 @@ def known_from_graph(folder: Path, sheet: Sheet, concepts_meant: Sequence[Concep
     }
     labels = {number: label for number, label in tables.labels(items).items() if label}
     return Source(
-        str(folder),
-        frozen(concepts),
-        frozen(countries_of(tables, items)),
+        str(folder), frozen(concepts), frozen(countries_of(tables, items)),
         frozen({name: found for name, found in by_name.items() if found}),
         {f"Q{number}": label for number, label in labels.items()} if not sheet.has("name") else {},
-    )
+    )  # fmt: skip
 
 
 def names_in(sheet: Sheet) -> set[str]:

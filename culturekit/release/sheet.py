@@ -30,20 +30,16 @@ class Layout:
 
 
 PUBLIC = Layout(
-    "public",
-    {"id": "id", "name": "name", "country": "country", "concept": "domain", "prompt": "prompt"},
-    ("id", "name", "country", "domain", "prompt"),
-    "name",
-    statements=("P31", "P279", "P495", "P17", "P2012", "P361"),
+    "public", {"id": "id", "name": "name", "country": "country", "concept": "domain", "prompt": "prompt"},
+    ("id", "name", "country", "domain", "prompt"), "name", statements=("P31", "P279", "P495", "P17", "P2012", "P361"),
     fixed_concepts=True,
-)
+)  # fmt: skip
 CSPACE = Layout(
     "cspace",
     {"id": "artifact_id", "name": "name", "country": "country", "concept": "concept", "subconcept": "subconcept"},
-    ("artifact_id", "qid", "name", "concept", "country", "country_name", "source"),
-    "iso",
+    ("artifact_id", "qid", "name", "concept", "country", "country_name", "source"), "iso",
     key=("concept", "country", "artifact_id"),
-)
+)  # fmt: skip
 PROMPTS = Layout(
     "prompts",
     {

@@ -291,15 +291,11 @@ def instruments_in(
         own = placed.filter(pl.col("metric") == metric, pl.col("by") == by)
         concepts = own["concept"].drop_nulls().unique().sort()
         yield Instrument(
-            metric=metric,
-            judge=by,
-            title=title_of(metric, by),
-            target=own["target"][0],
-            unit=own["unit"][0],
+            metric=metric, judge=by, title=title_of(metric, by), target=own["target"][0], unit=own["unit"][0],
             models=figures_of(own.filter(pl.col("concept").is_null()), models),
             looked_at={model: looked_at(run, counts, metric, by, model) for model in models},
             concepts={concept: figures_of(own.filter(concept=concept), models) for concept in concepts},
-        )
+        )  # fmt: skip
 
 
 def in_order(rows: pl.DataFrame) -> list[tuple[str, str]]:

@@ -292,14 +292,10 @@ def ahead(
         how = options if like is None else replace(options, tau=how_scored(like)[0])  # found on the same images
         vectors, ids = phrases.vectors()
         tables = AheadInput(
-            images=images.together(IMAGES),
-            prompts=asked(prompts, work.scratch),
-            descriptors=read_table(descriptors, DESCRIPTORS),
-            extracted=extracted.together(JUDGMENTS),
-            vectors=vectors,
-            ids=ids,
-            stereotypes=stereotypes.together(JUDGMENTS) if stereotypes else None,
-        )
+            images=images.together(IMAGES), prompts=asked(prompts, work.scratch),
+            descriptors=read_table(descriptors, DESCRIPTORS), extracted=extracted.together(JUDGMENTS), vectors=vectors,
+            ids=ids, stereotypes=stereotypes.together(JUDGMENTS) if stereotypes else None,
+        )  # fmt: skip
         answer = score_ahead(tables, options=how)
     except NothingScored:
         write_table(work.out, DESCRIPTOR_MATCHES, pl.DataFrame(schema=DESCRIPTOR_MATCHES.schema))  # is read later

@@ -187,21 +187,13 @@ def model_page(site: SiteRun, line: ModelLine) -> ModelPage:
                   key=lambda each: (-each[1].value, each[0]))  # fmt: skip
     (mosaics,) = mosaic_of(run, {model: site.looks[model]}, site.references, site.thumbnails)
     return ModelPage(
-        run=site.part.name,
-        line=line,
-        shows_nothing=model in site.part.verdict.named,
-        size=run.size,
-        kernel=run.kernel,
-        confidence=run.confidence(),
-        tables=tuple(kernel_tables(run.headline_scores(), [model], size=run.size)),
-        countries=tuple(seen),
-        never=0 if shares is None else shares.never(model),
-        corrected=shares is not None and model in shares.corrected,
-        artifacts=tuple(site.shown(site.looks[model])),
-        mosaics=mosaics.mosaics,
-        caveats=site.part.caveats,
+        run=site.part.name, line=line, shows_nothing=model in site.part.verdict.named, size=run.size,
+        kernel=run.kernel, confidence=run.confidence(),
+        tables=tuple(kernel_tables(run.headline_scores(), [model], size=run.size)), countries=tuple(seen),
+        never=0 if shares is None else shares.never(model), corrected=shares is not None and model in shares.corrected,
+        artifacts=tuple(site.shown(site.looks[model])), mosaics=mosaics.mosaics, caveats=site.part.caveats,
         thumbnails=site.folder,
-    )
+    )  # fmt: skip
 
 
 def write_model_pages(out: Path, sites: Sequence[SiteRun]) -> int:
