@@ -60,17 +60,12 @@ def line(
     nothing: float | None = None,
 ) -> ModelLine:
     return ModelLine(
-        model=model,
-        backend="simulated?favour=IN&favour_strength=0.8",
-        images=1200,
-        mapped=figure(mapped, 1),
+        model=model, backend="simulated?favour=IN&favour_strength=0.8", images=1200, mapped=figure(mapped, 1),
         corrected=None if corrected is None else figure(corrected, 4),
-        truth=None if truth is None else figure(truth, 2),
-        quality=figure(0.5, 3),
-        culture_free=free,
+        truth=None if truth is None else figure(truth, 2), quality=figure(0.5, 3), culture_free=free,
         similarity={"lowest 5 %": 0.6, "median": similarity, "highest 5 %": 0.99},
         seen=None if nothing is None else Seen(150, figure(nothing, 5), {"country": figure(0.8, 6)}),
-    )
+    )  # fmt: skip
 
 
 def audited_page() -> ReportData:

@@ -202,10 +202,9 @@ def test_code_that_drops_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             candidate_verdicts, "name_problem", lambda name, languages: ("too short", name) if name == "Udon" else None
         )
         older.setattr(
-            filter_stages,
-            "Stage",
+            filter_stages, "Stage",
             lambda name, kind, now, *rest, **more: Stage(name, kind, 1 if kind == "filter" else now, *rest, **more),
-        )
+        )  # fmt: skip
         b = make_run(tmp_path / "b", FIRST, older)
         c = make_run(tmp_path / "c", FIRST.with_item("Q3", "Sushi", statements(DISH, BRAZIL)), older)
     sides = [space_behind(run) for run in (a, b, c)]
