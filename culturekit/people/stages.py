@@ -112,13 +112,9 @@ class AggregateFiles(AggregateReads):
         if self.made_from is not None:
             given["made-from"] = self.made_from
         others = {
-            "more": self.more,
-            "more-items": [items_beside(path) for path in self.more],
-            "quarantine": self.quarantine,
-            "checks": self.checks,
-            "values": self.values,
-            "quality": self.quality,
-        }
+            "more": self.more, "more-items": [items_beside(path) for path in self.more], "quarantine": self.quarantine,
+            "checks": self.checks, "values": self.values, "quality": self.quality,
+        }  # fmt: skip
         return given | {role: path for kind, paths in others.items() for role, path in roles(kind, paths).items()}
 
 

@@ -570,13 +570,9 @@ def pilot_encoders(
 
 
 def pilot_models(
-    recipe: AnyRecipe,
-    workdir: Path,
-    *,
-    engine: Engine,
-    progress: Progress,
+    recipe: AnyRecipe, workdir: Path, *, engine: Engine, progress: Progress,
     on_start: Callable[[str], None] = lambda _: None,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """Make two images of each model with weights, where the run will find them; name the stages that had any left."""
     every = [step.stage for step in wired(recipe, workdir).steps]
     made = [stage for stage in every if stage.kind == "generate"]

@@ -594,18 +594,13 @@ def _stages_of(manifests: Sequence[Manifest]) -> tuple[StageFacts, ...]:
     """Describe the stages, the release's own first."""
     return tuple(
         StageFacts(
-            manifest.stage,
-            manifest.key,
-            dict(sorted(manifest.code.items())),
-            dict(sorted(manifest.packages.items())),
-            dict(sorted(manifest.seeds.items())),
-            dict(sorted(manifest.counts.items())),
-            dict(sorted(_flattened(manifest.notes))),
-            tuple(_settings_of(manifest.options)),
+            manifest.stage, manifest.key, dict(sorted(manifest.code.items())), dict(sorted(manifest.packages.items())),
+            dict(sorted(manifest.seeds.items())), dict(sorted(manifest.counts.items())),
+            dict(sorted(_flattened(manifest.notes))), tuple(_settings_of(manifest.options)),
             tuple(_sources_of(manifest)),
         )
         for manifest in manifests
-    )
+    )  # fmt: skip
 
 
 def _flattened(notes: Mapping[str, object], within: str = "") -> Iterator[tuple[str, str]]:

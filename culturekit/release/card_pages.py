@@ -248,24 +248,11 @@ def _loading(facts: Facts) -> str:
 
 _BLOCKS: Mapping[str, Callable[[Facts], str]] = MappingProxyType(
     {
-        "at-a-glance": _glance,
-        "loading": _loading,
-        "countries": _countries,
-        "values": values,
-        "hops": hops,
-        "schema": schema,
-        "files": files,
-        "dump": _dump,
-        "models": _models,
-        "drops": drops,
-        "review": review,
-        "checked": _checked,
-        "stages": _stages,
-        "notes": _notes,
-        "popularity": _popularity,
-        "agreement": agreement,
+        "at-a-glance": _glance, "loading": _loading, "countries": _countries, "values": values, "hops": hops,
+        "schema": schema, "files": files, "dump": _dump, "models": _models, "drops": drops, "review": review,
+        "checked": _checked, "stages": _stages, "notes": _notes, "popularity": _popularity, "agreement": agreement,
     }
-)
+)  # fmt: skip
 
 
 README, DATASHEET, DATA_CARD = "README.md", "DATASHEET.md", "DATA_CARD.md"

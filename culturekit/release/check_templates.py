@@ -59,29 +59,16 @@ NOUN_TWICE = Code(
     "nothing: it is the released wording",
 )  # fmt: skip
 CODES = (
-    MISSING,
-    MISSING_SPACE,
-    EXTRA_SPACE,
-    PLACE,
-    NAME_DIFFERS,
-    NAME_CONCEPT,
-    OTHER_CONCEPT,
-    NO_TEMPLATE,
-    NOUN_IN_NAME,
+    MISSING, MISSING_SPACE, EXTRA_SPACE, PLACE, NAME_DIFFERS, NAME_CONCEPT, OTHER_CONCEPT, NO_TEMPLATE, NOUN_IN_NAME,
     NOUN_TWICE,
-)
+)  # fmt: skip
 
 
 SIMPLE: dict[str, Code] = {
-    "space-missing": MISSING_SPACE,
-    "space-in-name": MISSING_SPACE,
-    "space-extra": EXTRA_SPACE,
-    "noun-in-name": NOUN_IN_NAME,
-    "noun-twice": NOUN_TWICE,
-    "place": PLACE,
-    "other-concept": OTHER_CONCEPT,
+    "space-missing": MISSING_SPACE, "space-in-name": MISSING_SPACE, "space-extra": EXTRA_SPACE,
+    "noun-in-name": NOUN_IN_NAME, "noun-twice": NOUN_TWICE, "place": PLACE, "other-concept": OTHER_CONCEPT,
     "none": NO_TEMPLATE,
-}
+}  # fmt: skip
 
 ROWS_NAMED = 3
 

@@ -43,16 +43,12 @@ CSPACE = Layout(
 PROMPTS = Layout(
     "prompts",
     {
-        "id": "artifact_id",
-        "country": "country",
-        "concept": "concept",
-        "prompt": "text",
-        "negative": "negative_text",
+        "id": "artifact_id", "country": "country", "concept": "concept", "prompt": "text", "negative": "negative_text",
     },
     ("prompt_id", "text", "kind", "concept", "country", "artifact_id", "template_id"),
     "iso",
     key=("prompt_id",),
-)
+)  # fmt: skip
 LAYOUTS = (PUBLIC, CSPACE, PROMPTS)
 
 

@@ -181,13 +181,9 @@ def in_words(number: int) -> str:
 
 
 def verdict_on(
-    models: Sequence[ModelLine],
-    *,
-    trial: EncoderTrial | None = None,
-    apart: Collection[tuple[str, str]] = (),
-    withheld: Sequence[str] = (),
-    prompts: Mapping[str, tuple[int, int]] = MappingProxyType({}),
-) -> Verdict:
+    models: Sequence[ModelLine], *, trial: EncoderTrial | None = None, apart: Collection[tuple[str, str]] = (),
+    withheld: Sequence[str] = (), prompts: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+) -> Verdict:  # fmt: skip
     """Say what is known of the models, and what of the mapping.
 
     Args:

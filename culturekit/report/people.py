@@ -202,13 +202,11 @@ def share_cells(part: pl.DataFrame) -> Cells:
     none = {row["choice"]: 0.0 for row in ordered(part.unique("choice").to_dicts())}
     return {
         place: SimpleNamespace(
-            mean=None,
-            shares=none | {row["choice"]: row["rate"] for row in rows},
-            items=rows[0]["items"],
+            mean=None, shares=none | {row["choice"]: row["rate"] for row in rows}, items=rows[0]["items"],
             answers=sum(row["answers"] for row in rows),
         )
         for place, rows in found.items()
-    }
+    }  # fmt: skip
 
 
 def ordered(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

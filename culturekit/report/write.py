@@ -375,12 +375,8 @@ def environment() -> Environment:
     made.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
     made.filters |= {"tint": tint, "limits": limits, "chance": chance, "estimate": estimate}
     made.filters |= {
-        "breakable": breakable,
-        "ordinal": ordinal_span,
-        "signed": signed,
-        "decimal": decimal,
-        "place": plain,
-    }
+        "breakable": breakable, "ordinal": ordinal_span, "signed": signed, "decimal": decimal, "place": plain,
+    }  # fmt: skip
     return made
 
 

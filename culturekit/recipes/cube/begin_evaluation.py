@@ -362,15 +362,9 @@ def check_enough(models: Sequence[FoundModel], pictures: Path) -> None:
 
 
 def recipe_text(
-    files: EvaluationFiles,
-    asked: Path,
-    models: Sequence[FoundModel],
-    references: str | None,
-    *,
-    encoder: str,
-    quality: str,
-    diagnosis: bool,
-) -> str:
+    files: EvaluationFiles, asked: Path, models: Sequence[FoundModel], references: str | None, *, encoder: str,
+    quality: str, diagnosis: bool,
+) -> str:  # fmt: skip
     """Write the recipe; `references` is a backend, None where names alone tell what artifacts look like."""
     made = per_prompt_of(models)
     slots = min(made, MOST_SLOTS)

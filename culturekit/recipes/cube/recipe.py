@@ -550,23 +550,10 @@ def wire_metrics(recipe: Recipe, run: Run) -> None:
 
 
 EVALUATION = (
-    wire_index,
-    wire_models,
-    wire_diagnosis,
-    wire_instruments,
-    wire_tags,
-    wire_diversity,
-    wire_routes,
-    wire_stability,
-    wire_faithfulness,
-    wire_realism,
-    wire_within_images,
-    wire_within,
-    wire_gaps,
-    wire_languages,
-    wire_metrics,
+    wire_index, wire_models, wire_diagnosis, wire_instruments, wire_tags, wire_diversity, wire_routes, wire_stability,
+    wire_faithfulness, wire_realism, wire_within_images, wire_within, wire_gaps, wire_languages, wire_metrics,
     wire_people,
-)
+)  # fmt: skip
 """The parts of a run that evaluates models, each after what it reads."""
 
 

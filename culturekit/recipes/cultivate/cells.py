@@ -83,13 +83,9 @@ def _judged(judgments: pl.DataFrame, task: str) -> tuple[pl.DataFrame, str]:
 
 
 def described_images(
-    images: pl.DataFrame,
-    descriptors: pl.DataFrame,
-    extracted: pl.DataFrame,
-    *,
-    has: tuple[str, ...] | None,
+    images: pl.DataFrame, descriptors: pl.DataFrame, extracted: pl.DataFrame, *, has: tuple[str, ...] | None,
     left_out: Counter[str],
-) -> Described:
+) -> Described:  # fmt: skip
     """Put together what was said of images and what should have been.
 
     Args:

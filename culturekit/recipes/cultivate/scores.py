@@ -366,12 +366,8 @@ def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
     matched = {"tau": tau, **extractor, **({"encoder": options.encoder} if options.encoder else {})}
     averaged = {**matched, "aggregate": options.aggregate}
     params: dict[str, dict[str, object]] = {
-        "align": averaged,
-        "hal": averaged,
-        "ddiv": matched,
-        "sdiv": matched,
-        "empty": extractor,
-    }
+        "align": averaged, "hal": averaged, "ddiv": matched, "sdiv": matched, "empty": extractor,
+    }  # fmt: skip
     if tables.stereotypes is not None:
         real = options.real or ""
         excess = excess_of_images(images, tables.stereotypes, real=real, reduce=options.reduce, left_out=left_out)

@@ -347,11 +347,9 @@ def samples_of(run: RunFolders, model: str, record: dict[str, Any], path: str) -
     samples = [{"schema_version": SCHEMA, **whose, **one} for one in samples]
     if samples:
         record["detailed_evaluation_results"] = {
-            "format": "jsonl",
-            "file_path": path.removesuffix(".json") + "_samples.jsonl",
-            "hash_algorithm": "sha256",
+            "format": "jsonl", "file_path": path.removesuffix(".json") + "_samples.jsonl", "hash_algorithm": "sha256",
             "total_rows": len(samples),
-        }
+        }  # fmt: skip
     return samples
 
 
