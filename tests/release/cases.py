@@ -124,9 +124,7 @@ CASES = [
     ),
     Case("template-none", [dish("pavê", qid="Q9", prompt="pavê!")], "pavê!", [dish("pavê", qid="Q9")]),
     Case(
-        "noun-in-name",
-        [art("tanjore painting", "India", "Q9", PAINTING)],
-        "tanjore painting",
+        "noun-in-name", [art("tanjore painting", "India", "Q9", PAINTING)], "tanjore painting",
         [art("tanjore", "India", "Q9", PAINTING)],
     ),
     Case(
@@ -143,13 +141,11 @@ CASES = [
     Case("near-name", [dish("feijoáda", qid="Q9")], "nearly “feijoada”", [dish("pavê", qid="Q9")]),
     Case("near-name", [dish("feijoad", qid="Q9")], "nearly “feijoada”", [dish("pavê", qid="Q9")]),
     Case(
-        "two-concepts",
-        [sight("Feijoada", "Brazil", "LLM")],
-        "cuisine (row 0) and landmarks (row 4)",
+        "two-concepts", [sight("Feijoada", "Brazil", "LLM")], "cuisine (row 0) and landmarks (row 4)",
         [sight("Feijoada", "Brazil", "Q9")],
     ),
     Case("prompt-long", [dish(LONG, qid="Q9")], "tokens", [dish("kaiseki", qid="Q9")]),
     Case("imbalance", [sight("Ise", "Japan", "Q9")], "Brazil × landmarks", [dish("x y", "Japan", "Q9")]),
-]
+]  # fmt: skip
 # Codes that a file in the public layout alone cannot have; they have tests of their own
 NEEDS_MORE = {"name-concept", "near-vectors", "negative-contradicts"}

@@ -192,14 +192,10 @@ def test_huge_and_marked_up_texts_are_set_aside_or_cut_in_what_is_told(tmp_path:
 @pytest.mark.parametrize(
     ("stated", "meant"),
     [
-        ("Guatemala", ("Guatemala",)),
-        ("Georgia", ("Georgia",)),
-        ("UK", ("GB",)),
-        ("the United States", ("US",)),
-        ("Korea", ("Korea, Democratic People's Republic of", "Korea, Republic of")),
-        ("Brazil and Japan", ("BR", "JP")),
+        ("Guatemala", ("Guatemala",)), ("Georgia", ("Georgia",)), ("UK", ("GB",)), ("the United States", ("US",)),
+        ("Korea", ("Korea, Democratic People's Republic of", "Korea, Republic of")), ("Brazil and Japan", ("BR", "JP")),
         ("Atlantis", ()),
     ],
-)
+)  # fmt: skip
 def test_what_one_country_is_called_means_that_one(stated: str, meant: tuple[str, ...]) -> None:
     assert meanings(stated) == meant

@@ -35,13 +35,10 @@ def test_a_block_is_found_whole_whatever_is_in_it(labels: list[str]) -> None:
 @pytest.mark.parametrize(
     ("label", "shown"),
     [
-        ("a|b", r"a\|b"),
-        ("<b>", "&lt;b&gt;"),
-        ("a\nb", r"a\\nb"),
-        ("see https://x.example", r"see https\://x.example"),
-        ("x" * 200, "x" * 160 + "… \\(200 characters\\)"),
+        ("a|b", r"a\|b"), ("<b>", "&lt;b&gt;"), ("a\nb", r"a\\nb"),
+        ("see https://x.example", r"see https\://x.example"), ("x" * 200, "x" * 160 + "… \\(200 characters\\)"),
     ],
-)
+)  # fmt: skip
 def test_how_labels_are_shown(label: str, shown: str) -> None:
     assert escaped(label) == shown
 

@@ -11,19 +11,9 @@ from tests.release.cases import CASES
 from tests.release.sheets import audited, clean_rows, codes, dish, write
 
 WORDS = [
-    "feijoada",
-    "Feijoada ",
-    "pavê",
-    "pave\u0302",
-    "р\u0430vê",
-    "Q5",
-    "",
-    " ",
-    "=1+1",
-    "pa\u200bvê",
-    "painting",
+    "feijoada", "Feijoada ", "pavê", "pave\u0302", "р\u0430vê", "Q5", "", " ", "=1+1", "pa\u200bvê", "painting",
     "会席" * 60,
-]
+]  # fmt: skip
 COUNTRIES = ["Brazil", "brazil ", "Japan", "Korea", "Atlantis", "", "India/Japan"]
 CONCEPTS = ["cuisine", "landscapes", "landmarks", "art", "Art", "music"]
 TEMPLATES = [
