@@ -13,13 +13,14 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import polars as pl
 from recording import record
 
-from culturekit.builders.completing.completion import CompletionInputs, complete
-from culturekit.builders.completing.completion_names import CompletionLimits
+from culturekit.builders.completing.completion import complete
+from culturekit.builders.completing.completion_rounds import CompletionLimits
 from culturekit.core.engines import LocalEngine
 from culturekit.core.schemas import CANDIDATES, DROPS, ITEMS, KEPT, STATEMENTS
 from culturekit.core.tables import save_parquet, write_table
@@ -27,6 +28,7 @@ from culturekit.core.work import Work
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.countries import by_qid
 from culturekit.llm.client import Reply, Request
+from culturekit.llm.clients.clients import CLIENTS
 
 CONCEPTS = ("art", "cuisine", "landmarks")
 COUNTRIES = ("BR", "FR", "IN", "IT", "JP", "NG", "TR", "US")
@@ -157,14 +159,16 @@ def measure(folder: Path) -> None:
     scratch.mkdir()
     concepts = [load_concept(name).model_copy(update={"countries": COUNTRIES}) for name in CONCEPTS]
     beside = folder / "graph"
-    inputs = CompletionInputs(
-        folder / "kept.parquet", folder / "candidates.parquet", folder / "drops.parquet",
-        beside if beside.is_dir() else None,
-    )  # fmt: skip
+    kept, candidates, drops = (folder / f"{name}.parquet" for name in ("kept", "candidates", "drops"))
+    graph, limits = beside if beside.is_dir() else None, CompletionLimits(per_cell=200)
     began = time.perf_counter()
     with LocalEngine(1) as engine:
         work = Work({}, out, scratch, engine, Silent())
-        outcome = complete(work, inputs, concepts, Proposer(), limits=CompletionLimits(per_cell=200))
+        with patch.multiple(CLIENTS, make=lambda spec: Proposer(), brought_by=lambda spec: {}):
+            stage = complete.stage(
+                kept, candidates, drops, graph, roots=tuple(concepts), proposer="proposer", limits=limits
+            )
+            outcome = stage.run(work)
     said = {
         "seconds": time.perf_counter() - began,
         "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

@@ -45,7 +45,6 @@ class Tab:
     dialogs: list[str] = field(default_factory=list)
 
     def ask(self, method: str, **params: object) -> Any:
-        """Send a command to this page."""
         return self.browser.ask(method, self.session, **params)
 
     def open(self, path: Path, *, fragment: str = "") -> None:
@@ -67,7 +66,6 @@ class Tab:
         return answer["result"].get("value")
 
     def until(self, script: str) -> None:
-        """Wait until an expression holds."""
         for _ in range(400):
             if self.run(script):
                 return
@@ -75,18 +73,15 @@ class Tab:
         raise AssertionError(f"never held: {script}")
 
     def press(self, key: str, *, text: str = "") -> None:
-        """Press a key."""
         codes = {"Tab": 9, "Enter": 13, " ": 32, "ArrowDown": 40}
         shared = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": codes[key]}
         self.ask("Input.dispatchKeyEvent", type="keyDown", text=text, **shared)
         self.ask("Input.dispatchKeyEvent", type="keyUp", **shared)
 
     def type(self, text: str) -> None:
-        """Type a text where the focus is."""
         self.ask("Input.insertText", text=text)
 
     def look(self, *, width: int, height: int, dark: bool = False, scale: float = 1.0) -> None:
-        """Choose the size of the window and the theme."""
         self.ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
         )
@@ -100,7 +95,6 @@ class Tab:
         return base64.b64decode(answer["data"])
 
     def heard(self, event: Event) -> None:
-        """Take note of an event."""
         method, params = event["method"], event["params"]
         if method == "Runtime.consoleAPICalled":
             self.said.append(f"console.{params['type']}: {params['args']}")
@@ -135,7 +129,6 @@ class Browser:
         return number
 
     def ask(self, method: str, session: str | None = None, **params: object) -> Any:
-        """Send a command and wait for its answer."""
         number = self.send(method, session, **params)
         while number not in self.answers:
             self.hear()
@@ -159,7 +152,6 @@ class Browser:
             self.tabs[message["sessionId"]].heard(message)
 
     def tab(self) -> Tab:
-        """Open an empty page."""
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.tabs[session] = Tab(self, session)

@@ -21,7 +21,6 @@ from culturekit.kg.countries import use_countries
 
 
 def done_here(_: LocalEngine, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-    """Do the items one by one in this process."""
     return map(function, items)
 
 

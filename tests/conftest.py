@@ -66,8 +66,6 @@ class HereEngine:
 
 @dataclass
 class HeardProgress:
-    """Remembers what it was told."""
-
     total: int = 0
     done: int = 0
     units: list[str] = field(default_factory=list)
@@ -84,7 +82,6 @@ class HeardProgress:
 
 
 def recipe_here(recipe: AnyRecipe, root: Path, until: str | None = None) -> list[StageRun]:
-    """Run a recipe in this process."""
     return run_recipe(recipe, root, engine=HereEngine(), progress=HeardProgress(), until=until)
 
 
@@ -115,7 +112,6 @@ def small_recipe() -> Recipe:
 
 @pytest.fixture(scope="session")
 def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that all processes of these tests share."""
     here = tmp_path_factory.getbasetemp()
     return here.parent if "PYTEST_XDIST_WORKER" in os.environ else here
 

@@ -31,7 +31,6 @@ def write_package(site: Path, name: str, points: Mapping[str, str], text: str, m
 
 
 def write_metadata(site: Path, name: str, version: str, groups: Mapping[str, Mapping[str, str]]) -> None:
-    """Write what an installation leaves beside a package."""
     info = site / f"{name}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
@@ -44,6 +43,5 @@ def write_metadata(site: Path, name: str, version: str, groups: Mapping[str, Map
 
 
 def forget(*names: str) -> None:
-    """Let packages be imported anew."""
     for module in [module for module in sys.modules if module.partition(".")[0] in names]:
         del sys.modules[module]

@@ -16,7 +16,6 @@ RECIPE, STAGE = ROOT / "docs/add-a-recipe.md", ROOT / "docs/add-a-stage.md"
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what both pages show."""
     root = tmp_path_factory.mktemp("changed")
     for name, language in (("census.py", "python"), ("census.yaml", "yaml"), ("dishes.csv", "csv")):
         (root / name).write_text(blocks(RECIPE, language)[0], encoding="utf-8")
@@ -33,7 +32,6 @@ def test_the_pages_are_short() -> None:
 
 
 def run_here(root: Path, *words: str) -> str:
-    """Run a command there."""
     ended = culturekit(*words, cwd=root, ends=0)
     return ended.stdout
 

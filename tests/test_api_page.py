@@ -8,9 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_examples_of_the_api_page_give_what_they_say(
-    small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_examples_give_what_they_say(small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs/cube").symlink_to(small_run)
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")

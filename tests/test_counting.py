@@ -6,19 +6,10 @@ from culturekit.core.counting import counted, counted_reason
 
 
 @pytest.mark.parametrize(("many", "one"), [
-    ("images", "image"),
-    ("countries", "country"),
-    ("matches", "match"),
-    ("classes", "class"),
-    ("boxes", "box"),
-    ("rows set aside", "row set aside"),
-    ("true labels worked out", "true label worked out"),
-    ("image of other prompts", "image of other prompts"),
-    ("image has no size", "image has no size"),
-    ("quality", "quality"),
-    ("ids", "id"),
-    ("waits for review", "waits for review"),
-    ("analysis", "analysis"),
+    ("images", "image"), ("countries", "country"), ("matches", "match"), ("classes", "class"), ("boxes", "box"),
+    ("rows set aside", "row set aside"), ("true labels worked out", "true label worked out"),
+    ("image of other prompts", "image of other prompts"), ("image has no size", "image has no size"),
+    ("quality", "quality"), ("ids", "id"), ("waits for review", "waits for review"), ("analysis", "analysis"),
 ])  # fmt: skip
 def test_one_of_a_thing_is_in_the_singular(many: str, one: str) -> None:
     assert counted(1, many) == f"1 {one}"

@@ -150,10 +150,9 @@ def test_benchmarks_are_short_and_show_every_record() -> None:
     assert shown == {path.stem for path in (ROOT / "benchmarks/results").glob("*.json")}
 
 
-@pytest.mark.parametrize(
-    ("reference", "cell"),
-    [("a; 2 :: ms", "5"), ("x; y :: ms", "8"), ("min; a :: ms", "4.5"), ("max :: ms", "8"), ("a; 2 :: ms#2", "60%")],
-)
+@pytest.mark.parametrize(("reference", "cell"), [
+    ("a; 2 :: ms", "5"), ("x; y :: ms", "8"), ("min; a :: ms", "4.5"), ("max :: ms", "8"), ("a; 2 :: ms#2", "60%"),
+])  # fmt: skip
 def test_a_reference_finds_a_recorded_figure(reference: str, cell: str) -> None:
     table = [["what", "n", "ms", "ms "], ["a", "1", "4.5", "-"], ["a", "2", "5", "60%"], ["x; y", "2", "8", "-"]]
     found = re.search(r"\[\[(.*)\]\]", f"[[{reference}]]")

@@ -26,7 +26,6 @@ def test_examples_do_not_depend_on_the_modules_that_are_loaded(monkeypatch: pyte
 
 
 def drawn() -> list[int]:
-    """Give the numbers that a property tries."""
     numbers: list[int] = []
 
     @settings(max_examples=200)

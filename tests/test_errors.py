@@ -19,8 +19,7 @@ def test_problems_stand_in_file_order() -> None:
 
 
 @pytest.mark.parametrize("error", [
-    IntegrityError("cut", where="dump", found="byte 3"),
-    ConfigError([Problem("m", "w", 1, "k")]),
+    IntegrityError("cut", where="dump", found="byte 3"), ConfigError([Problem("m", "w", 1, "k")]),
 ])  # fmt: skip
 def test_errors_cross_process_borders_whole(error: CultureKitError) -> None:
     copy = pickle.loads(pickle.dumps(error))

@@ -80,9 +80,7 @@ def write(site: Path, name: str, monkeypatch: pytest.MonkeyPatch, old: str = "",
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_package_that_keeps_its_promise_is_listed_and_used(
-    name: str, site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_keeps_its_promise_is_used(name: str, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(site, name, monkeypatch)
     answered = ASKED[name]().text if name == "echo" else ASKED[name]()
     assert len(answered) >= 2
@@ -203,7 +201,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("name", "old", "new", "said"), BROKEN)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_package_that_breaks_its_promise_is_named(
+def test_a_broken_promise_is_named(
     name: str, old: str, new: str, said: str, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(site, name, monkeypatch, old, new)
@@ -220,9 +218,7 @@ def test_a_package_that_breaks_its_promise_is_named(
 
 @pytest.mark.parametrize("early", [True, False])
 @pytest.mark.parametrize("name", FIRST)
-def test_a_package_that_lacks_another_names_it(
-    name: str, early: bool, site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_names_what_it_lacks(name: str, early: bool, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(site, name, monkeypatch)
     head, make, body = path.read_text().partition("def make(")
     path.write_text("import nowhere_to_be_found\n" + head + make + body if early else
@@ -245,9 +241,7 @@ LISTED = {
 
 
 @pytest.mark.parametrize("text", LISTED)
-def test_what_cannot_be_imported_is_listed_with_the_reason(
-    text: str, site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_imported_is_listed_with_why(text: str, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_package(site, "echo", {"judge.echo": "echo:make"}, text, monkeypatch)
     answer = culturekit("plugins", ends=1)
     assert "FAILS  judge  echo  echo  1.0  echo:make" in answer.stdout
@@ -275,9 +269,7 @@ def test_a_name_of_ours_stays_ours(site: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(("name", "word"), [("echo", "client"), ("echo", "language model client"),
                                             ("light", "quality scorer")])  # fmt: skip
-def test_earlier_words_for_a_kind_are_still_read(
-    name: str, word: str, site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_earlier_words_of_a_kind_are_read(name: str, word: str, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(site, name, monkeypatch, word=word)
     ASKED[name]()
     (listed,) = json.loads(culturekit("plugins", "--json").stdout)
@@ -298,13 +290,10 @@ def test_every_registry_has_its_point() -> None:
 
 
 def images(run: Path) -> Path:
-    """The images of one model."""
     return run / "images-broad/images.parquet"
 
 
-def test_its_options_are_checked_before_anything_runs(
-    site: Path, monkeypatch: pytest.MonkeyPatch, small_run: Path, tmp_path: Path
-) -> None:
+def test_options_come_first(site: Path, monkeypatch: pytest.MonkeyPatch, small_run: Path, tmp_path: Path) -> None:
     write(site, "greys", monkeypatch)
     words = ("index", "embed", "--images", images(small_run), "--out", tmp_path / "vectors", "--encoder")
     answer = culturekit(*words, "greys?flor=2", ends=2)
@@ -355,9 +344,7 @@ SAYS = {
 
 
 @pytest.mark.parametrize("name", FIRST)
-def test_a_changed_package_makes_another_stage(
-    name: str, site: Path, monkeypatch: pytest.MonkeyPatch, small_run: Path
-) -> None:
+def test_a_change_is_another_stage(name: str, site: Path, monkeypatch: pytest.MonkeyPatch, small_run: Path) -> None:
     def options(text: str) -> Mapping[str, object]:
         path.write_text(text)
         forget(name)
@@ -417,9 +404,7 @@ THEIRS = RecipeKind(AnyRecipe, wire)
 """
 
 
-def test_an_error_that_nothing_held_is_still_the_packages(
-    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unheld_error_is_still_the_packages(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_package(site, "theirs", {"recipe.theirs": "theirs:THEIRS"}, THEIRS, monkeypatch)
     (tmp_path / "recipe.yaml").write_text("recipe: theirs\n", encoding="utf-8")
     answer = culturekit("plan", tmp_path / "recipe.yaml", ends=2)

@@ -116,7 +116,6 @@ def test_workers_know_it_too(folder: Path) -> None:
 
 
 def name_of(spec: str) -> str:
-    """Make an encoder in a worker."""
     name: str = ENCODERS.make(spec).identity.name
     return name
 
@@ -195,24 +194,21 @@ OWN = RecipeKind(Mine, wire)
     assert (answer.returncode, said in answer.stderr) == (2, True), answer.stderr
 
 
-@pytest.mark.parametrize(
-    ("stated", "said"),
-    [
-        ("{encodr.greys: flags.py:make}", "'encodr.greys' names no plugin; expected KIND.NAME, of the kinds encoder, "),
-        ("{backend.flags: flags.py}", "'flags.py' names nothing; expected FILE.py:THING or module:THING"),
-        ("{backend.flags: flgs.py:make}", "flgs.py: there is no such file; expected a Python file, as FILE.py:THING"),
-        ("{backend.flags: json.py:make}", "json.py: another module is called json; expected a name of its own, found "),
-        ("{backend.flags: flags.py:mke}", "the backend flags of the file own/flags.py cannot be imported: "
-         "AttributeError: module 'flags' has no attribute 'mke'. Mend that file"),
-        ("{backend.flags: lacking.py:make}", "the backend flags of the file own/lacking.py needs the package "
-         "beside_it, which is not installed. Install it; code of your own belongs into one folder with the file"),
-        ("{backend.flags: nowhere_at_all:make}", "the backend flags of the package nowhere_at_all cannot be imported"),
-        ("{backend.flags: __main__.py:make}", "__main__.py: Python cannot import a file of this name"),
-        ("{backend.flags: '.flags:make'}", "'.flags:make' names nothing; expected FILE.py:THING or module:THING"),
-        ("{backend.flags: 'a..b:make'}", "'a..b:make' names nothing; expected FILE.py:THING or module:THING"),
-        ("[flags.py]", "input should be a valid dictionary, found list"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("stated", "said"), [
+    ("{encodr.greys: flags.py:make}", "'encodr.greys' names no plugin; expected KIND.NAME, of the kinds encoder, "),
+    ("{backend.flags: flags.py}", "'flags.py' names nothing; expected FILE.py:THING or module:THING"),
+    ("{backend.flags: flgs.py:make}", "flgs.py: there is no such file; expected a Python file, as FILE.py:THING"),
+    ("{backend.flags: json.py:make}", "json.py: another module is called json; expected a name of its own, found "),
+    ("{backend.flags: flags.py:mke}", "the backend flags of the file own/flags.py cannot be imported: "
+     "AttributeError: module 'flags' has no attribute 'mke'. Mend that file"),
+    ("{backend.flags: lacking.py:make}", "the backend flags of the file own/lacking.py needs the package "
+     "beside_it, which is not installed. Install it; code of your own belongs into one folder with the file"),
+    ("{backend.flags: nowhere_at_all:make}", "the backend flags of the package nowhere_at_all cannot be imported"),
+    ("{backend.flags: __main__.py:make}", "__main__.py: Python cannot import a file of this name"),
+    ("{backend.flags: '.flags:make'}", "'.flags:make' names nothing; expected FILE.py:THING or module:THING"),
+    ("{backend.flags: 'a..b:make'}", "'a..b:make' names nothing; expected FILE.py:THING or module:THING"),
+    ("[flags.py]", "input should be a valid dictionary, found list"),
+])  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(stated: str, said: str, folder: Path) -> None:
     shutil.copy(PLUGINS / "flags.py", folder / "own/json.py")
     shutil.copy(PLUGINS / "flags.py", folder / "own/__main__.py")

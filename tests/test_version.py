@@ -8,9 +8,7 @@ from culturekit import version
 from culturekit.version import install_line
 
 
-def test_versions_that_are_known_to_work_are_named_where_they_lie(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_versions_that_are_known_to_work_are_named_with_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = tmp_path / "a checkout/constraints.txt"
     monkeypatch.setattr(version, "CONSTRAINTS", known)
     assert install_line("embed") == "pip install 'culturekit[embed]'"

@@ -76,12 +76,10 @@ def main() -> int:
 
 
 def git(*arguments: str) -> None:
-    """Run git in this checkout."""
     subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True)
 
 
 def of_checkout(checkout: Path, *command: str) -> str:
-    """Run Python on the package of a checkout."""
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     done = subprocess.run(
         [sys.executable, *command], cwd=checkout, env=environment, capture_output=True, text=True, check=False
@@ -92,7 +90,6 @@ def of_checkout(checkout: Path, *command: str) -> str:
 
 
 def surface(checkout: Path) -> dict[str, object]:
-    """List what other people rely on."""
     found: dict[str, object] = json.loads(of_checkout(checkout, "-c", SURFACE))
     return found
 

@@ -12,7 +12,6 @@ ROOT = Path(__file__).parents[1]
 
 
 def typed(page: Path) -> list[list[str]]:
-    """Give the commands of a page."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
     return [shlex.split(line) for line in re.findall(r"^\$ culturekit (.*)$", text, re.MULTILINE)]
 
@@ -23,7 +22,6 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def copy_package(root: Path) -> None:
-    """Copy the package below a folder."""
     shutil.copytree(ROOT / "culturekit", root / "culturekit", ignore=shutil.ignore_patterns("__pycache__"))
 
 

@@ -1,41 +1,223 @@
-"""Stages whose answers come from a model: what decides these, and what asking costs, told before any of it is sent."""
+"""Stages whose answers come from a model: rows become questions, answers are read, and what asking costs is planned."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
-from itertools import count
+from functools import cache, lru_cache, partial
+from importlib.resources import files
+from itertools import count, tee
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Concatenate, NamedTuple, TypeAlias
+from typing import Annotated, Any, Concatenate, Generic, TypeAlias, TypeVar, get_args, get_type_hints
 
-import numpy as np
+import msgspec
 import polars as pl
+from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, wording, wording_digest
-from culturekit.builders.built import NO_OPTIONS, Asks, Decides, Given, P, Reads, declaring, settings
-from culturekit.builders.shown_images import AskedImages, judged, prompted_images, requests_about
-from culturekit.core.declared import declared
-from culturekit.core.digests import JOURNAL
+from culturekit.core.choices import ANSWERED
+from culturekit.core.declared import NO_OPTIONS, Asks, Decides, Given, P, Reads, declared, declaring, settings
+from culturekit.core.digests import JOURNAL, digest, digest_bytes
 from culturekit.core.engines import LocalEngine
 from culturekit.core.registry import parse_spec
+from culturekit.core.schemas import DROPS
 from culturekit.core.stage import AskedPlan, Asking, Left, Stage, Tried
-from culturekit.core.work import Outcome, Quiet, Work
-from culturekit.kg.concepts import Concept
+from culturekit.core.tables import Gathered, write_drops
+from culturekit.core.work import QUARANTINED, Outcome, Quiet, Work
 from culturekit.kg.countries import country_files
-from culturekit.llm.answers import LlmOptions
-from culturekit.llm.client import Client, FreeClient, Image, Quota, Request
+from culturekit.llm.answers import LlmOptions, answers
+from culturekit.llm.client import Client, FreeClient, Quota, Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.clients.image_slots import image_of
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking
-from culturekit.llm.rows import Answered
+from culturekit.llm.rows import Answered, ReplyWatch
 
+ID_LETTERS = 16
+LONGEST_DETAIL = 2000
 REPLAY = "replay"
-SQUARE = 1024  # the side of pictures that models usually make
+
+Row = TypeVar("Row")
+Named = TypeVar("Named")
+
+
+def row_id(*about: str) -> str:
+    """Make the id of a question from what it is about, so that equal questions are asked once."""
+    return digest(list(about))[:ID_LETTERS]
+
+
+@lru_cache(maxsize=64)
+def bounded(reply: type[msgspec.Struct], name: str, most: int) -> type[msgspec.Struct]:
+    """Narrow the list of a reply to as many items as one question asks for.
+
+    A server that holds a model to the schema then ends the list there: left to itself, a small model repeats an item
+    until its reply is cut off, and all of it is lost.
+    """
+    hints = get_type_hints(reply, include_extras=True)
+    plain = get_args(hints[name])[0] if hasattr(hints[name], "__metadata__") else hints[name]
+    hints[name] = Annotated[plain, msgspec.Meta(max_length=most)]
+    config = reply.__struct_config__
+    return msgspec.defstruct(
+        reply.__name__, list(hints.items()), frozen=config.frozen, forbid_unknown_fields=config.forbid_unknown_fields
+    )
+
+
+def sifted(
+    named: Iterable[Named],
+    *,
+    problem: Callable[[Named], str],
+    key: Callable[[Named], Hashable],
+    at_most: int | None = None,
+) -> Iterator[tuple[Named, str]]:
+    """Give each thing that a reply names with why it is not taken: it is none, it repeats another, there are enough."""
+    taken: set[Hashable] = set()
+    for each in named:
+        why = problem(each) or ("repeated" if key(each) in taken else "")
+        if not why and len(taken) == at_most:
+            why = f"more than {at_most}"
+        if not why:
+            taken.add(key(each))
+        yield each, why
+
+
+def unanswered(outcomes: Mapping[str, int]) -> dict[str, int]:
+    """Count the questions that brought no answer, by how each ended; nothing is counted where all did."""
+    number = sum(number for outcome, number in outcomes.items() if outcome not in ANSWERED)
+    return {QUARANTINED: number} if number else {}
+
+
+@dataclass
+class AskedRows(Generic[Row]):
+    """Asks about rows, counts how they end, and writes why some brought nothing, each under its key."""
+
+    stage: str
+    client: Client | FreeClient
+    llm: LlmOptions
+    key: Callable[[Row], str]
+    outcomes: Counter[str] = field(default_factory=Counter)
+    drops: list[dict[str, Any]] = field(default_factory=list)
+    on_disk: Gathered | None = field(default=None, init=False)  # the drops so far of a stage with many rows
+
+    def __post_init__(self) -> None:
+        """Begin to watch for replies that are of no use."""
+        self.watch = ReplyWatch(go_on=self.llm.go_on)
+
+    def ask(
+        self, work: Work, rows: Iterable[Row], request: Callable[[Row], Request], *, unit: str = ""
+    ) -> Iterator[tuple[Row, msgspec.Struct]]:
+        """Give the rows that were answered, each with its answer; without a unit the caller says how far it is.
+
+        What is asked about later rows may depend on earlier answers: a killed run asks the same again, and the journal
+        answers.
+        """
+        if unit:
+            work.progress.begin(len(rows) if isinstance(rows, Sized) else 0, unit)
+        rows_asked, rows_answered = tee(rows)
+        answered = self.answered(work, map(request, rows_asked), step=1 if unit else 0)
+        for row, answer in zip(rows_answered, answered, strict=True):
+            if answer.value is None:
+                raw = answer.raw.encode("utf-8", "replace").decode()
+                self.drop(row, answer.outcome, f"{answer.detail}: {raw}" if answer.detail else raw)
+            else:
+                yield row, answer.value
+
+    def answered(self, work: Work, requests: Iterable[Request], *, step: int = 1) -> Iterator[Answered]:
+        """Give how each request ended, answered or not; each is a step of progress."""
+        with closing(answers(self.client, requests, work=work, llm=self.llm, watch=self.watch)) as answered:
+            for answer in answered:
+                self.outcomes[answer.outcome] += 1
+                yield answer
+                work.progress.advance(step)
+
+    def drop(self, row: Row, reason: str, detail: str = "") -> None:
+        """Write down why a row, or a part of it, brought nothing."""
+        self.leave_out([(self.key(row), reason, detail[:LONGEST_DETAIL] or None)])
+
+    def leave_out(self, drops: Iterable[tuple[str, str, str | None]]) -> None:
+        """Write down what is left out, by key, reason and detail."""
+        stage = {"concept": None, "stage": self.stage}
+        self.drops += [stage | {"key": key, "reason": reason, "detail": detail} for key, reason, detail in drops]
+
+    def to_disk(self, work: Work) -> None:
+        """Write the drops collected so far to disk, to bound memory; the table is sorted by key in the end."""
+        self.on_disk = self.on_disk or Gathered(DROPS, work.scratch, once=True)
+        self.on_disk.add(pl.DataFrame(self.drops, DROPS.schema))
+        self.drops = []
+
+    def write_drops(self, work: Work) -> dict[str, int]:
+        """Write what was left out, and count it by reason."""
+        if self.on_disk is not None:
+            self.to_disk(work)
+        return write_drops(work.out, self.on_disk or self.drops, once=True)
+
+    def outcome(self, work: Work, counts: dict[str, int], **notes: object) -> Outcome:
+        """Write the drops, and say how it went."""
+        ended = {"outcomes": dict(sorted(self.outcomes.items())), **self.watch.notes()}
+        whole = {"judge": self.client.model, "caveat": self.client.caveat, **ended, **notes}
+        return Outcome(counts | unanswered(self.outcomes), self.write_drops(work), whole)
+
+
+@dataclass
+class Asked(AskedRows[Any]):
+    """Puts the questions of a stage that one function declares; a plan goes as far as the first of them.
+
+    Where `nobody` is asked, what is read says it all.
+    """
+
+    work: Work = field(kw_only=True)
+    instructions: str = field(kw_only=True)
+    planning: bool = field(kw_only=True, default=False)
+    nobody: bool = field(kw_only=True, default=False)
+
+    def put(self, rows: Iterable[Any], request: Callable[[Any], Request], *, unit: str) -> Iterator[tuple[Any, Any]]:
+        """Give the rows that were answered, each with its answer."""
+        if self.planning:
+            raise _Planned(map(request, rows), 0)
+        return self.ask(self.work, rows, request, unit=unit)
+
+    def every(
+        self, rows: Sequence[Any], request: Callable[[Any], Request], *, unit: str, left_out: int = 0
+    ) -> Iterator[Answered]:
+        """Give how each row ended, answered or not."""
+        if self.planning:
+            raise _Planned(map(request, rows), left_out)
+        self.work.progress.begin(len(rows), unit)
+        return self.answered(self.work, map(request, rows))
+
+    def finish(self, counts: dict[str, int], drops: Iterable[tuple[str, str, str | None]], **notes: object) -> Outcome:
+        """Write what was left out, by key, reason and detail, and say how it went, also where nobody was asked."""
+        self.leave_out(drops)
+        if not self.nobody:
+            return self.outcome(self.work, counts, **notes)
+        return Outcome(counts, self.write_drops(self.work), notes)
+
+
+class _Planned(Exception):
+    """Carries what a plan wants to know: what would be asked, and how much is left out."""
+
+
+# The instructions that models are given, each a file of `wording/`, and the hashes that decide their answers.
+
+GivenWording: TypeAlias = Annotated[
+    Path | None, Field(description="File of instructions to give in place of the shipped ones.")
+]
+
+
+def wording(name: str, given: Path | None = None) -> str:
+    """Read the instructions of a task, or those given in their place."""
+    return _shipped_wording(name) if given is None else given.read_text(encoding="utf-8")
+
+
+@cache
+def _shipped_wording(name: str) -> str:
+    return files("culturekit.builders").joinpath(f"wording/{name}.txt").read_text(encoding="utf-8")
+
+
+def wording_digest(name: str, given: Path | None = None) -> str:
+    """Hash the instructions of a task: part of what decides the answers."""
+    return digest_bytes(wording(name, given).encode())
 
 
 def asking_stage(
@@ -71,50 +253,6 @@ def asking_stage(
     )
 
 
-@dataclass
-class Asked(AskedRows[Any]):
-    """Puts the questions of a stage that one function declares; a plan goes as far as the first of them.
-
-    Where `nobody` is asked, what is read says it all.
-    """
-
-    work: Work = field(kw_only=True)
-    instructions: str = field(kw_only=True)
-    planning: bool = field(kw_only=True)
-    nobody: bool = field(kw_only=True)
-
-    def put(self, rows: Iterable[Any], request: Callable[[Any], Request], *, unit: str) -> Iterator[tuple[Any, Any]]:
-        """Give the rows that were answered, each with its answer."""
-        if self.planning:
-            raise _Planned(map(request, rows), 0)
-        return self.ask(self.work, rows, request, unit=unit)
-
-    def every(
-        self, rows: Sequence[Any], request: Callable[[Any], Request], *, unit: str, left_out: int = 0
-    ) -> Iterator[Answered]:
-        """Give how each row ended, answered or not."""
-        if self.planning:
-            raise _Planned(map(request, rows), left_out)
-        self.work.progress.begin(len(rows), unit)
-        return self.answered(self.work, map(request, rows))
-
-    def finish(self, counts: dict[str, int], drops: Iterable[tuple[str, str, str | None]], **notes: object) -> Outcome:
-        """Write what was left out, by key, reason and detail, and say how it went, also where nobody was asked."""
-        self.leave_out(drops)
-        if not self.nobody:
-            return self.outcome(self.work, counts, **notes)
-        return Outcome(counts, self.write_drops(self.work), notes)
-
-    def leave_out(self, drops: Iterable[tuple[str, str, str | None]]) -> None:
-        """Write down what is left out, by key, reason and detail."""
-        stage = {"concept": None, "stage": self.stage}
-        self.drops += [{"key": key, "reason": reason, "detail": detail} | stage for key, reason, detail in drops]
-
-
-class _Planned(Exception):
-    """Carries what a plan wants to know: what would be asked, and how much is left out."""
-
-
 def asks(
     kind: str,
     folder: str,
@@ -130,162 +268,85 @@ def asks(
     seeds: Mapping[str, str] = NO_OPTIONS,
     packages: tuple[str, ...] = ("msgspec", "polars"),
     ahead: Callable[[Given], bool] = lambda _: False,
-    left: Callable[[Given, Path], tuple[str, Iterable[Request]]] | None = None,
+    plan: Callable[[Any, Given, Path, Any], AskedPlan] | None = None,
+    pilot: Callable[[Asked, Given, int], Tried] | None = None,
     usual: Callable[[Given], Iterable[Request]] | None = None,
+    help: Mapping[str, Any] = NO_OPTIONS,  # noqa: A002 - what it is
 ) -> Callable[[Callable[Concatenate[Asked, P], Outcome]], Asks[P]]:
     """Declare a stage that asks a model about rows, by the function that puts the questions and writes the answers.
 
     It takes who is asked, if anybody, as the option `--llm`, how answers are bought as `llm`, and may take a file of
-    instructions as `wording`.
-
-    Args:
-        kind: what the stage is.
-        folder: its name outside a run.
-        task: as requests and drops name it.
-        words: the shipped instructions.
-        unit: what is asked about.
-        key: names a row in drops.
-        example: what follows the command in an example that works.
-        version: of what it writes.
-        reads: inputs besides those that are typed.
-        decides: what the manifest says of options, of everything given; by default each that is typed.
-        seeds: options that are seeds, by what the manifest calls them.
-        packages: whose versions decide what is written.
-        ahead: whether it can be planned before what it reads is there.
-        left: says what is left to ask for a folder, and in which unit, where the first questions do not tell.
-        usual: gives the requests about one usual row, for the price of one before there are any.
+    instructions as `wording`. Parameters that `staged` has are the same here. Requests and drops name the `task`;
+    `words` are the shipped instructions, empty where there are several, which `decides` names in place of the task.
+    `unit` is what is asked about, `key` names a row in drops, `ahead` tells whether the stage can be planned before
+    what it reads is there. `plan` says what a client would be asked for a folder after a pilot, where the first
+    questions do not tell; a `pilot` asks about so many units, and its answers lie in the journal for the run to come;
+    `usual` gives the requests about one usual row, for the price of one before there are any. `help` has what the
+    command says of `plan`, of a `pilot`, and of what is done `again`.
     """
 
     def declare(function: Callable[Concatenate[Asked, P], Outcome]) -> Asks[P]:
-        spec = _spec_of(function)
+        spec = spec_of(function)
 
         def made(given: Given, inputs: dict[str, Path]) -> Stage:
-            judge, llm, own = given[spec], given["llm"], given.get("wording")
+            judge, llm, instead = given[spec], given["llm"], given.get("wording")
             client: Any = None if judge is None else CLIENTS.make(judge)
+            instructions = wording(words, instead) if words else ""
 
-            def answer(work: Work, *, planning: bool = False) -> Outcome:
-                asked = Asked(
-                    task, client, llm, key, work=work, instructions=wording(words, own), planning=planning,
-                    nobody=judge is None,
-                )  # fmt: skip
-                return function(asked, **given)  # type: ignore[call-arg]
+            def asked(work: Work, *, planning: bool = False) -> Asked:
+                about = {"work": work, "instructions": instructions, "planning": planning, "nobody": judge is None}
+                return Asked(task, client, llm, key, **about)  # type: ignore[arg-type]
 
-            def plan(out: Path, _: object) -> AskPlan:
-                if left is not None:
-                    return plan_to_ask(client, *left(given, out), out, llm)
-                with scratch() as place:
-                    requests, left_out = _first_questions(partial(answer, planning=True), place)
-                    return plan_to_ask(client, unit, requests, out, llm, left_out=left_out)
+            def planned(out: Path, tried: object) -> AskedPlan:
+                if plan is not None:
+                    return plan(client, given, out, tried)
+                with _first_questions(lambda work: function(asked(work, planning=True), **given)) as (requests, more):  # type: ignore[call-arg]
+                    return plan_to_ask(client, unit, requests, out, llm, left_out=more)
 
             typed = settings(function, given) if decides is None else decides(given)
             elsewhere = (spec, "llm", "wording", *seeds.values())
-            options = {"task": task, **{name: value for name, value in typed.items() if name not in elsewhere}}
-            options |= {} if judge is None else {"wording": wording_digest(words, own)}
+            options = {name: value for name, value in typed.items() if name not in elsewhere}
+            options |= {"task": task} if words else {}
+            options |= {"wording": digest_bytes(instructions.encode())} if words and judge is not None else {}
             drawn = {role: given[name] for role, name in seeds.items()}
-            stage = Stage(folder, kind, version, answer, {**inputs, **reads(given)}, options, drawn, packages=packages)
+            stage = Stage(
+                folder, kind, version, lambda work: function(asked(work), **given),  # type: ignore[call-arg]
+                {**inputs, **reads(given)}, options, drawn, packages=packages,
+            )  # fmt: skip
             if judge is None:
                 return stage
-            each = None if usual is None else partial(_usd_of, client, partial(usual, given), llm)
-            return asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead(given), each=each, llm=llm)
+            tries = None if pilot is None else lambda work, size: pilot(asked(work), given, size)
+            each = None if usual is None else partial(usd_of, client, partial(usual, given), llm)
+            return asking_stage(
+                stage, judge, client, unit=unit, plan=planned, pilot=tries, ahead=ahead(given), each=each, llm=llm
+            )
 
-        return Asks(declaring(function, made), example)
+        return Asks(declaring(function, made), example, **help)
 
     return declare
 
 
-def _first_questions(answer: Callable[[Work], object], place: Path) -> tuple[Iterator[Request], int]:
+@contextmanager
+def _first_questions(answer: Callable[[Work], object]) -> Iterator[tuple[Iterator[Request], int]]:
     """Go as far as the first questions: give them, and how much is left out."""
-    try:
-        answer(Work({}, place, place, LocalEngine(1), Quiet()))
-    except _Planned as planned:
-        requests, left_out = planned.args
-    return requests, left_out
+    with scratch() as folder:
+        try:
+            answer(Work({}, folder, folder, LocalEngine(1), Quiet()))
+        except _Planned as planned:
+            requests, left_out = planned.args
+        yield requests, left_out
 
 
-def _spec_of(function: Callable[..., Any]) -> str:
+def spec_of(function: Callable[..., Any]) -> str:
     """Name the parameter that says who is asked."""
     (found,) = (each.name for each in declared(function) if each.typed.name == "llm")
     return found
 
 
-ImagesOf: TypeAlias = Callable[[Given, Path], Iterable[pl.DataFrame]]
-"""Lists images, block by block, with a folder to prepare them in."""
-
-
-class Judge(NamedTuple):
-    """Who looks at images, and a folder to prepare questions in."""
-
-    model: str
-    scratch: Path
-
-
-def looks(
-    kind: str,
-    folder: str,
-    *,
-    words: str,
-    example: str,
-    task: str = "",
-    decides: Decides = lambda _: {},
-    version: int = 1,
-    packages: tuple[str, ...] = ("msgspec", "pillow", "polars"),
-    images: ImagesOf = lambda given, place: prompted_images(given["images"], given.get("per_prompt"), place),
-    reads: Reads = lambda _: {},
-    usual: Callable[[Given], Iterable[Request]] | None = None,
-    plans: type["AskPlan"] | None = None,
-    again: str = "Ask",
-) -> Callable[[Callable[Concatenate[Judge, P], AskedImages[Any]]], Asks[P]]:
-    """Declare a stage that asks about images, by the function that prepares the questions.
-
-    Some images cannot be shown; a plan looks at all of them, and asks none. Parameters are those of `asks`, but that a
-    manifest names a `task` only where there is one, and says of options what `decides` gives, the instructions and
-    `per_prompt`; `images` lists what is asked about, `plans` is the kind of the plan, `again` what is done once more
-    with `--fresh`.
-    """
-
-    def declare(function: Callable[Concatenate[Judge, P], AskedImages[Any]]) -> Asks[P]:
-        spec = _spec_of(function)
-
-        def made(given: Given, inputs: dict[str, Path]) -> Stage:
-            llm, client = given["llm"], CLIENTS.make(given[spec])
-
-            def asked(place: Path) -> AskedImages[Any]:
-                return function(Judge(client.model, place), **given)  # type: ignore[call-arg]
-
-            def plan(out: Path, _: object) -> AskPlan:
-                with scratch() as place:
-                    questions = asked(place)
-                    requests = requests_about(images(given, place), questions)
-                    cost = cost_of(client, requests, out, batch=llm.batch)
-                    there = sum(block.height for block in images(given, place))
-                left_out, count = len(questions.shown.drops), len(questions.open)
-                return (plans or AskPlan)(client.model, "images", there, left_out, count, cost)
-
-            def answer(work: Work) -> Outcome:
-                every = partial(images, given, work.scratch)
-                return judged(work, every, asked(work.scratch), client, llm=llm)
-
-            limit = {name: given[name] for name in ("per_prompt",) if name in given}
-            options = {"wording": wording_digest(words, given.get("wording")), **limit, **decides(given)}
-            options |= {"task": task} if task else {}
-            stage = Stage(folder, kind, version, answer, {**inputs, **reads(given)}, options, packages=packages)
-            each = None if usual is None else partial(_usd_of, client, partial(usual, given), llm)
-            return asking_stage(stage, given[spec], client, unit="images", plan=plan, each=each, llm=llm)
-
-        return Asks(declaring(function, made), example, again=again)
-
-    return declare
-
-
-def _usd_of(client: Client | FreeClient, requests: Callable[[], Iterable[Request]], llm: LlmOptions) -> float:
+def usd_of(client: Client | FreeClient, requests: Callable[[], Iterable[Request]], llm: LlmOptions) -> float:
     """Estimate what requests cost of which none was asked yet."""
     cost = cost_of(client, requests(), Path("nowhere"), batch=llm.batch)
     return 0.0 if cost is None else cost.usd or 0.0
-
-
-def usual_picture() -> Image:
-    """Give a picture of the usual size."""
-    return image_of(np.full((SQUARE, SQUARE, 3), 128, np.uint8))
 
 
 def judge_options(spec: str, client: Client | FreeClient) -> Mapping[str, object]:
@@ -357,13 +418,6 @@ def plan_to_ask(
     return AskPlan(client.model, unit, left_out + every, left_out, every, cost)
 
 
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """Lend a folder to a plan."""
-    with TemporaryDirectory(prefix="culturekit-plan-") as folder:
-        yield Path(folder)
-
-
 def cost_of(client: Client | FreeClient, requests: Iterable[Request], out: Path, *, batch: bool) -> CostPlan | None:
     """Plan what requests cost, by what was asked already in the folder they are for; every request is looked at."""
     if isinstance(client, FreeClient):
@@ -373,20 +427,8 @@ def cost_of(client: Client | FreeClient, requests: Iterable[Request], out: Path,
     return plan_requests(client, requests, spent=read_spending(journal_for(out)), batch=batch)
 
 
-# Which part of a root config each stage depends on, as it stands in its manifest.
-#
-# A stage that named the whole config would be made again for a key that it never reads.
-
-
-def judged_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
-    """Give what rules and judge read: languages, countries, and what the roots are called."""
-    return {
-        "concepts": {
-            concept.concept: {
-                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
-                **({"description": concept.description} if concept.description else {}),
-                "roots": [{"qid": root.qid, "label": root.label} for root in concept.roots],
-            }
-            for concept in concepts
-        }
-    }
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Lend a folder to a plan."""
+    with TemporaryDirectory(prefix="culturekit-plan-") as folder:
+        yield Path(folder)

@@ -21,8 +21,7 @@ import polars as pl
 from PIL import Image
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, row_id, wording, wording_digest
-from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask
+from culturekit.builders.asking import AskedRows, AskPlan, asking_stage, plan_to_ask, row_id, wording, wording_digest
 from culturekit.core.atomic import write_atomically
 from culturekit.core.declared import AskingCommand, Typed
 from culturekit.core.digests import digest, digest_bytes, source_hash

@@ -4,24 +4,37 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, Concatenate, Generic, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import unanswered
-from culturekit.core.declared import Seed, Typed
+from culturekit.builders.asking import (
+    AskPlan,
+    asking_stage,
+    cost_of,
+    scratch,
+    spec_of,
+    unanswered,
+    usd_of,
+    wording_digest,
+)
+from culturekit.core.declared import Asks, Decides, Given, P, Reads, Seed, Typed, declaring
 from culturekit.core.digests import digest
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.schemas import DROPS, IMAGES, JUDGMENTS
+from culturekit.core.stage import Stage
 from culturekit.core.tables import Gathered, blocks_of, read_table, write_drops
 from culturekit.core.work import Outcome, Progress, Work
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.image_slots import image_of
 from culturekit.llm.rows import Answered, ReplyWatch
 
@@ -268,3 +281,82 @@ def judged(
         "outcomes": dict(sorted(asked.outcomes.items())), **watch.notes(), **asked.notes(),
     }  # fmt: skip
     return Outcome(counts | unanswered(asked.outcomes) | more, drops, notes)
+
+
+# Stages that ask about images, each declared by the function that prepares the questions.
+
+ImagesOf: TypeAlias = Callable[[Given, Path], Iterable[pl.DataFrame]]
+"""Lists images, block by block, with a folder to prepare them in."""
+
+
+class Judge(NamedTuple):
+    """Who looks at images, and a folder to prepare questions in."""
+
+    model: str
+    scratch: Path
+
+
+def looks(
+    kind: str,
+    folder: str,
+    *,
+    words: str,
+    example: str,
+    task: str = "",
+    decides: Decides = lambda _: {},
+    version: int = 1,
+    packages: tuple[str, ...] = ("msgspec", "pillow", "polars"),
+    images: ImagesOf = lambda given, place: prompted_images(given["images"], given.get("per_prompt"), place),
+    reads: Reads = lambda _: {},
+    usual: Callable[[Given], Iterable[Request]] | None = None,
+    plans: type[AskPlan] | None = None,
+    again: str = "Ask",
+) -> Callable[[Callable[Concatenate[Judge, P], AskedImages[Any]]], Asks[P]]:
+    """Declare a stage that asks about images, by the function that prepares the questions.
+
+    Some images cannot be shown; a plan looks at all of them, and asks none. Parameters are those of `asks`, but that a
+    manifest names a `task` only where there is one, and says of options what `decides` gives, the instructions and
+    `per_prompt`; `images` lists what is asked about, `plans` is the kind of the plan, `again` what is done once more
+    with `--fresh`.
+    """
+
+    def declare(function: Callable[Concatenate[Judge, P], AskedImages[Any]]) -> Asks[P]:
+        spec = spec_of(function)
+
+        def made(given: Given, inputs: dict[str, Path]) -> Stage:
+            llm, client = given["llm"], CLIENTS.make(given[spec])
+
+            def asked(place: Path) -> AskedImages[Any]:
+                return function(Judge(client.model, place), **given)  # type: ignore[call-arg]
+
+            def plan(out: Path, _: object) -> AskPlan:
+                with scratch() as place:
+                    questions = asked(place)
+                    requests = requests_about(images(given, place), questions)
+                    cost = cost_of(client, requests, out, batch=llm.batch)
+                    there = sum(block.height for block in images(given, place))
+                left_out, count = len(questions.shown.drops), len(questions.open)
+                return (plans or AskPlan)(client.model, "images", there, left_out, count, cost)
+
+            def answer(work: Work) -> Outcome:
+                every = partial(images, given, work.scratch)
+                return judged(work, every, asked(work.scratch), client, llm=llm)
+
+            limit = {name: given[name] for name in ("per_prompt",) if name in given}
+            options = {"wording": wording_digest(words, given.get("wording")), **limit, **decides(given)}
+            options |= {"task": task} if task else {}
+            stage = Stage(folder, kind, version, answer, {**inputs, **reads(given)}, options, packages=packages)
+            each = None if usual is None else partial(usd_of, client, partial(usual, given), llm)
+            return asking_stage(stage, given[spec], client, unit="images", plan=plan, each=each, llm=llm)
+
+        return Asks(declaring(function, made), example, again=again)
+
+    return declare
+
+
+SQUARE = 1024  # the side of pictures that models usually make
+
+
+def usual_picture() -> Image:
+    """Give a picture of the usual size."""
+    return image_of(np.full((SQUARE, SQUARE, 3), 128, np.uint8))

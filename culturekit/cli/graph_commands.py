@@ -78,7 +78,7 @@ def preview(
 
     It shows samples, explosions and the cost of filtering.
     """
-    from culturekit.builders.filtering.cspace_filter import wording
+    from culturekit.builders.asking import wording
     from culturekit.kg.inspection.preview import preview as previewed
     from culturekit.kg.inspection.preview import preview_lines
 
@@ -91,7 +91,7 @@ def preview(
     if llm is None and (go_on or prices is not None):
         raise UsageError("--go-on and --prices have no effect alone", expected="--llm")
     tokens = prices_of_judge(llm, go_on=go_on) if price_in is None or price_out is None else (price_in, price_out)
-    became, words = chosen.heirs(), wording()
+    became, words = chosen.heirs(), wording("cspace_filter")
     found = [
         previewed(graph, each, wording=words, options=options, prices=tokens, successors=became)
         for each in chosen.concepts()

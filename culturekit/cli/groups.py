@@ -44,12 +44,12 @@ space_check = group(
 cspace = group(
     "cspace",
     {
-        "filter": "builders.filtering.filter_stage:FILTER",
+        "filter": "builders.filtering.cspace_filter:filter_candidates",
         "release": CommandAt(
             f"{CLI}.space_commands:release",
             "--kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv --out cspace",
         ),
-        "complete": "builders.completing.completion:COMPLETE",
+        "complete": "builders.completing.completion:complete",
         "import": CommandAt(f"{CLI}.space_commands:import_space", "dishes.csv --concept cuisine --out space"),
         "diff": CommandAt(f"{CLI}.review_commands:diff", "runs/2025 runs/2026 --out changes"),
         "settle": "builders.filtering.second_judge:settle",

@@ -1,4 +1,4 @@
-"""Requests answered in batches, in their order, as the engine answers them one by one."""
+"""The transport of the engine in batches: jobs are created, found again, awaited and collected into the journal."""
 
 import asyncio
 import hashlib
@@ -16,15 +16,23 @@ import msgspec
 
 from culturekit.core.addresses import check_sending
 from culturekit.core.errors import CultureKitError, IntegrityError, UpstreamUnavailable, UsageError
-from culturekit.core.work import Progress
 from culturekit.llm.batches import ENDED, BatchClient, Batched, BatchResult, Job
-from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Request, Usage, for_storage
-from culturekit.llm.dispatch import APART, LONG_HOLD, answers_again, given_up, retrying, run_ended_by, spoken
+from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Usage, for_storage
+from culturekit.llm.dispatch import (
+    APART,
+    LONG_HOLD,
+    OutOfMoney,
+    answers_again,
+    given_up,
+    retrying,
+    run_ended_by,
+    spoken,
+)
 from culturekit.llm.endpoints import is_elsewhere
-from culturekit.llm.engine import NOTHING, Asker, AskOptions
+from culturekit.llm.engine import CHUNK, NOTHING, AskEngine
 from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry, key_of
-from culturekit.llm.rows import Answered, Question, Row
+from culturekit.llm.journal_file import Entry
+from culturekit.llm.rows import Question
 from culturekit.llm.usage import MOST_TOKENS, fully_counted
 
 logger = logging.getLogger(__name__)
@@ -32,7 +40,7 @@ logger = logging.getLogger(__name__)
 _Thing = TypeVar("_Thing")
 _Phase: TypeAlias = Literal["sending", "open", "collected", "void"]
 
-_AT_ONCE = 500  # rows looked up in the journal together, and results in one commit
+_AT_ONCE = 500  # results that are looked up in the journal together, and written in one commit
 _SUSPICIOUS = 10  # so many lines of which none can be read are not the fault of the lines
 _READINGS = 3  # how often the results are read when there are fewer of them than the provider counted
 _IN_MEMORY = 8_000_000  # lines beyond as many bytes wait on disk
@@ -282,113 +290,75 @@ def batches_of(client: Client) -> BatchClient:
     )
 
 
-class BatchRunner(Asker):
-    """Takes the rows of one run from round to round; each row is known by its place.
+class Jobs:
+    """Asks in batch jobs, as a transport of the engine: what it is given comes back when its jobs are collected."""
 
-    Of requests that come as a sequence only keys are held: a row is looked at when it is needed.
-    """
+    in_jobs = True
 
-    def __init__(
-        self,
-        client: Client,
-        batches: BatchClient,
-        journal: Journal,
-        requests: Iterable[Request],
-        options: AskOptions,
-        run: str,
-        progress: Progress | None = None,
-        *,
-        pauses: Pauses = Pauses(),
-        clock: Clock | None = None,
-    ) -> None:
-        """Take what is asked; nothing is sent."""
-        super().__init__(client, journal, options, run)
-        self.purse.remember_in(journal, run)
-        self.batches, self.progress, self.pauses, self.clock = batches, progress, pauses, clock or Clock()
-        self.requests: Sequence[Request] = requests if isinstance(requests, Sequence) else list(requests)
-        self.keys: list[bytes] = [b""] * len(self.requests)
-        self.ended, self.bought = bytearray(len(self.requests)), bytearray(len(self.requests))
-        self.given = 0
-        self.caller = _Caller(self.clock, pauses, patience=options.patience, model=client.model)
-        self.book = JobBook(journal)
+    def __init__(self, batches: BatchClient, *, pauses: Pauses = Pauses(), clock: Clock | None = None) -> None:
+        """Name where jobs are created; nothing is sent."""
+        self.batches, self.pauses, self.clock, self.compose = batches, pauses, clock or Clock(), batches.compose
+        self.loop = asyncio.Runner()
+        self.pending: list[Question] = []
+        self.counted = False
         self.reserved: set[int] = set()
         self.short: float | None = None
+        self.ending: OutOfMoney | None = None
         self.fruitless_since: float | None = None
 
-    def answers(self) -> Iterator[Answered]:
-        """Answer the requests; what the journal has is not bought again.
+    def begin(self, engine: AskEngine) -> None:
+        """Read what jobs there are."""
+        self.engine, self.client, self.journal, self.run = engine, engine.client, engine.journal, engine.run
+        self.purse, self.book = engine.purse, JobBook(engine.journal)
+        self.caller = _Caller(self.clock, self.pauses, patience=engine.options.patience, model=self.client.model)
 
-        Ctrl-C leaves at once: jobs go on at the provider, and whoever asks the same again collects them.
+    def room(self, _rows: int, /) -> int:
+        """Take all rows before any is sent."""
+        return CHUNK
 
-        Raises:
-            BudgetReached: there is money for none of the rows that are left; everything bought is kept.
-            UpstreamUnavailable: the provider creates no job, or does not answer; everything bought is kept.
-            UsageError: a key, a model or a price is missing or wrong.
-        """
-        with asyncio.Runner() as loop:
-            try:
-                going = True
-                while going:
-                    ending: CultureKitError | None = None
-                    try:
-                        going = loop.run(self._round())
-                    except CultureKitError as error:
-                        ending = error
-                    yield from self._given_out()
-                    if ending is not None:
-                        raise ending
-            finally:
-                loop.run(self.batches.close())
-
-    def _given_out(self) -> Iterator[Answered]:
-        while self.given < len(self.ended) and self.ended[self.given]:
-            end = min(len(self.ended), self.given + _AT_ONCE)
-            gap = self.ended.find(0, self.given, end)
-            for question in self._look(range(self.given, end if gap < 0 else gap)):
-                if question.ended is None:
-                    return
-                self.given = question.place + 1
-                yield replace(question.ended, bought=bool(self.bought[question.place]))
-
-    def _look(self, places: Sequence[int]) -> Iterator[Question]:
-        """Replay the journal for some rows; compose the next request of those that have not ended."""
-        questions = []
-        for index in places:
-            request = self.requests[index]
-            self.keys[index] = self.keys[index] or self._key(request)
-            questions.append(Question(index, Row(request), NOTHING, self.keys[index]))
-        found = self.journal.found(list({question.key: None for question in questions}), run=self.run)
+    def add(self, questions: Sequence[Question]) -> None:
+        """Take questions over; each is composed again when it goes into a job, lest all bodies are held at once."""
         for question in questions:
-            entries: Sequence[Entry] = found.get(question.key, ())
-            while self.take_in(question, entries):
-                question.key = self._key(question.row.request)
-                entries = self.journal.found([question.key], run=self.run).get(question.key, ())
-            if question.ended is None:
-                question.outgoing = self.batches.compose(question.row.request)
-            else:
-                self.note_repaired(question)
-            yield question
+            question.outgoing, question.bought = NOTHING, True
+        self.pending += questions
 
-    def _key(self, request: Request) -> bytes:
-        return key_of(self.client.identity, self.batches.compose(request))
+    def next_left(self, _timeout: float, /) -> list[Question] | None:
+        """Ask what has to be asked, wait for its jobs and collect them; None when there is money for no question."""
+        return self.loop.run(self._round())
 
-    async def _round(self) -> bool:
-        """Ask what has to be asked, wait for its jobs and collect them; False when every row has ended."""
+    def stop(self, _ending: BaseException, /, *, grace: float) -> None:
+        """Leave jobs as they are: they go on at the provider."""
+
+    def leave(self) -> None:
+        """Close the connections."""
+        with self.loop:
+            self.loop.run(self.batches.close())
+
+    async def _round(self) -> list[Question] | None:
+        if not self.counted:  # when all rows have been looked up, and so all that a kill left unread is read
+            self.counted = True
+            self.purse.remember_in(self.journal, self.run)
         for record in self.book.unfinished():
             if record.phase == "sending":
                 await self._find(record)
-        awaited = await self._ask()
+        asked, self.pending = self.pending, []
+        awaited = await self._ask(asked)
         if self.short is not None and not awaited:
-            raise self.out_of_money(self.short, done=self.ended.count(1), total=len(self.requests))
+            self.ending = OutOfMoney(self.short)
+            return None
         await self._wait([self.book.records[number] for number in sorted(awaited)])
-        return bool(self.ended.count(0))
+        return asked
 
-    async def _ask(self) -> set[int]:
-        """Create jobs for what has to be asked; give the numbers of all jobs that rows wait for."""
+    async def _ask(self, asked: Sequence[Question]) -> set[int]:
+        """Create jobs for what is not under way in one; give the numbers of all jobs that rows wait for."""
         under_way = {row.key: record.number for record in self.book.unfinished() for row in self.book.rows(record)}
-        awaited: set[int] = set()
+        awaited = {under_way[question.key] for question in asked if question.key in under_way}
+        fresh = [question for question in asked if question.key not in under_way]
+        watch, repairs = self.engine.options.watch, sum(question.row.repairing for question in asked)
+        if fresh and watch is not None and watch.stops_before(repairs):
+            raise watch.error(self.client.identity.model, repairs=repairs)
         self.short = None
-        async for plan in self._plans(self._asks(under_way, awaited)):
+        async for plan in self._plans(fresh):
             record = await self._create(plan)
             if record.phase == "open":
                 self.reserved.add(record.number)
@@ -401,58 +371,35 @@ class BatchRunner(Asker):
             self.purse.budget.settle(-self.book.records[number].reserved, 0.0)
         return awaited
 
-    def _asks(self, under_way: Mapping[bytes, int], awaited: set[int]) -> Iterator[list[Question]]:
-        """Yield what has to be asked, each once, in order, a stretch of rows at a time.
-
-        What is under way in a job is not asked; the job's number goes into `awaited`.
-        """
-        watch, repairs, given = self.options.watch, 0, set[bytes]()
-        places = [index for index, ended in enumerate(self.ended) if not ended]
-        for start in range(0, len(places), _AT_ONCE):
-            asks = []
-            for question in self._look(places[start : start + _AT_ONCE]):
-                if question.ended is not None:
-                    self.ended[question.place] = 1
-                    if watch is not None:
-                        watch.count(question.ended)
-                    continue
-                repairs += question.row.repairing
-                self.bought[question.place] = 1
-                if question.key in under_way:
-                    awaited.add(under_way[question.key])
-                elif question.key not in given:
-                    given.add(question.key)
-                    asks.append(question)
-            if asks and watch is not None and watch.stops_before(repairs):
-                raise watch.error(self.client.identity.model, repairs=repairs)
-            yield asks
-
-    async def _plans(self, asks: Iterable[Sequence[Question]]) -> AsyncIterator[_Plan]:
-        """Cut into plans as long as the money lasts; all asks are gone through.
-
-        A plan is closed when the next one is asked for.
-        """
-        limits, plan, money_left = self.batches.limits, _Plan(), True
+    async def _plans(self, fresh: Sequence[Question]) -> AsyncIterator[_Plan]:
+        """Cut into plans as long as the money lasts; a plan is closed when the next one is asked for."""
+        limits, plan = self.batches.limits, _Plan()
         try:
-            for some in asks:
-                await asyncio.sleep(0)
-                for question in some if money_left else ():
-                    line = self.batches.line(question.key.hex(), question.outgoing)
-                    if len(line) > limits.size:
-                        planned, raw = Planned(question.key, question.row.tries + 1), b'{"too large for a batch":%d}'
-                        self._keep([(planned, "rejected", 413, raw % len(line), question.outgoing.body)])
-                        continue
-                    if len(plan.rows) >= limits.rows or plan.size + len(line) > limits.size:
-                        yield plan
-                        plan.lines.close()
-                        plan = _Plan()
-                    self.check_sending()
-                    rate = self.client.rate
-                    worst = 0.0 if rate is None else rate.batch * self.purse.worst(question)
-                    if not self.purse.budget.reserve(worst):
-                        self.short, money_left = worst, False
-                        break
-                    plan.add(question, line, worst)
+            for count, question in enumerate(fresh):
+                if count % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
+                question.outgoing = self.compose(question.row.request)
+                line = self.batches.line(question.key.hex(), question.outgoing)
+                if len(line) > limits.size:
+                    planned, raw = (
+                        Planned(question.key, question.row.tries + 1),
+                        b'{"too large for a batch":%d}' % len(line),
+                    )
+                    body = question.outgoing.body
+                    self.journal.append_all([self._entry(planned, "rejected", 413, raw, body, self.run)])
+                    continue
+                if len(plan.rows) >= limits.rows or plan.size + len(line) > limits.size:
+                    yield plan
+                    plan.lines.close()
+                    plan = _Plan()
+                self.engine.check_sending()
+                rate = self.client.rate
+                worst = 0.0 if rate is None else rate.batch * self.purse.worst(question)
+                if not self.purse.budget.reserve(worst):
+                    self.short = worst
+                    break
+                plan.add(question, line, worst)
+                question.outgoing = NOTHING
             if plan.rows:
                 yield plan
         finally:
@@ -521,9 +468,9 @@ class BatchRunner(Asker):
                 if job.state in ENDED:
                     records.remove(record)
                     await self._finish(record, job)
-            if self.progress is not None:
-                rows = f"{self.ended.count(1):,} of {len(self.requests):,} rows"
-                self.progress.tell(f"{self.purse.paid_in_words}, {rows}, {len(records):,} batch jobs under way")
+            if self.engine.progress is not None:
+                rows = f"{self.engine.done():,} of {self.engine.pulled:,} rows"
+                self.engine.progress.tell(f"{self.purse.paid_in_words}, {rows}, {len(records):,} batch jobs under way")
             if records:
                 pause = self.pauses.after(pause)
                 await self.clock.sleep(pause)
@@ -570,10 +517,7 @@ class BatchRunner(Asker):
             fresh = [(row, result, body) for (row, result), body in some if (row.key, row.attempt) not in kept]
             ending = ending or next((result for _, result, _ in fresh if result.kind == "fatal"), None)
             fresh = [each for each in fresh if each[1].kind != "fatal"]
-            numbers = self._keep(
-                [(row, result.kind, result.status, result.raw, body) for row, result, body in fresh], run=record.run
-            )
-            spent += sum(self._spent_on(number, *each[1:], share) for number, each in zip(numbers, fresh, strict=True))
+            spent += self._keep_results(fresh, record, share)
         self.book.move(record, "collected")
         if ending is not None:
             detail = for_storage(self.client, ending.detail.encode()).decode()
@@ -603,28 +547,32 @@ class BatchRunner(Asker):
             )
         return gathered
 
-    def _keep(self, rows: Sequence[tuple[Planned, str, int, bytes, bytes]], *, run: str = "") -> list[int]:
-        """Write results down in one commit, each of a row with kind, status, raw bytes and body."""
-        model, run = self.client.model, run or self.run
-        entries = [
-            Entry(row.key, run, row.attempt, "batch", status, kind, for_storage(self.client, raw), body, model=model)
-            for row, kind, status, raw, body in rows
-        ]
-        return self.journal.append_all(entries) if entries else []
-
-    def _spent_on(self, number: int, result: BatchResult, body: bytes, share: float) -> float:
-        """Return what a result cost, or its share of what the job can cost at most where the counts are in doubt."""
-        usage = Usage()
-        if result.billed:
-            reply, sent = self.client.read(result.billed), Outgoing(body, max_tokens=MOST_TOKENS)
-            usage = fully_counted(reply, sent, self.client.identity).usage
-        if result.kind != "reply":
-            self.journal.note(number, self.purse.reading(result.kind, usage, "batch"))
-        usd = self.purse.cost(usage, "batch") or 0.0
-        if usage.doubt:
-            self.purse.warn_of_doubt(usage.doubt)
-        most = usd if usage.counted == "provider" else max(usd, share)
-        if most > usd:
+    def _keep_results(
+        self, results: Sequence[tuple[Planned, BatchResult, bytes]], record: _BatchRecord, share: float
+    ) -> float:
+        """Write results down, with what is in doubt of their cost in the same commit; give what they cost at most."""
+        spent, usages, unsure = 0.0, [], self.purse.unsure
+        for _, result, body in results:
+            usage = Usage()
+            if result.billed:
+                reply, sent = self.client.read(result.billed), Outgoing(body, max_tokens=MOST_TOKENS)
+                usage = fully_counted(reply, sent, self.client.identity).usage
+            usd = self.purse.cost(usage, "batch") or 0.0
+            if usage.doubt:
+                self.purse.warn_of_doubt(usage.doubt)
+            most = usd if usage.counted == "provider" else max(usd, share)
             self.purse.doubt(most - usd)
-            self.journal.write_soon([self.purse.unsure_fact()])
-        return most
+            usages.append(usage)
+            spent += most
+        entries = [
+            self._entry(row, result.kind, result.status, result.raw, body, record.run) for row, result, body in results
+        ]
+        numbers = self.journal.append_all(entries, [self.purse.unsure_fact()] if self.purse.unsure > unsure else [])
+        for number, (_, result, _), usage in zip(numbers, results, usages, strict=True):
+            if result.kind != "reply":
+                self.journal.note(number, self.purse.reading(result.kind, usage, "batch"))
+        return spent
+
+    def _entry(self, row: Planned, kind: str, status: int, raw: bytes, body: bytes, run: str) -> Entry:
+        raw, model = for_storage(self.client, raw), self.client.model
+        return Entry(row.key, run, row.attempt, "batch", status, kind, raw, body, model=model)

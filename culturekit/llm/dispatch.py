@@ -395,7 +395,7 @@ class Dispatch:
     def add(self, question: Question) -> None:
         """Add a row that has to be sent."""
         self.unfailed += question.failures == 0
-        heapq.heappush(self.ready, (question.place, question))
+        heapq.heappush(self.ready, (question.index, question))
 
     def end(self, ending: CultureKitError | OutOfMoney | BaseException) -> None:
         """Send nothing any more; the first reason counts."""
@@ -424,7 +424,7 @@ class Dispatch:
             question.expected_tokens = self.limiter.sent(question.input_guess, question.outgoing.max_tokens, now)
             question.sent, question.bought = now, True
             return question
-        heapq.heappush(self.ready, (question.place, question))
+        heapq.heappush(self.ready, (question.index, question))
         if self.in_flight == 0:
             self.end(OutOfMoney(question.reserved))
         return Later()
@@ -511,13 +511,13 @@ class Dispatch:
             question.first_sent = question.sent
             self.unfailed -= 1
         question.failures += 1
-        self.outage.failed(question.place, first_sent=question.first_sent, sent=question.sent, now=now)
+        self.outage.failed(question.index, first_sent=question.first_sent, sent=question.sent, now=now)
 
     def _stepped(self, question: Question, step: Row | Answered) -> bool:
         """Put a row where its step leads: to its end, to its repair, or to wait for its next try."""
         if isinstance(step, Row) and step.repairing == question.row.repairing:
             question.row = step
-            heapq.heappush(self.waiting, (question.ready, question.place, question))
+            heapq.heappush(self.waiting, (question.ready, question.index, question))
             return False
         self.unfailed -= question.failures == 0
         if isinstance(step, Answered):

@@ -2,10 +2,13 @@
 
 ```
 requests -> composed, looked up in the journal -> answered from there, or
-         -> what may go when (dispatch: rows, limits, outages, money) -> the wire -> the journal -> the answer
+         -> a transport -> the journal -> the answer, a repair, or another try
 ```
 
-Ctrl-C while questions are under way: the first press winds down, the second leaves at once. Both are safe: what came
+A transport brings questions to the provider and what came into the journal: the wire below asks one by one, as the
+dispatch allows; `batch_runner.Jobs` asks in batch jobs, which are collected later. All else is the same for both.
+
+Ctrl-C while questions are on the wire: the first press winds down, the second leaves at once. Both are safe: what came
 back is on disk before it counts. SIGTERM is heeded like the first press.
 """
 
@@ -23,6 +26,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, S
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from types import FrameType
+from typing import Protocol
 
 import msgspec
 
@@ -57,7 +61,7 @@ logger = logging.getLogger(__name__)
 CHUNK = 256  # requests that are composed and looked up together
 WINDOW = 8192  # rows by which the wire may be ahead of the first row that has not ended
 _WINDOW_BYTES = 64 * 2**20  # the same in bytes that leave
-NOTHING = Outgoing(b"")  # what stands in a row that has ended, so that it holds on to nothing
+NOTHING = Outgoing(b"")  # what stands in a row that is not being asked, so that it holds on to nothing
 _ENDED = Row(Request("", "", {}, msgspec.Struct))
 # Seconds: that closing connections may take; that requests under way, which are paid for, may still take when the run
 # has ended, when it ended because nothing comes, and when it was interrupted; until an interrupted run is left.
@@ -84,23 +88,157 @@ class AskOptions:
     go_on: bool = False
 
 
-class Asker:
-    """One asking of one client into one journal, by whichever transport; what is journalled is not asked again."""
+class Transport(Protocol):
+    """A way to the provider: it takes questions, reserves their money, and journals whatever comes of them.
 
-    def __init__(self, client: Client, journal: Journal, options: AskOptions, run: str) -> None:
-        """Sum what the journal holds; nothing is sent yet."""
+    A question comes back when it has ended, when its repair is to be composed, or when the journal is to be looked at.
+    """
+
+    in_jobs: bool  # takes all rows before it sends any, and counts outcomes before each job
+
+    @property
+    def ending(self) -> BaseException | OutOfMoney | None:
+        """Why nothing more comes, once nothing does."""
+
+    def compose(self, request: Request) -> Outgoing:
+        """Write a request as it will leave; nothing is sent."""
+
+    def room(self, rows: int, /) -> int:
+        """Return how many rows may be pulled now, where some have not ended."""
+
+    def begin(self, engine: "AskEngine") -> None:
+        """Prepare for the first questions that must be sent."""
+
+    def add(self, questions: Sequence[Question]) -> None:
+        """Take questions over."""
+
+    def next_left(self, timeout: float, /) -> list[Question] | None:
+        """Return what has left since the last call, perhaps nothing; None when nothing more comes."""
+
+    def stop(self, ending: BaseException, /, *, grace: float) -> None:
+        """Send nothing more; what is under way may take some seconds still."""
+
+    def leave(self) -> None:
+        """Stop at once, and close the connections."""
+
+
+class AskEngine:
+    """Asks one client into one journal, by either transport; a run goes on after a kill under its tag."""
+
+    def __init__(
+        self,
+        client: Client,
+        journal: Journal,
+        options: AskOptions,
+        *,
+        run: str = "",
+        progress: Progress | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        """Sum what the journal holds; the transport, by default the wire, begins when something must be sent."""
         self.client, self.journal, self.options, self.run = client, journal, options, run
         self.purse = Purse(client.rate, client.identity, Budget(options.budget))
         self.purse.look_back(journal)
+        self.progress, self.transport = progress, transport or Wire(client, options.watch)
+        self.source: Iterator[Request] = iter(())
+        self.pulled, self.all_pulled = 0, False
+        self.total: int | None = None
+        self.rows: deque[Question] = deque()  # those between the first not given out and the last that was pulled
+        self.asked: dict[bytes, Question] = {}
+        self.given = 0
+        self.begun = False
 
-    def check_sending(self) -> None:
-        """Make sure that something may be sent, to a model that is there, at a price that is known."""
-        check_sending(self.client.model)
-        check_price(self.client)
-        check_alive(self.client.identity, go_on=self.options.go_on)
-        check_listed(self.client.identity, go_on=self.options.go_on)
+    def ask_all(self, requests: Iterable[Request]) -> Generator[Answered]:
+        """Answer requests, in their order; leave the transport in order, whatever happens.
 
-    def take_in(self, question: Question, entries: Iterable[Entry]) -> bool:
+        Batch jobs go on at the provider when the run is left, and whoever asks the same again collects them.
+
+        Raises:
+            BudgetReached: the next request could cost more than is left; everything bought is kept.
+            UnusableReplies: more than half of what came cannot be used; everything bought is kept.
+            UpstreamUnavailable: the provider does not answer, or creates no job; everything bought is kept.
+            UsageError: a key, a model or a price is missing or wrong.
+            KeyboardInterrupt: the run was interrupted; everything bought is kept.
+        """
+        self.source = iter(requests)
+        self.total = len(requests) if isinstance(requests, Sized) else None
+        leave = self.transport.leave
+        try:
+            with contextlib.nullcontext() if self.transport.in_jobs else _interruptible(leave):
+                yield from self._answered()
+        finally:
+            leave()
+
+    def _answered(self) -> Iterator[Answered]:
+        watch = None if self.transport.in_jobs else self.options.watch
+        while True:
+            while self.rows and (answered := self.rows[0].answered) is not None:
+                self.rows.popleft()
+                self.given += 1
+                if watch is not None:
+                    watch.count(answered)
+                yield answered
+            if watch is not None and watch.stops:
+                self._end_unusable(watch)
+            if not self.all_pulled and (chunk := self.transport.room(len(self.rows))) > 0:
+                self._send(self._pull(chunk))
+            elif self.rows:
+                self._wait()
+            else:
+                return
+
+    def _end_unusable(self, watch: ReplyWatch) -> None:
+        """End the run, if any row is left; what is under way is paid for, and waited for."""
+        if not self.rows and not self.all_pulled:
+            following = next(self.source, None)
+            self.all_pulled = following is None
+            self.source = self.source if following is None else chain([following], self.source)
+        if not self.rows and self.all_pulled:
+            return
+        if self.begun:
+            self.transport.stop(watch.error(self.client.model), grace=_LONGEST_FINISH)
+            while (questions := self.transport.next_left(_TELL_SECONDS)) is not None:
+                self._came_back(questions)
+        raise watch.error(self.client.model)
+
+    def _pull(self, chunk: int) -> list[Question]:
+        """Pull some requests, take what the journal has, and give those that must be sent."""
+        questions: list[Question] = []
+        for request in islice(self.source, chunk):
+            question = Question(self.pulled + len(questions), Row(request), NOTHING, b"")
+            self._compose(question)
+            questions.append(question)
+        self.all_pulled = len(questions) < chunk
+        self.pulled += len(questions)
+        self.rows.extend(questions)
+        return self._look_up(questions)
+
+    def _compose(self, question: Question) -> None:
+        """Compose what a row asks now; a repair has a key of its own."""
+        question.outgoing = self.transport.compose(question.row.request)
+        question.key = key_of(self.client.identity, question.outgoing)
+        question.input_bound = question.failures = 0
+
+    def _look_up(self, questions: Sequence[Question]) -> list[Question]:
+        """Take questions as far as the journal goes; give those that must be sent."""
+        to_send = []
+        while questions:
+            found = self.journal.found([question.key for question in questions], run=self.run)
+            repairs = []
+            for question in questions:
+                if self._take_in(question, found.get(question.key, ())):
+                    self._compose(question)
+                    repairs.append(question)
+                elif question.ended is not None:
+                    self._close(question)
+                elif (first := self.asked.setdefault(question.key, question)) is not question:
+                    first.twins.append(question)  # a twin waits for what comes for the first
+                else:
+                    to_send.append(question)
+            questions = repairs
+        return to_send
+
+    def _take_in(self, question: Question, entries: Iterable[Entry]) -> bool:
         """Take a question through its entries: of this run all count, of other runs only answers do.
 
         True when the question has changed to its repair, whose key has entries of its own.
@@ -122,7 +260,7 @@ class Asker:
                 return row
             failure = Failure(entry.kind, "", status=entry.status, raw=entry.raw)  # type: ignore[arg-type]
             return failed(replace(row, tries=entry.attempt), failure, tries=tries, charged=False)
-        reply = self.counted(question, entry)
+        reply = self._counted(question, entry)
         if reply.stop == "unreadable":
             row = replace(row, tries=entry.attempt)
         step = heard(row, reply, tries=tries, charged=False)
@@ -132,15 +270,12 @@ class Asker:
         self._note(question, entry, reply, step)
         return step
 
-    def counted(self, question: Question, entry: Entry) -> Reply:
-        """Read a reply, and count what its server did not; of a row in a batch the request is composed for that."""
-        reply, outgoing = self.client.read(entry.raw), question.outgoing
-        if not outgoing.body and not (entry.outcome and reply.usage.counted == "provider"):
-            outgoing = self.client.compose(question.row.request)
-        return fully_counted(reply, outgoing, self.client.identity)
+    def _counted(self, question: Question, entry: Entry) -> Reply:
+        """Read a reply, and count what its server did not."""
+        return fully_counted(self.client.read(entry.raw), question.outgoing, self.client.identity)
 
     def _note(self, question: Question, entry: Entry, reply: Reply, step: Row | Answered) -> None:
-        """Note what an entry says, where a kill came before that."""
+        """Note what an entry says, where a kill came before that, or where it came with a job."""
         outcome = reading_of(step, reply)
         if entry.outcome and not question.row.repairing and outcome != "invalid":
             return
@@ -149,19 +284,70 @@ class Asker:
         else:
             reading = self.purse.reading(outcome, reply.usage, entry.mode)
             self.journal.note(entry.number, reading)
-            if reply.usage.counted == "here" and question.outgoing.body:
+            if reply.usage.counted == "here" and not (self.transport.in_jobs and entry.mode == "batch"):
                 self.purse.doubt(max(self.purse.worst(question) - (reading.usd or 0.0), 0.0))
         if entry.outcome != "repaired":
             question.read.append((entry.number, reading))
 
-    def note_repaired(self, question: Question) -> None:
-        """Note that what came before a repaired answer is part of it."""
-        if question.ended is not None and question.ended.outcome == "repaired":
+    def _came_back(self, questions: Sequence[Question]) -> list[Question]:
+        """Look at what has left the transport; give what must be sent."""
+        to_look_up = []
+        for question in questions:
+            del self.asked[question.key]
+            if question.ended is None:
+                self._compose(question)
+                to_look_up.append(question)
+            else:
+                self._close(question)
+            to_look_up += question.twins
+            question.twins = []
+        return self._look_up(to_look_up)
+
+    def _close(self, question: Question) -> None:
+        """Give a row free to be given out, and let go of what it needed while it was asked."""
+        ended = question.ended
+        if ended is None:
+            raise CultureKitError("a row is closed that has not ended")
+        if ended.outcome == "repaired":  # what came before a repaired answer is part of it
             for number, reading in question.read[:-1]:
                 self.journal.note(number, Reading("repaired", reading.usage, reading.usd))
+        if self.transport.in_jobs and self.options.watch is not None:
+            self.options.watch.count(ended)
+        question.answered = replace(ended, bought=True) if question.bought else ended
+        question.read, question.row, question.outgoing = [], _ENDED, NOTHING
 
-    def out_of_money(self, needed: float, *, done: int, total: int | None) -> BudgetReached:
+    def _send(self, questions: Sequence[Question]) -> None:
+        """Hand questions to the transport, which begins with the first of them."""
+        if questions:
+            if not self.begun:
+                self.begun = True
+                self.transport.begin(self)
+            self.transport.add(questions)
+
+    def check_sending(self) -> None:
+        """Make sure that something may be sent, to a model that is there, at a price that is known."""
+        check_sending(self.client.model)
+        check_price(self.client)
+        check_alive(self.client.identity, go_on=self.options.go_on)
+        check_listed(self.client.identity, go_on=self.options.go_on)
+
+    def _wait(self) -> None:
+        questions = self.transport.next_left(_TELL_SECONDS)
+        if questions is not None:
+            self._send(self._came_back(questions))
+            return
+        ending = self.transport.ending
+        if isinstance(ending, OutOfMoney):
+            raise self._out_of_money(ending.needed)
+        raise ending or CultureKitError("rows are open and nothing is under way")
+
+    def done(self) -> int:
+        """Count the rows that have ended."""
+        return self.given + sum(question.answered is not None for question in self.rows)
+
+    def _out_of_money(self, needed: float) -> BudgetReached:
         """Build the error of a budget: how many rows are done, and what the rest needs, as far as can be told."""
+        done, total = self.done(), self.pulled if self.all_pulled else self.total
         spent, unsure = self.purse.budget.spent, self.purse.unsure
         rows = f"{done:,} rows are" if total is None else f"{done:,} of {total:,} rows are"
         more = f"the next question can cost up to ${needed:.6f}"
@@ -180,246 +366,95 @@ class Asker:
         )
 
 
-class AskEngine(Asker):
-    """Asks one by one: pulls, looks up, sends, and gives out in order; a run goes on after a kill under its tag."""
-
-    def __init__(
-        self, client: Client, journal: Journal, options: AskOptions, *, run: str = "", progress: Progress | None = None
-    ) -> None:
-        """Prepare everything but the wire, which starts with the first question that must be sent."""
-        super().__init__(client, journal, options, run)
-        self.source: Iterator[Request] = iter(())
-        self.pulled, self.all_pulled = 0, False
-        self.total: int | None = None
-        self.rows: deque[Question] = deque()  # those between the first not given out and the last that was pulled
-        self.asked: dict[bytes, Question] = {}
-        self.weight = self.given = 0
-        self.meter = _Meter(progress) if progress else None
-        self.wire: Wire | None = None
-        self.notices: WaitNotices | None = None
-        self.left = False
-
-    def ask_all(self, requests: Iterable[Request]) -> Generator[Answered]:
-        """Answer requests, in their order; leave the wire in order, whatever happens.
-
-        Raises:
-            BudgetReached: the next request could cost more than is left; everything bought is kept.
-            UnusableReplies: more than half of what came cannot be used; everything bought is kept.
-            UpstreamUnavailable: the provider does not answer; everything bought is kept.
-            UsageError: a key, a model or a price is missing or wrong.
-            KeyboardInterrupt: the run was interrupted; everything bought is kept.
-        """
-        self.source = iter(requests)
-        self.total = len(requests) if isinstance(requests, Sized) else None
-        try:
-            with _interruptible(self._leave):
-                yield from self._answered()
-        finally:
-            self._leave()
-
-    def _answered(self) -> Iterator[Answered]:
-        watch = self.options.watch
-        while True:
-            while self.rows and (answered := self.rows[0].answered) is not None:
-                self.rows.popleft()
-                self.given += 1
-                if watch is not None:
-                    watch.count(answered)
-                yield answered
-            if self.notices is not None:
-                for sentence in self.notices.due(time.monotonic()):
-                    logger.warning("%s: %s", self.client.model, sentence)
-            if self.meter is not None and self.wire is not None:
-                self.meter.tell(self.purse, self.wire.dispatch.limiter)
-            if watch is not None and watch.stops:
-                self._end_unusable(watch)
-            if (chunk := self._chunk()) > 0:
-                self._send(self._pull(chunk))
-            elif self.rows:
-                self._wait()
-            else:
-                return
-
-    def _end_unusable(self, watch: ReplyWatch) -> None:
-        """End the run, if any row is left; what is under way is paid for, and waited for."""
-        if not self.rows and not self.all_pulled:
-            following = next(self.source, None)
-            self.all_pulled = following is None
-            self.source = self.source if following is None else chain([following], self.source)
-        if not self.rows and self.all_pulled:
-            return
-        if self.wire is not None:
-            self.wire.stop(watch.error(self.client.model), grace=_LONGEST_FINISH)
-            while (questions := self.wire.next_left(_TELL_SECONDS)) is not None:
-                self._came_back(questions)
-        raise watch.error(self.client.model)
-
-    def _chunk(self) -> int:
-        """Return how many rows may be pulled now: few, until it is known that replies can be used."""
-        if self.all_pulled or len(self.rows) >= WINDOW or self.weight >= _WINDOW_BYTES:
-            return 0
-        ahead = None if self.options.watch is None else self.options.watch.ahead
-        return CHUNK if ahead is None else min(ahead - len(self.rows), CHUNK)
-
-    def _pull(self, chunk: int) -> list[Question]:
-        """Pull some requests, take what the journal has, and give those that must be sent."""
-        questions: list[Question] = []
-        for request in islice(self.source, chunk):
-            question = Question(self.pulled + len(questions), Row(request), NOTHING, b"")
-            self._compose(question)
-            questions.append(question)
-        self.all_pulled = len(questions) < chunk
-        self.pulled += len(questions)
-        self.rows.extend(questions)
-        return self._look_up(questions)
-
-    def _compose(self, question: Question) -> None:
-        """Compose what a row asks now; a repair has a key of its own."""
-        question.outgoing = self.client.compose(question.row.request)
-        question.key = key_of(self.client.identity, question.outgoing)
-        question.input_bound = question.failures = 0
-
-    def _look_up(self, questions: Sequence[Question]) -> list[Question]:
-        """Take questions as far as the journal goes; give those that must be sent."""
-        to_send = []
-        while questions:
-            found = self.journal.found([question.key for question in questions], run=self.run)
-            repairs = []
-            for question in questions:
-                if self.take_in(question, found.get(question.key, ())):
-                    self._compose(question)
-                    repairs.append(question)
-                elif question.ended is not None:
-                    self._close(question)
-                elif self._is_first(question):
-                    to_send.append(question)
-            questions = repairs
-        return to_send
-
-    def _is_first(self, question: Question) -> bool:
-        """Check whether nobody else is asking the same; a twin waits for what comes for the first."""
-        first = self.asked.setdefault(question.key, question)
-        if first is not question:
-            first.twins.append(question)
-            return False
-        question.input_guess = estimate(question.outgoing, self.client.identity)
-        self.weight += question.weight()
-        return True
-
-    def _came_back(self, questions: Sequence[Question]) -> list[Question]:
-        """Read what left the wire: rows that ended, and rows whose repair is to be asked; give what must be sent."""
-        to_look_up = []
-        for question in questions:
-            self.weight -= question.weight()
-            del self.asked[question.key]
-            to_look_up += question.twins
-            question.twins = []
-            if question.ended is None:
-                self._compose(question)
-                to_look_up.append(question)
-            else:
-                self._close(question)
-        return self._look_up(to_look_up)
-
-    def _close(self, question: Question) -> None:
-        """Let go of what a row needed while it was asked."""
-        ended = question.ended
-        self.note_repaired(question)
-        question.answered = replace(ended, bought=True) if ended is not None and question.bought else ended
-        question.read, question.row, question.outgoing = [], _ENDED, NOTHING
-
-    def _send(self, questions: Sequence[Question]) -> None:
-        """Hand questions to the wire, which starts once it is clear that what is sent can be paid for."""
-        if questions:
-            self.wire = self.wire or self._start()
-            self.wire.add(questions)
-
-    def _start(self) -> "Wire":
-        client, options = self.client, self.options
-        self.check_sending()
-        self.purse.remember_in(self.journal, self.run)
-        hold = DurableHold(self.journal, client.identity, options.patience)
-        began = time.monotonic()
-        replied = probe_once(client, self.journal, self.purse, hold, run=self.run)
-        limiter = Limiter(client.quota, options.concurrency)
-        dispatch = Dispatch(client.model, limiter, self.purse, tries=options.tries, patience=options.patience)
-        if not replied:
-            dispatch.outage.sent(began)
-        self.notices = WaitNotices(dispatch)
-        return Wire(client, self.journal, dispatch, hold, run=self.run, longest=options.longest)
-
-    def _wait(self) -> None:
-        if self.wire is None:
-            raise CultureKitError("rows are open and nothing is under way")
-        questions = self.wire.next_left(_TELL_SECONDS)
-        if questions is not None:
-            self._send(self._came_back(questions))
-            return
-        ending = self.wire.dispatch.ending
-        if isinstance(ending, OutOfMoney):
-            done = self.given + sum(question.answered is not None for question in self.rows)
-            raise self.out_of_money(ending.needed, done=done, total=self.total)
-        raise ending or CultureKitError("the wire ended without a reason")
-
-    def _leave(self) -> None:
-        """Send nothing more, and wait a little for what is under way."""
-        if self.wire is not None and not self.left:
-            self.left = True
-            self.wire.stop(KeyboardInterrupt(), grace=_DRAIN)
-            self.wire.thread.join(_LEAVE)
-
-
 class Wire:
-    """Sends questions until told to stop; those that leave come back through `left`, None when nothing more comes.
+    """The transport that asks one by one, in a thread of its own, until told to stop.
 
     Whatever goes wrong in the thread, in a request, in the journal or between them, ends the dispatch with that error
     and puts None into `left`: whoever waits there never waits for a thread that has failed.
     """
 
-    def __init__(
-        self, client: Client, journal: Journal, dispatch: Dispatch, hold: DurableHold, *, run: str, longest: float
-    ) -> None:
-        """Start the thread."""
-        self.client, self.journal, self.dispatch, self.hold = client, journal, dispatch, hold
-        self.run, self.longest = run, longest
-        dispatch.limiter.held_until = time.monotonic() + hold.left()
+    in_jobs = False
+
+    def __init__(self, client: Client, watch: ReplyWatch | None) -> None:
+        """Name whom to ask; nothing is sent yet."""
+        self.client, self.watch, self.compose = client, watch, client.compose
         self.asked: queue.SimpleQueue[Sequence[Question]] = queue.SimpleQueue()
-        self.left: queue.SimpleQueue[list[Question] | None] = queue.SimpleQueue()
-        self.leaving: list[Question] = []
+        self.left: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
         self.tasks: set[asyncio.Task[None]] = set()
+        self.weight = 0
         self.leave_by = math.inf
-        self.started = threading.Event()
+        self.thread: threading.Thread | None = None
+
+    def begin(self, engine: AskEngine) -> None:
+        """Start the thread, once it is clear that what is sent can be paid for."""
+        client, options = self.client, engine.options
+        self.journal, self.run, self.purse, self.longest = engine.journal, engine.run, engine.purse, options.longest
+        engine.check_sending()
+        self.purse.remember_in(self.journal, self.run)
+        self.hold = DurableHold(self.journal, client.identity, options.patience)
+        began = time.monotonic()
+        replied = probe_once(client, self.journal, self.purse, self.hold, run=self.run)
+        limiter = Limiter(client.quota, options.concurrency)
+        limiter.held_until = time.monotonic() + self.hold.left()
+        self.dispatch = Dispatch(client.model, limiter, self.purse, tries=options.tries, patience=options.patience)
+        if not replied:
+            self.dispatch.outage.sent(began)
+        self.notices = WaitNotices(self.dispatch)
+        self.meter = _Meter(engine.progress) if engine.progress else None
         self.thread = threading.Thread(target=self._talk, name="wire", daemon=True)
         self.thread.start()
-        self.started.wait()
 
-    def next_left(self, timeout: float) -> list[Question] | None:
-        """Return what has left since the last call, waiting a while for it; None when nothing more comes."""
-        try:
-            left = self.left.get(timeout=timeout)
-        except queue.Empty:
-            return []
-        while left is not None and not self.left.empty():
-            more = self.left.get()
-            if more is None:
-                self.left.put(None)
-                return left
-            left = left + more
-        return left
+    @property
+    def ending(self) -> BaseException | OutOfMoney | None:
+        """Why the dispatch has ended."""
+        return self.dispatch.ending
+
+    def room(self, rows: int, /) -> int:
+        """Leave room for few rows until it is known that replies can be used, and then for a window of them."""
+        if rows >= WINDOW or self.weight >= _WINDOW_BYTES:
+            return 0
+        ahead = None if self.watch is None else self.watch.ahead
+        return CHUNK if ahead is None else min(ahead - rows, CHUNK)
 
     def add(self, questions: Sequence[Question]) -> None:
-        """Add questions, from any thread."""
+        """Add questions, and guess what they will take."""
+        for question in questions:
+            question.input_guess = estimate(question.outgoing, self.client.identity)
+            self.weight += question.weight()
         self.asked.put(questions)
         self._wake()
 
-    def stop(self, ending: BaseException, *, grace: float) -> None:
-        """Send nothing more; what is under way may take some seconds still, then it is cancelled. From any thread."""
+    def next_left(self, timeout: float, /) -> list[Question] | None:
+        """Return what has left since the last call, waiting a while for it, and report how it goes."""
+        for sentence in self.notices.due(time.monotonic()):
+            logger.warning("%s: %s", self.client.model, sentence)
+        if self.meter is not None:
+            self.meter.tell(self.purse, self.dispatch.limiter)
+        left: list[Question] = []
+        with contextlib.suppress(queue.Empty):
+            while (question := self.left.get(timeout=0.0 if left else timeout)) is not None:
+                left.append(question)
+                self.weight -= question.weight()
+            if not left:
+                return None
+            self.left.put(None)
+        return left
+
+    def stop(self, ending: BaseException, /, *, grace: float) -> None:
+        """Send nothing more; what is under way may take some seconds still, then it is cancelled."""
         self.dispatch.end(ending)
         self.leave_by = time.monotonic() + grace
         self._wake()
 
+    def leave(self) -> None:
+        """Send nothing more, and wait a little for what is under way."""
+        if self.thread is not None:
+            thread, self.thread = self.thread, None
+            self.stop(KeyboardInterrupt(), grace=_DRAIN)
+            thread.join(_LEAVE)
+
     def _wake(self) -> None:
-        with contextlib.suppress(RuntimeError, AttributeError):  # its loop has ended, or never began
+        with contextlib.suppress(RuntimeError, AttributeError):  # its loop has ended, or not begun
             self.loop.call_soon_threadsafe(self.woken.set)
 
     def _talk(self) -> None:
@@ -429,20 +464,18 @@ class Wire:
         except BaseException as error:
             self.dispatch.end(error)
         finally:
-            self.started.set()
             self.left.put(None)
 
     async def _work(self) -> None:
         """Send until the dispatch has ended, then wait for what is under way."""
-        self.loop, self.woken = asyncio.get_running_loop(), asyncio.Event()
-        self.started.set()
+        self.woken = asyncio.Event()
+        self.loop = asyncio.get_running_loop()
         try:
             await self._send_until_ended()
         except Exception as error:
             self.dispatch.end(error)
         finally:
             await self._drain()
-            self._hand_over()
 
     async def _send_until_ended(self) -> None:
         """Send all that may be sent, and look again when something changes."""
@@ -451,7 +484,6 @@ class Wire:
             while not self.asked.empty():
                 for question in self.asked.get():
                     self.dispatch.add(question)
-            self._hand_over()
             while not isinstance(move := self.dispatch.next(time.monotonic()), Later):
                 task = self.loop.create_task(self._exchange(move))
                 self.tasks.add(task)
@@ -480,7 +512,6 @@ class Wire:
         while self.tasks and time.monotonic() < min(until, self.leave_by):
             self.woken.clear()
             await self._change(min(until, self.leave_by))
-            self._hand_over()
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -488,13 +519,8 @@ class Wire:
             async with asyncio.timeout(_LONGEST_CLOSE):
                 await self.client.close()
 
-    def _hand_over(self) -> None:
-        if self.leaving:
-            self.left.put(self.leaving)
-            self.leaving = []
-
     async def _exchange(self, question: Question) -> None:
-        if leaving := self.dispatch.purse.leaves(question):
+        if leaving := self.purse.leaves(question):
             await self.journal.write(leaving)
         try:
             async with asyncio.timeout(self.longest):
@@ -506,14 +532,14 @@ class Wire:
         else:
             leaves = await self._keep_reply(question, raw)
         if leaves:
-            self.leaving.append(question)
+            self.left.put(question)
 
     async def _keep_failure(self, question: Question, failure: Failure) -> bool:
         """Heed a failure at once, then journal it, unless nothing was asked."""
         charged = self.dispatch.failure_came(question, failure, time.monotonic())
         if failure.wait is not None:
             self.hold.keep(failure.wait)
-        facts = self.dispatch.purse.came(question, sold=failure.may_be_sold)
+        facts = self.purse.came(question, sold=failure.may_be_sold)
         if failure.sent:
             entry = self._entry(question, failure.kind, failure.raw, failure.status, charged=charged)
             await self.journal.append(entry, facts)
@@ -523,7 +549,7 @@ class Wire:
 
     async def _keep_reply(self, question: Question, raw: bytes) -> bool:
         """Journal a reply, then read it as it came."""
-        purse, charged = self.dispatch.purse, self.dispatch.charges(question)
+        purse, charged = self.purse, self.dispatch.charges(question)
         stored = for_storage(self.client, raw)
         entry = self._entry(question, "reply", stored, 200, charged=charged)
         number = await self.journal.append(entry, purse.came(question))

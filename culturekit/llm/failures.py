@@ -113,10 +113,12 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, *, within: 
     stated = error.number if 400 <= error.number < 600 else 200
     kind, advice = _judged(stated if within else status, error)
     wait = wait_of(headers, list(error.details), now=time.time()) if kind in _PASSING else None
-    said = error.message
-    if said and not said.endswith((".", "!", "?", "…")):
-        said += "."
-    return Failure(kind, " ".join(filter(None, (head, said, _ADVICE.get(advice)))), status=status, wait=wait, raw=body)
+    message = error.message
+    if message and not message.endswith((".", "!", "?", "…")):
+        message += "."
+    return Failure(
+        kind, " ".join(filter(None, (head, message, _ADVICE.get(advice)))), status=status, wait=wait, raw=body
+    )
 
 
 def _judged(status: int, error: _ErrorBody) -> tuple[FailureKind, str]:

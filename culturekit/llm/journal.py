@@ -296,7 +296,7 @@ class Journal:
         self._take((), [(name, value)]).result()
 
     def note(self, number: int, reading: Reading) -> None:
-        """Note what an entry said and cost; it goes with the next commit, and is lost in a kill: read again then.
+        """Note what an entry came and cost; it goes with the next commit, and is lost in a kill: read again then.
 
         A reading that no journal can hold is left out, and its reply unread.
         """
@@ -400,8 +400,8 @@ class Journal:
             if run is None:
                 added = self.connection.execute("INSERT INTO runs (tag, model) VALUES (?, ?)", (entry.run, entry.model))
                 run = self.runs[entry.run, entry.model] = int(added.lastrowid or 0)
-            said = (entry.mode, entry.status, entry.kind, crc32(entry.raw), entry.raw)
-            rows.append((number, requests[entry.key], run, entry.attempt, entry.at or now, *said))
+            came = (entry.mode, entry.status, entry.kind, crc32(entry.raw), entry.raw)
+            rows.append((number, requests[entry.key], run, entry.attempt, entry.at or now, *came))
         self.connection.executemany(_INSERT_REPLIES, rows)
         return numbers
 

@@ -227,10 +227,10 @@ def _mistake(value: Any, kind: Any, path: str) -> tuple[ReplyCode, str] | None: 
     below: Iterable[object] = ()
     holds = form if isinstance(form, type) and (form is not tuple or parts[-1] is Ellipsis) else type
     if issubclass(holds, Collection) and isinstance(value, list):
-        own = _mistake_of_leaf(value, Annotated[list[Any], *notes], path) if notes else None
-        twice = issubclass(holds, Set) and any(item in value[:place] for place, item in enumerate(value))
-        if own is not None or twice:
-            return own or ("wrong-value", path)
+        mistake = _mistake_of_leaf(value, Annotated[list[Any], *notes], path) if notes else None
+        twice = issubclass(holds, Set) and any(item in value[:index] for index, item in enumerate(value))
+        if mistake is not None or twice:
+            return mistake or ("wrong-value", path)
         below, path = value, f"{path}[]"
     elif issubclass(holds, Mapping) and isinstance(value, dict):
         below, parts, path = value.values(), parts[1:], f"{path}.*"
@@ -244,11 +244,11 @@ def _mistake_of_object(value: object, kind: type[msgspec.Struct], path: str) -> 
         return "wrong-type", path
     fields = msgspec.structs.fields(kind)
     for each in fields:
-        place = f"{path}.{each.encode_name}"
+        inner = f"{path}.{each.encode_name}"
         if each.encode_name not in value:
-            found: tuple[ReplyCode, str] | None = ("missing-key", place) if each.required else None
+            found: tuple[ReplyCode, str] | None = ("missing-key", inner) if each.required else None
         else:
-            found = _mistake(value[each.encode_name], each.type, place)
+            found = _mistake(value[each.encode_name], each.type, inner)
         if found is not None:
             return found
     return ("unknown-key", path) if value.keys() - {each.encode_name for each in fields} else None

@@ -213,7 +213,7 @@ class Question:
     the same question again, further down, which are answered by what comes for this one.
     """
 
-    place: int
+    index: int
     row: Row
     outgoing: Outgoing
     key: bytes

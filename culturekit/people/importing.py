@@ -51,8 +51,8 @@ from culturekit.people.known_answers import TRIAL, held, without_trial
 from culturekit.people.scheme import Filters, Scheme
 from culturekit.people.tasks import Offer
 from culturekit.scores.answers import ATTENTION, COPIED, FLAGS, INCONSISTENT, TOO_FAST, TRIAL_FAILED, copies_flagged
+from culturekit.scores.family import own_generator
 from culturekit.scores.raters import raters_of, who_counted
-from culturekit.scores.score_rows import own_generator
 
 # Answers that differ from item to item: artifacts to recognise, countries, continents, or lists of an item's own.
 

@@ -18,7 +18,7 @@ from culturekit.core.tables import read_table
 from culturekit.generation.folder.folder_list import FILE_COLUMNS, Row, bounded, name_problem, plain_name, rows_of
 from culturekit.kg.countries import countries
 from culturekit.people.scheme import Scheme
-from culturekit.scores.score_rows import own_generator
+from culturekit.scores.family import own_generator
 
 ABSENT = "image not made or not known"
 OF_IMAGE = ("model", "concept", "country", "group", "prompt_id")

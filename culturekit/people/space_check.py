@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import stdtrit
 
-from culturekit.builders.built import Given, builds
 from culturekit.builders.filtering.candidate_review import reviewable, table_beside
 from culturekit.builders.filtering.cspace_filter import country_rows
 from culturekit.builders.space.checked import ALL, ARTIFACTS, check_lines
-from culturekit.core.declared import Seed
+from culturekit.core.declared import Given, Seed, builds
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files, roles, roles_among

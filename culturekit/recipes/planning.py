@@ -46,7 +46,7 @@ from culturekit.metrics.corrected.audit_sampling import (
 )
 from culturekit.metrics.corrected.audited_counts import audited_counts
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS, Weights
 from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import RunFolders
 from culturekit.scores.qvs import answers_of

@@ -16,7 +16,7 @@ from culturekit.report.countries import WIDTH as MAP_WIDTH
 from culturekit.report.countries import CountryShares, Share, country_paths
 from culturekit.report.run_folders import Figure, RunFolders, figure_in, inert
 from culturekit.report.run_folders import figure as score_figure
-from culturekit.scores.score_rows import parsed
+from culturekit.scores.family import parsed
 
 # The headline of each model: what its images score over all prompts, and what people saw on some of them.
 

@@ -10,13 +10,13 @@ from babel import Locale, UnknownLocaleError
 
 from culturekit.core import roles
 from culturekit.core.schemas import SCORES
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS
 from culturekit.report.countries import over_all_concepts
 from culturekit.report.plots import Chart, plot
 from culturekit.report.run_folders import Figure, Rows, RunFolders, figure, larger_first, rows_of, with_params
 from culturekit.scores.catalog import Metric
+from culturekit.scores.family import parsed
 from culturekit.scores.listing import all_metrics
-from culturekit.scores.score_rows import parsed
 
 COMPARED = ("vs", "qvs")
 

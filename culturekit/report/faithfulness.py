@@ -12,7 +12,7 @@ from culturekit.core import roles
 from culturekit.core.digests import Manifest
 from culturekit.core.schemas import ANSWER_COUNTS, QUESTION_RATES
 from culturekit.report.run_folders import Figure, Rows, RunFolders, figure_in, larger_first, rows_of, with_params
-from culturekit.scores.score_rows import parsed
+from culturekit.scores.family import parsed
 
 # Who judged, under which licence and with what it misses, and how far models are apart by each of them.
 

@@ -12,7 +12,7 @@ from culturekit.metrics.realism.features import called, licence_of
 from culturekit.report.countries import country_names, over_all_concepts
 from culturekit.report.run_folders import Figure, RunFolders, figure_in
 from culturekit.scores.catalog import CATALOG
-from culturekit.scores.score_rows import parsed
+from culturekit.scores.family import parsed
 
 SHOWN = (
     "frechet_distance", "kernel_distance", "inception_score", "prdc_precision", "prdc_recall", "prdc_density",

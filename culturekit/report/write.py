@@ -23,7 +23,7 @@ from culturekit.core.digests import source_hash
 from culturekit.core.errors import MissingDependency
 from culturekit.core.schemas import DISAGREEMENTS, HUBS, RECOGNITION, SCORES
 from culturekit.core.work import Outcome, Work
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS
 from culturekit.report.charts import TINTS, ModelLine, diversity_chart, in_order, map_of, model_lines, tint, world
 from culturekit.report.countries import CountryShares, Extremes, Share, country_names, extremes_in, shares_in
 from culturekit.report.differences import (
@@ -88,7 +88,7 @@ from culturekit.report.thumbnails import (
     reference_pictures,
     write_copies,
 )
-from culturekit.scores.score_rows import parsed
+from culturekit.scores.family import parsed
 from culturekit.version import VERSION
 
 # What a report says, as data: built first, tested as such, then poured into a template.

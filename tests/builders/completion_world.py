@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import polars as pl
 
-from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.core.schemas import CANDIDATES, DROPS, ITEMS, KEPT, STATEMENTS
 from culturekit.core.tables import write_table
 from culturekit.kg.concepts import Concept, Root
@@ -23,6 +22,8 @@ CUISINE = Concept(
     countries=("BR", "JP"),
 )  # fmt: skip
 
+# Tables of what was kept, of all candidates and of drops, and a graph, as a completion reads them
+Inputs: TypeAlias = tuple[Path, Path, Path, Path | None]
 Says = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]] | str]
 Checks = Callable[[Mapping[str, Any]], tuple[str, str, str] | str]
 
@@ -89,14 +90,14 @@ def world(
     kept: Iterable[Mapping[str, object]],
     dropped: Iterable[tuple[Mapping[str, object], str]] = (),
     graph: Iterable[Mapping[str, object]] = (),
-) -> CompletionInputs:
+) -> Inputs:
     """Write a collection: what was kept, what was dropped and why, and items that are no candidates."""
     kept, dropped, items = list(kept), list(dropped), list(graph)
     rows = rows_of(KEPT, *({**row, "verdict": "keep", "reason": "judge x"} for row in kept))
     candidates = rows_of(CANDIDATES, *kept, *(row for row, _ in dropped))
     drops = [(row["qid"], row["concept"], "filter", reason, None) for row, reason in dropped]
     folder.mkdir(parents=True, exist_ok=True)
-    return CompletionInputs(
+    return (
         write_table(folder, KEPT, rows),
         write_table(folder, CANDIDATES, candidates),
         write_table(folder, DROPS, pl.DataFrame(drops, schema=DROPS.schema, orient="row")),

@@ -1,14 +1,14 @@
 """Stages that are done where a test says, the models asked by them being those of the test."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from culturekit.builders import asking
+from culturekit.builders.asking import spec_of
 from culturekit.core.declared import StageCommand
 from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Client, FreeClient
+from culturekit.llm.clients.clients import CLIENTS
 
 
 def beside(work: Work, name: str) -> Work:
@@ -27,7 +27,6 @@ def put(
     declared: StageCommand, work: Work, client: Client | FreeClient | None, *inputs: Any, **options: Any
 ) -> Outcome:
     """Do a stage that asks a model, or nobody."""
-    clients = SimpleNamespace(make=lambda spec: client, brought_by=lambda spec: {})
-    asked = asking._spec_of(declared.stage)
-    with patch.object(asking, "CLIENTS", clients):
+    asked = spec_of(declared.stage)
+    with patch.multiple(CLIENTS, make=lambda spec: client, brought_by=lambda spec: {}):
         return declared.stage(*inputs, **{asked: client and "scripted", **options}).run(work)

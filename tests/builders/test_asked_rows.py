@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from culturekit.builders.activities.extracting import AT_MOST, section_request
-from culturekit.builders.asked_rows import bounded
+from culturekit.builders.asking import bounded
 from culturekit.builders.captions.expanding import SAMPLED, Question, culture_file, load_culture
 from culturekit.builders.descriptors.proposing import ActivityDimension, proposal_request
 from culturekit.builders.descriptors.refining import stereotype_request

@@ -10,11 +10,12 @@ import pytest
 
 from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.core.schemas import CANDIDATES
-from culturekit.core.tables import slices_of, write_table
+from culturekit.core.tables import write_table
 from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.untrusted import cleaned
+from tests.builders.put import put
 from tests.builders.spaces import candidates
 from tests.llm.injections import INJECTIONS, LABEL
 
@@ -68,7 +69,7 @@ def verdicts(work: Work, folder: Path, labels: dict[str, str], judge: Judge) -> 
         for qid, label in labels.items()
     ]
     table = write_table(folder, CANDIDATES, candidates(*rows))
-    filter_candidates(own, slices_of(table, CANDIDATES, scratch=own.scratch), [CUISINE], judge)
+    put(filter_candidates, own, judge, table, roots=(CUISINE,))
     kept, drops = (pl.read_parquet(own.out / f"{name}.parquet") for name in ("kept", "drops"))
     assert sorted([*kept["qid"], *drops["key"]]) == sorted(labels), "every candidate once, and no other"
     told = {qid: (verdict, reason) for qid, verdict, reason in kept["qid", "verdict", "reason"].rows()}

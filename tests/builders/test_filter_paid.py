@@ -8,11 +8,12 @@ import pytest
 from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CANDIDATES
-from culturekit.core.tables import slices_of, write_table
+from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.answers import LlmOptions
 from tests.builders.paid_judge import PaidJudge
+from tests.builders.put import put
 from tests.builders.spaces import candidates
 from tests.conftest import HeardProgress
 
@@ -34,8 +35,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def run(work: Work, table: Path, judge: PaidJudge, llm: LlmOptions | None = None) -> Outcome:
-    source = slices_of(table, CANDIDATES, scratch=work.scratch)
-    return filter_candidates(work, source, [CUISINE], judge, llm=llm or LlmOptions())
+    return put(filter_candidates, work, judge, table, roots=(CUISINE,), llm=llm or LlmOptions())
 
 
 def content(folder: Path) -> dict[str, str]:

@@ -16,7 +16,6 @@ def all_commands() -> Mapping[str, Any]:
 
 
 def walk(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Go down into groups."""
     if hasattr(command, "commands"):
         for name, below in command.commands.items():
             yield from walk(below, (*path, name))

@@ -23,11 +23,9 @@ def lay_out(run: Path, here: Path) -> Path:
 
 
 def image_name(row: dict[str, object]) -> str:
-    """Name an image after its prompt."""
     return f"{row['prompt_id']}__{row['repeat']}-{row['slot']}.png"
 
 
 def copy(picture: Path, folder: Path, name: str) -> None:
-    """Copy a picture."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(picture, folder / name)

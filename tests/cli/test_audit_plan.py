@@ -23,7 +23,6 @@ pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
 
 @pytest.fixture(scope="module")
 def run(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run whose models have 120 images each."""
     root = tmp_path_factory.mktemp("planned") / "run"
     shutil.copytree(small_run, root)
     rng = np.random.default_rng(0)

@@ -87,9 +87,7 @@ def test_quality_is_scored_where_it_is_given(small_run: Path, tmp_path: Path) ->
     (["generate", "--backend", "dalle", "--prompts", "p", "--out", "i"], 2, "there is no backend 'dalle'"),
     (["nonsense"], 2, "nonsense"),
 ])  # fmt: skip
-def test_a_users_mistake_is_said_in_words_and_ends_with_2(
-    tmp_path: Path, arguments: list[str | Path], code: int, message: str
-) -> None:
+def test_a_users_mistake_ends_with_2(tmp_path: Path, arguments: list[str | Path], code: int, message: str) -> None:
     done = culturekit(*arguments, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert message in done.stderr

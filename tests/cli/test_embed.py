@@ -107,8 +107,6 @@ def test_either_images_or_texts_are_embedded(given: list[str], tmp_path: Path) -
 
 
 class Describing(CountingEncoder):
-    """Gives features and probabilities as the Inception network does."""
-
     give = "features"
 
     def describe(self, pictures: list[np.ndarray]) -> "Described":
@@ -116,15 +114,11 @@ class Describing(CountingEncoder):
 
 
 class Described:
-    """Features and probabilities."""
-
     def __init__(self, features: np.ndarray, probabilities: np.ndarray) -> None:
         self.features, self.probabilities = features, probabilities
 
 
-def test_a_classifier_leaves_its_probabilities_beside_its_features(
-    work: Work, images: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_classifier_leaves_probabilities_as_well(work: Work, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.builders.counting_encoder.CountingEncoder", Describing)
     embed_table(work, EmbedSource(images), "counting?batch=3")
     features, probabilities = labelled(work.out), labelled(work.out, role="probs")

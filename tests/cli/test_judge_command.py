@@ -35,7 +35,6 @@ questions:
 
 @pytest.fixture
 def words(tmp_path: Path) -> list[str | Path]:
-    """A command whose judge answers from a script."""
     images = table(tmp_path / "images", {"a": png(), "b": b"broken"})
     said = [{"task": f"image.{task}", "reply": {"id": "${id}", "choice": choice}}
             for task, choice in (("inclusion", "yes"), ("likert", "2"))]  # fmt: skip
@@ -46,9 +45,7 @@ def words(tmp_path: Path) -> list[str | Path]:
             tmp_path / "judged"]  # fmt: skip
 
 
-def test_each_question_of_the_file_is_a_row_of_each_image_that_can_be_shown(
-    words: list[str | Path], tmp_path: Path
-) -> None:
+def test_each_question_is_a_row_of_each_image_that_can_be_shown(words: list[str | Path], tmp_path: Path) -> None:
     assert planned(*words)["requests"] == 2
     assert json.loads(culturekit(*words, "--json", ends=0).stdout)["drops"] == {"picture format not read": 1}
     rows = pl.read_parquet(tmp_path / "judged/judgments.parquet").select("image_id", "task", "item", "value", "choice")
@@ -62,8 +59,6 @@ def test_each_question_of_the_file_is_a_row_of_each_image_that_can_be_shown(
     (QUESTIONS.replace("answers: [yes, no]", "between: [1, 1]"), "from the smaller to the larger"),
     (QUESTIONS.replace("answers: [yes, no]", "dimension: sky"), "some answers or a range"),
 ])  # fmt: skip
-def test_questions_that_cannot_be_asked_are_refused(
-    words: list[str | Path], tmp_path: Path, changed: str, said: str
-) -> None:
+def test_impossible_questions_are_refused(words: list[str | Path], tmp_path: Path, changed: str, said: str) -> None:
     (tmp_path / "questions.yaml").write_text(changed, encoding="utf-8")
     assert said in culturekit(*words, ends=2).stderr

@@ -13,13 +13,9 @@ CANARY = "c4n4ry7f3a9d21b"
 
 
 @pytest.mark.parametrize("spec", [
-    f"openai:m?api_key={CANARY}",
-    f"openai:m?api_key=sk-{CANARY}{CANARY}",
-    f"openai:m?base_url=http://jane:{CANARY}@127.0.0.1:1/v1",
-    f"openai:sk-{CANARY}{CANARY}",
-    f"rules?password={CANARY}",
-    f"?api_key={CANARY}",
-    f"openai:m?api_key:{CANARY}=",
+    f"openai:m?api_key={CANARY}", f"openai:m?api_key=sk-{CANARY}{CANARY}",
+    f"openai:m?base_url=http://jane:{CANARY}@127.0.0.1:1/v1", f"openai:sk-{CANARY}{CANARY}", f"rules?password={CANARY}",
+    f"?api_key={CANARY}", f"openai:m?api_key:{CANARY}=",
 ])  # fmt: skip
 def test_a_spec_with_a_key_ends_with_2_and_without_an_echo(spec: str, tmp_path: Path) -> None:
     out = tmp_path / "out"

@@ -69,14 +69,11 @@ def test_a_cut_stream_publishes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "pack", "warns"), [
-    ("d.json", bytes, True),
-    ("d.json.gz", gzip.compress, False),
+    ("d.json", bytes, True), ("d.json.gz", gzip.compress, False),
     ("d.json.zst", zstandard.ZstdCompressor(write_checksum=False).compress, True),
     ("d.json.zst", zstandard.ZstdCompressor(write_checksum=True).compress, False),
 ])  # fmt: skip
-def test_a_file_that_cannot_tell_whether_it_is_whole_warns(
-    name: str, pack: object, warns: bool, tmp_path: Path
-) -> None:
+def test_a_file_that_cannot_tell_if_it_is_whole_warns(name: str, pack: object, warns: bool, tmp_path: Path) -> None:
     assert callable(pack)
     (tmp_path / name).write_bytes(pack(DUMP))
     done = run(name, "--out", "graph", cwd=tmp_path)
@@ -85,9 +82,7 @@ def test_a_file_that_cannot_tell_whether_it_is_whole_warns(
 
 
 @pytest.mark.parametrize("arguments", [("-", "d.json"), ("-", "--sha256", "0" * 64)])
-def test_standard_input_is_the_whole_dump_and_has_no_checksum_beforehand(
-    arguments: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_standard_input_stands_alone_and_has_no_checksum(arguments: tuple[str, ...], tmp_path: Path) -> None:
     done = run(*arguments, "--out", "graph", cwd=tmp_path)
     assert done.returncode == 2
     assert "standard input" in done.stderr

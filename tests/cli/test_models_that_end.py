@@ -174,9 +174,7 @@ def test_the_doctor_asks_both_providers(lists: str, monkeypatch: pytest.MonkeyPa
     assert found["google:gemini-2.5-flash"][1].startswith("shuts on 2026-12-01")
 
 
-def test_a_run_asks_the_provider_before_money_is_spent(
-    lists: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_asks_in_time(lists: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(price_update, "_looked_up", set())
     identity = Identity("openai", f"{lists}/v1", "/chat/completions", "gpt-5.2")
     price_update.check_listed(identity)
@@ -195,9 +193,7 @@ def test_a_run_asks_the_provider_before_money_is_spent(
     price_update.check_listed(replace(identity, base_url="https://example.org/v1", model="mine"))  # of somebody else
 
 
-def test_the_doctor_says_where_a_key_is_missing_or_wrong(
-    lists: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_doctor_names_missing_and_wrong_keys(lists: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = found_by_doctor("--models", "--recipe", recipe_with(DEAD, tmp_path))
     assert found["openai"][0] == "absent" and found["openai"][1].startswith("not asked: there is no key")
     assert found["openai:gpt-image-1"] == ("broken", "shut: 2026-10-23, by the list of prices")
@@ -206,9 +202,7 @@ def test_the_doctor_says_where_a_key_is_missing_or_wrong(
     assert level == "broken" and "sk-a-wrong-one" not in said
 
 
-def test_the_doctor_warns_of_models_of_a_recipe_a_judge_and_a_key(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_doctor_warns_of_models_of_recipe_judge_and_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     said = found_by_doctor
     soon = '  - {name: gpt, backend: "openai:gpt-image-1.5?quality=low"}\n'
     assert said() == {}

@@ -64,9 +64,7 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.endtoend
-def test_a_newcomer_comes_from_a_dump_to_a_card_in_five_commands_and_writes_no_yaml(
-    newcomer: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_five_commands_lead_a_newcomer_from_a_dump_to_a_card(newcomer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(newcomer)
     assert len(list(typed(FIRST))) <= 5
     assert "yaml" not in FIRST.lower()

@@ -43,9 +43,7 @@ def evaluated(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> tupl
 
 
 @pytest.mark.endtoend
-def test_the_page_has_four_commands_and_they_end_at_a_report_that_names_the_models(
-    evaluated: tuple[Path, list[str]],
-) -> None:
+def test_the_page_has_four_commands_that_end_at_a_report_of_models(evaluated: tuple[Path, list[str]]) -> None:
     here, said = evaluated
     assert len(said) == 4
     assert said[0].splitlines()[-1] == "recipe: evaluation.yaml"
@@ -254,9 +252,7 @@ def mistaken(evaluated: tuple[Path, list[str]]) -> Path:
 
 
 @pytest.mark.parametrize("what", MISTAKES)
-def test_mistakes_are_said_before_anything_is_written(
-    what: str, mistaken: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mistakes_are_named_before_any_writing(what: str, mistaken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (name, value), words = MISTAKES[what]
     given = {"PICTURES": "pictures", "--cspace": "cspace.parquet", "--prompts": "prompts.parquet"}
     given |= {"--references": "references", name: value}

@@ -11,7 +11,6 @@ from tests.command_line import culturekit
 
 @pytest.fixture(scope="module")
 def vectors(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Vectors of the references and of two models."""
     root = tmp_path_factory.mktemp("vectors")
     for name in ("references", "images-broad", "images-narrow"):
         images = small_run / name / "images.parquet"

@@ -62,9 +62,7 @@ def test_a_cache_serves_other_runs(endpoint: Endpoint, concept: Path, tmp_path: 
     assert tables[0] == tables[1]
 
 
-def test_what_does_not_go_together_is_refused_before_anything_is_asked(
-    endpoint: Endpoint, concept: Path, tmp_path: Path
-) -> None:
+def test_what_does_not_go_together_is_refused_unasked(endpoint: Endpoint, concept: Path, tmp_path: Path) -> None:
     sparql = ("--source", "sparql", "--endpoint", endpoint.url)
     for words, message in (
         (sparql, "--contact"),

@@ -44,8 +44,7 @@ def typed(*words: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(("words", "wall"), [
-    ((), Wall(Colours())),
-    (("--names", "green", "--height", "2"), Wall(Colours(("green",)), 2)),
+    ((), Wall(Colours())), (("--names", "green", "--height", "2"), Wall(Colours(("green",)), 2)),
     (("--names", "green, white", "--share", "0.25"), Wall(Colours(("green", "white"), 0.25))),
     (("--names", ""), Wall(Colours(()))),
 ])  # fmt: skip

@@ -29,13 +29,10 @@ HOSTILE: dict[str, Make] = {}
 
 
 def hostile_picture(kind: str, seed: int) -> HostilePicture:
-    """Make a file of a kind."""
     return HOSTILE[kind](np.random.default_rng([seed, zlib.crc32(kind.encode())]))
 
 
 def kind(name: str) -> Callable[[Make], Make]:
-    """Give a kind of file its name."""
-
     def register(make: Make) -> Make:
         HOSTILE[name] = make
         return make

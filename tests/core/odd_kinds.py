@@ -28,8 +28,6 @@ KINDS: dict[str, Make] = {}
 
 
 def kind(name: str) -> Callable[[Make], Make]:
-    """Give a kind of picture its name."""
-
     def register(make: Make) -> Make:
         KINDS[name] = make
         return make
@@ -38,7 +36,6 @@ def kind(name: str) -> Callable[[Make], Make]:
 
 
 def noise(rng: np.random.Generator, parts: int, top: int = 256) -> NDArray[np.int64]:
-    """Draw samples for a picture of a random size."""
     height, width = rng.integers(1, 70, 2)
     return rng.integers(0, top, (height, width, parts))
 
@@ -53,7 +50,6 @@ def smooth(rng: np.random.Generator, parts: int = 3) -> Array:
 
 
 def grey(samples: NDArray[np.integer] | NDArray[np.floating]) -> Array:
-    """Show one part as grey."""
     return np.repeat(samples.astype(np.uint8), 3, axis=2)
 
 
@@ -64,7 +60,6 @@ def on_white(colour: NDArray[np.integer], alpha: NDArray[np.integer]) -> Array:
 
 
 def saved(array: NDArray[np.generic] | Image.Image, form: str, **options: object) -> bytes:
-    """Write a picture with Pillow."""
     held = io.BytesIO()
     (array if isinstance(array, Image.Image) else Image.fromarray(array)).save(held, form, **options)
     return held.getvalue()
@@ -87,7 +82,6 @@ def exif(orientation: int) -> bytes:
 
 @cache
 def packed_zeros(count: int) -> bytes:
-    """Pack many zeros into few bytes."""
     return zlib.compress(bytes(count), 9)
 
 

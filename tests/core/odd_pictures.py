@@ -11,5 +11,4 @@ MODULES = (odd_bmp_tiff, odd_jpeg_gif_webp, odd_png)  # Each gives its kinds whe
 
 
 def odd_picture(kind: str, seed: int) -> OddPicture:
-    """Make a picture of a kind."""
     return KINDS[kind](np.random.default_rng([seed, zlib.crc32(kind.encode())]))

@@ -15,7 +15,6 @@ PASSES = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), 
 
 
 def chunk(name: bytes, data: bytes) -> bytes:
-    """Write a chunk with its check sum."""
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 

@@ -52,14 +52,12 @@ class ForgetfulDisk:
 
 
 def in_care_of(voucher: Path) -> list[Path]:
-    """List the files that a file vouches for."""
     if voucher.suffix == ".seal":
         return [voucher.parent / name for name in json.loads(voucher.read_bytes())]
     return [path for path in voucher.parent.iterdir() if path != voucher] if voucher.name == "done.json" else []
 
 
 def identity(state: os.stat_result) -> tuple[int, int, int]:
-    """Tell one state of a file from another."""
     return state.st_ino, state.st_size, state.st_mtime_ns
 
 

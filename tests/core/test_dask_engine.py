@@ -87,9 +87,7 @@ def test_workers_do_not_take_memory_from_the_system_for_each_array_anew(engine: 
     assert max(engine.map(page_faults, [1000] * 4)) < 8000, "an array has 32 pages"
 
 
-def test_parts_are_those_of_the_local_engine_and_each_is_written_once(
-    engine: DaskEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_are_the_local_engines_once(engine: DaskEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("dask", "local"):
         (tmp_path / name).mkdir()
     shards = {name: [Shard(n, tmp_path / name / f"{n}.part") for n in range(12)] for name in ("dask", "local")}
@@ -100,9 +98,7 @@ def test_parts_are_those_of_the_local_engine_and_each_is_written_once(
         assert len(one.part.with_suffix(".log").read_text(encoding="ascii").splitlines()) == 1
 
 
-def test_workers_work_where_the_command_was_started(
-    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_work_where_it_began(cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with DaskEngine(cluster.scheduler_address, folder=Path("out")) as engine:
         assert list(engine.map(write_part, [Shard(7, Path("seven.part"))])) == [7]
@@ -148,26 +144,20 @@ def test_a_scheduler_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pyte
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_a_scheduler_without_workers_is_waited_for_and_then_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scheduler_without_workers_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("culturekit.core.dask_engine.SECONDS_BETWEEN_LOOKS", 0.2)
     with local_cluster(0) as empty, pytest.raises(UpstreamUnavailable, match="no worker for 1 seconds"):
         DaskEngine(empty.scheduler_address, folder=tmp_path, options=Options(wait=1)).__enter__()
 
 
-def test_a_worker_with_other_versions_is_refused(
-    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_versions_are_refused(cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = {**shared_ground.versions_here(), "numpy": "1.0"}
     monkeypatch.setattr(shared_ground, "versions_here", lambda: other)
     with pytest.raises(UsageError, match=r"other versions.*expected numpy 1\.0, found numpy"):
         DaskEngine(cluster.scheduler_address, folder=tmp_path).__enter__()
 
 
-def test_a_worker_that_does_not_see_the_folder_is_refused(
-    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_must_see_the_folder(cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def elsewhere(folder: Path) -> shared_ground.SharedGround:
         ground = lay_ground(folder)
         return replace(ground, marker=tmp_path / "not-mounted" / ground.marker.name, patience=0.5)
@@ -232,10 +222,8 @@ def test_a_cluster_of_this_machine_has_as_many_workers_as_asked_for(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("spec", "workers", "words"), [
-    ("tcp://127.0.0.1:8786", 3, "those it has"),
-    ("tcp://nowhere", None, "not the address"),
-    ("dask:tcp", None, "no engine"),
-    ("dask?threads=2", None, "no option threads"),
+    ("tcp://127.0.0.1:8786", 3, "those it has"), ("tcp://nowhere", None, "not the address"),
+    ("dask:tcp", None, "no engine"), ("dask?threads=2", None, "no option threads"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_said(tmp_path: Path, spec: str, workers: int | None, words: str) -> None:
     with pytest.raises(UsageError, match=words):

@@ -32,16 +32,10 @@ def test_a_key_in_its_place_is_blanked_whatever_it_looks_like(text: str, blanked
 
 
 @pytest.mark.parametrize("text", [
-    "simulated?temperature=2",
-    "openai:gpt-4o-mini?base_url=http://127.0.0.1:8000/v1&price=0.15/0.60&api_key=${MY_KEY}",
-    "http://host:8000/a@b",
-    "mail jane@host.example",
-    "sk-learn is a library",
-    "hf_hub_download",
-    "a basic understanding of bearer tokens",
-    "recipe.yaml:3: api_key: unknown key; accepted: seed",
-    "write api_key=${NAME}",
-    "the environment variable OPENAI_API_KEY or GEMINI_API_KEY",
+    "simulated?temperature=2", "openai:gpt-4o-mini?base_url=http://127.0.0.1:8000/v1&price=0.15/0.60&api_key=${MY_KEY}",
+    "http://host:8000/a@b", "mail jane@host.example", "sk-learn is a library", "hf_hub_download",
+    "a basic understanding of bearer tokens", "recipe.yaml:3: api_key: unknown key; accepted: seed",
+    "write api_key=${NAME}", "the environment variable OPENAI_API_KEY or GEMINI_API_KEY",
 ])  # fmt: skip
 def test_other_text_stays_as_it_is(text: str) -> None:
     assert masked(text) == text

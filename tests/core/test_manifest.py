@@ -53,9 +53,7 @@ def test_an_output_outside_the_folder_is_refused(tmp_path: Path, name: str) -> N
 
 
 @given(content=st.binary(max_size=60))
-def test_any_bytes_give_a_manifest_or_an_integrity_error(
-    content: bytes, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_any_bytes_give_a_manifest_or_are_damaged(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("any")
     (folder / MANIFEST).write_bytes(content)
     with pytest.raises(IntegrityError, match="cannot be read"):

@@ -29,14 +29,10 @@ def test_a_header_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("header", [
-    b"[" * DEEP,
-    b'{"a":' * DEEP,
-    b'{"x":' + b"[" * DEEP + b"]" * DEEP + b"}",
-    b'{"__metadata__":' + b'{"a":' * DEEP + b"1" + b"}" * DEEP + b"}",
-    b'{"__metadata__": {"a": 1}}',
+    b"[" * DEEP, b'{"a":' * DEEP, b'{"x":' + b"[" * DEEP + b"]" * DEEP + b"}",
+    b'{"__metadata__":' + b'{"a":' * DEEP + b"1" + b"}" * DEEP + b"}", b'{"__metadata__": {"a": 1}}',
     b'{"x": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 8]}}',
-    b'{"x": {"dtype": "F32", "shape": [1], "data_offsets": [0]}}',
-    b'{"x": 3}',
+    b'{"x": {"dtype": "F32", "shape": [1], "data_offsets": [0]}}', b'{"x": 3}',
 ])  # fmt: skip
 def test_a_header_that_is_none_is_said_at_once(tmp_path: Path, header: bytes) -> None:
     path = written(tmp_path / "bad.safetensors", header)

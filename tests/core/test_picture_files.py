@@ -133,9 +133,7 @@ def test_absent_empty_large_and_forbidden_have_their_reasons(root: Path) -> None
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ENOMEM])
-def test_what_the_machine_lacks_is_not_said_of_the_picture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_a_lack_of_the_machine_is_no_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     (tmp_path / "a.png").write_bytes(b"picture")
 
     def refused(*_: object, **__: object) -> int:

@@ -80,10 +80,8 @@ def test_any_bytes_at_all_are_read_or_refused(tail: bytes, start: bytes) -> None
 
 
 @pytest.mark.parametrize(("limits", "reason"), [
-    (PictureLimits(bytes=10), TOO_MANY_BYTES),
-    (PictureLimits(pixels=11), TOO_MANY_PIXELS),
-    (PictureLimits(memory=50), TOO_COSTLY),
-    (PictureLimits(pixels=12), None),
+    (PictureLimits(bytes=10), TOO_MANY_BYTES), (PictureLimits(pixels=11), TOO_MANY_PIXELS),
+    (PictureLimits(memory=50), TOO_COSTLY), (PictureLimits(pixels=12), None),
 ])  # fmt: skip
 def test_the_limits_hold(limits: PictureLimits, reason: str | None) -> None:
     found = picture_from(png_file(noise(3, 4, 3)), limits=limits)

@@ -83,9 +83,7 @@ def fresh_work(folder: Path) -> Work:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_nothing_is_vouched_for_before_it_is_on_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
+def test_nothing_is_sealed_before_it_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
     work = fresh_work(tmp_path / "run")
     disk = ForgetfulDisk(monkeypatch)
     STAGES[stage](work, tmp_path / "run/given")
@@ -110,9 +108,7 @@ def test_damaged_parts_are_made_again_and_the_bytes_are_the_same(tmp_path: Path,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", DAMAGES)
-def test_an_ingest_cut_before_its_store_is_built_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
+def test_an_ingest_cut_before_its_store_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     whole, cut = fresh_work(tmp_path / "whole"), fresh_work(tmp_path / "cut")
     ingest_all(whole, tmp_path / "whole/given")
 

@@ -36,9 +36,7 @@ def test_any_text_comes_back(text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(sorted({*FORMULAS, *PLAIN}))])
-def test_every_kind_of_text_column_and_its_name_is_guarded_and_read_again(
-    tmp_path: Path, kind: type[pl.DataType] | pl.DataType
-) -> None:
+def test_text_columns_and_names_are_guarded_and_reread(tmp_path: Path, kind: type[pl.DataType] | pl.DataType) -> None:
     texts = [text for text in (*FORMULAS, *PLAIN) if text]
     frame = pl.DataFrame({"@name": pl.Series(texts, dtype=kind), "number": range(-1, len(texts) - 1)})
     path = tmp_path / "t.csv"

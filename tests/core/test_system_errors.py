@@ -104,10 +104,8 @@ def test_the_number_is_found_in_whatever_form_it_is_told(raised: BaseException, 
 
 
 @pytest.mark.parametrize("raised", [
-    OSError("a device of its own kind"),
-    TimeoutError("my model did not answer in 5 s"),
-    ConnectionError("the box under the desk is off"),
-    ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
+    OSError("a device of its own kind"), TimeoutError("my model did not answer in 5 s"),
+    ConnectionError("the box under the desk is off"), ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
     ssl.SSLError(1, "certificate verify failed"),
 ])  # fmt: skip
 def test_other_failures_of_the_outside_keep_their_words_and_name_who_was_asked(raised: OSError) -> None:
@@ -125,8 +123,7 @@ def test_what_is_not_the_outside_stays_as_it_is(raised: BaseException) -> None:
 
 
 @pytest.mark.parametrize(("number", "said"), [
-    (errno.ENOTDIR, "a file stands where"),
-    (errno.EISDIR, "a folder stands"),
+    (errno.ENOTDIR, "a file stands where"), (errno.EISDIR, "a folder stands"),
     (errno.ENAMETOOLONG, "a name is longer than the disk allows"),
     (errno.EEXIST, "something of that name is there already"),
 ])  # fmt: skip
@@ -136,9 +133,7 @@ def test_a_file_in_the_place_of_a_folder_is_a_mistake_of_whoever_named_it(number
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.EMFILE])
-def test_a_table_that_the_machine_cannot_read_is_not_called_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_an_unreadable_table_is_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     write_frames(tmp_path, NUMBERS, [ROWS.head(10)])
 
     def refused(_: object) -> pl.DataFrame:

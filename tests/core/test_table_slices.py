@@ -24,9 +24,7 @@ def few_rows_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(keys=st.sets(st.tuples(st.sampled_from("ab"), st.text("xyzäß", max_size=3)), max_size=12))
-def test_slices_give_the_rows_in_key_order_whatever_the_order_of_the_file(
-    tmp_path_factory: pytest.TempPathFactory, keys: set[tuple[str, str]]
-) -> None:
+def test_slices_come_in_key_order(tmp_path_factory: pytest.TempPathFactory, keys: set[tuple[str, str]]) -> None:
     folder = tmp_path_factory.mktemp("table")
     ordered = write_table(folder, TABLE, things(*((kind, name, len(name)) for kind, name in keys)))
     expected = pl.read_parquet(ordered)

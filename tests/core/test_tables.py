@@ -58,9 +58,7 @@ def test_the_number_of_threads_does_not_show_in_the_bytes(tmp_path: Path) -> Non
     (pets("a").with_columns(nicknames=pl.Series([["x", None]])), "column nicknames has nulls"),
     (pets("a", "a"), "rows repeat the key"),
 ])  # fmt: skip
-def test_a_table_that_departs_from_its_declaration_is_not_written(
-    tmp_path: Path, frame: pl.DataFrame, problem: str
-) -> None:
+def test_a_table_unlike_its_declaration_is_not_written(tmp_path: Path, frame: pl.DataFrame, problem: str) -> None:
     with pytest.raises(CultureKitError, match=problem):
         write_table(tmp_path, PETS, frame)
     assert os.listdir(tmp_path) == []
@@ -90,13 +88,9 @@ def test_what_is_no_such_table_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("content", "said"), [
-    (b"PAR1 but no more", "a Parquet file without its end: it was cut"),
-    (b"", "an empty file"),
-    (b"\x1f\x8b\x08\x00", "a gzip file, not unpacked"),
-    (b"name,legs\nrex,4\n", "a text that begins 'name,legs'"),
-    (b"\n", "a text that begins ''"),
-    (b"\0\0\0\0", "parquet"),
-    (b"PAR1 not it PAR1", "parquet"),
+    (b"PAR1 but no more", "a Parquet file without its end: it was cut"), (b"", "an empty file"),
+    (b"\x1f\x8b\x08\x00", "a gzip file, not unpacked"), (b"name,legs\nrex,4\n", "a text that begins 'name,legs'"),
+    (b"\n", "a text that begins ''"), (b"\0\0\0\0", "parquet"), (b"PAR1 not it PAR1", "parquet"),
 ])  # fmt: skip
 def test_what_a_file_seems_to_be_is_said_where_it_is_no_table(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "pets.parquet").write_bytes(content)
@@ -105,16 +99,11 @@ def test_what_a_file_seems_to_be_is_said_where_it_is_no_table(tmp_path: Path, co
 
 
 @pytest.mark.parametrize(("names", "found"), [
-    (["Atlas", "atlas"], "'Atlas' and 'atlas'"),
-    (["atlas", " atlas"], "' atlas' and 'atlas'"),
-    (["a  b", "a b"], "'a  b' and 'a b'"),
-    ([" ", "b"], "' '"),
-    (["mod\u00e8le", "mode\u0300le"], "'mode\u0300le' and 'mod\u00e8le'"),
-    (["sdxl", "sdxl-turbo"], ""),
+    (["Atlas", "atlas"], "'Atlas' and 'atlas'"), (["atlas", " atlas"], "' atlas' and 'atlas'"),
+    (["a  b", "a b"], "'a  b' and 'a b'"), ([" ", "b"], "' '"),
+    (["mod\u00e8le", "mode\u0300le"], "'mode\u0300le' and 'mod\u00e8le'"), (["sdxl", "sdxl-turbo"], ""),
 ])  # fmt: skip
-def test_names_of_models_that_differ_in_case_and_spaces_only_are_refused(
-    tmp_path: Path, names: list[str], found: str
-) -> None:
+def test_names_that_differ_in_case_and_spaces_are_refused(tmp_path: Path, names: list[str], found: str) -> None:
     rated = [pl.DataFrame([{"item_id": name, "model": name}], schema=RATED_ITEMS.schema) for name in names]
     for number in range(len(names)):
         (tmp_path / f"{number}").mkdir()
@@ -128,10 +117,9 @@ def test_names_of_models_that_differ_in_case_and_spaces_only_are_refused(
             read()
 
 
-@pytest.mark.parametrize(
-    ("column", "what", "other"),
-    [("annotator", "annotators", "Ann "), ("annotator_region", "regions", "fr"), ("annotator", "annotators", "ann")],
-)
+@pytest.mark.parametrize(("column", "what", "other"), [
+    ("annotator", "annotators", "Ann "), ("annotator_region", "regions", "fr"), ("annotator", "annotators", "ann"),
+])  # fmt: skip
 def test_one_person_or_region_by_two_names_is_refused(tmp_path: Path, column: str, what: str, other: str) -> None:
     row = dict.fromkeys(ANNOTATIONS.schema) | {"annotator": "Ann", "annotator_region": "FR", "scheme": "s", "flags": []}
     rows = [row | {"item_id": "1", "criterion": "c"}, row | {"item_id": "2", "criterion": "c"} | {column: other}]

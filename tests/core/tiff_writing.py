@@ -49,7 +49,6 @@ def tiff_file(
 
 
 def strips(layer: NDArray[np.generic], rows: int | None) -> list[bytes]:
-    """Cut a layer into strips of some rows."""
     step = rows or len(layer)
     return [layer[top : top + step].tobytes() for top in range(0, len(layer), step)]
 

@@ -20,7 +20,6 @@ Command = list[str]
 
 
 def dishes(folder: Path, rows: int) -> Path:
-    """Write a table of candidates."""
     folder.mkdir(parents=True, exist_ok=True)
     made = [
         {
@@ -48,12 +47,10 @@ def collection(folder: Path, rows: int) -> Path:
 
 
 def filter_words(candidates_table: Path) -> Command:
-    """Filter a table of candidates."""
     return ["cspace", "filter", "--candidates", str(candidates_table), "--roots", "cuisine"]
 
 
 def completion_words(given: Path) -> Command:
-    """Complete a collection."""
     files = {"kept": "kept.parquet", "candidates": "candidates.parquet", "graph": "graph", "roots": "roots.yaml"}
     return ["cspace", "complete", *(word for name, file in files.items() for word in (f"--{name}", str(given / file)))]
 
@@ -91,5 +88,4 @@ def asking_command(
 
 
 def tables(out: Path) -> dict[str, str]:
-    """Hash the tables of a finished folder."""
     return {path.name: digest_file(path) for path in sorted(out.glob("*.parquet"))}

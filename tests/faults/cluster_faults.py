@@ -64,7 +64,6 @@ class Cluster:
     """A scheduler and workers, each on its machine."""
 
     def __init__(self, scheduler: Machine, hosts: Sequence[Machine], scratch: Path, workers: int) -> None:
-        """Start them."""
         self.scheduler, self.scratch = scheduler, scratch
         self.hosts = [host for host in hosts for _ in range(workers)]
         self.watch = scratch / "watch.jsonl"
@@ -74,11 +73,9 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """Where the scheduler listens."""
         return f"tcp://{self.scheduler.address}:{PORT}"
 
     def start(self, machine: Machine, *words: str) -> "subprocess.Popen[bytes]":
-        """Start a program of dask's on a machine."""
         quiet = subprocess.DEVNULL
         environment = {**os.environ, **QUICK, "CLUSTER_WATCH": str(self.watch)}
         command = [*machine.prefix, sys.executable, "-m", *words]
@@ -107,15 +104,12 @@ class Cluster:
                 self.nannies[number] = self.start_worker(number)
 
     def watched(self) -> list[str]:
-        """Read what the scheduler did so far."""
         return self.watch.read_text(encoding="utf-8").splitlines()
 
     def born(self) -> list[int]:
-        """List the workers that there are."""
         return [pid for nanny in self.nannies if nanny.poll() is None for pid in children(nanny.pid)]
 
     def whole(self) -> bool:
-        """Tell whether all workers are there."""
         return len(self.born()) == len(self.hosts)
 
     def kill_worker(self, chance: random.Random) -> bool:
@@ -261,7 +255,6 @@ def attempt(
 
 
 def said_of(workdir: Path) -> Path:
-    """Where a command writes what it says."""
     return workdir.with_suffix(".said")
 
 

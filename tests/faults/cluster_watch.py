@@ -12,16 +12,13 @@ class Watch(SchedulerPlugin):  # type: ignore[misc] # distributed is not typed
     """Notes each task that a worker has done, and each worker that is gone."""
 
     def __init__(self, path: Path) -> None:
-        """Go on in a file."""
         self.path = path
 
     def note(self, *what: str) -> None:
-        """Write a line."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps(what)}\n")
 
     def transition(self, key: object, start: str, finish: str, *args: object, **kwargs: Any) -> None:
-        """Note what came of a task."""
         if (start, finish) == ("processing", "memory"):
             self.note("done", str(key), str(kwargs.get("worker")))
 
@@ -31,5 +28,4 @@ class Watch(SchedulerPlugin):  # type: ignore[misc] # distributed is not typed
 
 
 def dask_setup(scheduler: Any) -> None:
-    """Begin to watch a scheduler."""
     scheduler.add_plugin(Watch(Path(os.environ["CLUSTER_WATCH"])))

@@ -73,7 +73,6 @@ class FailingIO:
             return due
 
     def within(self, name: str) -> bool:
-        """Tell whether a name lies below the folder."""
         return Path(name).absolute().is_relative_to(self.root)
 
     def named(self, target: object) -> str:
@@ -81,12 +80,9 @@ class FailingIO:
         return str(Path(f"/proc/self/fd/{target}").readlink()) if isinstance(target, int) else str(target)
 
     def raised(self, name: str) -> OSError:
-        """Make the error of the system."""
         return OSError(self.fault.error, os.strerror(self.fault.error), name)
 
     def before(self, function: Callable[..., Any], step: Step, named: Callable[[Any], str]) -> Callable[..., Any]:
-        """Count the calls of a function of the system."""
-
         def counted(target: Any, *more: Any, **options: Any) -> Any:
             name = named(target)
             if self.fails(step, name):
@@ -140,7 +136,6 @@ class FailingIO:
         system.functions[0] = ctypes.cast(standing, ctypes.c_void_p).value
 
     def before_file(self, file: "File", place: str) -> None:
-        """Give an open file of SQLite functions that count."""
         if not file.methods:
             return
         methods = Methods.from_buffer_copy(Methods.from_address(file.methods))

@@ -51,7 +51,6 @@ def without_journals(root: Path) -> dict[str, str]:
 
 
 def differences(expected: dict[str, str], found: dict[str, str], when: str) -> list[str]:
-    """Name the files that are not the same."""
     names = sorted(expected.keys() | found.keys())
     return [f"{when}: {name}" for name in names if expected.get(name) != found.get(name)]
 
@@ -63,13 +62,11 @@ def environment() -> dict[str, str]:
 
 
 def run_command(recipe: Path, workdir: Path, stated: Sequence[str] = ()) -> list[str]:
-    """Give the command that runs a recipe."""
     words = [sys.executable, "-m", "culturekit", "run", str(recipe), "--workdir", str(workdir), "--workers", "2"]
     return [*words, *(word for text in stated for word in ("--set", text))]
 
 
 def after(seconds: float) -> Due:
-    """Wait for some seconds from now on."""
     end = time.monotonic() + seconds
     return lambda: time.monotonic() >= end
 

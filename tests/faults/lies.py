@@ -43,7 +43,6 @@ class Mode:
 
 
 def http(body: bytes, *headers: str, status: str = "200 OK", length: object = None) -> bytes:
-    """Write a reply as it goes over the wire."""
     lines = [f"HTTP/1.1 {status}", "content-type: application/json", "connection: close", *headers]
     lines.append(f"content-length: {len(body) if length is None else length}")
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
@@ -66,12 +65,10 @@ def usage(**counts: object) -> Lie:
 
 
 def whole_usage(value: object) -> Lie:
-    """State something else where the counts belong."""
     return plain(lambda reply: reply.update(usage=value))
 
 
 def raw(change: Callable[[bytes], bytes]) -> Lie:
-    """Change the bytes of the body."""
     return lambda reply: [http(change(json.dumps(reply).encode()))]
 
 
@@ -86,7 +83,6 @@ def text(change: Callable[[str], object]) -> Lie:
 
 
 def head(*headers: str, status: str = "200 OK", length: object = None) -> Lie:
-    """Send the honest body under another head."""
     return lambda reply: [http(json.dumps(reply).encode(), *headers, status=status, length=length)]
 
 
@@ -96,13 +92,11 @@ def bare(*parts: bytes | float) -> Lie:
 
 
 def error(status: str, *headers: str, code: str = "rate_limit_exceeded", **more: object) -> Lie:
-    """Refuse."""
     body = {"error": {"message": "no", "type": "requests", "code": code, **more}}
     return lambda _: [http(json.dumps(body).encode(), *headers, status=status)]
 
 
 def moved(status: str, place: str) -> Lie:
-    """Send the client elsewhere."""
     return error(status, f"location: {place}", code="moved")
 
 
@@ -114,7 +108,6 @@ def dripped(reply: dict[str, Any]) -> Iterator[bytes | float]:
 
 
 def dripped_head(_: Mapping[str, Any]) -> Iterator[bytes | float]:
-    """Send headers without end."""
     yield b"HTTP/1.1 200 OK\r\n"
     while True:
         yield b"x-more: yes\r\n"

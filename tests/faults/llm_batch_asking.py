@@ -7,19 +7,17 @@ from typing import Literal
 
 import msgspec
 
-from culturekit.llm.batch_runner import BatchRunner, Pauses, batches_of
+from culturekit.llm.batch_runner import Jobs, Pauses, batches_of
 from culturekit.llm.batches import BatchLimits
 from culturekit.llm.client import Client, Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.engine import AskOptions
+from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
 
 PAUSES = Pauses(first=0.01, longest=0.05, settle=0.3)
 
 
 class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is answered about a row."""
-
     id: str
     verdict: Literal["keep", "remove", "review"]
 
@@ -44,7 +42,6 @@ def client_of(provider: str, url: str) -> Client:
 
 
 def asking_words(provider: str, url: str, folder: Path, rows: int = 60) -> list[str]:
-    """Give the command that asks."""
     return [sys.executable, "-m", "tests.faults.llm_batch_asking", provider, url, str(folder), str(rows)]
 
 
@@ -56,7 +53,8 @@ def main(provider: str, url: str, folder: str, rows: str) -> None:
     requests, options = questions(int(rows)), AskOptions(tries=3)
     Path(folder).mkdir(exist_ok=True)
     with Journal(Path(folder) / "journal") as journal:
-        answers = list(BatchRunner(client, batches, journal, requests, options, "run", pauses=PAUSES).answers())
+        engine = AskEngine(client, journal, options, run="run", transport=Jobs(batches, pauses=PAUSES))
+        answers = list(engine.ask_all(requests))
     table = [[answer.outcome, msgspec.to_builtins(answer.value), answer.detail, answer.raw] for answer in answers]
     (Path(folder) / "answers.json").write_text(json.dumps(table, indent=0), encoding="utf-8")
 

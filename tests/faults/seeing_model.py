@@ -21,7 +21,6 @@ def sees(question: Question) -> Answer | str | None:
 
 
 def fact(number: int, *parents: int) -> dict[str, object]:
-    """Write a question that any image can be asked."""
     kind = "attribute" if parents else "entity"
     about = {"number": number, "kind": kind, "fact": f"thing {number}", "parents": list(parents)}
     return {**about, "question": f"Is thing {number} shown?"}

@@ -93,7 +93,6 @@ def flipped(whole: bytes, chance: random.Random, ends: list[int]) -> bytes:
 
 
 def outcome_of(path: Path, published: str | None, folder: Path, expected: dict[str, str]) -> str:
-    """Ingest a damaged dump."""
     try:
         found = ingested(path, published, folder)
     except IntegrityError:

@@ -86,12 +86,27 @@ READERS = {
 }  # fmt: skip
 
 
-def contents(seed: int, whole: bytes) -> Iterator[tuple[str, bytes]]:
-    """Give what a file may hold in place of what it should; `whole` is one as it should be."""
-    draw = random.Random(seed)
+BINARY = {".parquet", ".npy", ".png", ".gz", ".bz2", ".zst"}
+JSON = ("null", "[]", "{}", "[null]", "[[]]", "[{}]", '"x"', "1", '{"a": {"b": 1}}', '{"annotations": [{}]}')
+
+
+def contents(kind: str, whole: bytes) -> Iterator[tuple[str, bytes]]:
+    """Give what a file of a kind may hold in place of what it should; `whole` is one as it should be."""
+    draw = random.Random(5)
     yield "nothing", b""
     yield "zeros", bytes(4096)
     yield "noise", draw.randbytes(4096)
+    yield "a table of another kind", b"name,concept,country\nsushi,cuisine,JP\n"
+    yield "gzip that was cut", gzip.compress(draw.randbytes(9_000))[:5_000]
+    yield "cut in half", whole[: len(whole) // 2]
+    yield "without its end", whole[:-3]
+    for number in range(6 if kind in BINARY else 2):
+        flipped = bytearray(whole or b"x")
+        for _ in range(1 + 3 * number):
+            flipped[draw.randrange(len(flipped))] = draw.randrange(256)
+        yield f"flipped {number}", bytes(flipped)
+    if kind in BINARY:
+        return
     yield "nested lists", b"[" * DEEP + b"]" * DEEP
     yield "nested objects", b'{"a":' * DEEP
     yield "half a letter", b'[{"name": "\\ud800", "concept": "\\udfff", "country": "BR", "file": "\\ud800"}]\n'
@@ -101,44 +116,36 @@ def contents(seed: int, whole: bytes) -> Iterator[tuple[str, bytes]]:
     yield "a cell of 200,000 letters", b'name,concept,country\n"' + b"x" * 200_000 + b'",cuisine,JP\n'
     yield "a number of 10,000 digits", b'[{"name": ' + b"1" * 10_000 + b"}]"
     yield "infinity", b'[{"name": 1e999, "value": NaN, "concept": Infinity}]'
-    for text in ("null", "[]", "{}", "[null]", "[[]]", "[{}]", '"x"', "1", '{"a": {"b": 1}}', '{"annotations": [{}]}'):
+    for text in JSON if "json" in kind or kind == ".yaml" else JSON[:1]:
         yield text, text.encode()
-    yield "gzip that was cut", gzip.compress(draw.randbytes(9_000))[:5_000]
-    yield "cut in half", whole[: len(whole) // 2]
-    yield "without its end", whole[:-3]
-    for number in range(6):
-        flipped = bytearray(whole or b"x")
-        for _ in range(1 + 3 * number):
-            flipped[draw.randrange(len(flipped))] = draw.randrange(256)
-        yield f"flipped {number}", bytes(flipped)
 
 
-def give(reader: str, root: Path, run: Path, seed: int) -> Iterator[tuple[str, int, str]]:
+def give(reader: str, root: Path, run: Path) -> Iterator[tuple[str, int, str]]:
     """Give each content to a command; say what it was, the exit code, and what was said."""
     name, line = reader.strip(), READERS[reader]
-    shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
     if name.startswith("run/"):
         shutil.copytree(run, root / "run")
     images = f"--images {run}/images-broad/images.parquet --prompts {run}/prompts/prompts.parquet"
     if "asked" in name + line:
-        assert culturekit(*f"annotate export cube {images} --out {root}/asked".split()).returncode == 0
+        culturekit(*f"annotate export cube {images} --out {root}/asked".split(), ends=0)
     (root / "answers.json").write_bytes(b"[]")
     shutil.copytree(HAND, root / "hand")
     if name.startswith("card/"):
-        assert culturekit(*f"card build {run}/cspace --hand {root}/hand --out {root}/card".split()).returncode == 0
+        culturekit(*f"card build {run}/cspace --hand {root}/hand --out {root}/card".split(), ends=0)
     file = root / name
     file.parent.mkdir(parents=True, exist_ok=True)
-    like = next((run / place for place in LIKE if name.endswith(Path(place).name)), file)
+    like = next((run / path for path in LIKE if name.endswith(Path(path).name)), file)
     whole = file.read_bytes() if file.is_file() else like.read_bytes() if like.is_file() else WHOLE
-    for number, (content, held) in enumerate(contents(seed, whole)):
+    for number, (content, held) in enumerate(contents(file.suffix, whole)):
+        if line.startswith("verify") and number % 3:
+            continue  # it looks at the whole run each time; what it makes of edited ones is in tests/verify
         file.write_bytes(held)
         known = {
             "file": file, "folder": file.parent, "top": root / "run", "run": run, "out": root / f"out-{number}",
             "roots": ROOTS, "asked": root / "asked", "answers": root / "answers.json",
         }  # fmt: skip
-        words = line.replace("{images}", images).format(**known).split(" ")
-        answer = culturekit(*words)
+        answer = culturekit(*line.replace("{images}", images).format(**known).split(" "))
         yield content, answer.returncode, answer.stderr + answer.stdout
 
 
@@ -153,7 +160,7 @@ ROOTS = Path(__file__).parents[2] / "culturekit/kg/concepts/art.yaml"
 @pytest.mark.parametrize("reader", READERS)
 def test_whatever_a_file_holds_is_explained_with_its_name(reader: str, small_run: Path, tmp_path: Path) -> None:
     """Before, 31 contents of these gave 70 ("a mistake in culturekit") and some "Aborted!"."""
-    ended = list(give(reader, tmp_path / "given", small_run, seed=5))
-    assert len(ended) > 25
+    ended = list(give(reader, tmp_path / "given", small_run))
+    assert len(ended) >= 9
     assert [one for one in ended if one[1] not in FINE or "Traceback" in one[2]] == []
     assert [one for one in ended if one[1] in {2, 4} and Path(reader.strip()).name not in one[2]] == []

@@ -61,7 +61,6 @@ class Result:
     wrong: list[str] = field(default_factory=list)
 
     def take(self, name: str, ended: Ended) -> None:
-        """Count a run that met its fault."""
         self.codes[ended.code] += 1
         if ended.code not in (0, 3) or "Traceback" in ended.said:
             self.wrong.append(f"{name}: exit code {ended.code}: {ended.said.strip()[-600:]}")
@@ -156,7 +155,6 @@ def one_journal(folder: Path, fault: Fault, begun: int, result: Result) -> int:
 
 
 def run_stages(recipe: Path, workdir: Path, fault: Fault) -> Ended:
-    """Run a recipe on a disk that fails."""
     command = [sys.executable, "-m", "tests.faults.test_io_faults", "--fail", json.dumps(asdict(fault))]
     command += ["run", str(recipe), "--workdir", str(workdir), "--workers", "1"]
     workdir.mkdir(exist_ok=True)

@@ -111,7 +111,6 @@ def listening(server: LyingServer) -> Iterator[None]:
 
 
 def free_port() -> int:
-    """Find a port at which nobody listens."""
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         return int(taken.getsockname()[1])
 
@@ -153,7 +152,6 @@ def wrong_with(mode: Mode, folder: Path) -> list[str]:
 
 
 def problems(name: str, code: int | None, written: str, codes: frozenset[int]) -> Iterator[str]:
-    """Say what is wrong with how a run ended."""
     if code is None:
         yield f"{name}: hung"
     elif code not in codes:
@@ -188,8 +186,7 @@ OTHERS = [name for name in MODES if name not in QUICK]
 
 
 @pytest.mark.parametrize(("code", "written", "told"), [
-    (0, "done", []),
-    (None, "", ["budget: hung"]),
+    (0, "done", []), (None, "", ["budget: hung"]),
     (1, "Traceback (most recent call last)", ["budget: exit 1, not 0/5", "budget: traceback"]),
     (5, f"the key {KEY} was refused", ["budget: key shown"]),
 ])  # fmt: skip

@@ -153,13 +153,9 @@ ROW = 'i1,ann,FR,true,s,c,3,,,9.5,"[]"'
 
 
 @pytest.mark.parametrize("text", [
-    f"{HEAD}\n{ROW}\n",
-    f"\ufeff{HEAD}\r\n{ROW}\r\n",
-    f"{HEAD}\n{ROW}".replace(",", ";").replace("9.5", "9,5"),
-    f"sep=;\r\n{HEAD}\r\n{ROW}\r\n".replace(",", ";").replace("9.5", "9,5"),
-    f"{HEAD}\n{ROW}".replace(",", "\t"),
-    f"{HEAD}\n{ROW}".replace("9.5", '"9,5"'),
-    f",{HEAD.upper()},\n0,{ROW},\n,,,,,,,,,,,,\n",
+    f"{HEAD}\n{ROW}\n", f"\ufeff{HEAD}\r\n{ROW}\r\n", f"{HEAD}\n{ROW}".replace(",", ";").replace("9.5", "9,5"),
+    f"sep=;\r\n{HEAD}\r\n{ROW}\r\n".replace(",", ";").replace("9.5", "9,5"), f"{HEAD}\n{ROW}".replace(",", "\t"),
+    f"{HEAD}\n{ROW}".replace("9.5", '"9,5"'), f",{HEAD.upper()},\n0,{ROW},\n,,,,,,,,,,,,\n",
     f"{HEAD}\n{ROW}".replace("true", "VRAI").replace("3,,,", '3,,"two\nlines",'),
 ])  # fmt: skip
 def test_what_spreadsheets_save_is_read(tmp_path: Path, text: str) -> None:

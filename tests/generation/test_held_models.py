@@ -52,8 +52,6 @@ Use = Callable[[Held], Held]
 
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Use:
-    """Let a backend stand for every SPEC."""
-
     def put(held: Held) -> Held:
         monkeypatch.setattr(runner, "backend_of", lambda *_: held)
         return held
@@ -77,9 +75,7 @@ def elsewhere(work: Work, folder: Path) -> Work:
 
 @pytest.mark.parametrize("lanes", [1, 3])
 @pytest.mark.parametrize("stops_at", [0, 1, 5, 13, 26])
-def test_a_run_that_stops_goes_on_with_no_slot_made_twice(
-    work: Work, tmp_path: Path, use: Use, stops_at: int, lanes: int
-) -> None:
+def test_a_stopped_run_makes_no_slot_twice(work: Work, tmp_path: Path, use: Use, stops_at: int, lanes: int) -> None:
     table = prompts(tmp_path)
     whole = elsewhere(work, tmp_path / "whole")
     use(Held())
@@ -100,9 +96,7 @@ def test_a_run_that_stops_goes_on_with_no_slot_made_twice(
     assert len(answered) + len(again) <= 80 + in_flight
 
 
-def test_a_batch_that_was_half_kept_is_called_as_it_was_and_what_is_there_stays(
-    work: Work, tmp_path: Path, use: Use
-) -> None:
+def test_a_half_kept_batch_is_called_as_it_was_and_files_stay(work: Work, tmp_path: Path, use: Use) -> None:
     table = prompts(tmp_path)
     use(Held(stops_at=1))
     with pytest.raises(CultureKitError):

@@ -46,7 +46,6 @@ class Recorder:
 
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """A backend that stands for every SPEC."""
     made = Recorder()
     monkeypatch.setattr(runner, "backend_of", lambda *_: made)
     return made
@@ -58,9 +57,7 @@ def rows_of(work: Work, folder: Path, plan: ImagePlan, texts: dict[str, str] | N
 
 
 @pytest.mark.parametrize("form", ["png", "webp"])
-def test_every_image_asked_for_is_a_row_and_its_pixels_are_kept(
-    work: Work, tmp_path: Path, backend: Recorder, form: PictureFormat
-) -> None:
+def test_each_image_is_a_row_and_pixels(work: Work, tmp_path: Path, backend: Recorder, form: PictureFormat) -> None:
     rows = rows_of(work, tmp_path, ImagePlan(2, 3, size="5x7", format=form))
     assert rows.height == 4 * 2 * 3
     refused = rows.filter(pl.col("prompt_id") == "p2")
@@ -128,9 +125,7 @@ def test_requests_without_a_size_leave_it_to_the_backend(tmp_path: Path) -> None
     assert {(request.width, request.height) for request in requests} == {(None, None)}
 
 
-def test_a_backend_that_fails_is_named_and_keeps_its_words(
-    work: Work, tmp_path: Path, backend: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_is_named(work: Work, tmp_path: Path, backend: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(_: Sequence[ImageRequest]) -> list[ImageReply]:
         raise TimeoutError("the card did not answer in 5 s")
 

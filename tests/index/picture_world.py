@@ -74,7 +74,6 @@ def made_world(folder: Path, *, each: int = 20, texts: bool = False) -> PictureW
 def write_built(
     folder: Path, rows: pl.DataFrame, vectors: NDArray[np.float32], artifacts: pl.DataFrame, **notes: Any
 ) -> None:
-    """Write an index as its stage leaves it."""
     folder.mkdir()
     write_index(folder, rows, vectors, artifacts)
     said = {"encoder": "embedded", "identity": ENCODER.identity.as_options(), "caveat": ENCODER.caveat} | notes
@@ -104,7 +103,6 @@ def image_table(folder: Path, pictures: Sequence[NDArray[np.uint8]], **columns: 
 
 
 def write_images(folder: Path, paths: Sequence[str], **columns: Any) -> Path:
-    """Write an images table over files that exist."""
     count = len(paths)
     said: dict[str, Any] = {
         "image_id": [f"i{number:05d}" for number in range(count)], "path": list(paths), "prompt_id": "p",

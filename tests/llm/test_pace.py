@@ -384,7 +384,7 @@ def test_rows_that_always_fail_are_exhausted_while_others_go_on() -> None:
 
     wire = SimulatedWire(provider, concurrency=16)
     asked = wire.play(questions(200))
-    outcomes = {f"Q{question.place}": question.ended.outcome for question in asked if question.ended}
+    outcomes = {f"Q{question.index}": question.ended.outcome for question in asked if question.ended}
     assert {name for name, outcome in outcomes.items() if outcome == "exhausted"} == {
         f"Q{number}" for number in range(200) if number % 10 == 7
     }

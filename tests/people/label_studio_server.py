@@ -24,8 +24,6 @@ OWNER = (
 
 
 class Studio:
-    """One signed-in user."""
-
     def __init__(self, address: str) -> None:
         self.address = address
         self.jar = http.cookiejar.CookieJar()
@@ -59,14 +57,12 @@ class Studio:
         return self
 
     def sign_in(self, email: str, password: str) -> "Studio":
-        """Use an account that is there."""
         self.send("GET", "/user/login/", None, "text/html")
         form = urllib.parse.urlencode({"email": email, "password": password, "persist_session": "on"})
         self.send("POST", "/user/login/", form.encode(), "application/x-www-form-urlencoded")
         return self
 
     def invitation(self) -> str:
-        """Get what lets others sign up."""
         link = self.call("GET", "/api/invite")["invite_url"]
         return str(urllib.parse.parse_qs(urllib.parse.urlsplit(link).query)["token"][0])
 

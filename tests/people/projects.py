@@ -108,7 +108,6 @@ def studio_tasks(project: Path) -> list[dict[str, Any]]:
 
 
 def form_tasks(project: Path) -> dict[str, Any]:
-    """Give what the form holds."""
     page = (project / "hand-out/form.html").read_text(encoding="utf-8")
     start = page.index('id="content">') + len('id="content">')
     content: dict[str, Any] = orjson.loads(page[start : page.index("</script>", start)])

@@ -47,7 +47,6 @@ def ask(address: str, body: object = None, *, host: str | None = None) -> tuple[
 
 
 def entry(project: Path, sheet: str, task: str, person: str, answers: Answers, *, seconds: float = 20.0) -> Any:
-    """Write an answer as the form sends it."""
     data = next(data for data in with_lists(project) if data["task"] == task)
     annotation = {
         "id": 1, "completed_by": {"id": 0, "email": person, "first_name": "", "last_name": ""},

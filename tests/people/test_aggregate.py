@@ -157,17 +157,12 @@ def test_the_stage_writes_agreement_and_correlation_with_intervals(tmp_path: Pat
     assert again.manifest.sha256 == done.manifest.sha256
 
 
-@pytest.mark.parametrize(
-    ("scorer", "value", "twice", "said"),
-    [
-        ("s", float("nan"), False, "the quality of 1 images is not finite"),
-        ("embedded", 58.0, False, "lies off the scale of its scorer; expected from 0 to 1"),
-        ("s", 0.5, True, "two tables of quality have the same rows"),
-    ],
-)
-def test_quality_that_says_nothing_of_people_is_refused(
-    tmp_path: Path, scorer: str, value: float, twice: bool, said: str
-) -> None:
+@pytest.mark.parametrize(("scorer", "value", "twice", "said"), [
+    ("s", float("nan"), False, "the quality of 1 images is not finite"),
+    ("embedded", 58.0, False, "lies off the scale of its scorer; expected from 0 to 1"),
+    ("s", 0.5, True, "two tables of quality have the same rows"),
+])  # fmt: skip
+def test_quality_without_people_is_refused(tmp_path: Path, scorer: str, value: float, twice: bool, said: str) -> None:
     path = written(tmp_path / "rated", [row("a1", "x", "realism", 1)], [item("a1", "a")])
     rows = pl.DataFrame([("a1", scorer, value)], schema=QUALITY.schema, orient="row")
     scored = write_table(tmp_path, QUALITY, rows)

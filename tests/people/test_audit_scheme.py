@@ -105,9 +105,7 @@ def test_from_a_sample_to_a_corrected_score(tmp_path: Path, files: ExportFiles) 
     assert scores["value"].is_between(0, 1).all()
 
 
-def test_chance_offers_the_mapped_artifact_first_or_later_and_answers_say_which(
-    tmp_path: Path, files: ExportFiles
-) -> None:
+def test_the_mapped_artifact_comes_first_by_chance_and_answers_say_so(tmp_path: Path, files: ExportFiles) -> None:
     export(tmp_path / "project", files, "audit", shortlist=8)
     key, first, places = key_of(tmp_path / "project"), {}, set()
     for row in key.values():
@@ -129,9 +127,7 @@ def test_chance_offers_the_mapped_artifact_first_or_later_and_answers_say_which(
         assert row["as_mapped"] == (row["artifact_id"] == f"Q0{MAPPED[row['image_id']]}")
 
 
-def test_what_was_mapped_to_something_that_is_not_listed_was_not_listed_first(
-    tmp_path: Path, files: ExportFiles
-) -> None:
+def test_what_was_mapped_to_something_unlisted_was_not_listed_first(tmp_path: Path, files: ExportFiles) -> None:
     elsewhere = pl.col("image_id").is_in(["m-04", "m-05"])  # to artifacts of another concept
     table = read_table(files.matches[0], MATCHES).with_columns(
         artifact_id=pl.when(elsewhere).then(pl.lit("Q9")).otherwise("artifact_id")

@@ -160,18 +160,13 @@ def test_hostile_prompts_are_data_in_json_and_html(tmp_path: Path, text: str) ->
     assert all(re.fullmatch(r"[a-z0-9.-]+", name) for name in names)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"quotas": Quotas(0, 0)}, "nobody is to judge anything"),
-        ({"quotas": Quotas(3, 0, ("FR",))}, "no annotators are found in the region"),
-        ({"quotas": Quotas(0, 1, ("IN",))}, "no other region"),
-        ({"quotas": Quotas(3, 0, (" ", "IN"))}, "a region of annotators has no name"),
-    ],
-)
-def test_quotas_that_cannot_be_met_are_refused(
-    tmp_path: Path, files: ExportFiles, changes: dict[str, Any], said: str
-) -> None:
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"quotas": Quotas(0, 0)}, "nobody is to judge anything"),
+    ({"quotas": Quotas(3, 0, ("FR",))}, "no annotators are found in the region"),
+    ({"quotas": Quotas(0, 1, ("IN",))}, "no other region"),
+    ({"quotas": Quotas(3, 0, (" ", "IN"))}, "a region of annotators has no name"),
+])  # fmt: skip
+def test_impossible_quotas_are_refused(tmp_path: Path, files: ExportFiles, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         export(tmp_path / "out", files, **changes)
 

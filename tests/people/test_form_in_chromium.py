@@ -225,9 +225,7 @@ def test_the_policy_alone_stops_a_script_that_escaping_missed(tmp_path: Path, pa
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844), (360, 700)])
 @pytest.mark.parametrize("scheme", ["cube", "c3_images", "linguistic_dialect"])
-def test_next_and_the_picture_are_always_in_view(
-    tmp_path: Path, page: Tab, scheme: str, width: int, height: int
-) -> None:
+def test_next_and_picture_are_always_in_view(tmp_path: Path, page: Tab, scheme: str, width: int, height: int) -> None:
     images = write_images(tmp_path / "images", [image_row(f"m-{n}", "m", "p") for n in range(2)])
     prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", "Image of food from India", "cuisine", "IN")])
     export(tmp_path / "project", ExportFiles([images], prompts), scheme)

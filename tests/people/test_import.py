@@ -166,17 +166,14 @@ def test_what_is_right_is_taken_whole(tmp_path: Path, project: Path) -> None:
     assert one["in_region"].all()
 
 
-@pytest.mark.parametrize(
-    ("criterion", "stated", "why"),
-    [
-        ("faithfulness", {"lowest": 0, "highest": 5}, "the scale that is stated is not the form's"),
-        ("faithfulness", {"lowest": 1, "highest": 5}, ""),
-        ("belongs", {"choice": "Yes"}, "did not offer the choice that is to count 1"),
-        ("belongs", {"choice": "yes"}, ""),
-        ("belongs", {"lowest": 1, "highest": 5}, "the scale that is stated is not the form's"),
-    ],
-)
-def test_what_answers_count_is_held_against_their_form(
+@pytest.mark.parametrize(("criterion", "stated", "why"), [
+    ("faithfulness", {"lowest": 0, "highest": 5}, "the scale that is stated is not the form's"),
+    ("faithfulness", {"lowest": 1, "highest": 5}, ""),
+    ("belongs", {"choice": "Yes"}, "did not offer the choice that is to count 1"),
+    ("belongs", {"choice": "yes"}, ""),
+    ("belongs", {"lowest": 1, "highest": 5}, "the scale that is stated is not the form's"),
+])  # fmt: skip
+def test_counts_are_held_against_forms(
     tmp_path: Path, project: Path, criterion: str, stated: dict[str, Any], why: str
 ) -> None:
     taken(tmp_path, project, answers(project))

@@ -29,7 +29,6 @@ PASSWORD = "one-of-three-people"
 
 
 def make_project(studio: Studio, folder: Path) -> int:
-    """Make the project as docs/annotating.md says."""
     wanted = orjson.loads((folder / "label-studio/projects.json").read_bytes())[0]
     template = (folder / "label-studio/template.xml").read_text(encoding="utf-8")
     project = studio.call("POST", "/api/projects/", {"title": wanted["title"], "label_config": template})

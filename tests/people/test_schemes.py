@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from culturekit.builders.asked_rows import wording
+from culturekit.builders.asking import wording
 from culturekit.cli.app import app
 from culturekit.core.choices import MONK_SWATCHES
 from culturekit.core.errors import ConfigError, UsageError

@@ -43,7 +43,6 @@ def served(run: Path, *more: str) -> Iterator[tuple["subprocess.Popen[str]", str
 
 @contextmanager
 def person_at(tmp_path: Path, name: str) -> Iterator[Tab]:
-    """Open a browser of somebody's own."""
     (tmp_path / name).mkdir()
     with somebody(tmp_path / name) as page:
         page.ask("Page.addScriptToEvaluateOnNewDocument", source=UNHURRIED)
@@ -89,7 +88,6 @@ def go_on(page: Tab) -> None:
 
 
 def finish(page: Tab, run: Path, truth: dict[str, Any]) -> None:
-    """Answer sheet after sheet until nothing is left."""
     while not page.run("document.getElementById('more').hidden"):
         while page.run("document.getElementById('end').hidden"):
             choose(page, run, truth)

@@ -93,7 +93,6 @@ def test_intervals_hold_the_truth_in_93_of_100_draws(draws: int) -> None:
 
 
 def truth(units: pl.DataFrame, measure: str, concept: str | None, country: str | None) -> float:
-    """Count over all units of a place."""
     place = {name: value for name, value in (("concept", concept), ("country", country)) if value is not None}
     if measure == "artifacts":
         return float(units.filter(**place)["truth"].sum())

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 import yaml
 
-from culturekit.builders.filtering import cspace_filter as candidate_verdicts
-from culturekit.builders.filtering import filter_stage as filter_stages
+from culturekit.builders import asking
 from culturekit.builders.prompt_templates import TEMPLATES
 from culturekit.builders.prompting import prompts
 from culturekit.core.package_data import shipped
@@ -108,8 +107,7 @@ def test_a_root_less_goes_all_the_way_from_the_walk(world: Path) -> None:
 
 
 def test_other_words_for_the_judge_ask_him_again(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (candidate_verdicts, filter_stages):
-        monkeypatch.setattr(module, "wording", lambda: "Other words.")
+    monkeypatch.setattr(asking, "_shipped_wording", lambda name: "Other words.")
     planned = {step.name: step.state for step in plan_recipe(recipe_of(world), world / "run")}
     assert [planned[name] for name in SPACE] == ["done", "done", "out of date", "to check again", "to check again"]
     assert done_again(recipe_of(world), world) == {"filter"}

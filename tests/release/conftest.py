@@ -14,5 +14,4 @@ def one_card(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def card(one_card: Path, tmp_path: Path) -> Path:
-    """A sound card of one's own to spoil."""
     return copy_of(one_card, tmp_path / "card")

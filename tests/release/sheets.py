@@ -22,7 +22,6 @@ def dish(name: str = "feijoada", country: str = "Brazil", qid: str = "Q1", **cel
 
 
 def sight(name: str, country: str, qid: str, **cells: Any) -> dict[str, Any]:
-    """A row of landmarks."""
     prompt = f"A panoramic view of {name.strip()} in {country}, realistic"
     return {**dish(name, country, qid), "domain": "landmarks", "prompt": prompt, **cells}
 
@@ -33,22 +32,18 @@ def art(name: str, country: str, qid: str, prompt: str, **cells: Any) -> dict[st
 
 
 def clean_rows() -> list[dict[str, Any]]:
-    """A file without a finding."""
     return [dish(*each) for each in DISHES]
 
 
 def write(folder: Path, rows: Sequence[Any], name: str = "cube.json") -> Path:
-    """Write rows as the public layout."""
     path = folder / name
     path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
     return path
 
 
 def audited(folder: Path, rows: Sequence[Any], **options: Any) -> Audit:
-    """Audit rows."""
     return audit_file(write(folder, rows), **options)
 
 
 def codes(audit: Audit) -> set[str]:
-    """Name the kinds of findings."""
     return {finding.code for finding in audit.findings}

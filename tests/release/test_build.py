@@ -200,15 +200,12 @@ def test_other_forms_of_the_tables_are_described(tmp_path: Path) -> None:
     assert "files/splits/cuisine.csv" in ids
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "code"),
-    [
-        ("counts.json", '{"feijoada": {"searchInformation": {"totalResults": "120000"}}}', "raw-count"),
-        ("popularity.csv", "name,popularity\nFeijoada,120000\n", "raw-count"),
-        ("page.txt", "The dish is eaten with rice. " * 8, "long-prose"),
-        ("keys.csv", "name,note\nx,sk-proj-abcdEFGH1234ijklMNOP5678\n", "secret"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "code"), [
+    ("counts.json", '{"feijoada": {"searchInformation": {"totalResults": "120000"}}}', "raw-count"),
+    ("popularity.csv", "name,popularity\nFeijoada,120000\n", "raw-count"),
+    ("page.txt", "The dish is eaten with rice. " * 8, "long-prose"),
+    ("keys.csv", "name,note\nx,sk-proj-abcdEFGH1234ijklMNOP5678\n", "secret"),
+])  # fmt: skip
 def test_what_may_not_be_published_is_found_in_other_files_too(tmp_path: Path, name: str, text: str, code: str) -> None:
     built(write_release(tmp_path / "run", files={name: text}), write_hand(tmp_path / "hand"), tmp_path / "card")
     assert {finding.code for finding in check_card(tmp_path / "card")} == {code}

@@ -127,18 +127,12 @@ def test_the_change_log_is_safe_for_spreadsheets(tmp_path: Path) -> None:
     assert all(not cell.startswith(("=", "+", "-", "@")) for line in log for cell in line.values())
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"[{", "not in the public CUBE layout"),
-        (b'{"name": "x"}', "not in the public CUBE layout"),
-        (b"[1, 2]", "not in the public CUBE layout"),
-        (b'[{"name": 3}]', "not in the public CUBE layout"),
-        (b'[{"name": "\xff"}]', "not in the public CUBE layout"),
-        (b"[" * 100_000, "not in the public CUBE layout"),
-        (b'[{"name": "x"}]', "the columns are those of no layout"),
-    ],
-)
+@pytest.mark.parametrize(("content", "problem"), [
+    (b"[{", "not in the public CUBE layout"), (b'{"name": "x"}', "not in the public CUBE layout"),
+    (b"[1, 2]", "not in the public CUBE layout"), (b'[{"name": 3}]', "not in the public CUBE layout"),
+    (b'[{"name": "\xff"}]', "not in the public CUBE layout"), (b"[" * 100_000, "not in the public CUBE layout"),
+    (b'[{"name": "x"}]', "the columns are those of no layout"),
+])  # fmt: skip
 def test_what_is_no_file_of_a_layout_is_said(content: bytes, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "cube.json"
     path.write_bytes(content)
@@ -189,13 +183,10 @@ def test_huge_and_marked_up_texts_are_set_aside_or_cut_in_what_is_told(tmp_path:
     assert not audit_file(tmp_path / "o.json").has_findings
 
 
-@pytest.mark.parametrize(
-    ("stated", "meant"),
-    [
-        ("Guatemala", ("Guatemala",)), ("Georgia", ("Georgia",)), ("UK", ("GB",)), ("the United States", ("US",)),
-        ("Korea", ("Korea, Democratic People's Republic of", "Korea, Republic of")), ("Brazil and Japan", ("BR", "JP")),
-        ("Atlantis", ()),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("stated", "meant"), [
+    ("Guatemala", ("Guatemala",)), ("Georgia", ("Georgia",)), ("UK", ("GB",)), ("the United States", ("US",)),
+    ("Korea", ("Korea, Democratic People's Republic of", "Korea, Republic of")), ("Brazil and Japan", ("BR", "JP")),
+    ("Atlantis", ()),
+])  # fmt: skip
 def test_what_one_country_is_called_means_that_one(stated: str, meant: tuple[str, ...]) -> None:
     assert meanings(stated) == meant

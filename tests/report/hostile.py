@@ -82,6 +82,5 @@ def hostile_texts() -> list[str]:
 
 
 def every() -> Iterator[str]:
-    """Put the families together."""
     yield from (leave.format(element) for element, leave in itertools.product(ELEMENTS, LEAVING))
     yield from (*ATTRIBUTES, *ADDRESSES, *TEMPLATES, *FORMULAS, *STYLES, *DIRECTIONS, *LETTERS)

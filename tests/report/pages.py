@@ -63,7 +63,6 @@ def line(
 
 
 def audited_page() -> ReportData:
-    """The same page after an audit."""
     data = page()
     models = tuple(
         replace(
@@ -188,7 +187,6 @@ def page() -> ReportData:
 
 
 def gap(**of: Any) -> Row:
-    """How much more the North scores than the South."""
     return Row(
         score="quality", labels="mapped", first="Global North", second="Global South", scheme="cultivate", prompts=40,
         countries=(("IT", "US"), ("IN",)), target="these", **of,
@@ -196,7 +194,6 @@ def gap(**of: Any) -> Row:
 
 
 def mosaic(model: str) -> MosaicModel:
-    """What became of the images of a model."""
     found = Mosaic("Q2878618", "Khakhra", "IN", 31, 0.026, 0.91, 0.2, "reference.png", TILES)
     return MosaicModel(model, 1200, 0, 0, 1200, 322, (found, replace(found, reference=None, country=None)))
 

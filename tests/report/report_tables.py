@@ -33,10 +33,7 @@ class PageTable:
 
 
 class Reader(HTMLParser):
-    """Gathers tables while the page goes by."""
-
     def __init__(self) -> None:
-        """Begin with none."""
         super().__init__(convert_charrefs=True)
         self.found: list[PageTable] = []
         self.open: list[tuple[str, dict[str, str]]] = []
@@ -44,7 +41,6 @@ class Reader(HTMLParser):
         self.cell: Cell | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Open what begins."""
         given = {name: value or "" for name, value in attrs}
         if tag not in VOID:
             self.open.append((tag, given))
@@ -66,7 +62,6 @@ class Reader(HTMLParser):
         return next((given[attribute] for _, given in reversed(self.open) if attribute in given), None)
 
     def handle_endtag(self, tag: str) -> None:
-        """Close what ends."""
         while self.open and self.open.pop()[0] != tag:
             pass
         if tag in {"td", "th"}:
@@ -88,7 +83,6 @@ class Reader(HTMLParser):
 
 
 def tables_of(page: str) -> Iterator[PageTable]:
-    """Read the tables of a page."""
     reader = Reader()
     reader.feed(page)
     reader.close()
@@ -114,7 +108,6 @@ def columns_of(table: PageTable) -> dict[int, dict[str, str]]:
 
 
 def placed(row: Sequence[Cell]) -> list[tuple[int, Cell]]:
-    """Number the columns of a row."""
     places, column = [], 0
     for cell in row:
         places.append((column, cell))

@@ -64,8 +64,6 @@ def constant(picture: Picture) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class NumpyEncoder:
-    """An encoder that is one function of a picture."""
-
     vector: Callable[[Picture], NDArray[np.float64]]
     caveat: str = ""
     batch_size: int = 64

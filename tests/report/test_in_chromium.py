@@ -51,7 +51,6 @@ def tab(chromium: Browser) -> Tab:
 
 
 def written(folder: Path, text: str) -> Path:
-    """Lay a page where its thumbnails are."""
     (folder / "thumbnails").mkdir(exist_ok=True)
     for name in ("mirage-1.png", "atlas-1.png", "reference.png"):
         (folder / "thumbnails" / name).write_bytes(PICTURE)
@@ -75,7 +74,6 @@ def check_inert(tab: Tab, folder: Path, text: str, allowed: set[str], *, whole: 
 
 @pytest.fixture
 def allowed(tab: Tab, tmp_path: Path) -> set[str]:
-    """Elements and attributes of the harmless page."""
     tab.open(written(tmp_path, render(full_page())))
     tab.run(TOUCH)
     return {*tab.run(SHAPE), "DETAILS open", "TD class", "use class"}

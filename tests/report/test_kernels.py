@@ -8,7 +8,6 @@ from tests.report.report_tables import columns_of, tables_of
 
 
 def section(text: str) -> str:
-    """Give the section of kernels."""
     begin = text.index('id="kernels"')
     return text[begin : text.index("</section>", begin)]
 

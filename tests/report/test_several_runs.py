@@ -25,9 +25,7 @@ def other_run(small_run: Path, tmp_path: Path) -> Path:
     return root
 
 
-def test_runs_on_the_same_ground_are_compared_on_their_common_prompts(
-    small_run: Path, run_copy: Path, work: Work
-) -> None:
+def test_runs_on_the_same_ground_are_compared_on_common_prompts(small_run: Path, run_copy: Path, work: Work) -> None:
     runs = [("a", folders_of(small_run)), ("b", folders_of(run_copy))]
     assert same_ground([ground_of(run, name) for name, run in runs]) == [(0, 1)]
     assert apart([ground_of(run, name) for name, run in runs]) == []

@@ -40,8 +40,6 @@ def schema(name: str) -> Any:
 
 
 class Links(HTMLParser):
-    """Collects what a page loads and leads to."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.places: list[str] = []
@@ -76,7 +74,6 @@ def made(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @pytest.fixture
 def site(made: Site) -> Path:
-    """The folder of the site."""
     return made.folder
 
 

@@ -15,13 +15,10 @@ from tests.conftest import stage_here
 from tests.scores.test_within import PROMPTS, matches
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0.000"), (1.2345, "1.234"), (-0.5, "−0.500"), (12.345, "12.35"), (207.84, "207.8"), (76934.2, "76934"),
-        (-2853.1, "−2853"), (0.00012, "0.00012"), (9.093e-05, "0.000091"), (math.nan, "–"), (None, "–"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("value", "text"), [
+    (0.0, "0.000"), (1.2345, "1.234"), (-0.5, "−0.500"), (12.345, "12.35"), (207.84, "207.8"), (76934.2, "76934"),
+    (-2853.1, "−2853"), (0.00012, "0.00012"), (9.093e-05, "0.000091"), (math.nan, "–"), (None, "–"),
+])  # fmt: skip
 def test_numbers_of_any_size_are_short(value: float | None, text: str) -> None:
     assert significant(value) == text
 

@@ -8,10 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.filtering import cspace_filter as candidate_verdicts
-from culturekit.builders.filtering import filter_stage as filter_stages
-from culturekit.builders.filtering.cspace_filter import questions_about
-from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
+from culturekit.builders import asking
+from culturekit.builders.filtering.cspace_filter import filter_candidates, questions_about
 from culturekit.builders.space.cspace import ReleaseOptions, release_stage
 from culturekit.core.choices import Included
 from culturekit.core.digests import digest_bytes
@@ -104,8 +102,7 @@ def make_run(folder: Path, world: World, monkeypatch: pytest.MonkeyPatch, judge:
     dump.write_text("\n".join(document(qid, *said) for qid, said in world.items.items()), encoding="utf-8")
     with monkeypatch.context() as words:
         if world.wording is not None:
-            for module in (candidate_verdicts, filter_stages):
-                words.setattr(module, "wording", lambda: world.wording)
+            words.setattr(asking, "_shipped_wording", lambda name: world.wording)
         concepts = [world.concept]
         done(ingest_stage([dump], IngestOptions()), folder)
         done(extract_stage(folder / "graph", concepts), folder)
@@ -113,8 +110,8 @@ def make_run(folder: Path, world: World, monkeypatch: pytest.MonkeyPatch, judge:
         said = [*lines(world), *keyed_lines(folder, world)]
         replies.write_text("\n".join(json.dumps(line) for line in said), encoding="utf-8")
         spec = judge or f"replay:{replies}?miss=default&client={FAR}"
-        given = FilterReads(folder / "candidates/candidates.parquet", folder / "graph")
-        done(filter_stage(given, FilterOptions((world.concept,), spec)), folder)
+        table = folder / "candidates/candidates.parquet"
+        done(filter_candidates.stage(table, folder / "graph", roots=(world.concept,), judge=spec), folder)
         kept = folder / "filter/kept.parquet"
         if world.completion is not None:
             done(completion_of(kept, world.completion), folder)

@@ -7,9 +7,8 @@ from typing import Any, TypeAlias
 import polars as pl
 import pytest
 
+from culturekit.builders import asking
 from culturekit.builders.filtering import cspace_filter as candidate_verdicts
-from culturekit.builders.filtering import filter_stage as filter_stages
-from culturekit.builders.filtering.cspace_filter import wording
 from culturekit.core.digests import digest_bytes
 from culturekit.core.schemas import DIFF
 from culturekit.core.stage import Stage
@@ -22,7 +21,8 @@ FIRST = World(verdicts={"Q7": "remove"})
 UNSURE = World(verdicts={"Q1": "review", "Q7": "remove"})
 TWO_ROOTS = ((DISH, None), (DRINK, None))
 OTHER_WORDS = "Keep only what is eaten at feasts."
-KEYED = replace(FIRST, keyed=(("Q2", wording(), "keep"), ("Q2", OTHER_WORDS, "remove")))
+WORDING = asking.wording("cspace_filter")
+KEYED = replace(FIRST, keyed=(("Q2", WORDING, "keep"), ("Q2", OTHER_WORDS, "remove")))
 DECIDED = replace(UNSURE, decisions={"Q1": "accept", "Q3": "reject"})
 PROPOSED = Completion({"LLM:vatapa": "added", "LLM:pamonha": "refused"})
 COMPLETED = replace(FIRST, completion=PROPOSED)
@@ -64,7 +64,7 @@ def causes_of(found: pl.DataFrame) -> Causes:
 
 
 OTHER_NAMES = {"outcomes": {"LLM:vatapa": "added", "LLM:acaraje": "added"}, "propose": "name more"}
-HASHES = " -> ".join(digest_bytes(text.encode())[:12] for text in (wording(), OTHER_WORDS))
+HASHES = " -> ".join(digest_bytes(text.encode())[:12] for text in (WORDING, OTHER_WORDS))
 
 
 @pytest.mark.parametrize(("first", "second", "expected", "stages", "evidence"), [
@@ -202,9 +202,10 @@ def test_code_that_drops_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             candidate_verdicts, "name_problem", lambda name, languages: ("too short", name) if name == "Udon" else None
         )
         older.setattr(
-            filter_stages, "Stage",
+            asking,
+            "Stage",
             lambda name, kind, now, *rest, **more: Stage(name, kind, 1 if kind == "filter" else now, *rest, **more),
-        )  # fmt: skip
+        )
         b = make_run(tmp_path / "b", FIRST, older)
         c = make_run(tmp_path / "c", FIRST.with_item("Q3", "Sushi", statements(DISH, BRAZIL)), older)
     sides = [space_behind(run) for run in (a, b, c)]

@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.completing.completion import CompletionInputs, CompletionOptions, complete_stage
-from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
+from culturekit.builders.completing.completion import complete
+from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.builders.space.cspace import ReleaseOptions, release_stage
 from culturekit.core.stage import Stage
 from culturekit.kg.concepts import load_concept
@@ -38,9 +38,8 @@ def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
     candidates = folder / "candidates/candidates.parquet"
     yield ingest_stage([SAMPLE], IngestOptions())
     yield extract_stage(folder / "graph", concepts)
-    yield filter_stage(FilterReads(candidates, folder / "graph"), FilterOptions(concepts, spec))
-    given = CompletionInputs(folder / "filter/kept.parquet", graph=folder / "graph")
-    yield complete_stage(given, CompletionOptions(concepts, spec))
+    yield filter_candidates.stage(candidates, folder / "graph", roots=concepts, judge=spec)
+    yield complete.stage(folder / "filter/kept.parquet", graph=folder / "graph", roots=concepts, proposer=spec)
     yield release_stage([folder / "completion/completed.parquet"], ReleaseOptions(concepts))
 
 
@@ -111,8 +110,7 @@ def test_the_log_of_one_item_or_artifact(paid_run: Path) -> None:
 
 def test_a_free_judge_has_no_reply_and_that_is_said(paid_run: Path, tmp_path: Path) -> None:
     concepts = (load_concept("cuisine"),)
-    given = FilterReads(paid_run / "candidates/candidates.parquet")
-    kept = filter_stage(given, FilterOptions(concepts, "rules"))
+    kept = filter_candidates.stage(paid_run / "candidates/candidates.parquet", roots=concepts, judge="rules")
     stage_here(kept, tmp_path / "kept")
     space = release_stage([tmp_path / "kept/kept.parquet"], ReleaseOptions(concepts))
     stage_here(space, tmp_path / "cspace")

@@ -12,8 +12,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.completing.completion import CompletionInputs, CompletionOptions, complete_stage
-from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
+from culturekit.builders.completing.completion import complete
+from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.builders.filtering.second_judge import settle
 from culturekit.builders.judging.geo_tag import tag
 from culturekit.builders.judging.image_judge import ImageQuestion, judge_own, vqascore
@@ -62,7 +62,7 @@ def says(question: Question) -> Answer | str | None:
 
 
 def filtered(candidates: Path, judge: str, llm: LlmOptions = DEFAULTS) -> Stage:
-    return filter_stage(FilterReads(candidates), FilterOptions((load_concept("cuisine"),), judge), llm)
+    return filter_candidates.stage(candidates, roots=(load_concept("cuisine"),), judge=judge, llm=llm)
 
 
 def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
@@ -80,8 +80,9 @@ def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
     kept = write_table(folder / "dishes", KEPT, waiting)
     yield settle.stage(kept, roots=(load_concept("cuisine"),), judge=specs["chat"], sure=0.5)
     given = collection(folder / "given", 12)
-    inputs = CompletionInputs(given / "kept.parquet", given / "candidates.parquet", None, given / "graph")
-    yield complete_stage(inputs, CompletionOptions((load_concept(str(given / "roots.yaml")),), specs["chat"]))
+    concepts = (load_concept(str(given / "roots.yaml")),)
+    tables = given / "kept.parquet", given / "candidates.parquet", None, given / "graph"
+    yield complete.stage(*tables, roots=concepts, proposer=specs["chat"])
     images = table(folder / "pictures", {f"image-{number}": png(f"#{number * 7:03x}") for number in range(9)})
     asked = questions(folder / "asked", {"p1": [f"Is thing {number} shown?" for number in range(1, 5)]})
     yield answer.stage(images, asked, judge=specs["chat"])

@@ -17,11 +17,9 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import GivenWording, bounded, row_id, sifted
-from culturekit.builders.asking import Asked, asks
-from culturekit.builders.built import Given, builds
+from culturekit.builders.asking import Asked, GivenWording, asks, bounded, row_id, sifted
 from culturekit.builders.country_names import folded, without_accents
-from culturekit.core.declared import Typed
+from culturekit.core.declared import Given, Typed, builds
 from culturekit.core.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
 from culturekit.core.tables import read_table, write_drops, write_table
 from culturekit.core.work import Outcome, Work

@@ -16,7 +16,7 @@ import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.activities.extracting import LOOKED_FOR
-from culturekit.builders.built import Given, builds
+from culturekit.core.declared import Given, builds
 from culturekit.core.digests import digest, digest_bytes
 from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.core.registry import needing

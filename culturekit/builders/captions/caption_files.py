@@ -14,15 +14,13 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import row_id, wording
-from culturekit.builders.asking import Asked, asks
-from culturekit.builders.built import Given, builds
+from culturekit.builders.asking import Asked, asks, row_id, wording
 from culturekit.builders.country_names import country_code, folded
 from culturekit.builders.filtering.cspace_filter import shares
 from culturekit.builders.shown_images import prompted_images
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import ANSWERED
-from culturekit.core.declared import Seed, Typed
+from culturekit.core.declared import Given, Seed, Typed, builds
 from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError
 from culturekit.core.pictures.picture_files import NoPicture

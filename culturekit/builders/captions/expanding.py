@@ -16,11 +16,9 @@ import numpy as np
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.asked_rows import bounded, row_id, wording
-from culturekit.builders.asking import Asked, asks
-from culturekit.builders.built import Given
+from culturekit.builders.asking import Asked, AskPlan, asks, bounded, plan_to_ask, row_id, wording
 from culturekit.builders.country_names import folded
-from culturekit.core.declared import Seed, Typed
+from culturekit.core.declared import Given, Seed, Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import found_or_shipped
 from culturekit.core.registry import spec_state
@@ -317,15 +315,15 @@ class Growth:
                 yield place | {"stage": EXPAND, "reason": row["outcome"], "detail": detail}
 
 
-def _left_to_ask(given: Given, out: Path) -> tuple[str, Iterator[Request]]:
-    """Give as many questions as are left if no caption is dropped; which captions they will show nobody knows yet."""
+def _plan(client: Any, given: Given, out: Path, _: object) -> AskPlan:  # noqa: ANN401 - whoever is asked
+    """Plan as many questions as are left if no caption is dropped; which captions they will show nobody knows yet."""
     culture, instructions = load_culture(given["culture"]), wording("captions_expand")
     shown = tuple({"text": seed.caption, "category": seed.category} for seed in culture.seeds[:SAMPLED])
     answered = sum(one.answered for one in read_spending(journal_for(out)))
     missing = given["captions"] - len(culture.seeds) - SAMPLED * answered
     left = range(-(-max(0, missing) // SAMPLED))
     requests = (Question(0, number, shown).request(culture, instructions, given["seed"]) for number in left)
-    return "questions, if no caption is dropped", requests
+    return plan_to_ask(client, "questions, if no caption is dropped", requests, out, given["llm"])
 
 
 def _decides(given: Given) -> dict[str, object]:
@@ -336,7 +334,7 @@ def _decides(given: Given) -> dict[str, object]:
 @asks(
     "expand-captions", "captions", EXPAND, words="captions_expand", unit="questions", version=2,
     key=lambda question: question.key, reads=lambda _: {}, decides=_decides, seeds={"seed": "seed"},
-    packages=("msgspec", "numpy", "polars"), ahead=lambda _: True, left=_left_to_ask,
+    packages=("msgspec", "numpy", "polars"), ahead=lambda _: True, plan=_plan,
     example=f"--culture chinese --llm {quoted('text')} --encoder sentence:LaBSE --out captions --budget 20",
 )  # fmt: skip
 def expand(

@@ -13,9 +13,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.built import builds
 from culturekit.core.atomic import whole_file, write_atomically
-from culturekit.core.declared import Seed, Typed, kept
+from culturekit.core.declared import Seed, Typed, builds, kept
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside

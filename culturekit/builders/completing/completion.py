@@ -11,21 +11,29 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows
-from culturekit.builders.asking import asking_stage, scratch
-from culturekit.builders.completing.completion_lookup import LONGEST_CLASS, KnownItem, KnownTables
-from culturekit.builders.completing.completion_lookup import described as described_items
+from culturekit.builders.asking import Asked, asks, scratch
 from culturekit.builders.completing.completion_names import (
-    LONGEST_WHAT,
+    LONGEST_CLASS,
     MOST_CHARACTERS,
+    SLUG,
+    KnownItem,
+    KnownTables,
+)
+from culturekit.builders.completing.completion_names import described as described_items
+from culturekit.builders.completing.completion_rounds import (
+    ADDED,
+    LONGEST_WHAT,
     MOST_OTHER_NAMES,
     MOST_REPEATED,
     PROPOSE,
-    SLUG,
     VERIFY,
+    Additions,
     Cell,
+    CellState,
     CompletionLimits,
+    CompletionRounds,
     Proposal,
+    ProposalRow,
     Shown,
     cells_of,
     drawn_cells,
@@ -34,20 +42,14 @@ from culturekit.builders.completing.completion_names import (
     verification_request,
     wordings,
 )
-from culturekit.builders.completing.completion_rounds import (
-    ADDED,
-    Additions,
-    CellState,
-    CompletionRounds,
-    ProposalRow,
-)
+from culturekit.builders.filtering.candidate_review import table_beside
 from culturekit.builders.filtering.cspace_filter import MOST_LISTED
-from culturekit.core.declared import AskingCommand, Typed
+from culturekit.core.declared import Given, Typed
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UnusableReplies
-from culturekit.core.inputs import roles_of
+from culturekit.core.inputs import roles_among
 from culturekit.core.schemas import CANDIDATES, COMPLETED, DROPS, KEPT, PROPOSALS, ROUNDS
-from culturekit.core.stage import Left, Stage
+from culturekit.core.stage import Left
 from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, slices_of, write_drops, write_frames, write_table
 from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.kg.concepts import Concept, Roots
@@ -57,7 +59,6 @@ from culturekit.kg.extract import candidate_rows
 from culturekit.kg.store import GraphTables
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
 from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.models import quoted
@@ -65,69 +66,6 @@ from culturekit.llm.rows import Answered, RepliesSeen
 
 LIST = pl.List(pl.String)
 LIMITS = CompletionLimits()
-
-
-@dataclass(frozen=True, slots=True)
-class CompletionInputs:
-    """What is completed and where names are looked up; the less is given, the less is known."""
-
-    kept: Annotated[Path, Field(description="Table that `cspace filter` wrote.")]
-    candidates: Annotated[
-        Path | None, Field(description="Table that `kg extract` wrote: a proposal that was dropped is found by it.")
-    ] = None
-    drops: Annotated[
-        Path | None,
-        Field(description="Why the filter dropped candidates. [drops.parquet beside the kept table]"),
-        Typed(needs="candidates"),
-    ] = None
-    graph: Annotated[
-        Path | None, Field(description="Graph of the candidates: a proposal that it knows takes its QID.")
-    ] = None
-
-    def open(self, scratch: Path) -> KnownTables:
-        """Open the tables."""
-        kept = slices_of(self.kept, KEPT, scratch=scratch)
-        candidates = None if self.candidates is None else slices_of(self.candidates, CANDIDATES, scratch=scratch)
-        return KnownTables(kept, candidates, self.drops, self.graph)
-
-
-@dataclass(frozen=True, slots=True)
-class CompletionOptions:
-    """What a collection is completed with, by whom, and how far."""
-
-    roots: Roots
-    proposer: Annotated[
-        str, Field(description="Who proposes and checks, as a SPEC: openai:MODEL, google:MODEL, rules."), Typed("llm")
-    ]
-    limits: CompletionLimits = LIMITS
-
-
-def complete_stage(given: CompletionInputs, options: CompletionOptions, llm: LlmOptions = DEFAULTS) -> Stage:
-    """Complete a collection; a plan says what can be asked at most, with the names that are there as far as known."""
-    client, concepts, limits = CLIENTS.make(options.proposer), options.roots, options.limits
-
-    def plan(out: Path, tried: CompletionPilot | None) -> CompletionPlan:
-        cells, known = cells_of(concepts), given.kept.is_file()
-        states = [CellState(cell, (), limits) for cell in cells]
-        checked = () if tried is None else tried.tried.checked
-        with scratch() as folder:
-            if known:
-                states = prepare(replace(given, graph=None).open(folder), concepts, cells, limits).states
-            cost = partial(plan_requests, client, spent=read_spending(journal_for(out)), batch=llm.batch)
-            return plan_completion(client.model, states, limits, cost, known=known, pilot=checked)
-
-    stage = Stage(
-        "completion", "completion", 3, lambda work: complete(work, given, concepts, client, limits=limits, llm=llm),
-        {**roles_of(given), **country_files()},
-        {
-            "limits": asdict(limits),
-            "wordings": {task: digest_bytes(text.encode()) for task, text in wordings().items()},
-            **described(concepts),
-        },
-        packages=("msgspec", "polars"),
-    )  # fmt: skip
-    pilot = partial(try_cells, inputs=given, concepts=concepts, client=client, limits=limits, llm=llm)
-    return asking_stage(stage, options.proposer, client, unit="pairs", plan=plan, pilot=pilot, ahead=True, llm=llm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,71 +79,32 @@ class SharedBudget(LlmOptions):
     ] = ()
 
 
-def complete_filtered(given: CompletionInputs, options: CompletionOptions, llm: SharedBudget) -> Stage:
-    """Complete a collection by what a model says is missing.
-
-    A second question checks each name.
-    """
-    beside = given.kept.parent / f"{DROPS.name}.parquet"
-    found = beside if given.drops is None and beside.is_file() else given.drops
-    return complete_stage(replace(given, drops=found), options, llm)
-
-
-COMPLETE = AskingCommand(
-    complete_filtered,
-    "--kept kept/kept.parquet --candidates candidates/candidates.parquet --graph graph --roots cuisine "
-    f"--llm {quoted('text-small')} --out completion --budget 20",
-    plan="Say what it could ask and cost; nothing is sent.",
-    pilot="Ask one round about so many pairs only, then say what the rest can cost.",
-)
-
-
-def complete(
-    work: Work,
-    inputs: CompletionInputs,
-    concepts: Sequence[Concept],
-    client: Client | FreeClient,
-    *,
-    limits: CompletionLimits,
-    llm: LlmOptions = DEFAULTS,
-) -> Outcome:
-    """Complete a collection; write it, and everything that was proposed."""
-    tables, asked = inputs.open(work.scratch), _asking(client, llm)
-    completion = prepare(tables, concepts, cells_of(concepts), limits)
-    completion.run(partial(_answers_to, asked, work))
-    outcome = _write(work, completion, tables, client)
-    return replace(outcome, notes={**outcome.notes, **asked.watch.notes()})
-
-
-def prepare(
-    tables: KnownTables, concepts: Sequence[Concept], cells: Sequence[Cell], limits: CompletionLimits
-) -> CompletionRounds:
+def prepare(given: Given, cells: Sequence[Cell], folder: Path) -> CompletionRounds:
     """Read what every question needs: the names that are there, and the classes that artifacts belong to.
 
     Classes are those that the artifacts of each concept are instances of, and its roots; ids that an earlier completion
     gave are taken.
     """
-    there = names_there(tables.kept, cells, most=limits.shown)
+    limits, candidates = given["limits"], given["candidates"]
+    kept = slices_of(given["kept"], KEPT, scratch=folder)
+    among = None if candidates is None else slices_of(candidates, CANDIDATES, scratch=folder)
+    drops = given["drops"] or table_beside(given["kept"], DROPS)
+    there = names_there(kept, cells, most=limits.shown)
     states = [CellState(cell, there[cell.id], limits) for cell in cells]
-    ours = pl.col("qid").str.starts_with(SLUG)
-    minted = {qid for frame in tables.kept.slices(("qid",)) for qid in frame.filter(ours)["qid"]}
-    classes = {concept.concept: {root.qid for root in concept.roots} for concept in concepts}
-    for frame in tables.kept.slices(("concept", "p31")):
+    earlier = pl.col("qid").str.starts_with(SLUG)
+    minted = {qid for frame in kept.slices(("qid",)) for qid in frame.filter(earlier)["qid"]}
+    classes = {concept.concept: {root.qid for root in concept.roots} for concept in given["roots"]}
+    for frame in kept.slices(("concept", "p31")):
         pairs = frame.explode("p31").drop_nulls().group_by("concept").agg(pl.col("p31").unique())
         for concept, found in pairs.iter_rows():
             classes.get(concept, set()).update(found)
+    tables = KnownTables(kept, among, drops, given["graph"])
     return CompletionRounds(states, tables, classes, limits, wordings(), Additions(minted=minted))
 
 
-def _asking(client: Client | FreeClient, llm: LlmOptions) -> AskedRows[Request]:
-    return AskedRows("completion", client, llm, lambda request: str(request.data["id"]))
-
-
-def _answers_to(asked: AskedRows[Request], work: Work, requests: Sequence[Request], what: str) -> list[Answered]:
+def _answers_to(asked: Asked, requests: Sequence[Request], what: str) -> list[Answered]:
     """Answer a list of requests; each list goes through the journal of the stage."""
-    if requests:
-        work.progress.begin(len(requests), what)
-    return list(asked.answered(work, requests)) if requests else []
+    return list(asked.every(requests, lambda request: request, unit=what)) if requests else []
 
 
 # The tables of a completion: the collection as it is now, every proposal, every round, and what was left out.
@@ -216,12 +115,12 @@ GAINS = {
     "concept": pl.String(), "qid": pl.String(), "more": LIST, "by_round": pl.UInt8(), "by": pl.String(), "isos": LIST,
 }  # fmt: skip
 
-Added = dict[str, ProposalRow]
+Added = dict[str, ProposalRow]  # the proposals of an artifact, by country
 
 
-def _write(work: Work, completion: CompletionRounds, tables: KnownTables, client: Client | FreeClient) -> Outcome:
+def _write(work: Work, completion: CompletionRounds, client: Client | FreeClient) -> Outcome:
     """Write the tables, and count."""
-    additions, model = completion.additions, client.model
+    additions, tables, model = completion.additions, completion.tables, client.model
     known = {key: additions.items[key].standing == "kept" for key in additions.rows}
     new = pl.DataFrame(
         [_completed_row(additions.items[key], additions.rows[key], tables, model) for key in known if not known[key]],
@@ -419,27 +318,6 @@ class CompletionPilot:
             yield f"  {row.cell.id}: {row.name[:60]!r} {row.outcome} {row.reason}".rstrip()
 
 
-def try_cells(
-    work: Work,
-    size: int,
-    *,
-    inputs: CompletionInputs,
-    concepts: Sequence[Concept],
-    client: Client | FreeClient,
-    limits: CompletionLimits,
-    llm: LlmOptions = DEFAULTS,
-) -> CompletionPilot:
-    """Do the first round of a few cells; the answers lie in the journal for the run to come."""
-    cells = drawn_cells(cells_of(concepts), size)
-    completion = prepare(inputs.open(work.scratch), concepts, cells, limits)
-    asked, stopped = _asking(client, llm), ""
-    try:
-        completion.run(partial(_answers_to, asked, work), rounds=1)
-    except UnusableReplies as error:
-        stopped = str(error)
-    return CompletionPilot(completion, asked.watch.seen(stopped=stopped))
-
-
 @dataclass(frozen=True, slots=True)
 class CompletionPlan:
     """Cells, and the most that asking about them, and checking what comes of it, can take in so many rounds."""
@@ -550,3 +428,79 @@ def _checked_at_most(states: Sequence[CellState], limits: CompletionLimits, *, w
         proposal = Proposal(name, others, max(state.cell.kinds, key=len), what)
         request = verification_request(f"{state.cell.id}/00/000", proposal, state.cell, item, instructions=wording)
         yield from repeat(request, 1 if worst else limits.rounds * min(limits.per_round, limits.per_cell))
+
+
+def _plan(client: Client | FreeClient, given: Given, out: Path, tried: CompletionPilot | None) -> CompletionPlan:
+    """Plan, with the names that are there as far as they are known."""
+    cells, known = cells_of(given["roots"]), given["kept"].is_file()
+    states = [CellState(cell, (), given["limits"]) for cell in cells]
+    with scratch() as folder:
+        if known:
+            states = prepare({**given, "graph": None}, cells, folder).states
+        cost = partial(plan_requests, client, spent=read_spending(journal_for(out)), batch=given["llm"].batch)
+        checked = () if tried is None else tried.tried.checked
+        return plan_completion(client.model, states, given["limits"], cost, known=known, pilot=checked)
+
+
+def _pilot(asked: Asked, given: Given, size: int) -> CompletionPilot:
+    """Do the first round of a few cells."""
+    completion = prepare(given, drawn_cells(cells_of(given["roots"]), size), asked.work.scratch)
+    stopped = ""
+    try:
+        completion.run(partial(_answers_to, asked), rounds=1)
+    except UnusableReplies as error:
+        stopped = str(error)
+    return CompletionPilot(completion, asked.watch.seen(stopped=stopped))
+
+
+def _decides(given: Given) -> dict[str, object]:
+    hashes = {task: digest_bytes(text.encode()) for task, text in wordings().items()}
+    return {"limits": asdict(given["limits"]), "wordings": hashes, **described(given["roots"])}
+
+
+def _reads(given: Given) -> dict[str, Path]:
+    beside = {} if given["drops"] else roles_among({"drops": table_beside(given["kept"], DROPS)})
+    return {**beside, **country_files()}
+
+
+@asks(
+    "completion", "completion", "completion", words="", unit="pairs", version=3, reads=_reads, decides=_decides,
+    key=lambda request: str(request.data["id"]), ahead=lambda _: True, plan=_plan, pilot=_pilot,
+    example="--kept kept/kept.parquet --candidates candidates/candidates.parquet --graph graph --roots cuisine "
+    f"--llm {quoted('text-small')} --out completion --budget 20",
+    help={
+        "plan": "Say what it could ask and cost; nothing is sent.",
+        "pilot": "Ask one round about so many pairs only, then say what the rest can cost.",
+    },
+)  # fmt: skip
+def complete(
+    asked: Asked,
+    kept: Annotated[Path, Field(description="Table that `cspace filter` wrote.")],
+    candidates: Annotated[
+        Path | None, Field(description="Table that `kg extract` wrote: a proposal that was dropped is found by it.")
+    ] = None,
+    drops: Annotated[
+        Path | None,
+        Field(description="Why the filter dropped candidates. [drops.parquet beside the kept table]"),
+        Typed(needs="candidates"),
+    ] = None,
+    graph: Annotated[
+        Path | None, Field(description="Graph of the candidates: a proposal that it knows takes its QID.")
+    ] = None,
+    *,
+    roots: Roots,
+    proposer: Annotated[
+        str, Field(description="Who proposes and checks, as a SPEC: openai:MODEL, google:MODEL, rules."), Typed("llm")
+    ],
+    limits: CompletionLimits = LIMITS,
+    llm: SharedBudget | LlmOptions = DEFAULTS,
+) -> Outcome:
+    """Complete a collection by what a model says is missing.
+
+    A second question checks each name.
+    """
+    given = {"kept": kept, "candidates": candidates, "drops": drops, "graph": graph, "roots": roots, "limits": limits}
+    completion = prepare(given, cells_of(roots), asked.work.scratch)
+    completion.run(partial(_answers_to, asked))
+    outcome = _write(asked.work, completion, asked.client)
+    return replace(outcome, notes={**outcome.notes, **asked.watch.notes()})

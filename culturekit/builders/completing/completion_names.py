@@ -1,30 +1,29 @@
-"""Names that a model proposes: which can be used, which two are one, and the id of what no graph knows.
+"""Names that a model proposes: which can be used, what is known under them, and what each of them means.
 
 What in a name looks as if it were meant for a model and not for a reader is a hint for people, never a filter. Nothing
 is changed by it: a label stays as it is stored, and what is sent is made safe whether it looks suspicious or not. Only
 here a text is brought to its compatibility form, so that look-alike letters are read as what they pose as.
 """
 
-import heapq
 import re
 import unicodedata
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from hashlib import blake2b
 from itertools import chain, count
-from typing import Annotated, Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
-import msgspec
-from pydantic import Field
+import numpy as np
+import polars as pl
 
-from culturekit.builders.asked_rows import wording
-from culturekit.builders.country_names import folded, without_accents
-from culturekit.builders.filtering.cspace_filter import name_problem
-from culturekit.core.tables import TableSlices
+from culturekit.builders.country_names import folded, loose_key_of, names_among, without_accents
+from culturekit.builders.filtering.cspace_filter import MOST_CHARACTERS as MOST_SHOWN
+from culturekit.builders.filtering.cspace_filter import name_problem, named
+from culturekit.core.schemas import DROPS
+from culturekit.core.tables import TableSlices, read_table
 from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import Country, countries
-from culturekit.llm.client import Request
+from culturekit.kg.countries import by_qid
+from culturekit.kg.store import GraphTables, qid_of
 from culturekit.llm.untrusted import LONGEST_TEXT, MarkupScanner, reveal, without_hidden_characters
 
 Suspicion: TypeAlias = Literal[
@@ -134,188 +133,193 @@ def artifact_slug(name: str, *, concept: str, country: str, taken: Container[str
     return next(wish for wish in wished if wish not in taken)
 
 
-# What is completed, cell by cell, and its two questions: what is missing, and whether it belongs.
+# Names looked up in everything that is known: kept and dropped candidates, and all items of the graph.
+#
+# No index is made. The tables are read in slices, once a round, for the names of that round; what agrees in letters is
+# held, and nothing else.
 
-LOOKED_AT = ("concept", "qid", "label", "country_qids", "sitelinks")
+# Of a concept's candidates, what the filter made of one; or an item of the graph that is none of them.
+Standing: TypeAlias = Literal["kept", "dropped", "in the graph"]
+
+LOOKED_AT = ("concept", "qid", "label", "description", "aliases", "title", "country_qids", "p31", "p279", "sitelinks")
+NAMES_OF_AN_ITEM = ("number", "label", "title", "aliases")
+STATED = ("P31", "P279", "P495", "P17")
+ITEMS_AT_ONCE = 262_144
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One concept in one country."""
+class KnownItem:
+    """Something that is known by name; `names` are folded, and `concept` is None for what is no candidate."""
 
-    concept: Concept
-    country: Country
-
-    @property
-    def id(self) -> str:
-        """What the cell is called in requests and tables."""
-        return f"{self.concept.concept}/{self.country.iso}"
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of artifact that the concept takes: the names of its roots."""
-        return tuple(dict.fromkeys(root.label for root in self.concept.roots))
-
-    def root_of(self, kind: str) -> str:
-        """Give the QID of the root that a kind is the name of."""
-        return next(root.qid for root in self.concept.roots if root.label == kind)
+    qid: str
+    concept: str | None
+    label: str
+    description: str | None
+    names: frozenset[str]
+    country_qids: tuple[str, ...]
+    classes: tuple[str, ...]
+    standing: Standing
+    reason: str = ""
 
 
-def cells_of(concepts: Sequence[Concept]) -> list[Cell]:
-    """List the cells: concepts in the order given, countries by ISO code."""
-    return [
-        Cell(concept, country)
-        for concept in concepts
-        for iso, country in sorted(countries().items())
-        if iso in concept.codes
-    ]
+@dataclass(frozen=True, slots=True)
+class KnownTables:
+    """Tables in which names are looked up; `candidates` and `graph` are optional."""
+
+    kept: TableSlices
+    candidates: TableSlices | None = None
+    drops: Path | None = None
+    graph: Path | None = None
+
+    def find(self, names: Iterable[str]) -> dict[str, list[KnownItem]]:
+        """Find what is called as one of these, by the loose key of the name; who is meant is for others to say."""
+        wanted = pl.Series("key", sorted({loose_key_of(name) for name in names} - {""}), dtype=pl.String)
+        found: dict[str, list[KnownItem]] = {}
+        if not wanted.len():
+            return found
+        for item in self.items(wanted):
+            for key in sorted(set(map(loose_key_of, item.names))):
+                found.setdefault(key, []).append(item)
+        return found
+
+    def items(self, wanted: pl.Series) -> Iterator[KnownItem]:
+        """Give what some keys are found in, each (concept, qid) once, what is no candidate last."""
+        kept = [item_of(row, "kept") for row in _rows_among(self.kept, wanted)]
+        yield from kept
+        known = {(item.concept, item.qid) for item in kept}
+        rows = [] if self.candidates is None else list(_rows_among(self.candidates, wanted))
+        left = [row for row in rows if (row["concept"], row["qid"]) not in known]
+        reasons = self.reasons([row["qid"] for row in left])
+        for row in left:
+            yield item_of(row, "dropped", reasons.get((row["qid"], row["concept"]), ""))
+        candidates = {item.qid for item in kept} | {row["qid"] for row in left}
+        if self.graph is not None:
+            for row in graph_rows(self.graph, wanted):
+                if row["qid"] not in candidates:
+                    yield item_of(row, "in the graph")
+
+    def reasons(self, qids: Sequence[str]) -> Mapping[tuple[str, str | None], str]:
+        """Look up why the filter dropped candidates."""
+        if self.drops is None or not qids:
+            return {}
+        drops = read_table(self.drops, DROPS).filter(pl.col("key").is_in(list(qids)))
+        rows = drops.select("key", "concept", "reason", "detail").iter_rows()
+        return {(key, concept): f"{reason}: {detail}" if detail else reason for key, concept, reason, detail in rows}
 
 
-def drawn_cells(cells: Sequence[Cell], size: int) -> list[Cell]:
-    """Draw cells for a pilot by hash, the same ones each time; they stay in their order."""
-    drawn = sorted(cells, key=lambda cell: blake2b(cell.id.encode(), digest_size=8).digest())[:size]
-    return [cell for cell in cells if cell in drawn]
+def _rows_among(source: TableSlices, wanted: pl.Series) -> Iterator[Mapping[str, Any]]:
+    """Read the candidates that are called so."""
+    for frame in source.slices(LOOKED_AT):
+        yield from names_among(frame, wanted).iter_rows(named=True)
 
 
-def names_there(kept: TableSlices, cells: Sequence[Cell], *, most: int) -> Mapping[str, list[str]]:
-    """Name, for each cell, the artifacts that are there: the best known first, no more than `most`."""
-    concepts = {cell.concept.concept: cell.concept for cell in cells}
-    best: dict[str, list[tuple[int, int, str]]] = {cell.id: [] for cell in cells}
-    for number, row in enumerate(row for frame in kept.slices(LOOKED_AT) for row in frame.iter_rows(named=True)):
-        concept = concepts.get(row["concept"])
-        if concept is None or not row["label"]:
-            continue
-        entry = (row["sitelinks"], -number, row["label"])
-        for iso in concept.codes_of(row["country_qids"]):
-            names = best.get(f"{concept.concept}/{iso}")
-            if names is None:
-                continue
-            if len(names) < most:
-                heapq.heappush(names, entry)
-            elif most and entry > names[0]:
-                heapq.heapreplace(names, entry)
-    return {cell: [label for _, _, label in sorted(names, reverse=True)] for cell, names in best.items()}
+def graph_rows(graph: Path, wanted: pl.Series) -> Iterator[Mapping[str, Any]]:
+    """Read the items of a graph that are called so, with their classes and countries."""
+    tables = GraphTables(graph)
+    scan = tables.items.select(NAMES_OF_AN_ITEM)
+    rows = int(scan.select(pl.len()).collect().item())
+    parts = [names_among(scan.slice(start, ITEMS_AT_ONCE).collect(), wanted) for start in range(0, rows, ITEMS_AT_ONCE)]
+    numbers = np.sort(np.concatenate([np.zeros(0, np.uint32), *(part["number"].to_numpy() for part in parts)]))
+    if not len(numbers):
+        return
+    found = tables.items_of(numbers).select("qid", "number", "label", "description", "aliases", "title").sort("number")
+    stated = tables.statements_of(numbers, STATED, ranks="not-deprecated", ended="keep").drop_nulls("value")
+    values: dict[tuple[int, str], list[str]] = {}
+    for number, name, value in stated.select("number", "property", qid_of("value")).iter_rows():
+        values.setdefault((number, name), []).append(value)
+    for row in found.iter_rows(named=True):
+        p31, p279, p495, p17 = (values.get((row["number"], name), []) for name in STATED)
+        yield {**row, "concept": None, "country_qids": [*p495, *p17], "p31": p31, "p279": p279}
 
 
-PROPOSE, VERIFY = "cspace.propose", "cspace.verify"
-
-MOST_IN_A_REPLY = 100
-MOST_OTHER_NAMES = 3
-LONGEST_WHAT = 200
-TOKENS_OF_A_PROPOSAL = 160
-VERIFY_TOKENS = 256
-MOST_REPEATED = 50
-MOST_KINDS = 100  # beyond this a list of kinds is no schema that every provider takes; the question names them all
-
-Says: TypeAlias = Literal["yes", "no", "unsure"]
-# Far too long for a name: what is too long is left out by itself, and does not cost the whole reply.
-LongName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
+def item_of(row: Mapping[str, Any], standing: Standing, reason: str = "") -> KnownItem:
+    """Read a row; its names are folded once."""
+    called = (row["label"], row["title"], *row["aliases"])
+    return KnownItem(
+        row["qid"], row["concept"], row["label"] or row["qid"], row["description"],
+        frozenset(filter(None, (folded(name) for name in called if name))), tuple(dict.fromkeys(row["country_qids"])),
+        tuple(dict.fromkeys([*row["p31"], *row["p279"]])), standing, reason,
+    )  # fmt: skip
 
 
-class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An artifact that a model says is missing."""
+# What a verifier is shown of an item: its names, and those of its classes and countries.
 
-    name: LongName
-    other_names: Annotated[list[LongName], msgspec.Meta(max_length=MOST_OTHER_NAMES)]
-    kind: Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
-    what: Annotated[str, msgspec.Meta(max_length=400)]
+LONGEST_CLASS = 100  # characters of the name of a class or a country that are shown
 
 
-class ProposalReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model answers about one cell in one round; an id is not asked for, and must be right."""
+def described(
+    items: Sequence[KnownItem | None], concepts: Iterable[Concept], graph: Path | None
+) -> list[dict[str, object] | None]:
+    """Describe items as a verifier is shown them, classes as root configs and the graph call them; None stays None."""
+    classes = {root.qid: root.label for concept in concepts for root in concept.roots}
+    if graph is not None:
+        qids = {qid for item in items if item is not None for qid in item.classes}
+        classes = GraphTables(graph).names(qids) | classes
+    countries = {qid: country.name for qid, country in by_qid().items()}
+    return [None if item is None else _description_of(item, classes, countries) for item in items]
 
-    wrong: list[str]
-    artifacts: Annotated[list[Proposal], msgspec.Meta(max_length=MOST_IN_A_REPLY)]
-    id: str | None = None
+
+def _description_of(item: KnownItem, classes: Mapping[str, str], countries: Mapping[str, str]) -> dict[str, object]:
+    """Describe one item."""
+    description = item.description
+    return {
+        "label": item.label[:MOST_SHOWN],
+        "description": None if description is None else description[:MOST_SHOWN],
+        "classes": [name[:LONGEST_CLASS] for name in named(item.classes, classes)],
+        "countries": [name[:LONGEST_CLASS] for name in named(item.country_qids, countries)],
+        "dropped": item.reason[:MOST_SHOWN] or None,
+    }
 
 
-@lru_cache(maxsize=64)
-def asked_proposals(kinds: tuple[str, ...], at_most: int) -> type[msgspec.Struct]:
-    """Narrow the shape of a reply to what one question asks for, kinds by name.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a name was found to mean.
 
-    A reply that says more, or names another kind, is read all the same: what is too much costs no more than itself.
+    The artifact is `there`, in the collection for the country; an item is likely meant that is `elsewhere`; `several`
+    are called so, and neither concept nor country decides; or `nothing` is called so that could be meant.
     """
-    name = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_CHARACTERS)]
-    strict, most = partial(msgspec.defstruct, frozen=True, forbid_unknown_fields=True), msgspec.Meta(max_length=at_most)
-    fields = [
-        ("name", name),
-        ("other_names", Annotated[list[name], msgspec.Meta(max_length=MOST_OTHER_NAMES)]),
-        ("kind", Literal[kinds] if 0 < len(kinds) <= MOST_KINDS and "" not in kinds else str),
-        ("what", Annotated[str, msgspec.Meta(max_length=LONGEST_WHAT)]),
-    ]
-    proposal: Any = strict("Proposal", fields)
-    reply = [("wrong", Annotated[list[str], most]), ("artifacts", Annotated[list[proposal], most])]
-    return strict("ProposalReply", reply)
+
+    how: Literal["there", "elsewhere", "several", "nothing"]
+    item: KnownItem | None = None
+    detail: str = ""
 
 
-class _Verification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model is asked for about one proposal."""
+def reconcile(
+    name: str, called: Sequence[KnownItem], *, concept: str, classes: Collection[str], countries: Collection[str]
+) -> Found:
+    """Choose among the items whose names share the letters of a name.
 
-    instance: Says
-    belongs: Says
-    item: Literal["same", "other", "none"]
-
-
-class VerificationReply(_Verification, frozen=True, forbid_unknown_fields=True):
-    """What a model answers about it; an id is not asked for, and must be right."""
-
-    id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CompletionLimits:
-    """How far the completion goes."""
-
-    rounds: Annotated[int, Field(ge=1, le=20, description="Rounds of asking for each concept and country.")] = 4
-    per_round: Annotated[int, Field(ge=1, le=MOST_IN_A_REPLY, description="Artifacts taken from one reply.")] = 20
-    per_cell: Annotated[
-        int, Field(ge=1, le=10_000, description="Artifacts added to a concept in a country, in all.")
-    ] = 60
-    shown: Annotated[
-        int, Field(ge=0, le=1000, description="Names of what is there that go along with each question.")
-    ] = 200
+    An equal name goes before one whose accents merely agree, so two items that only accents tell apart stay two. What
+    has to do with the concept, as those of its `classes` do, goes before what is only called the same; the country
+    decides last.
+    """
+    key = folded(name)
+    # each item once: as a candidate of the concept where it is one
+    by_qid = {item.qid: item for item in sorted(called, key=lambda item: (item.concept == concept, item.concept or ""))}
+    once = [by_qid[qid] for qid in sorted(by_qid)]
+    near = [item for item in once if item.concept == concept or any(one in classes for one in item.classes)]
+    for among, of_concept in ((near, True), ([item for item in once if item not in near], False)):
+        equal = [item for item in among if key in item.names]
+        fitting = equal or [item for item in among if any(accents_agree(key, name) for name in item.names)]
+        if fitting:
+            return _chosen(fitting, concept=concept, countries=countries, of_concept=of_concept)
+    return Found("nothing")
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a question about a cell tells of it; `added` has the numbers of the last round's additions."""
-
-    round: int
-    known: Sequence[str]
-    added: Mapping[str, str]
-    repeated: Sequence[str]
-    refused: Sequence[str]
-
-
-def wordings() -> dict[str, str]:
-    """Read the instructions of both questions; their hashes are part of what decides the result."""
-    return {PROPOSE: wording("completion_propose"), VERIFY: wording("completion_verify")}
-
-
-def proposal_request(cell: Cell, shown: Shown, limits: CompletionLimits, *, instructions: str) -> Request:
-    """Ask what is missing in a cell, and what of the last round was wrong."""
-    data = {
-        "id": cell.id, "concept": cell.concept.concept, "kinds": list(cell.kinds), "country": cell.country.name,
-        "languages": list(cell.concept.languages), "round": shown.round, "at_most": limits.per_round,
-        "known": list(shown.known),
-        "added": [{"number": number, "name": name} for number, name in shown.added.items()],
-        "repeated": list(shown.repeated[:MOST_REPEATED]), "refused": list(shown.refused[-MOST_REPEATED:]),
-    }  # fmt: skip
-    allowed = {"id": (cell.id,), "wrong": tuple(shown.added)}
-    tokens = VERIFY_TOKENS + TOKENS_OF_A_PROPOSAL * limits.per_round
-    asks = asked_proposals(cell.kinds, limits.per_round)
-    return Request(PROPOSE, instructions, data, ProposalReply, allowed=allowed, max_tokens=tokens, asks=asks)
-
-
-def verification_request(
-    proposal_id: str, proposal: Proposal, cell: Cell, item: Mapping[str, object] | None, *, instructions: str
-) -> Request:
-    """Ask whether a proposal belongs, and whether the item of that name is what it means."""
-    data = {
-        "id": proposal_id, "name": proposal.name, "other_names": list(proposal.other_names),
-        "what": proposal.what[:LONGEST_WHAT], "kind": proposal.kind, "concept": cell.concept.concept,
-        "country": cell.country.name, "item": item,
-    }  # fmt: skip
-    allowed = {"id": (proposal_id,)}
-    asks = _Verification
-    return Request(VERIFY, instructions, data, VerificationReply, allowed=allowed, max_tokens=VERIFY_TOKENS, asks=asks)
+def _chosen(fitting: Sequence[KnownItem], *, concept: str, countries: Collection[str], of_concept: bool) -> Found:
+    """Let the country decide among items of one name, then what the filter kept."""
+    here = [item for item in fitting if any(qid in countries for qid in item.country_qids)]
+    there = [item for item in here if item.concept == concept and item.standing == "kept"]
+    if there:
+        return Found("there", there[0])
+    for among in (here, fitting):
+        kept = [item for item in among if item.concept == concept and item.standing == "kept"]
+        candidates = [item for item in among if item.concept == concept]
+        one = next((few[0] for few in (kept, candidates, list(among)) if len(few) == 1), None)
+        if one is not None:
+            return Found("elsewhere", one)
+        if among:
+            break
+    if not of_concept:
+        return Found("nothing", detail=f"{len(fitting)} items of other kinds are called so")
+    return Found("several", detail=" ".join(item.qid for item in fitting))

@@ -13,8 +13,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, PER_CATEGORY
-from culturekit.builders.asked_rows import GivenWording, bounded, row_id, sifted
-from culturekit.builders.asking import Asked, asks
+from culturekit.builders.asking import Asked, GivenWording, asks, bounded, row_id, sifted
 from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS, PROPOSED_DESCRIPTORS

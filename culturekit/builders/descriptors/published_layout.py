@@ -14,9 +14,9 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.activities.extracting import ACTIVITY, activity_prompt, spelled_out
-from culturekit.builders.built import Given, builds
 from culturekit.builders.country_names import country_code, folded
 from culturekit.core.atomic import write_atomically
+from culturekit.core.declared import Given, builds
 from culturekit.core.errors import ConfigError, Problem, UsageError
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTORS, PROMPTS, PUBLISHED_DESCRIPTORS

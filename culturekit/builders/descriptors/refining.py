@@ -14,8 +14,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.activities.extracting import PER_CATEGORY
-from culturekit.builders.asked_rows import GivenWording, bounded, row_id, sifted
-from culturekit.builders.asking import Asked, asks
+from culturekit.builders.asking import Asked, GivenWording, asks, bounded, row_id, sifted
 from culturekit.builders.descriptors.proposing import (
     PROPOSED,
     ActivityDimension,

@@ -4,31 +4,34 @@ import heapq
 import re
 import unicodedata
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import polars as pl
+from pydantic import Field
 
-from culturekit.builders import asked_rows as wordings
-from culturekit.builders.asking import AskPlan
+from culturekit.builders.asking import Asked, AskPlan, asks, scratch, wording
 from culturekit.core.choices import ANSWERED, VerdictWord
 from culturekit.core.counting import counted
+from culturekit.core.declared import Given, Typed
 from culturekit.core.errors import UnusableReplies
-from culturekit.core.schemas import DROPS, KEPT, REMOVED, VERDICTS
-from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, write_drops, write_frames, write_table
-from culturekit.core.work import QUARANTINED, Outcome, Work
-from culturekit.kg.concepts import Concept
+from culturekit.core.schemas import CANDIDATES, DROPS, KEPT, REMOVED, VERDICTS
+from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, slices_of, write_drops, write_frames, write_table
+from culturekit.core.work import QUARANTINED, Outcome
+from culturekit.kg.concepts import Concept, Roots
 from culturekit.kg.countries import by_qid, countries
-from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
+from culturekit.kg.store import GraphTables
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.cost_plan import amount, cost, expected_tokens, plan_requests
-from culturekit.llm.ledger import read_spending
-from culturekit.llm.rows import Answered, RepliesSeen, ReplyWatch
+from culturekit.llm.ledger import journal_for, read_spending
+from culturekit.llm.models import quoted
+from culturekit.llm.rows import Answered, RepliesSeen
 
 BEST_FIRST: tuple[VerdictWord, ...] = ("keep", "review", "remove")
 
@@ -172,8 +175,7 @@ def rule_problem(row: Mapping[str, Any], concept: Concept | None) -> tuple[str, 
     return problem
 
 
-TASK = "cspace.filter"
-WORDING = "cspace_filter.txt"
+TASK, WORDING = "cspace.filter", "cspace_filter"
 COLUMNS = ("concept", "qid", "label", "description", "country_qids", "roots", "p31", "p279")
 """What of a candidate the rules and the judge look at."""
 
@@ -182,11 +184,6 @@ MOST_CHARACTERS = 600  # no honest description comes near; a dishonest one costs
 
 REPLY_TOKENS = 256
 MOST_WHY = 200
-
-
-def wording() -> str:
-    """Read the judge's instructions; their hash is part of what decides a verdict."""
-    return wordings.wording(WORDING.removesuffix(".txt"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +221,7 @@ def questions_about(concepts: Sequence[Concept], labels: Mapping[str, str], *, r
     """Prepare the questions; `labels` names classes, those of the roots apart, which their configs name."""
     roots = {root.qid: root.label for concept in concepts for root in concept.roots}
     names = {iso: country.name for iso, country in countries().items()}
-    return FilterQuestions(wording(), {**labels, **roots}, names, reasons)
+    return FilterQuestions(wording(WORDING), {**labels, **roots}, names, reasons)
 
 
 def named(qids: Sequence[str], names: Mapping[str, str]) -> list[str]:
@@ -264,6 +261,11 @@ class CandidateVerdicts:
             if self.ruled[index] is None and concept is not None:
                 self.open.extend((index, iso) for iso in concept.codes_of(row["country_qids"]))
                 yield from self.questions.about(row, concept)
+
+    def countries_open(self, row: Mapping[str, Any]) -> Sequence[str]:
+        """List the countries that the judge is asked about; none where a rule decides."""
+        concept = self.concepts.get(row["concept"])
+        return () if concept is None or rule_problem(row, concept) else concept.codes_of(row["country_qids"])
 
     def settle(self, answered: Answered) -> None:
         """Take the answer to the first question that is still open; where none came, people look at the candidate."""
@@ -345,19 +347,6 @@ class CandidateVerdicts:
 # A pilot: a few candidates to ask about first, drawn by hash and spread over the concepts.
 
 
-def left_to_the_judge(
-    rows: Iterable[Mapping[str, Any]], concepts: Mapping[str, Concept]
-) -> Iterator[Mapping[str, Any]]:
-    """Give the candidates that no rule decides."""
-    return (row for row in rows if rule_problem(row, concepts.get(row["concept"])) is None)
-
-
-def questions_left(rows: Iterable[Mapping[str, Any]], concepts: Mapping[str, Concept]) -> int:
-    """Count the questions to a judge: one a candidate and country in scope."""
-    left = left_to_the_judge(rows, concepts)
-    return sum(len(concepts[row["concept"]].codes_of(row["country_qids"])) for row in left)
-
-
 def draw_pilot(rows: Iterable[Mapping[str, Any]], size: int) -> frozenset[tuple[str, str]]:
     """Draw candidates, as (concept, qid): the same ones each time, whatever order the rows come in.
 
@@ -392,40 +381,6 @@ SAMPLED = 20  # verdicts of a pilot that are shown with what they are about
 NO_DROPS = pl.DataFrame(schema=DROPS.schema)
 
 
-def filter_candidates(
-    work: Work,
-    source: TableSlices,
-    concepts: Sequence[Concept],
-    client: Client | FreeClient,
-    questions: FilterQuestions | None = None,
-    *,
-    llm: LlmOptions = DEFAULTS,
-) -> Outcome:
-    """Judge candidates; write the kept and the dropped, and what the judge said."""
-    by_name = {concept.concept: concept for concept in concepts}
-    work.progress.begin(questions_left(candidate_rows(source), by_name), "questions")
-    verdicts = CandidateVerdicts(concepts, questions or questions_about(concepts, {}), model=client.model)
-    watch, requests = ReplyWatch(go_on=llm.go_on), verdicts.requests(candidate_rows(source))
-    with closing(answers(client, requests, work=work, llm=llm, watch=watch)) as answered:
-        for answer in answered:
-            verdicts.settle(answer)
-            work.progress.advance(1)
-    counts, dropped = write_judged(work.out, source, verdicts)
-    write_table(work.out, VERDICTS, verdicts.table(source))
-    set_aside = verdicts.settled.filter(SET_ASIDE).height
-    return Outcome(
-        counts | ({QUARANTINED: set_aside} if set_aside else {}),
-        dropped,
-        {
-            "judge": client.model,
-            "caveat": client.caveat,
-            "outcomes": verdicts.outcomes(),
-            **watch.notes(),
-            "wording": {WORDING: verdicts.questions.instructions},
-        },
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class PilotOutcome:
     """How many questions a pilot asked, how they ended, and what came: all verdicts, and some by name."""
@@ -456,41 +411,6 @@ class PilotOutcome:
         yield from self.replies.lines()
         for verdict, label, concept in self.samples:
             yield f"    {verdict:<9} {label[:60]!r} ({concept})"
-
-
-def ask_pilot(
-    work: Work,
-    source: TableSlices,
-    concepts: Sequence[Concept],
-    client: Client | FreeClient,
-    questions: FilterQuestions,
-    *,
-    size: int,
-    llm: LlmOptions = DEFAULTS,
-) -> PilotOutcome:
-    """Ask about a few candidates, spread over the concepts; the answers lie in the journal for the run to come."""
-    by_name = {concept.concept: concept for concept in concepts}
-    drawn = draw_pilot(left_to_the_judge(candidate_rows(source), by_name), size)
-    rows = [row for row in candidate_rows(source) if (row["concept"], row["qid"]) in drawn]
-    verdicts = CandidateVerdicts(concepts, questions, model=client.model)
-    watch, stopped = ReplyWatch(go_on=llm.go_on), ""
-    work.progress.begin(questions_left(rows, by_name), "questions of a pilot")
-    try:
-        with closing(answers(client, verdicts.requests(rows), work=work, llm=llm, watch=watch)) as answered:
-            for answer in answered:
-                verdicts.settle(answer)
-                work.progress.advance(1)
-    except UnusableReplies as error:
-        stopped = str(error)
-    usable = verdicts.settled.filter(~SET_ASIDE).select("verdict", "index").rows()
-    judged = [(verdict, rows[index]) for verdict, index in usable]
-    return PilotOutcome(
-        watch.rows,
-        verdicts.outcomes(),
-        dict(sorted(Counter(verdict for verdict, _ in judged).items())),
-        [(verdict, row["label"], row["concept"]) for verdict, row in judged[:SAMPLED]],
-        watch.seen(stopped=stopped),
-    )
 
 
 def write_judged(
@@ -553,29 +473,112 @@ class FilterPlan(AskPlan):
             yield f"reasons and confidence are about {amount(self.reasons_usd)} USD of it; --no-reasons leaves them out"
 
 
-def plan_filter(
-    source: TableSlices,
-    concepts: Sequence[Concept],
-    client: Client | FreeClient,
-    questions: FilterQuestions,
-    *,
-    journal: Path | None,
-    batch: bool,
-) -> FilterPlan:
-    """Plan, offline; `journal` is the file of what was bought already."""
-    by_name = {concept.concept: concept for concept in concepts}
-    judged = 0
+def judged_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
+    """Give what rules and judge read of root configs: languages, countries, and what the roots are called.
 
-    def requests() -> Iterator[Request]:
-        nonlocal judged
-        for row in left_to_the_judge(candidate_rows(source), by_name):
-            judged += 1
-            yield from questions.about(row, by_name[row["concept"]])
+    A manifest that named the whole configs would have the stage made again for a key that it never reads.
+    """
+    return {
+        "concepts": {
+            concept.concept: {
+                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
+                **({"description": concept.description} if concept.description else {}),
+                "roots": [{"qid": root.qid, "label": root.label} for root in concept.roots],
+            }
+            for concept in concepts
+        }
+    }
 
-    plan = plan_requests(client, requests(), spent=read_spending(journal), batch=batch)
-    left_out = source.rows - judged
+
+def _opened(client: Client | FreeClient, given: Given, folder: Path) -> tuple[TableSlices, CandidateVerdicts]:
+    """Open the candidates, and prepare what is asked about them."""
+    source = slices_of(given["candidates"], CANDIDATES, scratch=folder)
+    graph, frames = given["graph"], source.slices(("p31", "p279"))
+    labels = {} if graph is None else GraphTables(graph).class_names(frames)
+    questions = questions_about(given["roots"], labels, reasons=given["reasons"])
+    return source, CandidateVerdicts(given["roots"], questions, model=client.model)
+
+
+def _plan(client: Client | FreeClient, given: Given, out: Path, _: object) -> FilterPlan:
+    """Plan, offline."""
+    with scratch() as folder:
+        source, verdicts = _opened(client, given, folder)
+        requests, spent = verdicts.requests(candidate_rows(source)), read_spending(journal_for(out))
+        plan = plan_requests(client, requests, spent=spent, batch=given["llm"].batch)
+    left_out = sum(problem is not None for problem in verdicts.ruled)
     if isinstance(client, FreeClient):
         return FilterPlan(client.model, "candidates", source.rows, left_out, plan.requests, None)
     more = (plan.requests - plan.bought) * (expected_tokens(_GivenVerdict) - expected_tokens(_BareVerdict))
-    usd = cost(client.rate, 0, more, plan.mode) if questions.reasons else None
+    usd = cost(client.rate, 0, more, plan.mode) if given["reasons"] else None
     return FilterPlan(client.model, "candidates", source.rows, left_out, plan.requests, plan, usd)
+
+
+def _pilot(asked: Asked, given: Given, size: int) -> PilotOutcome:
+    """Ask about a few candidates, spread over the concepts."""
+    source, verdicts = _opened(asked.client, given, asked.work.scratch)
+    drawn = draw_pilot((row for row in candidate_rows(source) if verdicts.countries_open(row)), size)
+    rows = [row for row in candidate_rows(source) if (row["concept"], row["qid"]) in drawn]
+    stopped = ""
+    try:
+        _ask(asked, verdicts, lambda: rows, "questions of a pilot")
+    except UnusableReplies as error:
+        stopped = str(error)
+    usable = verdicts.settled.filter(~SET_ASIDE).select("verdict", "index").rows()
+    judged = [(verdict, rows[index]) for verdict, index in usable]
+    return PilotOutcome(
+        asked.watch.rows,
+        verdicts.outcomes(),
+        dict(sorted(Counter(verdict for verdict, _ in judged).items())),
+        [(verdict, row["label"], row["concept"]) for verdict, row in judged[:SAMPLED]],
+        asked.watch.seen(stopped=stopped),
+    )
+
+
+def _ask(asked: Asked, verdicts: CandidateVerdicts, rows: Callable[[], Iterable[Mapping[str, Any]]], unit: str) -> None:
+    """Ask about the candidates that the rules leave open."""
+    asked.work.progress.begin(sum(len(verdicts.countries_open(row)) for row in rows()), unit)
+    for answer in asked.answered(asked.work, verdicts.requests(rows())):
+        verdicts.settle(answer)
+
+
+@asks(
+    "filter", "filter", TASK, words=WORDING, unit="candidates", version=5, key=str, plan=_plan, pilot=_pilot,
+    decides=lambda given: {**judged_concepts(given["roots"]), **({} if given["reasons"] else {"reasons": False})},
+    example=f"--candidates candidates/candidates.parquet --roots cuisine --llm {quoted('text-small')} --out kept "
+    "--budget 20",
+    help={"pilot": "Ask about so many candidates only, then say what the rest would cost.", "again": "Judge"},
+)  # fmt: skip
+def filter_candidates(
+    asked: Asked,
+    candidates: Annotated[Path, Field(description="Table that `kg extract` wrote.")],
+    graph: Annotated[
+        Path | None, Field(description="Graph of the candidates: it tells the judge what their classes are called.")
+    ] = None,
+    *,
+    roots: Roots,
+    judge: Annotated[
+        str, Field(description="Who judges, as a SPEC: rules, openai:MODEL, google:MODEL, replay:FOLDER."), Typed("llm")
+    ],
+    reasons: Annotated[
+        bool, Field(description="The judge says why, in a few words, and how surely; `--plan` says what that costs.")
+    ] = True,
+    llm: LlmOptions = DEFAULTS,
+) -> Outcome:
+    """Judge candidates, and keep the reason of each drop."""
+    given = {"candidates": candidates, "graph": graph, "roots": roots, "reasons": reasons}
+    source, verdicts = _opened(asked.client, given, asked.work.scratch)
+    _ask(asked, verdicts, partial(candidate_rows, source), "questions")
+    counts, dropped = write_judged(asked.work.out, source, verdicts)
+    write_table(asked.work.out, VERDICTS, verdicts.table(source))
+    set_aside = verdicts.settled.filter(SET_ASIDE).height
+    return Outcome(
+        counts | ({QUARANTINED: set_aside} if set_aside else {}),
+        dropped,
+        {
+            "judge": asked.client.model,
+            "caveat": asked.client.caveat,
+            "outcomes": verdicts.outcomes(),
+            **asked.watch.notes(),
+            "wording": {f"{WORDING}.txt": asked.instructions},
+        },
+    )

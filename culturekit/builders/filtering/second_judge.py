@@ -6,17 +6,18 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asking import Asked, asks, judged_concepts
+from culturekit.builders.asking import Asked, asks
 from culturekit.builders.filtering.candidate_review import SETTLED, Cells, table_beside, with_verdicts, write_stays
 from culturekit.builders.filtering.cspace_filter import (
     FilterReply,
     as_drops,
+    filter_candidates,
+    judged_concepts,
     parted,
     questions_about,
     stated_qids,
     words_of,
 )
-from culturekit.builders.filtering.filter_stage import FilterOptions
 from culturekit.core.choices import VerdictWord
 from culturekit.core.declared import Typed, rules_of
 from culturekit.core.inputs import roles_among
@@ -43,7 +44,7 @@ def settle(
     graph: Annotated[Path | None, Field(description="Graph of the candidates, which names their classes.")] = None,
     *,
     roots: Roots,
-    judge: Annotated[str, rules_of(FilterOptions, "judge"), Typed("llm")],
+    judge: Annotated[str, rules_of(filter_candidates, "judge"), Typed("llm")],
     sure: Annotated[
         float, Field(ge=0.5, le=1, description="How sure the second judge has to be that it is right; else it waits.")
     ] = 0.9,

@@ -5,33 +5,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import wording
-from culturekit.builders.asking import AskPlan, Judge, looks
-from culturekit.builders.completing.completion_lookup import KnownArtifact, KnownArtifacts, Reconciling
-from culturekit.builders.country_names import NAMES, country_code, folded
+from culturekit.builders.asking import AskPlan, wording
+from culturekit.builders.country_names import NAMES, country_code, folded, without_accents
 from culturekit.builders.shown_images import (
     EVERY_IMAGE,
     ID_LETTERS,
     AskedImages,
     ImageSample,
     ImagesToShow,
+    Judge,
     Row,
     ShownImages,
     Verdict,
     drawn,
+    looks,
     sample_note,
 )
 from culturekit.core.declared import Typed
 from culturekit.core.package_data import shipped
-from culturekit.core.schemas import IMAGES, MATCHES
+from culturekit.core.schemas import CSPACE, IMAGES, MATCHES
 from culturekit.core.tables import read_table, space_table, write_table
 from culturekit.core.work import Work
+from culturekit.index.folder.artifact_names import artifacts_of
 from culturekit.kg.countries import WORLD, countries, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Image, Request
@@ -57,6 +58,70 @@ class GeoTag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     shown: Literal["yes", "no", "unsure"]
     artifacts: Annotated[list[NamedArtifact], msgspec.Meta(max_length=MOST_NAMED)]
+
+
+# The artifacts of a cultural space by name: what somebody said, reconciled with what is known.
+
+# How reconciling ended: the artifact was found; no artifact is called so; several are, and the country does not decide;
+# the country said is none of the artifact's; or there was nothing to reconcile with.
+Reconciling: TypeAlias = Literal[
+    "reconciled", "unknown name", "name of several", "country of another", "no space given"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownArtifact:
+    """An artifact of the cultural space, its countries in stated order with the continent of each."""
+
+    artifact_id: str
+    name: str
+    concepts: tuple[str, ...]
+    countries: tuple[str, ...]
+    continents: tuple[str, ...]
+
+    def country(self, *wanted: str | None) -> tuple[str, str]:
+        """Choose the first wanted country that is one of its own, else its first; and give the continent."""
+        chosen = next((code for code in wanted if code in self.countries), self.countries[0])
+        return chosen, self.continents[self.countries.index(chosen)]
+
+
+class KnownArtifacts:
+    """All artifacts of a cultural space, found by name or alias."""
+
+    def __init__(self, cspace: Path) -> None:
+        """Read the space.
+
+        Names are compared folded, and without accents only where that finds what folding does not.
+        """
+        columns = ("artifact_id", "artifact", "concepts", "countries", "continents")
+        rows = artifacts_of(cspace).select(columns).iter_rows()
+        self.artifacts = {key: KnownArtifact(key, name, *map(tuple, lists)) for key, name, *lists in rows}
+        self.exact: dict[str, set[str]] = {}
+        self.loose: dict[str, set[str]] = {}
+        space = read_table(cspace, CSPACE)
+        aliases = pl.col("aliases") if "aliases" in space.columns else pl.lit(None)
+        for artifact_id, name, others in space.select("artifact_id", "name", aliases.alias("others")).iter_rows():
+            for key in map(folded, (name, *(others or ()))):
+                self.exact.setdefault(key, set()).add(artifact_id)
+                self.loose.setdefault(without_accents(key), set()).add(artifact_id)
+
+    def find(
+        self, name: str, *, country: str | None, concept: str | None = None
+    ) -> tuple[KnownArtifact | None, Reconciling]:
+        """Find the one artifact that is meant; the concept tells apart what name and country do not.
+
+        Where a known country was said, an artifact of other countries is another one.
+        """
+        key = folded(name)
+        ids = self.exact.get(key) or self.loose.get(without_accents(key)) or set()
+        called = [self.artifacts[artifact_id] for artifact_id in sorted(ids)]
+        if not key or not called:
+            return None, "unknown name"
+        there = [artifact for artifact in called if country is None or country in artifact.countries]
+        if not there:
+            return None, "country of another"
+        meant = there if len(there) == 1 else [artifact for artifact in there if concept in artifact.concepts]
+        return (meant[0], "reconciled") if len(meant) == 1 else (None, "name of several")
 
 
 CAVEAT = "What an image shows is a model's word; its scores are how sure it says it is, and calibrated by nothing."

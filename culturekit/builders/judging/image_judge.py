@@ -14,22 +14,23 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import wording
-from culturekit.builders.asking import Judge, looks, usual_picture
-from culturekit.builders.built import Given, builds
+from culturekit.builders.asking import wording
 from culturekit.builders.captions.caption_files import USUAL_CAPTION
 from culturekit.builders.shown_images import (
     ID_LETTERS,
     AskedImages,
     ImagesToShow,
+    Judge,
     PerPrompt,
     Row,
     ShownImages,
     Verdict,
     WhoLooks,
+    looks,
+    usual_picture,
 )
 from culturekit.core.atomic import write_atomically
-from culturekit.core.declared import Typed
+from culturekit.core.declared import Given, Typed, builds
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped, shipped_names

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from culturekit.builders.asked_rows import wording
+from culturekit.builders.asking import wording
 from culturekit.builders.judging.image_judge import probability_of_yes, vqa_request
 from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.llm.client import Client, Failure, FreeClient, KeyHolder, Outgoing, Reply

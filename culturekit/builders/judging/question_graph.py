@@ -14,17 +14,18 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import unanswered, wording
-from culturekit.builders.asking import Asked, Judge, asks, looks
+from culturekit.builders.asking import Asked, asks, unanswered, wording
 from culturekit.builders.shown_images import (
     ID_LETTERS,
     AskedImages,
     ImagesToShow,
+    Judge,
     PerPrompt,
     Row,
     ShownImages,
     Verdict,
     WhoLooks,
+    looks,
 )
 from culturekit.core.declared import Typed
 from culturekit.core.digests import digest_bytes

@@ -13,22 +13,23 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import GivenWording
-from culturekit.builders.asked_rows import wording as instructions
-from culturekit.builders.asking import Judge, looks, usual_picture
-from culturekit.builders.built import Given
+from culturekit.builders.asking import GivenWording
+from culturekit.builders.asking import wording as instructions
 from culturekit.builders.judging.image_judge import judge_name, vqa_digest, vqa_request, weighed
 from culturekit.builders.shown_images import (
     ID_LETTERS,
     AskedImages,
     ImagesToShow,
+    Judge,
     PerPrompt,
     Row,
     ShownImages,
     Verdict,
     WhoLooks,
+    looks,
+    usual_picture,
 )
-from culturekit.core.declared import Typed
+from culturekit.core.declared import Given, Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS, STEREOTYPES
 from culturekit.core.tables import read_table

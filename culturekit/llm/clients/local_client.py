@@ -100,11 +100,11 @@ class LocalModel:
                 stopping_criteria=self.transformers.StoppingCriteriaList([over]),
                 pad_token_id=min(ends, default=None) if pad is None else pad,  # generation asks for it
             )
-        said = sequences[0, length:].tolist()
+        tokens = sequences[0, length:].tolist()
         stop: Literal["end", "length", "time"] = "time" if struck else "length"
-        if said and said[-1] in ends:
+        if tokens and tokens[-1] in ends:
             stop = "end"
-        return _Said(self.tokenizer.decode(said, skip_special_tokens=True), stop, length, len(said))
+        return _Said(self.tokenizer.decode(tokens, skip_special_tokens=True), stop, length, len(tokens))
 
     def tokens(self, turn: Turn, images: Sequence[Image]) -> Any:  # noqa: ANN401 - a batch of tensors
         """Write a question as the model was taught to read it."""
@@ -247,10 +247,10 @@ class LocalClient:
         with self.turn:
             if self.loaded is None or stopped.is_set():
                 raise Failure("connection", "the question was called off")
-            said = self.loaded.reply(body, outgoing.images, seconds=self.settings.timeout, stopped=stopped)
-        if said.stop == "time":
+            reply = self.loaded.reply(body, outgoing.images, seconds=self.settings.timeout, stopped=stopped)
+        if reply.stop == "time":
             raise Failure("timeout", f"no whole reply within {self.settings.timeout:g} s")
-        return msgspec.json.encode(said)
+        return msgspec.json.encode(reply)
 
     def read(self, raw: bytes) -> Reply:
         """Read a reply as `send` wrote it."""

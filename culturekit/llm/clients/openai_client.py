@@ -177,8 +177,8 @@ def read_response(raw: bytes) -> Reply:
         found = why_no_object(raw) if raw and not body else "not a response"
         nothing = f"status {shortened(status)}" if status else found
         return Reply("", stop="unreadable", detail=nothing)
-    said = [item for item in records(body.get("output")) if item.get("type") == "message"]
-    parts = [part for item in said for part in records(item.get("content"))]
+    messages = [item for item in records(body.get("output")) if item.get("type") == "message"]
+    parts = [part for item in messages for part in records(item.get("content"))]
     reply_text = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
     refusal = "".join(text(part.get("refusal")) for part in parts if part.get("type") == "refusal")
     reason = text(record(body.get("incomplete_details")).get("reason"))
@@ -425,11 +425,11 @@ def _job_of(batch: Any) -> Job:  # noqa: ANN401 - a batch of the SDK
 
 def _trouble_of(errors: list[Any]) -> tuple[Any, str, tuple[tuple[int, str], ...]]:
     """Read why a batch failed as a whole: what kind of failure that is, what was said, and which lines are to blame."""
-    said = [f"{error.code}: {error.message}" for error in errors]
-    detail = "; ".join(said[:3])
+    reasons = [f"{error.code}: {error.message}" for error in errors]
+    detail = "; ".join(reasons[:3])
     if any(error.code == _CROWDED for error in errors):
         return "busy", detail, ()
     bodies = (msgspec.json.encode({"error": {"code": error.code, "message": error.message}}) for error in errors)
     if any(failure_of(400, {}, body).kind == "fatal" for body in bodies):
         return "fatal", detail, ()
-    return "server", detail, tuple((error.line, why) for error, why in zip(errors, said, strict=True) if error.line)
+    return "server", detail, tuple((error.line, why) for error, why in zip(errors, reasons, strict=True) if error.line)

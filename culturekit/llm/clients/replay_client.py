@@ -166,7 +166,7 @@ class _ScriptedReplies:
             return None
         text = line.text
         if text is None:
-            own = str(request.data.get("id", ""))
-            filled = {key: own if value == _OWN_ID else value for key, value in (line.reply or {}).items()}
+            identifier = str(request.data.get("id", ""))
+            filled = {key: identifier if value == _OWN_ID else value for key, value in (line.reply or {}).items()}
             text = msgspec.json.encode(filled).decode()
         return Reply(text, stop=line.stop, detail=line.detail, model_version=line.model_version)

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.builders.built import staged
 from culturekit.builders.captions.pairs import PAIRS_PER_SHARD, SelectOptions, firsts_in, terms_between, valued
+from culturekit.core.declared import staged
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Numbered
@@ -23,8 +23,17 @@ from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, bootstra
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.report.run_folders import with_params
 from culturekit.scores.answers import careful_answers
-from culturekit.scores.family import write_scored
-from culturekit.scores.score_rows import Place, Row, Scored, check_ranges, mean_rows, scored, statistic_row, value_rows
+from culturekit.scores.family import (
+    Place,
+    Row,
+    Scored,
+    check_ranges,
+    mean_rows,
+    scored,
+    statistic_row,
+    value_rows,
+    write_scored,
+)
 
 RATING, BENCHMARK = "rating_mean", "c3"
 PEOPLE = "people"

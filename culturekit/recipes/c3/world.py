@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import msgspec
 import polars as pl
 
-from culturekit.builders.built import staged
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
+from culturekit.core.declared import staged
 from culturekit.core.inputs import roles
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import CAPTIONS, IMAGES, PROMPTS, RIGHTS, TRANSLATIONS, VALUES

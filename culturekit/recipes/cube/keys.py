@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.completing.completion_names import CompletionLimits
-from culturekit.builders.filtering.filter_stage import FilterOptions
+from culturekit.builders.completing.completion_rounds import CompletionLimits
+from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompt_templates import Wording
 from culturekit.builders.prompting.prompts import PromptOptions, check_words, wordings_of
@@ -173,7 +173,7 @@ class Recipe(AnyRecipe):
         AfterValidator(checked_spec(CLIENTS)),
         Field(description="Who decides what belongs to the cultural space, as a SPEC."),
     ] = "rules"
-    reasons: Annotated[bool, rules_of(FilterOptions, "reasons")] = True
+    reasons: Annotated[bool, rules_of(filter_candidates, "reasons")] = True
     llm: Llm = Llm()
     completion: CompletionLimits | None = None
     review: Review | None = None

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from culturekit.builders.completing.completion import CompletionInputs, CompletionOptions, complete_stage
-from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
+from culturekit.builders.completing.completion import complete
+from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.builders.judging.geo_tag import tag
 from culturekit.builders.prompting.prompts import named_artifacts_stage, one_language_stage, prompts_stage, wordings_of
 from culturekit.builders.shown_images import ImageSample
@@ -503,14 +503,18 @@ def built_space(recipe: Recipe, run: Run) -> Path:
 
 def filtered(recipe: Recipe, run: Run, concepts: tuple[Concept, ...], candidates: Path) -> Path:
     """Let a judge look through the candidates, and propose what they lack."""
-    given = FilterReads(candidates, run.folder(roles.GRAPH))
-    options = FilterOptions(concepts, recipe.judge, recipe.reasons)
-    kept = run.add(filter_stage(given, options, bought(run, recipe.llm, roles.FILTER)), roles.FILTER)
+    graph, llm = run.folder(roles.GRAPH), bought(run, recipe.llm, roles.FILTER)
+    judged = filter_candidates.stage(
+        candidates, graph, roots=concepts, judge=recipe.judge, reasons=recipe.reasons, llm=llm
+    )
+    kept = run.add(judged, roles.FILTER)
     if recipe.completion is None:
         return kept
-    looked_up = CompletionInputs(kept, candidates, run.table(roles.FILTER, file="drops.parquet"), given.graph)
-    further = CompletionOptions(concepts, recipe.judge, recipe.completion)
-    return run.add(complete_stage(looked_up, further, bought(run, recipe.llm, roles.COMPLETION)), roles.COMPLETION)
+    drops, llm = run.table(roles.FILTER, file="drops.parquet"), bought(run, recipe.llm, roles.COMPLETION)
+    completed = complete.stage(
+        kept, candidates, drops, graph, roots=concepts, proposer=recipe.judge, limits=recipe.completion, llm=llm
+    )
+    return run.add(completed, roles.COMPLETION)
 
 
 def scoped_concepts(recipe: Recipe) -> tuple[Concept, ...]:

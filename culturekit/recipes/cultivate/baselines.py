@@ -9,12 +9,11 @@ from typing import Annotated, Literal, Self
 import polars as pl
 from pydantic import AfterValidator, model_validator
 
-from culturekit.builders.built import staged
 from culturekit.builders.judging import image_judge
 from culturekit.builders.judging.scene_judge import MOST_STEREOTYPES
 from culturekit.config.recipe_parts import EncoderSpec, JudgeSpec, ScorerSpec
 from culturekit.core import roles
-from culturekit.core.declared import rules_of
+from culturekit.core.declared import rules_of, staged
 from culturekit.core.inputs import Files, Numbered
 from culturekit.core.inputs import roles as named_roles
 from culturekit.core.roles import Role

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from culturekit.builders.built import staged
 from culturekit.core.choices import ANSWERED
+from culturekit.core.declared import staged
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files, Numbered
 from culturekit.core.schemas import (

@@ -43,10 +43,9 @@ from culturekit.recipes.cultivate.cells import (
     variety_of_prompts,
 )
 from culturekit.scores.catalog import describe
-from culturekit.scores.family import scores
+from culturekit.scores.family import Row, Scored, scored, scores, statistic_row
 from culturekit.scores.image_levels import GroupsGiven, country_groups
 from culturekit.scores.inputs import AnyImages, NamedVectors, asked, vector_inputs
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 _PAPER = "Culture in Action: Evaluating Text-to-Image Models through Social Activities (CULTIVate), section 3.2"
 

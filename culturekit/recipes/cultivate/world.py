@@ -11,9 +11,9 @@ import orjson
 import polars as pl
 import yaml
 
-from culturekit.builders.built import staged
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
 from culturekit.core.atomic import write_atomically
+from culturekit.core.declared import staged
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import roles
 from culturekit.core.package_data import shipped

@@ -8,9 +8,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.built import builds, staged
 from culturekit.core.atomic import write_atomically
-from culturekit.core.declared import Typed
+from culturekit.core.declared import Typed, builds, staged
 from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files

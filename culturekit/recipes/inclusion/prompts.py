@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.built import builds, staged
-from culturekit.core.declared import Typed
+from culturekit.core.declared import Typed, builds, staged
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import found_or_shipped, shipped_names
 from culturekit.core.schemas import IMAGES, PROMPTS

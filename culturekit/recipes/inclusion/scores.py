@@ -36,9 +36,18 @@ from culturekit.recipes.inclusion.prompts import BENCHMARK
 from culturekit.scores.answers import without_copies
 from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import Distinct
-from culturekit.scores.family import Confidence, scores
+from culturekit.scores.family import (
+    Confidence,
+    Place,
+    Row,
+    Scored,
+    scored,
+    scores,
+    statistic_row,
+    value_rows,
+    with_reason,
+)
 from culturekit.scores.inputs import NamedVectors, one_identity_of_all
-from culturekit.scores.score_rows import Place, Row, Scored, scored, statistic_row, value_rows, with_reason
 
 UNRELIABLE = "annotations of unreliable annotators"
 UNCHECKED = "kept unchecked, for want of photographs"

@@ -59,9 +59,8 @@ from culturekit.people.scheme import Scheme
 from culturekit.people.stages import filled_in_stage
 from culturekit.recipes.inclusion.people import SEES_OBJECT, SEES_REGION, TASK1_SCHEME, TASK2_SCHEME, asked_images
 from culturekit.recipes.inclusion.prompts import BENCHMARK, shipped_places
-from culturekit.scores.family import write_scored
+from culturekit.scores.family import Place, mean_rows, scored, write_scored
 from culturekit.scores.inputs import ImageTables
-from culturekit.scores.score_rows import Place, mean_rows, scored
 
 OBJECT = "object"  # the kind of the mark that stands for an object itself
 LOOKS = ("objects", "background")  # what a region has a look of: the object, and what is around it

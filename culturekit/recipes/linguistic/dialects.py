@@ -18,8 +18,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, bounded, row_id
-from culturekit.builders.asking import AskPlan, asking_stage, plan_to_ask
+from culturekit.builders.asking import AskedRows, AskPlan, asking_stage, bounded, plan_to_ask, row_id
 from culturekit.builders.prompting.quotas import cell_mistakes, decided_rows, decision_of
 from culturekit.builders.simulated.simulated_model import TALK, Manner
 from culturekit.core.atomic import write_atomically

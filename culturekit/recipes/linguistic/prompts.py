@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, Self
 import polars as pl
 from pydantic import Field, model_validator
 
-from culturekit.builders.built import builds, staged
-from culturekit.core.declared import StageCommand, Typed
+from culturekit.core.declared import StageCommand, Typed, builds, staged
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import PROMPTS

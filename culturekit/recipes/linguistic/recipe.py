@@ -14,14 +14,13 @@ import numpy as np
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.built import staged
 from culturekit.builders.judging.simulated_people import SimulatedPeople, is_careless, person_draws, step
 from culturekit.builders.space.cspace import table_stage
 from culturekit.config.checks import existing_table, unique_names
 from culturekit.config.kinds import AnyRecipe, RecipeKind
 from culturekit.config.recipe_parts import EncoderSpec, File, JudgeSpec, Llm, Model, ScorerSpec
 from culturekit.core import roles
-from culturekit.core.declared import rules_of
+from culturekit.core.declared import rules_of, staged
 from culturekit.core.defaults import CONFIDENCE, RATERS, SHORTLIST
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files, Numbered

@@ -11,8 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from culturekit.builders.built import staged
-from culturekit.core.declared import Seed, Typed, check_options
+from culturekit.core.declared import Seed, Typed, check_options, staged
 from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
@@ -24,11 +23,11 @@ from culturekit.metrics.linguistic.neutral_groups import LOGIT_SCALE, neutral_si
 from culturekit.metrics.statistics.comparisons import mean_interval
 from culturekit.metrics.statistics.intervals import simple_mean
 from culturekit.recipes.linguistic.prompts import BENCHMARK
-from culturekit.scores.answers import careful_answers, of_criterion, whose
+from culturekit.scores.answers import answers_in, careful_answers, of_criterion, whose
 from culturekit.scores.catalog import UNBOUNDED, describe
-from culturekit.scores.family import Confidence, Pair, answers_in, scores
-from culturekit.scores.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, one_identity
-from culturekit.scores.score_rows import (
+from culturekit.scores.family import (
+    Confidence,
+    Pair,
     Place,
     Row,
     Scored,
@@ -38,9 +37,11 @@ from culturekit.scores.score_rows import (
     plain_row,
     prompted_images,
     scored,
+    scores,
     statistic_row,
     value_rows,
 )
+from culturekit.scores.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, one_identity
 
 Vectors = NDArray[np.floating]
 

@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.completing.completion import CompletionInputs, CompletionOptions, complete, complete_stage
-from culturekit.builders.completing.completion_names import CompletionLimits, asked_proposals
+from culturekit.builders.completing.completion import complete
+from culturekit.builders.completing.completion_rounds import CompletionLimits, asked_proposals
 from culturekit.core.schemas import COMPLETED, KEPT
 from culturekit.core.stage import Stage, input_records, key_of
 from culturekit.core.tables import read_table
@@ -18,7 +18,8 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.llm.reply_schema import TARGETS, schema_of
 from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_recipe
-from tests.builders.completion_world import BRAZIL, CUISINE, DISH, JAPAN, Proposer, artifact_said, dish, world
+from tests.builders.completion_world import BRAZIL, CUISINE, DISH, JAPAN, Inputs, Proposer, artifact_said, dish, world
+from tests.builders.put import put
 from tests.conftest import SMALL, recipe_here, stages_of
 
 
@@ -32,9 +33,9 @@ def once(**cells: list[dict[str, object]]) -> Any:
 
 
 def run(
-    work: Work, inputs: CompletionInputs, proposer: Proposer, concept: Concept = CUISINE, **limits: int
+    work: Work, inputs: tuple[Path | None, ...], proposer: Proposer, concept: Concept = CUISINE, **limits: int
 ) -> tuple[Outcome, dict[str, dict[str, Any]]]:
-    outcome = complete(work, inputs, [concept], proposer, limits=CompletionLimits(**limits))
+    outcome = put(complete, work, proposer, *inputs, roots=(concept,), limits=CompletionLimits(**limits))
     table = read_table(work.out / "completed.parquet", COMPLETED)
     return outcome, {row["qid"]: row for row in table.iter_rows(named=True)}
 
@@ -267,7 +268,7 @@ def test_a_number_that_was_not_given_takes_nothing_back(work: Work, tmp_path: Pa
 def test_a_completed_table_can_be_completed_again(work: Work, tmp_path: Path) -> None:
     inputs = world(tmp_path / "in", [dish(1, "temaki", JAPAN)])
     _, first = run(work, inputs, Proposer(once(BR=[artifact_said("Moqueca"), artifact_said("Temaki")])))
-    again = CompletionInputs((work.out / "completed.parquet").rename(tmp_path / "kept.parquet"))
+    again = ((work.out / "completed.parquet").rename(tmp_path / "kept.parquet"),)
     proposer = Proposer(once(JP=[artifact_said("moqueca"), artifact_said("Takoyaki")]), model="another")
     _, rows = run(work, again, proposer)
     assert set(rows) == {"Q1", "LLM:moqueca", "LLM:takoyaki"}
@@ -320,23 +321,23 @@ LOCAL = "openai:proposer-1?base_url=http://127.0.0.1:9/v1"
 
 
 @pytest.fixture
-def inputs(tmp_path: Path) -> CompletionInputs:
+def inputs(tmp_path: Path) -> Inputs:
     return world(tmp_path / "in", [dish(1, "feijoada")], [(dish(2, "tucupi"), "judge x")])
 
 
-def key(inputs: CompletionInputs, proposer: str = LOCAL, limits: CompletionLimits | None = None, **llm: object) -> str:
+def key(inputs: Inputs, proposer: str = LOCAL, limits: CompletionLimits | None = None, **llm: object) -> str:
     options = LlmOptions(**llm)  # type: ignore[arg-type]
-    wanted = CompletionOptions((load_concept("cuisine"),), proposer, limits or CompletionLimits())
-    stage = complete_stage(inputs, wanted, options)
+    limits, roots = limits or CompletionLimits(), (load_concept("cuisine"),)
+    stage = complete.stage(*inputs, roots=roots, proposer=proposer, limits=limits, llm=options)
     return key_of(stage, input_records(stage.inputs))
 
 
-def test_what_changes_proposals_changes_the_key(inputs: CompletionInputs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_changes_proposals_changes_the_key(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [key(inputs), key(inputs, LOCAL.replace("-1", "-2")), key(inputs, limits=CompletionLimits(rounds=2))]
     monkeypatch.setattr("culturekit.builders.completing.completion.wordings", lambda: {"cspace.propose": "other words"})
     keys.append(key(inputs))
     monkeypatch.undo()
-    inputs.kept.write_bytes(inputs.kept.read_bytes() + b" ")
+    inputs[0].write_bytes(inputs[0].read_bytes() + b" ")
     keys.append(key(inputs))
     assert len(set(keys)) == len(keys)
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.builders.completing.completion_lookup import KnownItem
-from culturekit.builders.completing.completion_names import accents_agree
-from culturekit.builders.completing.completion_rounds import Found, reconcile
+from culturekit.builders.completing.completion_names import Found, KnownItem, KnownTables, accents_agree, reconcile
 from culturekit.builders.country_names import folded, loose_key_of
+from culturekit.core.schemas import CANDIDATES, KEPT
+from culturekit.core.tables import slices_of
 from tests.builders.completion_world import BRAZIL, DISH, JAPAN, dish, world
 from tests.effort import SHARED_FIXTURE
 
@@ -107,7 +107,10 @@ def test_the_tables_give_what_a_naive_walk_finds(
     ]
     folder: Path = tmp_path_factory.mktemp("world")
     inputs = world(folder, numbered[: len(kept)], [(row, "judge x") for row in numbered[len(kept) :]], items)
-    found = inputs.open(folder).find(wanted)
+    there, among = (
+        slices_of(path, table, scratch=folder) for path, table in zip(inputs[:2], (KEPT, CANDIDATES), strict=True)
+    )
+    found = KnownTables(there, among, *inputs[2:]).find(wanted)
     for name in wanted:
         key = folded(name)
         tables = ((1, kept, "kept"), (1 + len(kept), dropped, "dropped"), (100, graph, "in the graph"))

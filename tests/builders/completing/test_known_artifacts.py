@@ -3,8 +3,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.completing.completion_lookup import KnownArtifacts
 from culturekit.builders.country_names import country_code, folded, without_accents
+from culturekit.builders.judging.geo_tag import KnownArtifacts
 from culturekit.core.schemas import CSPACE
 from culturekit.core.tables import write_table
 from culturekit.kg.countries import countries

@@ -21,12 +21,13 @@ from culturekit.builders.filtering.second_judge import settle
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.space.cspace import release
 from culturekit.core.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT, REMOVED, VERDICTS
-from culturekit.core.tables import read_table, slices_of, write_table
+from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Outgoing, Request
 from culturekit.llm.clients.clients import CLIENTS
 from tests.builders.paid_judge import PaidJudge
+from tests.builders.put import put
 from tests.builders.spaces import rows_of
 from tests.command_line import culturekit
 from tests.conftest import stage_here
@@ -77,9 +78,8 @@ def test_a_judge_says_why_and_how_surely_of_each_country_and_is_not_asked_where_
     concept = CONCEPT.model_copy(update={"description": "Dishes, no brands."})
     same = {"concept": "cuisine", "label": "a dish", "roots": ["Q1"], "path": ["Q1"]}
     rows = [{**same, "qid": "Q2", "country_qids": [BRAZIL, FRANCE, NIGERIA]}]
-    source = slices_of(write_table(tmp_path, CANDIDATES, rows_of(CANDIDATES, *rows)), CANDIDATES, scratch=work.scratch)
     judge = Heard(lambda _: '{"why": "a brand", "verdict": "remove", "confidence": 80}')
-    filter_candidates(work, source, [concept], judge)
+    put(filter_candidates, work, judge, write_table(tmp_path, CANDIDATES, rows_of(CANDIDATES, *rows)), roots=(concept,))
     told = read_table(work.out / "verdicts.parquet", VERDICTS)
     assert told.select("country", "verdict", "confidence", "why").rows() == [
         ("BR", "remove", 0.8, "a brand"), ("NG", "remove", 0.8, "a brand"),
@@ -128,7 +128,7 @@ def judged(work: Work, tmp_path: Path) -> tuple[Path, ByCountry]:
     ]
     table = write_table(tmp_path, CANDIDATES, rows_of(CANDIDATES, *rows))
     judge = ByCountry(SAID)
-    filter_candidates(work, slices_of(table, CANDIDATES, scratch=work.scratch), [CONCEPT], judge)
+    put(filter_candidates, work, judge, table, roots=(CONCEPT,))
     return work.out, judge
 
 

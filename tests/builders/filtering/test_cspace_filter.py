@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from culturekit.builders.filtering.cspace_filter import draw_pilot, filter_candidates, name_problem, shares
 from culturekit.core.schemas import CANDIDATES, DROPS, KEPT
-from culturekit.core.tables import read_table, slices_of, write_table
+from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import FreeClient, Reply, Request
 from culturekit.llm.clients.rules_client import RulesClient
+from tests.builders.put import put
 from tests.builders.spaces import candidates
 
 CUISINE = Concept(concept="cuisine", hops=3, roots=(Root(qid="Q2095", label="food"),), countries=("BR", "JP"))
@@ -38,9 +39,7 @@ class Scripted:
 def judged(
     work: Work, tmp_path: Path, client: FreeClient, *rows: dict[str, object]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    path = write_table(tmp_path, CANDIDATES, candidates(*rows))
-    source = slices_of(path, CANDIDATES, scratch=work.scratch)
-    filter_candidates(work, source, [CUISINE], client)
+    put(filter_candidates, work, client, write_table(tmp_path, CANDIDATES, candidates(*rows)), roots=(CUISINE,))
     return read_table(work.out / "kept.parquet", KEPT), read_table(work.out / "drops.parquet", DROPS)
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.builders.filtering.filter_stage import FilterOptions, FilterReads, filter_stage
+from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.core.stage import Stage, input_records, key_of
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
@@ -16,8 +16,8 @@ LOCAL = "openai:judge-1?base_url=http://127.0.0.1:9/v1"
 
 
 def stage_of(table: Path, judge: str, **options: object) -> Stage:
-    given, wanted = FilterReads(table), FilterOptions((load_concept("cuisine"),), judge)
-    return filter_stage(given, wanted, LlmOptions(**options))  # type: ignore[arg-type]
+    llm = LlmOptions(**options)  # type: ignore[arg-type]
+    return filter_candidates.stage(table, roots=(load_concept("cuisine"),), judge=judge, llm=llm)
 
 
 def key(stage: Stage) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from PIL import Image as Pictures
 
-from culturekit.builders.asked_rows import wording
+from culturekit.builders.asking import wording
 from culturekit.builders.judging.image_judge import (
     ImageQuestion,
     JudgeOptions,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.builders.asked_rows import wording
+from culturekit.builders.asking import wording
 from culturekit.builders.judging.question_graph import QuestionGraph, answer, build, depth_of, graph_request
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import JUDGMENTS, PROMPTS, QUESTION_GRAPHS, QUESTIONS

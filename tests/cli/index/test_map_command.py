@@ -49,9 +49,7 @@ def test_every_option_reaches_the_mapping(world: PictureWorld, images: Path, tmp
     assert notes_of(tmp_path / "out")["channels"] == {"image": 0.7, "text": 0.3}
 
 
-def test_an_error_that_cannot_be_kept_is_said_and_ends_with_1(
-    world: PictureWorld, images: Path, tmp_path: Path
-) -> None:
+def test_an_error_that_cannot_be_kept_ends_with_1(world: PictureWorld, images: Path, tmp_path: Path) -> None:
     for _ in range(2):  # the second time the finished folder answers
         said = mapping(world, images, tmp_path / "out", "--max-error", "0.001", ends=1)
         assert "every image abstains" in said
@@ -89,10 +87,8 @@ def test_weights_that_say_nothing_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (("--adjust", "csls"), "go together"),
-    (("--max-error", "0"), "above 0 and below 1"),
-    (("--concept", "cuisne"), "one of cuisine"),
-    (("--search", "quickly"), "quickly"),
+    (("--adjust", "csls"), "go together"), (("--max-error", "0"), "above 0 and below 1"),
+    (("--concept", "cuisne"), "one of cuisine"), (("--search", "quickly"), "quickly"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused(
     world: PictureWorld, images: Path, tmp_path: Path, words: tuple[str, ...], said: str

@@ -162,7 +162,6 @@ def test_a_prompt_longer_than_a_context_is_said_for_each_text_encoder(folders: F
 
 
 def broken(folder: Path, to: Path, part: str, change: Callable[[Any], Any], name: str = "") -> Path:
-    """Copy a pipeline and change numbers of one part."""
     shutil.copytree(folder, to)
     path = next((to / part).glob("*.safetensors"))
     tensors = load_file(path)
@@ -222,14 +221,11 @@ def test_code_that_comes_with_a_pipeline_is_not_run(folders: Folders, tmp_path: 
             answers(f"{folder}?steps=1", [asked(1)])
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ("offload=model", "nothing to keep out"), ("true_guidance=2", "no true_cfg_scale"),
-        ("tokens=64", "no max_sequence_length"), ("high_noise=0.5", "before a refiner"),
-        ("lora_scale=1", "there are none"), ("revision=main", "only a hub id has revisions"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "words"), [
+    ("offload=model", "nothing to keep out"), ("true_guidance=2", "no true_cfg_scale"),
+    ("tokens=64", "no max_sequence_length"), ("high_noise=0.5", "before a refiner"), ("lora_scale=1", "there are none"),
+    ("revision=main", "only a hub id has revisions"),
+])  # fmt: skip
 def test_an_option_that_would_do_nothing_is_refused(folders: Folders, options: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         answers(f"{folders('sdxl')}?{options}", [asked(1)])
@@ -306,9 +302,7 @@ def test_pictures_that_a_safety_checker_blacked_out_are_refused(tmp_path: Path) 
     assert shown.pixels.any()
 
 
-def test_each_device_of_a_list_has_weights_of_its_own_and_workers_and_devices_change_no_byte(
-    folders: Folders, tmp_path: Path
-) -> None:
+def test_each_device_has_its_weights_and_workers_and_devices_change_no_byte(folders: Folders, tmp_path: Path) -> None:
     prompts, sdxl = prompts_of(tmp_path, 7), folders("sdxl")
     tables = []
     for workers, devices in ((1, "cpu"), (3, "cpu"), (3, "cpu,cpu")):
@@ -363,17 +357,12 @@ def test_guidance_that_a_pipeline_leaves_out_is_refused(folders: Folders, kind: 
     assert drawn(folders(kind), "steps=1").provider_params["guidance"] is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "guidance", "words"),
-    [
-        ("hunyuan", 3, ""), ("z-image", 0.5, ""), ("sana", 3, ""), ("z-image", 0, "only with guidance above 0"),
-        ("flux2", 4, "Flux2Pipeline has no negative prompts"), ("hunyuan", 1, "only with a guider at work"),
-        ("hunyuan-distilled", 3, "only with a guider at work"),
-    ],
-)  # fmt: skip
-def test_a_negative_prompt_is_sent_where_it_has_an_effect_and_else_that_is_said(
-    folders: Folders, kind: str, guidance: float, words: str
-) -> None:
+@pytest.mark.parametrize(("kind", "guidance", "words"), [
+    ("hunyuan", 3, ""), ("z-image", 0.5, ""), ("sana", 3, ""), ("z-image", 0, "only with guidance above 0"),
+    ("flux2", 4, "Flux2Pipeline has no negative prompts"), ("hunyuan", 1, "only with a guider at work"),
+    ("hunyuan-distilled", 3, "only with a guider at work"),
+])  # fmt: skip
+def test_a_negative_prompt_is_sent_only_with_effect(folders: Folders, kind: str, guidance: float, words: str) -> None:
     without, told = (drawn(folders(kind), f"steps=2&guidance={guidance}", negative=text) for text in (None, "fog"))
     assert words in str(told.provider_params.get("findings"))
     assert words or told.provider_params["negative_prompt"] == "fog"
@@ -457,9 +446,7 @@ def hub_of(home: Path, name: str, files: dict[str, bytes], monkeypatch: pytest.M
     return commit
 
 
-def test_adapters_come_from_the_hub_by_their_id(
-    folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_adapters_come_from_the_hub_by_id(folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = (adapter(folders, tmp_path / "lora") / "pytorch_lora_weights.safetensors").read_bytes()
     home = tmp_path / "hub"
     commit = hub_of(

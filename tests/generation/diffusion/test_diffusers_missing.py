@@ -8,9 +8,7 @@ from culturekit.cli.app import app
 from tests.generation.diffusion.tiny_pipelines import prompts_of
 
 
-def test_without_its_packages_the_backend_says_the_command_that_installs_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_its_packages_the_backend_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setitem(sys.modules, "diffusers", None)
     (tmp_path / "model").mkdir()

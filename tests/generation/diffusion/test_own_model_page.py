@@ -15,7 +15,6 @@ PAGE = ROOT / "docs/run-your-own-model.md"
 
 
 def commands() -> list[str]:
-    """Read what the page says to type."""
     (block,) = re.findall(r"```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     return [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
 

@@ -19,7 +19,6 @@ SCRIPT = Path(__file__).parents[3] / "benchmarks/tiny_pipeline.py"
 
 @cache
 def script() -> ModuleType:
-    """Load the script."""
     spec = importlib.util.spec_from_file_location("tiny_pipeline", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
@@ -39,7 +38,6 @@ def tiny(folder: Path, kind: str = "sdxl") -> Path:
 
 
 def prompts_of(folder: Path, count: int) -> Path:
-    """Write a table of prompts."""
     rows = [
         {
             "prompt_id": f"p{number:05d}", "text": f"a dish of place {number}", "benchmark": "cube", "kind": "cube",

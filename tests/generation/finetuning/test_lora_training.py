@@ -90,9 +90,7 @@ def of_velocity(folders: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["sd", "sdxl", "sd-v"])
-def test_the_loss_falls_and_the_weights_load_into_the_pipeline(
-    folders: Path, pairs: Path, tmp_path: Path, kind: str
-) -> None:
+def test_the_loss_falls_and_the_weights_load(folders: Path, pairs: Path, tmp_path: Path, kind: str) -> None:
     of_velocity(folders)
     run = tuned(pairs, tmp_path / "tuned", options(folders, kind, steps=40, every=20))
     curve = read_table(run.folder / "training.parquet", TRAINING)
@@ -123,9 +121,7 @@ def test_a_stage_of_images_waits_for_the_adapter_of_a_stage(folders: Path, pairs
         generate_stage(prompts, plan, backend="simulated", model="after", seed=1, adapter=tmp_path / "tuned")
 
 
-def test_an_adapter_that_is_not_trained_yet_changes_nothing_and_the_pipeline_itself_is_left_alone(
-    folders: Path, pairs: Path
-) -> None:
+def test_an_untrained_adapter_changes_nothing_and_the_pipeline_is_left_alone(folders: Path, pairs: Path) -> None:
     from culturekit.generation.diffusion.lora_training import LoraTraining
 
     given = options(folders)
@@ -169,9 +165,7 @@ class Cut(Exception):
     """Stops a training in the middle."""
 
 
-def test_a_training_that_was_cut_goes_on_to_the_same_bytes(
-    folders: Path, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cut_training_ends_alike(folders: Path, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from culturekit.generation.diffusion.lora_training import LoraTraining
 
     whole = tuned(pairs, tmp_path / "whole", options(folders))
@@ -194,9 +188,7 @@ def test_a_training_that_was_cut_goes_on_to_the_same_bytes(
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_mixed_precision_learns_and_goes_on_with_its_scale(
-    folders: Path, pairs: Path, tmp_path: Path, dtype: str
-) -> None:
+def test_mixed_precision_learns_and_goes_on(folders: Path, pairs: Path, tmp_path: Path, dtype: str) -> None:
     from culturekit.generation.diffusion.lora_training import LoraTraining
 
     given = TuningOptions(f"{options(folders).model}&dtype={dtype}", rank=2, rate=1e-2, batch=2, size=SIDE)
@@ -234,9 +226,7 @@ def test_the_plan_counts_what_is_learned_from_the_headers_alone(folders: Path, p
     assert plan.learned == run.manifest.counts["learned numbers"]
 
 
-def test_a_pilot_times_a_step_and_leaves_the_training_as_it_would_be(
-    folders: Path, pairs: Path, tmp_path: Path
-) -> None:
+def test_a_pilot_times_a_step_and_changes_nothing(folders: Path, pairs: Path, tmp_path: Path) -> None:
     given = options(folders)
     out = tmp_path / "tuned"
     plan = pilot_of(pairs, given, out, engine=HereEngine(), progress=Quiet(), wait=False)

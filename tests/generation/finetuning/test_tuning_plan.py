@@ -70,9 +70,7 @@ def test_sides_are_whole_eights(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["torch", "peft", "diffusers"])
-def test_a_missing_package_is_told_with_the_command_that_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
-) -> None:
+def test_missing_packages_are_named_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     (tmp_path / "model_index.json").write_text('{"_class_name": "StableDiffusionPipeline"}')
     (tmp_path / "metadata.jsonl").write_text('{"file_name": "a.png", "text": "a"}\n')

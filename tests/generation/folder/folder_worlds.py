@@ -24,7 +24,6 @@ TEXTS = {
 
 
 def prompts(folder: Path, texts: Mapping[str, str] | None = None) -> Path:
-    """Write a table of prompts."""
     rows = [
         {"prompt_id": prompt_id, "text": text, "benchmark": "cube", "kind": "cube", "concept": "cuisine"}
         | {"country": country_of(text), "artifact_id": f"Q{number}", "language": "en", "template_id": "t"}
@@ -35,7 +34,6 @@ def prompts(folder: Path, texts: Mapping[str, str] | None = None) -> Path:
 
 
 def country_of(text: str) -> str:
-    """Find the country that a text names."""
     return next((code for name, code in COUNTRIES.items() if name in text), "JP")
 
 
@@ -43,7 +41,6 @@ COUNTRIES = {"Nigeria": "NG", "France": "FR", "Ghana": "GH"}
 
 
 def picture(number: int, *, form: str = "PNG", mode: str = "RGB", size: int = 8) -> bytes:
-    """Draw a picture that no other number gives."""
     pixels = np.random.default_rng(number).integers(0, 255, (size, size, 3), dtype=np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(pixels).convert(mode).save(buffer, form)
@@ -51,7 +48,6 @@ def picture(number: int, *, form: str = "PNG", mode: str = "RGB", size: int = 8)
 
 
 def fill(root: Path, names: Sequence[str]) -> Path:
-    """Put a picture under each name."""
     for number, name in enumerate(names):
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,5 +64,4 @@ def take(spec: str, out: Path, table: Path | None = None, **stated: object) -> t
 
 
 def clean(run: StageRun) -> bool:
-    """Tell whether a command would leave with 0."""
     return not set_aside(run, strict=False)

@@ -15,7 +15,6 @@ ROWS = [
 
 
 def written(folder: Path, form: str) -> Path:
-    """Write the same list in some form."""
     path = folder / f"metadata.{form}"
     frame = pl.DataFrame(ROWS)
     if form == "parquet":
@@ -79,14 +78,11 @@ def test_files_that_are_not_there_or_not_listed_are_rows(tmp_path: Path) -> None
     assert run.manifest.notes["findings"] == ["1 file found no prompt", "1 file in the list is not in the folder"]
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("/etc/passwd.png", "full path"), ("~/x.png", "full path"), ("C:\\x.png", "full path"),
-        ("\\\\host\\x.png", "full path"), ("../x.png", ".."), ("a/../../x.png", ".."), ("a\\..\\x.png", ".."),
-        ("https://host/x.png", "address"), ("a\0.png", "zero byte"), ("a/b..png", ""), ("...png", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "words"), [
+    ("/etc/passwd.png", "full path"), ("~/x.png", "full path"), ("C:\\x.png", "full path"),
+    ("\\\\host\\x.png", "full path"), ("../x.png", ".."), ("a/../../x.png", ".."), ("a\\..\\x.png", ".."),
+    ("https://host/x.png", "address"), ("a\0.png", "zero byte"), ("a/b..png", ""), ("...png", ""),
+])  # fmt: skip
 def test_names_that_lead_out_are_refused(name: str, words: str) -> None:
     assert words in name_problem(name)
     assert bool(name_problem(name)) == bool(words)
@@ -115,18 +111,12 @@ def test_a_list_without_a_column_of_files_says_which_was_meant(tmp_path: Path) -
         read_list(path, label="metadata.csv")
 
 
-@pytest.mark.parametrize(
-    ("form", "text", "words"),
-    [
-        ("csv", "path,prompt_id\na.png\n", "metadata.csv:2: 1 cells under 2 columns"),
-        ("csv", 'path\n"a.png\n', "metadata.csv:2: not a CSV file"),
-        ("jsonl", '{"path": "a.png"}\n[1]\n', "metadata.jsonl:2: expected an object"),
-        ("jsonl", "{\n", "not JSON"),
-        ("json", "3", "no known shape"),
-        ("json", "{", "is not JSON"),
-        ("parquet", "x", "not readable Parquet"),
-    ],
-)
+@pytest.mark.parametrize(("form", "text", "words"), [
+    ("csv", "path,prompt_id\na.png\n", "metadata.csv:2: 1 cells under 2 columns"),
+    ("csv", 'path\n"a.png\n', "metadata.csv:2: not a CSV file"),
+    ("jsonl", '{"path": "a.png"}\n[1]\n', "metadata.jsonl:2: expected an object"), ("jsonl", "{\n", "not JSON"),
+    ("json", "3", "no known shape"), ("json", "{", "is not JSON"), ("parquet", "x", "not readable Parquet"),
+])  # fmt: skip
 def test_a_broken_list_is_refused(tmp_path: Path, form: str, text: str, words: str) -> None:
     path = tmp_path / f"metadata.{form}"
     path.write_text(text)

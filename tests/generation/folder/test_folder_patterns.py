@@ -61,38 +61,32 @@ def test_no_name_breaks_a_pattern(name: str, pattern: str) -> None:
     assert fields is None or all(value in re.sub(r"\s", " ", name) or value for value in fields.values())
 
 
-@pytest.mark.parametrize(
-    ("pattern", "name", "fields"),
-    [
-        ("{prompt}__{id}.png", "a__b__7.png", {"prompt": "a__b", "id": "7"}),
-        ("{prompt}__{id}.png", "a__7.PNG", {"prompt": "a", "id": "7"}),
-        ("{prompt}__{id}.png", "a__7.jpg", None),
-        ("{prompt}__{id}.*", "a__7.jpg", {"prompt": "a", "id": "7"}),
-        ("{prompt}__{id}", "a__7.webp", {"prompt": "a", "id": "7"}),
-        ("{prompt}__{id}", "a__v1.5", {"prompt": "a", "id": "v1.5"}),
-        ("{model}/{prompt_id}/{repeat}-{slot}", "x/sdxl/p/0003-07.png",
-         {"model": "sdxl", "prompt_id": "p", "repeat": "0003", "slot": "07"}),
-        ("/{model}/{id}", "x/sdxl/1.png", None),
-        ("/{model}/{id}", "sdxl/1.png", {"model": "sdxl", "id": "1"}),
-        ("{prompt_id}/{prompt_id}_{slot}", "p/p_1.png", {"prompt_id": "p", "slot": "1"}),
-        ("{prompt_id}/{prompt_id}_{slot}", "p/q_1.png", None),
-        ("{_}-{seed}-{prompt}", "00012-77-a cat-and-dog.png", {"seed": "77", "prompt": "a cat-and-dog"}),
-        ("{{x}}{id}.png", "{x}7.png", {"id": "7"}),
-        ("é{id}", "e\u03017.png", {"id": "7"}),
-        ("{slot}", "x.png", None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("pattern", "name", "fields"), [
+    ("{prompt}__{id}.png", "a__b__7.png", {"prompt": "a__b", "id": "7"}),
+    ("{prompt}__{id}.png", "a__7.PNG", {"prompt": "a", "id": "7"}),
+    ("{prompt}__{id}.png", "a__7.jpg", None),
+    ("{prompt}__{id}.*", "a__7.jpg", {"prompt": "a", "id": "7"}),
+    ("{prompt}__{id}", "a__7.webp", {"prompt": "a", "id": "7"}),
+    ("{prompt}__{id}", "a__v1.5", {"prompt": "a", "id": "v1.5"}),
+    ("{model}/{prompt_id}/{repeat}-{slot}", "x/sdxl/p/0003-07.png",
+     {"model": "sdxl", "prompt_id": "p", "repeat": "0003", "slot": "07"}),
+    ("/{model}/{id}", "x/sdxl/1.png", None),
+    ("/{model}/{id}", "sdxl/1.png", {"model": "sdxl", "id": "1"}),
+    ("{prompt_id}/{prompt_id}_{slot}", "p/p_1.png", {"prompt_id": "p", "slot": "1"}),
+    ("{prompt_id}/{prompt_id}_{slot}", "p/q_1.png", None),
+    ("{_}-{seed}-{prompt}", "00012-77-a cat-and-dog.png", {"seed": "77", "prompt": "a cat-and-dog"}),
+    ("{{x}}{id}.png", "{x}7.png", {"id": "7"}),
+    ("é{id}", "e\u03017.png", {"id": "7"}),
+    ("{slot}", "x.png", None),
+])  # fmt: skip
 def test_patterns_by_example(pattern: str, name: str, fields: dict[str, str] | None) -> None:
     assert parse_pattern(pattern).fields(name) == fields
 
 
-@pytest.mark.parametrize(
-    ("pattern", "words"),
-    [
-        ("{promt}.png", "{promt}"), ("{prompt}{id}", "nothing between {prompt} and {id}"), ("{prompt", "brace"),
-        ("image.png", "no field"), ("../{id}", ".."), ("{prompt}/", "name of a file"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("pattern", "words"), [
+    ("{promt}.png", "{promt}"), ("{prompt}{id}", "nothing between {prompt} and {id}"), ("{prompt", "brace"),
+    ("image.png", "no field"), ("../{id}", ".."), ("{prompt}/", "name of a file"),
+])  # fmt: skip
 def test_a_wrong_pattern_is_refused_with_the_reason(pattern: str, words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         parse_pattern(pattern)

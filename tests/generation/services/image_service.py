@@ -65,7 +65,6 @@ class Seller:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def submit(self, body: dict[str, Any], base: str) -> Answer:
-        """Sell a job."""
         with self.lock:
             told = self.submitting(body)
             if told is not None and told[0] >= 400:
@@ -75,7 +74,6 @@ class Seller:
         return told or as_json({"id": f"job-{number}", "polling_url": f"{base}/jobs/{number}"})
 
     def poll(self, number: int, base: str) -> Answer:
-        """Say how a job is doing."""
         with self.lock:
             self.polled[number] += 1
             look = self.polled[number]
@@ -87,13 +85,11 @@ class Seller:
         return ready(number, base)
 
     def draw(self, number: int) -> bytes:
-        """Draw what was sold."""
         body = self.sold[number]
         return picture(body.get("seed", 1), body.get("width", 16), body.get("height", 16))
 
 
 def as_json(value: object, status: int = 200, **headers: str) -> Answer:
-    """Write an answer."""
     return status, {"Content-Type": "application/json", **headers}, json.dumps(value).encode()
 
 
@@ -117,13 +113,10 @@ def running_service(seller: Seller | None = None) -> Iterator[ImageService]:
     shop = seller or Seller()
 
     class Handler(BaseHTTPRequestHandler):
-        """Speaks the protocol of the file."""
-
         def log_message(self, *arguments: object) -> None:
             """Say nothing."""
 
         def answer(self, method: str, body: dict[str, Any]) -> None:
-            """Answer one request."""
             base = f"http://{self.headers['Host']}"
             headers = {name.lower(): value for name, value in self.headers.items()}
             shop.asked.append((method, self.path, headers))
@@ -171,5 +164,4 @@ def form_of(kind: str, content: bytes) -> dict[str, Any]:
 
 
 def base64_of(seed: int) -> str:
-    """Write a picture as text."""
     return b64encode(picture(seed, 8, 8)).decode()

@@ -30,7 +30,6 @@ def google(server: RunningServer, model: str = "gemini-2.5-flash-image", **optio
 
 
 def spec(name: str, url: str, options: Mapping[str, object]) -> str:
-    """Write a SPEC."""
     pairs = {"base_url": url, "timeout": 20, **options}
     return f"{name}?" + "&".join(f"{key}={value}" for key, value in pairs.items())
 
@@ -57,5 +56,4 @@ def buy(
 
 
 def images_of(folder: Path) -> pl.DataFrame:
-    """Read the table that a run wrote."""
     return pl.read_parquet(folder / "out/images.parquet").sort("prompt_id", "repeat", "slot")

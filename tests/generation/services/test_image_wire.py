@@ -48,15 +48,12 @@ def test_the_image_tool_of_the_responses_api(tmp_path: Path) -> None:
     assert (reply.usage.output_tokens, client.rewriter) == (1, "on")
 
 
-@pytest.mark.parametrize(
-    ("output", "stop"),
-    [
-        ([{"type": "message", "content": [{"type": "refusal", "refusal": "I will not"}]}], "refusal"),
-        ([{"type": "message", "content": [{"type": "output_text", "text": "Which bread?"}]}], "refusal"),
-        ([{"type": "image_generation_call", "status": "failed", "result": None}], "blocked"),
-        ([], "unreadable"),
-    ],
-)
+@pytest.mark.parametrize(("output", "stop"), [
+    ([{"type": "message", "content": [{"type": "refusal", "refusal": "I will not"}]}], "refusal"),
+    ([{"type": "message", "content": [{"type": "output_text", "text": "Which bread?"}]}], "refusal"),
+    ([{"type": "image_generation_call", "status": "failed", "result": None}], "blocked"),
+    ([], "unreadable"),
+])  # fmt: skip
 def test_a_response_without_a_picture(output: list[object], stop: str, tmp_path: Path) -> None:
     assert said("openai:gpt-5?api=responses&image_price=0", {"output": output}, tmp_path).stop == stop
 
@@ -140,29 +137,20 @@ def test_slots_with_the_same_words_are_different_questions() -> None:
     assert keys[0] == keys[2] != keys[1]
 
 
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [
-        ("848x1264", ("2:3", "1K")), ("896x1200", ("3:4", "1K")), ("768x1376", ("9:16", "1K")),
-        ("512x512", ("1:1", "512")), ("512x2048", ("1:4", "1K")), ("3072x384", ("8:1", "1K")),
-        ("1696x2528", ("2:3", "2K")), ("864x1184", ("3:4", "1K")), ("1344x768", ("16:9", "1K")),
-        ("2048x2048", ("1:1", "2K")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("size", "words"), [
+    ("848x1264", ("2:3", "1K")), ("896x1200", ("3:4", "1K")), ("768x1376", ("9:16", "1K")), ("512x512", ("1:1", "512")),
+    ("512x2048", ("1:4", "1K")), ("3072x384", ("8:1", "1K")), ("1696x2528", ("2:3", "2K")), ("864x1184", ("3:4", "1K")),
+    ("1344x768", ("16:9", "1K")), ("2048x2048", ("1:1", "2K")),
+])  # fmt: skip
 def test_the_pixels_of_every_generation_are_said_in_googles_words(size: str, words: tuple[str, str]) -> None:
     assert shape_of_size(size) == words
 
 
-@pytest.mark.parametrize(
-    ("spec", "size", "shape", "words"),
-    [
-        ("gemini-3.1-flash-image?aspect_ratio=1:8&image_size=1K&image_price=0.1", {}, "1:8", "1K"),
-        ("gemini-3-pro-image-preview", {"size": "2688x1536"}, "16:9", "2K"),
-    ],
-)
-def test_the_shape_and_size_of_a_spec_or_of_pixels_are_sent(
-    spec: str, size: dict[str, str], shape: str, words: str
-) -> None:
+@pytest.mark.parametrize(("spec", "size", "shape", "words"), [
+    ("gemini-3.1-flash-image?aspect_ratio=1:8&image_size=1K&image_price=0.1", {}, "1:8", "1K"),
+    ("gemini-3-pro-image-preview", {"size": "2688x1536"}, "16:9", "2K"),
+])  # fmt: skip
+def test_shape_and_size_of_spec_or_pixels_are_sent(spec: str, size: dict[str, str], shape: str, words: str) -> None:
     body = json.loads(IMAGE_SERVICES.make(f"google:{spec}", **size).compose(question_of((request(),))).body)
     sent = {"responseModalities": ["IMAGE"], "imageConfig": {"aspectRatio": shape, "imageSize": words}}
     assert body["generationConfig"] == sent

@@ -104,9 +104,7 @@ def test_a_budget_ends_the_run_and_a_larger_one_goes_on(spec: SpecOf, tmp_path: 
     assert images_of(tmp_path).height == 20
 
 
-def test_progress_counts_images_bought_now_and_those_that_lie_there_already(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_counts_images_bought_now_and_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paid_runner, "CALLS_PER_PART", 6)
     texts = {f"p{number:02d}": f"a dish number {number}" for number in range(20)}
     heard = [HeardProgress(), HeardProgress()]
@@ -198,20 +196,13 @@ def test_no_key_stands_in_anything_that_is_written(tmp_path: Path) -> None:
 UNKNOWN = "costs .* is not known.*image_price="
 
 
-@pytest.mark.parametrize(
-    ("backend", "said"),
-    [
-        ("openai:gpt-image-9", UNKNOWN), ("openai:gpt-image-1", UNKNOWN), ("openai:gpt-5?api=responses", UNKNOWN),
-        ("google:gemini-9-image", UNKNOWN), ("google:imagen-4.0-generate-001", "shut"),
-        ("google:gemini-2.5-flash-image?aspect_ratio=wide", "wrong"),
-        ("openai:gpt-image-1?n=11", "wrong"),
-        ("openai:gpt-image-1?api=responses&n=2", "wrong"),
-        ("openai", "name of a model"),
-    ],
-)  # fmt: skip
-def test_a_spec_that_cannot_work_is_refused_and_nothing_is_bought_at_an_unknown_price(
-    backend: str, said: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("backend", "said"), [
+    ("openai:gpt-image-9", UNKNOWN), ("openai:gpt-image-1", UNKNOWN), ("openai:gpt-5?api=responses", UNKNOWN),
+    ("google:gemini-9-image", UNKNOWN), ("google:imagen-4.0-generate-001", "shut"),
+    ("google:gemini-2.5-flash-image?aspect_ratio=wide", "wrong"), ("openai:gpt-image-1?n=11", "wrong"),
+    ("openai:gpt-image-1?api=responses&n=2", "wrong"), ("openai", "name of a model"),
+])  # fmt: skip
+def test_a_spec_that_cannot_work_and_an_unknown_price_are_refused(backend: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=said):
         buy(backend, tmp_path, plan=ImagePlan(size="512x512"))
 
@@ -247,9 +238,7 @@ def test_the_same_replies_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "shown"), [("RGBA", 255), ("L", 0)])
-def test_a_picture_of_other_colours_is_written_anew(
-    mode: str, shown: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_colours_are_written_anew(mode: str, shown: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def clear(*_: object) -> bytes:
         buffer = io.BytesIO()
         Image.new(mode, (4, 4)).save(buffer, "PNG")
@@ -316,9 +305,7 @@ GOOGLE_ENDS = [
     ("spec", "kind", "status", "reason"),
     [(openai, *case) for case in OPENAI_ENDS] + [(google, *case) for case in GOOGLE_ENDS],
 )
-def test_what_was_refused_or_filtered_is_a_row(
-    spec: SpecOf, kind: str, status: str, reason: str, tmp_path: Path
-) -> None:
+def test_refused_or_filtered_images_are_rows(spec: SpecOf, kind: str, status: str, reason: str, tmp_path: Path) -> None:
     script = Script(rules=(Rule(Fault(kind), When(row_matches="Ghana")),))
     with running_server(script) as server:
         run = buy(spec(server), tmp_path)
@@ -337,7 +324,10 @@ def test_what_was_refused_or_filtered_is_a_row(
 @pytest.mark.parametrize(
     "kind", ["server-error", "unavailable", "broken-json", "empty-body", "drop-inside", "error-in-200", "no-candidates"]
 )
-def test_what_may_pass_is_asked_again_with_the_same_seed(spec: SpecOf, kind: str, tmp_path: Path) -> None:
+def test_what_may_pass_is_asked_again_with_the_same_seed(
+    spec: SpecOf, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "retry_wait", lambda *given, **named: 0.0)
     script = Script(rules=(Rule(Fault(kind), When(attempts=(1, 1), row_matches="Ghana")),))
     with running_server(script) as server:
         buy(spec(server), tmp_path)
@@ -347,9 +337,7 @@ def test_what_may_pass_is_asked_again_with_the_same_seed(spec: SpecOf, kind: str
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_what_failed_in_passing_is_bought_by_the_next_run_and_nothing_else(
-    spec: SpecOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_passing_failures_are_bought_again(spec: SpecOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "retry_wait", lambda *given, **named: 0.0)
     with running_server(Script(rules=(Rule(Fault("server-error"), When(row_matches="Ghana")),))) as server:
         buy(spec(server), tmp_path)

@@ -40,19 +40,14 @@ def test_a_busy_host_is_asked_again(store: PictureStore) -> None:
     assert "--fresh" in came.reason
 
 
-@pytest.mark.parametrize(
-    ("pictures", "reason"),
-    [
-        (Pictures(status=404), "status 404"),
-        (Pictures(status=403), "status 403"),
-        (Pictures(type="text/html; charset=utf-8"), "no picture but text/html"),
-        (Pictures(type="image/svg+xml"), "no picture but image/svg"),
-        (Pictures(padding=60_000), "more than 50,000 bytes"),
-        (Pictures(form="torn", side=400), "could not be reached"),
-        (Pictures(moves="/pictures/x/0"), "sent on more than 3 times"),
-        (Pictures(moves="ftp://example.org/x.png"), "not https://"),
-    ],
-)
+@pytest.mark.parametrize(("pictures", "reason"), [
+    (Pictures(status=404), "status 404"), (Pictures(status=403), "status 403"),
+    (Pictures(type="text/html; charset=utf-8"), "no picture but text/html"),
+    (Pictures(type="image/svg+xml"), "no picture but image/svg"), (Pictures(padding=60_000), "more than 50,000 bytes"),
+    (Pictures(form="torn", side=400), "could not be reached"),
+    (Pictures(moves="/pictures/x/0"), "sent on more than 3 times"),
+    (Pictures(moves="ftp://example.org/x.png"), "not https://"),
+])  # fmt: skip
 def test_what_is_not_a_picture_is_not_kept(store: PictureStore, pictures: Pictures, reason: str) -> None:
     with running_server(Script(pictures=pictures)) as server:
         came = fetch(server, store)
@@ -75,17 +70,13 @@ def test_a_slow_host_is_left(store: PictureStore, begin: bytes) -> None:
 PUBLIC = "https://api.openai.com/v1"
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://127.0.0.1/x.png", "https://localhost/x.png", "https://10.1.2.3/x.png",
-        "https://192.168.0.1:8443/x.png", "https://169.254.169.254/latest/meta-data", "https://[::1]/x.png",
-        "https://[::ffff:10.0.0.1]/x.png", "https://[fe80::1]/x.png", "https://0.0.0.0/x.png",
-        "https://2130706433/x.png", "https://100.64.0.1/x.png", "https://224.0.0.1/x.png",
-        "http://93.184.216.34/x.png", "file:///etc/passwd", "https://user:word@93.184.216.34/x.png",
-        "https://93.184.216.34/x.png\r\nHost: other", "https://[bad/x.png", "",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("url", [
+    "https://127.0.0.1/x.png", "https://localhost/x.png", "https://10.1.2.3/x.png", "https://192.168.0.1:8443/x.png",
+    "https://169.254.169.254/latest/meta-data", "https://[::1]/x.png", "https://[::ffff:10.0.0.1]/x.png",
+    "https://[fe80::1]/x.png", "https://0.0.0.0/x.png", "https://2130706433/x.png", "https://100.64.0.1/x.png",
+    "https://224.0.0.1/x.png", "http://93.184.216.34/x.png", "file:///etc/passwd",
+    "https://user:word@93.184.216.34/x.png", "https://93.184.216.34/x.png\r\nHost: other", "https://[bad/x.png", "",
+])  # fmt: skip
 def test_no_address_leads_inwards(url: str) -> None:
     with pytest.raises(Refused):
         place_of(url, base_url=PUBLIC)

@@ -91,9 +91,7 @@ def test_a_picture_is_fetched_without_the_key_and_the_key_stands_nowhere(tmp_pat
     assert not any(KEY.encode() in path.read_bytes() for path in kept)
 
 
-def test_what_stopped_between_submission_and_result_is_polled_again_and_not_bought(
-    tmp_path: Path, service: ImageService
-) -> None:
+def test_a_job_cut_before_its_result_is_polled_and_not_bought_again(tmp_path: Path, service: ImageService) -> None:
     seller, backend = service.seller, service_file(tmp_path, service.url)
     seller.polling = lambda number, look: as_json({"error": {"message": "come back later"}}, 403)
     with pytest.raises(CultureKitError, match="come back later"):
@@ -111,9 +109,7 @@ def test_what_stopped_between_submission_and_result_is_polled_again_and_not_boug
 
 
 @pytest.mark.slow
-def test_a_process_killed_between_submission_and_result_buys_nothing_twice(
-    tmp_path: Path, service: ImageService
-) -> None:
+def test_a_process_killed_before_its_result_buys_nothing_twice(tmp_path: Path, service: ImageService) -> None:
     """The jobs that it had bought are asked after by the next process."""
     seller, backend = service.seller, service_file(tmp_path, service.url)
     seller.polling = lambda number, look: as_json({"status": "Pending"})
@@ -168,9 +164,7 @@ def test_a_job_that_takes_longer_than_a_try_is_asked_after_again(tmp_path: Path,
     assert set(images_of(tmp_path)["status"]) == {"ok"}
 
 
-def test_a_poll_that_fails_for_a_while_is_repeated_and_a_hint_to_wait_is_heeded(
-    tmp_path: Path, service: ImageService
-) -> None:
+def test_a_failing_poll_is_repeated_and_a_hint_to_wait_heeded(tmp_path: Path, service: ImageService) -> None:
     def shaky(number: int, look: int) -> Any:
         return {
             1: as_json({"detail": "not yet known"}, 404),
@@ -185,9 +179,7 @@ def test_a_poll_that_fails_for_a_while_is_repeated_and_a_hint_to_wait_is_heeded(
     assert set(images_of(tmp_path)["status"]) == {"ok"}
 
 
-def test_refused_failed_and_rejected_jobs_are_rows_and_fresh_asks_the_refused_anew(
-    tmp_path: Path, service: ImageService
-) -> None:
+def test_refused_failed_and_rejected_jobs_are_rows_fresh_asks_again(tmp_path: Path, service: ImageService) -> None:
     seller, names = service.seller, sorted(TEXTS)
     odd = {TEXTS[names[0]]: "moderated", TEXTS[names[1]]: "failing", TEXTS[names[2]]: "rejected"}
 
@@ -265,7 +257,7 @@ def test_a_budget_and_a_plan_reckon_with_the_price_of_the_file(tmp_path: Path, s
         buy(service_file(tmp_path, service.url), tmp_path, llm=LlmOptions(batch=True))
 
 
-def test_a_wrong_path_to_the_picture_costs_nothing_more_once_it_is_right(
+def test_a_wrong_path_to_the_picture_costs_nothing(
     tmp_path: Path, service: ImageService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatch, "retry_wait", lambda *given, **named: 0.0)
@@ -288,9 +280,7 @@ def test_the_key_goes_to_the_service_and_to_hosts_of_the_file_only(tmp_path: Pat
     assert all(method == "POST" for method, _, _ in service.seller.asked)
 
 
-def test_a_missing_or_a_wrong_key_is_said(
-    tmp_path: Path, service: ImageService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_and_no_keys_are_named(tmp_path: Path, service: ImageService, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = service_file(tmp_path, service.url)
     monkeypatch.setenv("TINY_IMAGES_KEY", "another-key-0123456789")
     with pytest.raises(UsageError, match="key") as wrong:
@@ -321,14 +311,10 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:
         IMAGE_SERVICES.make(f"service:{path}")
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"headers": {"Authorization": "Bearer 0123456789abcdef"}},
-        {"body": {"prompt": "{prompt}", "api_key": "0123456789abcdef"}},
-        {"url": "/v1/tiny?key=0123456789abcdef"},
-    ],
-)
+@pytest.mark.parametrize("changed", [
+    {"headers": {"Authorization": "Bearer 0123456789abcdef"}},
+    {"body": {"prompt": "{prompt}", "api_key": "0123456789abcdef"}}, {"url": "/v1/tiny?key=0123456789abcdef"},
+])  # fmt: skip
 def test_a_key_that_is_written_out_is_refused_and_not_repeated(tmp_path: Path, changed: dict[str, Any]) -> None:
     backend = service_file(tmp_path, "https://far.example", submit={**FILE["submit"], **changed})
     with pytest.raises(ConfigError, match="written out") as caught:

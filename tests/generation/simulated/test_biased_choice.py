@@ -58,18 +58,14 @@ FAVOURED = {row: 0.4 / 6 + 0.6 / 2 * (row[1] == "JP") for row in POPULARITY}
 MISTAKEN = {("Q1", "FR"): 0.7} | {row: 0.3 / 4 for row in POPULARITY if row[0] != "Q1"}
 
 
-@pytest.mark.parametrize(
-    ("bias", "request_", "weights"),
-    [
-        ({"temperature": 3}, asked(0, concept="landmarks"), {("Q8", "FR"): 1, ("Q9", "US"): 1}),
-        ({"temperature": 1}, asked(0, country="TR"), {("Q5", "TR"): 1, ("Q1", "TR"): 8}),
-        ({"favour": "JP", "favour_strength": 0.6}, asked(0), FAVOURED),
-        ({"favour": "JP", "favour_strength": 1}, asked(0, country="TR"), {("Q5", "TR"): 1, ("Q1", "TR"): 1}),
-        ({"error": 0.3}, NAMED, MISTAKEN),
-    ],
-    ids=["no popularity", "a country", "a favourite", "a country that is asked for goes first", "an error"],
-)
-def test_rows_are_drawn_by_what_is_asked_and_the_bias(
+@pytest.mark.parametrize(("bias", "request_", "weights"), [
+    ({"temperature": 3}, asked(0, concept="landmarks"), {("Q8", "FR"): 1, ("Q9", "US"): 1}),
+    ({"temperature": 1}, asked(0, country="TR"), {("Q5", "TR"): 1, ("Q1", "TR"): 8}),
+    ({"favour": "JP", "favour_strength": 0.6}, asked(0), FAVOURED),
+    ({"favour": "JP", "favour_strength": 1}, asked(0, country="TR"), {("Q5", "TR"): 1, ("Q1", "TR"): 1}),
+    ({"error": 0.3}, NAMED, MISTAKEN),
+], ids=["no popularity", "a country", "a favourite", "a country that is asked for goes first", "an error"])  # fmt: skip
+def test_rows_are_drawn_by_request_and_bias(
     bias: Mapping[str, Any], request_: ImageRequest, weights: Mapping[tuple[str, str], float]
 ) -> None:
     assert departure(drawn(replace(EVEN, **bias), request_), weights) < 4

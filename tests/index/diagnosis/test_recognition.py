@@ -164,17 +164,11 @@ def test_of_three_thousand_artifacts_nearly_all_are_recognised_however_stored(tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("artifacts", "times", "first"),
-    [
-        (300, 10, 4_000_000),
-        (1000, 3, 4_000_000),
-        (1000, 3, 4_500_000),
-        (3000, 1, 4_500_000),
-        pytest.param(3000, 1, 4_000_000, marks=pytest.mark.xfail(reason="confusability at .75 gives .773")),
-        pytest.param(300, 10, 4_500_000, marks=pytest.mark.xfail(reason="confusability at .87 gives .838")),
-    ],
-)
+@pytest.mark.parametrize(("artifacts", "times", "first"), [
+    (300, 10, 4_000_000), (1000, 3, 4_000_000), (1000, 3, 4_500_000), (3000, 1, 4_500_000),
+    pytest.param(3000, 1, 4_000_000, marks=pytest.mark.xfail(reason="confusability at .75 gives .773")),
+    pytest.param(300, 10, 4_500_000, marks=pytest.mark.xfail(reason="confusability at .87 gives .838")),
+])  # fmt: skip
 def test_every_dial_holds_to_two_points(artifacts: int, times: int, first: int, tmp_path: Path) -> None:
     """To three points in fewer than 3,000 artifacts: always the same ones are confused, and sets of them differ."""
     world = World.made(artifacts, tmp_path, first=first)

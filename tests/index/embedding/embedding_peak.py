@@ -33,8 +33,6 @@ class Workers:
 
 
 class Unheard:
-    """Progress that nobody hears."""
-
     def begin(self, total: int, unit: str) -> None:
         pass
 
@@ -46,7 +44,6 @@ class Unheard:
 
 
 def in_threads(encoder: Encoder) -> bool:
-    """Have any encoder work as one with weights does."""
     return False
 
 

@@ -25,8 +25,6 @@ PICTURES = 30
 
 
 class Workers(HereEngine):
-    """An engine that says how many workers it has."""
-
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
@@ -60,7 +58,6 @@ def embedded(images: pl.DataFrame, tmp_path: Path, spec: str, *, workers: int = 
 
 
 def by_hand(images: pl.DataFrame, root: Path) -> Vectors:
-    """Encode each readable picture on its own."""
     vectors = []
     for path in images["path"]:
         found = picture_from((root / path).read_bytes())
@@ -88,7 +85,7 @@ def test_equal_pictures_are_encoded_once(images: pl.DataFrame, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("engine", ["threads", "processes"])
-def test_what_was_embedded_before_an_interruption_is_not_embedded_again(
+def test_an_interruption_costs_one_shard(
     images: pl.DataFrame, tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log"

@@ -111,25 +111,20 @@ LONG, NO_NUMBER = (np.ones((6, 4), np.float32) for _ in range(2))
 LONG[2], NO_NUMBER[4, 1] = 1.1, np.nan
 
 
-@pytest.mark.parametrize(
-    ("harm", "reason"),
-    [
-        (changed_bytes, "not what the index was built with; expected SHA-256"),
-        (other_table("ids.parquet", lambda ids: ids.with_columns(pl.col("id").reverse())), "out of order"),
-        (other_vectors(lambda found: found * LONG), "not of unit norm; expected norm 1 within 0.001, found 1.1"),
-        (other_vectors(lambda found: found * NO_NUMBER), "not of unit norm"),
-        (other_vectors(lambda found: found[:-1]), r"expected float32 \(6, dim\), found float32 \(5, 4\)"),
-        (other_table("artifacts.parquet", lambda known: known.head(2)), "Q3, which is not in artifacts.parquet"),
-        (other_table("slices.parquet", lambda slices: slices.with_columns(pl.col("stop") + 1)), "slices"),
-        (lambda folder: finish(folder, "index", FIVE), "expected 5 dimensions, found 4"),
-        (edited_manifest, "do not add up"),
-        (lambda folder: (folder / "slices.parquet").unlink(), "found no file"),
-        (lambda folder: finish(folder, "embed", NOTES), "a folder of the stage index, found the stage embed"),
-    ],
-)
-def test_an_index_that_is_not_whole_is_refused_with_the_reason(
-    folder: Path, harm: Callable[[Path], None], reason: str
-) -> None:
+@pytest.mark.parametrize(("harm", "reason"), [
+    (changed_bytes, "not what the index was built with; expected SHA-256"),
+    (other_table("ids.parquet", lambda ids: ids.with_columns(pl.col("id").reverse())), "out of order"),
+    (other_vectors(lambda found: found * LONG), "not of unit norm; expected norm 1 within 0.001, found 1.1"),
+    (other_vectors(lambda found: found * NO_NUMBER), "not of unit norm"),
+    (other_vectors(lambda found: found[:-1]), r"expected float32 \(6, dim\), found float32 \(5, 4\)"),
+    (other_table("artifacts.parquet", lambda known: known.head(2)), "Q3, which is not in artifacts.parquet"),
+    (other_table("slices.parquet", lambda slices: slices.with_columns(pl.col("stop") + 1)), "slices"),
+    (lambda folder: finish(folder, "index", FIVE), "expected 5 dimensions, found 4"),
+    (edited_manifest, "do not add up"),
+    (lambda folder: (folder / "slices.parquet").unlink(), "found no file"),
+    (lambda folder: finish(folder, "embed", NOTES), "a folder of the stage index, found the stage embed"),
+])  # fmt: skip
+def test_a_broken_index_is_refused_with_the_reason(folder: Path, harm: Callable[[Path], None], reason: str) -> None:
     harm(folder)
     with pytest.raises(IntegrityError, match=reason):
         open_index(folder)

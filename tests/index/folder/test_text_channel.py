@@ -141,13 +141,10 @@ def test_shipped_templates_name_every_shipped_concept() -> None:
     assert all("{x}" in text for text in texts)
 
 
-@pytest.mark.parametrize(
-    "yaml",
-    [
-        "generic: []", "generic: [a photo]", "generic: ['{name} {country}']", "generic: ['{name.upper}']",
-        "generic: ['{name']", "generic: ['{name}']\ncountry: ['{name}']", "generic: ['{}']",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("yaml", [
+    "generic: []", "generic: [a photo]", "generic: ['{name} {country}']", "generic: ['{name.upper}']",
+    "generic: ['{name']", "generic: ['{name}']\ncountry: ['{name}']", "generic: ['{}']",
+])  # fmt: skip
 def test_templates_that_cannot_be_filled_in_are_refused(tmp_path: Path, yaml: str) -> None:
     (tmp_path / "templates.yaml").write_text(yaml, encoding="utf-8")
     with pytest.raises(ConfigError):

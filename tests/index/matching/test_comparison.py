@@ -100,7 +100,6 @@ def test_more_rows_are_asked_for_where_one_artifact_fills_the_first() -> None:
 
 
 def crowded(vector: NDArray[np.float32], *, copies: int, world: World) -> World:
-    """The first artifact has many copies of one vector."""
     channel = world.channels["image"]
     vectors = np.concatenate([channel.vectors, np.repeat(vector[np.newaxis], copies, axis=0)])
     owners = np.concatenate([channel.owners, np.full(copies, channel.owners[0])])

@@ -70,9 +70,7 @@ def expected(
     return rows
 
 
-def test_every_image_has_its_nearest_artifacts_with_both_margins(
-    world: PictureWorld, images: Path, tmp_path: Path
-) -> None:
+def test_every_image_has_its_nearest_and_both_margins(world: PictureWorld, images: Path, tmp_path: Path) -> None:
     run = mapped(tmp_path / "matches", MappingInputs(world.index, images), MappingOptions(k=3))
     got = rows_of(run).select("image_id", "rank", "artifact_id", "score", "margin", "country_margin").rows()
     assert got == expected(world, images, 3)
@@ -123,9 +121,7 @@ def test_an_image_is_compared_within_its_prompts_place(world: PictureWorld, tmp_
         assert sorted(found) == inside["artifact_id"].to_list()
 
 
-def test_a_filter_limits_all_images_and_margins_are_within_it(
-    world: PictureWorld, images: Path, tmp_path: Path
-) -> None:
+def test_a_filter_limits_all_images_and_margins(world: PictureWorld, images: Path, tmp_path: Path) -> None:
     options = MappingOptions(k=2, concepts=("art",), countries=("JP", "US"))
     got = rows_of(mapped(tmp_path / "matches", MappingInputs(world.index, images), options))
     within = [
@@ -151,9 +147,7 @@ def test_an_image_with_nothing_to_compare_with_is_a_drop(world: PictureWorld, tm
     assert dict(run.manifest.drops) == dict.fromkeys(drops_of(run).values(), 1)
 
 
-def test_images_about_a_concept_that_the_index_lacks_are_never_mapped_to_another(
-    world: PictureWorld, tmp_path: Path
-) -> None:
+def test_images_of_a_concept_that_the_index_lacks_are_not_mapped(world: PictureWorld, tmp_path: Path) -> None:
     some = world.images(f"{tmp_path.name}-s", ["Qc000"] * 2, seed=1, concept=["cuisine", "instruments"])
     run = mapped(tmp_path / "matches", MappingInputs(world.index, some))
     assert rows_of(run)["image_id"].unique().to_list() == ["i00000"]
@@ -165,16 +159,13 @@ def test_images_about_a_concept_that_the_index_lacks_are_never_mapped_to_another
         mapped(tmp_path / "none", MappingInputs(world.index, every))
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (MappingOptions(concepts=("cuisin",)), "one of cuisine, art"),
-        (MappingOptions(countries=("fr",)), "one of FR, BR, JP, US"),
-        (MappingOptions(concepts=("art",), countries=("BR",), weights={"text": 1.0}), "no channel text"),
-        (MappingOptions(weights={"image": 0.0}), "no channel has a weight above 0"),
-    ],
-)
-def test_what_the_index_does_not_have_is_refused(
+@pytest.mark.parametrize(("options", "words"), [
+    (MappingOptions(concepts=("cuisin",)), "one of cuisine, art"),
+    (MappingOptions(countries=("fr",)), "one of FR, BR, JP, US"),
+    (MappingOptions(concepts=("art",), countries=("BR",), weights={"text": 1.0}), "no channel text"),
+    (MappingOptions(weights={"image": 0.0}), "no channel has a weight above 0"),
+])  # fmt: skip
+def test_what_the_index_lacks_is_refused(
     world: PictureWorld, images: Path, tmp_path: Path, options: MappingOptions, words: str
 ) -> None:
     with pytest.raises(UsageError) as error:
@@ -237,7 +228,7 @@ def test_workers_searchers_and_cuts_change_no_byte(
     stage = map_stage(MappingInputs(world.index, images), options)
     with LocalEngine(2) as engine:
         first = run_stage(stage, tmp_path / "two", engine=engine, progress=HeardProgress())
-    monkeypatch.setattr("culturekit.index.matching.mapping_shards.IMAGES_AT_ONCE", 7)
+    monkeypatch.setattr("culturekit.index.matching.comparison.IMAGES_AT_ONCE", 7)
     hashes = {first.manifest.sha256}
     for search in filter(installed, ("numpy", "auto", "faiss", "torch")):
         again = mapped(tmp_path / search, MappingInputs(world.index, images, search=search), options)

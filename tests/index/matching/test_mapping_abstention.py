@@ -52,9 +52,7 @@ def test_each_reference_is_held_out_of_the_index(world: PictureWorld, hard: Path
     assert said["threshold"] == curve.filter("chosen")["threshold"].item()
 
 
-def test_images_below_the_margin_abstain_and_keep_their_artifact(
-    world: PictureWorld, hard: Path, tmp_path: Path
-) -> None:
+def test_images_below_the_margin_keep_their_artifact(world: PictureWorld, hard: Path, tmp_path: Path) -> None:
     """References are easy here and images hard: the threshold comes from images that are like them."""
     known = world.images(
         "known", world.artifacts["artifact_id"].to_list() * 8, seed=190_000, options="confusability=0.6"

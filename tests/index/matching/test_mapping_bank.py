@@ -35,9 +35,7 @@ def vectors_of(path: Path) -> Vectors:
 
 
 @pytest.mark.parametrize("name", ["csls", "inverted-softmax"])
-def test_scores_are_corrected_as_the_papers_say(
-    world: PictureWorld, images: Path, bank: Path, tmp_path: Path, name: str
-) -> None:
+def test_scores_are_as_in_papers(world: PictureWorld, images: Path, bank: Path, tmp_path: Path, name: str) -> None:
     how = Adjustment(name, neighbours=7, temperature=0.1)  # type: ignore[arg-type]
     given = MappingInputs(world.index, images, adjustment=how, bank=bank)
     run = mapped(tmp_path / "matches", given, MappingOptions(k=1000))
@@ -88,9 +86,7 @@ def test_neither_are_the_same_pixels_in_other_files(world: PictureWorld, images:
     assert "0 equal files and 25 equal vectors" in refused(world, images, again, tmp_path / "matches")
 
 
-def test_a_bank_that_shows_few_things_most_of_the_time_is_refused(
-    world: PictureWorld, images: Path, tmp_path: Path
-) -> None:
+def test_a_bank_that_mostly_shows_few_things_is_refused(world: PictureWorld, images: Path, tmp_path: Path) -> None:
     ids = world.artifacts["artifact_id"].to_list()
     few = world.images(f"{tmp_path.name}-few", [*ids, *ids[:1] * 9], seed=250_000)
     message = refused(world, images, few, tmp_path / "matches")

@@ -44,13 +44,10 @@ def test_options_are_checked_without_loading_anything(name: str) -> None:
             ENCODERS.check(f"{name}:owner/name?{wrong}")
 
 
-@pytest.mark.parametrize(
-    ("spec", "package"),
-    [("transformers:x", "torch"), ("transformers:x", "transformers"), ("sentence:x", "sentence_transformers")],
-)
-def test_a_package_that_is_not_installed_is_named_with_the_command(
-    spec: str, package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("spec", "package"), [
+    ("transformers:x", "torch"), ("transformers:x", "transformers"), ("sentence:x", "sentence_transformers"),
+])  # fmt: skip
+def test_missing_packages_are_named_as_such(spec: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if package != "torch":
         pytest.importorskip("torch")
     monkeypatch.setitem(sys.modules, package, None)

@@ -68,9 +68,7 @@ def close(found: NDArray[Any], wanted: NDArray[Any]) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max())
 
 
-def test_features_and_probabilities_are_those_of_torch_fidelity(
-    files: dict[bool, Path], pictures: list[NDArray[np.uint8]], tmp_path: Path
-) -> None:
+def test_both_are_torch_fidelitys(files: dict[bool, Path], pictures: list[NDArray[np.uint8]], tmp_path: Path) -> None:
     mend_torchvision()
     fidelity = pytest.importorskip("torch_fidelity.feature_extractor_inceptionv3")
     torch.save(safetensors.load_file(files[True]), tmp_path / "weights.pth")
@@ -148,9 +146,7 @@ def test_with_ported_weights_it_is_torchvisions_network_pooled_as_tensorflow_doe
     close(features, run(prepared(made, pictures))[0])
 
 
-def test_vectors_are_unit_unless_features_are_asked_for(
-    files: dict[bool, Path], pictures: list[NDArray[np.uint8]]
-) -> None:
+def test_vectors_are_unit_unless_features(files: dict[bool, Path], pictures: list[NDArray[np.uint8]]) -> None:
     unit, raw, classes = (encoder(files[True], f"&give={give}") for give in ("unit", "features", "probabilities"))
     vectors, features = unit.encode_images(pictures), raw.encode_images(pictures)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)

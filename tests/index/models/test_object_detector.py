@@ -29,7 +29,6 @@ LABELS = ["drum", "red envelope", "tea"]
 
 
 def make_owl(place: Path, kind: str) -> None:
-    """Save a tiny detector."""
     _, transformers, _ = packages()
     tokenizer = bytes_of_clip()
     end = tokenizer.eos_token_id
@@ -83,9 +82,7 @@ def test_the_surest_place_of_each_label_is_what_transformers_finds(folder: Path)
     assert found.tolist() == detector(folder).probabilities(noise(1), LABELS).tolist()
 
 
-def test_objects_above_the_threshold_are_written_and_a_picture_that_is_none_says_so(
-    folder: Path, work: Work, tmp_path: Path
-) -> None:
+def test_objects_above_the_threshold_are_written_and_no_picture_named(folder: Path, work: Work, tmp_path: Path) -> None:
     images = table(tmp_path / "images", {"a": encoded(noise(1)), "b": encoded(noise(2)), "c": b"no picture"})
     (tmp_path / "labels.txt").write_text("drum\n\nred envelope\ntea\ndrum\n", encoding="utf-8")
     known = {one: detector(folder).probabilities(noise(seed), LABELS) for one, seed in (("a", 1), ("b", 2))}

@@ -46,11 +46,10 @@ PICTURES = [random_picture(size) for size in SIZES]
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(
-    ("mode", "interpolation", "wanted"),
-    [*product(("shortest", "squash", "longest"), ("bicubic", "bilinear"), (32, (24, 40)))],
-)
-def test_a_picture_is_fitted_as_open_clips_transform_does(
+@pytest.mark.parametrize(("mode", "interpolation", "wanted"), [
+    *product(("shortest", "squash", "longest"), ("bicubic", "bilinear"), (32, (24, 40))),
+])  # fmt: skip
+def test_a_picture_is_fitted_as_by_open_clip(
     size: tuple[int, int], mode: str, interpolation: str, wanted: int | tuple[int, int]
 ) -> None:
     config = {"resize_mode": mode, "interpolation": interpolation, "fill_color": 7}
@@ -150,14 +149,11 @@ def test_the_identity_changes_with_weights_settings_and_preprocessing(folder: Pa
 
 
 def named(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Let open_clip know the tiny model by a name."""
     config = json.loads((folder / "open_clip_config.json").read_text())["model_cfg"]
     monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, "Tiny-8", config)
 
 
-def test_a_file_and_a_name_give_what_the_folder_gives(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_and_name_give_what_a_folder_does(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     named(monkeypatch, folder)
     file = shutil.copy(folder / "open_clip_model.safetensors", tmp_path / "weights.safetensors")
     by_file, by_name = encoder(file, "&model=Tiny-8"), encoder("Tiny-8", f"&pretrained={file}")
@@ -168,21 +164,18 @@ def test_a_file_and_a_name_give_what_the_folder_gives(
     assert beside.identity == encoder(folder).identity
 
 
-@pytest.mark.parametrize(
-    ("target", "options", "match"),
-    [
-        ("{folder}/none", "", "neither a folder, a file"),
-        ("{folder}", "&model=ViT-B-32", "model does not go with"),
-        ("ViT-B-32", "", "a name needs its weights; expected .*laion2b"),
-        ("ViT-B-32", "&pretrained=missing.safetensors", "neither a file nor on the hub"),
-        ("ViT-B-32", "&pretrained=cc12m", "neither a file nor on the hub|no safetensors in the local cache"),
-        ("{file}", "&model=ViT-Z", "no model 'ViT-Z'"),
-        ("{file}", "", "needs the name of its model"),
-        ("{file}", "&model=ViT-B-32", "do not belong together"),
-        ("owner/model", "", "no safetensors in the local cache, and the hub is switched off"),
-        ("{folder}", "&size=3", "no option size"),
-    ],
-)
+@pytest.mark.parametrize(("target", "options", "match"), [
+    ("{folder}/none", "", "neither a folder, a file"),
+    ("{folder}", "&model=ViT-B-32", "model does not go with"),
+    ("ViT-B-32", "", "a name needs its weights; expected .*laion2b"),
+    ("ViT-B-32", "&pretrained=missing.safetensors", "neither a file nor on the hub"),
+    ("ViT-B-32", "&pretrained=cc12m", "neither a file nor on the hub|no safetensors in the local cache"),
+    ("{file}", "&model=ViT-Z", "no model 'ViT-Z'"),
+    ("{file}", "", "needs the name of its model"),
+    ("{file}", "&model=ViT-B-32", "do not belong together"),
+    ("owner/model", "", "no safetensors in the local cache, and the hub is switched off"),
+    ("{folder}", "&size=3", "no option size"),
+])  # fmt: skip
 def test_what_cannot_be_read_is_explained(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, options: str, match: str
 ) -> None:

@@ -107,9 +107,7 @@ def test_tokens_of_clip_lie_where_its_pictures_do_and_the_last_is_the_text(folde
         encoder(folders / "siglip").encode_tokens(texts)
 
 
-def test_patches_of_clip_lie_where_its_texts_do_and_each_is_an_item_of_its_picture(
-    folders: Path, tmp_path: Path, work: Work
-) -> None:
+def test_patches_of_clip_lie_where_its_texts_do_and_are_items(folders: Path, tmp_path: Path, work: Work) -> None:
     torch, transformers, _ = packages()
     made = encoder(folders / "clip", "batch=4&give=patches")
     model = transformers.AutoModel.from_pretrained(folders / "clip").eval()

@@ -24,7 +24,6 @@ def packages() -> tuple[Any, Any, Any]:
 
 
 def save(place: Path, model: Any, *parts: Any) -> None:
-    """Save a model and what prepares for it."""
     logging = packages()[1].utils.logging
     logging.disable_progress_bar()
     model.save_pretrained(place, safe_serialization=True)
@@ -33,7 +32,6 @@ def save(place: Path, model: Any, *parts: Any) -> None:
 
 
 def bytes_of_clip() -> Any:
-    """A CLIP tokenizer that knows bytes and no merges."""
     _, transformers, tokenizers = packages()
     alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     words = [*alphabet, *(letter + "</w>" for letter in alphabet), "<|startoftext|>", "<|endoftext|>"]
@@ -70,7 +68,6 @@ def pieces_of_gemma() -> Any:
 
 
 def make_clip(place: Path, *, image_size: int = SIDE) -> None:
-    """CLIP."""
     _, transformers, _ = packages()
     tokenizer = bytes_of_clip()
     end = tokenizer.eos_token_id
@@ -99,7 +96,6 @@ def make_siglip(place: Path, *, lower: bool = True) -> None:
 
 
 def make_siglip2(place: Path) -> None:
-    """SigLIP 2 of flexible resolution (NaFlex)."""
     _, transformers, _ = packages()
     tokenizer = pieces_of_gemma()
     config = transformers.Siglip2Config(
@@ -123,7 +119,6 @@ def make_dinov2(place: Path, *, registers: bool = False) -> None:
 
 
 def make_dinov2_with_registers(place: Path) -> None:
-    """DINOv2 with registers."""
     make_dinov2(place, registers=True)
 
 
@@ -136,7 +131,6 @@ def make_dinov3(place: Path) -> None:
 
 
 def make_dinov3_convnext(place: Path) -> None:
-    """DINOv3 of convolutions."""
     _, transformers, _ = packages()
     config = transformers.DINOv3ConvNextConfig(hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1])
     processor = transformers.DINOv3ViTImageProcessor(size={"height": SIDE, "width": SIDE})

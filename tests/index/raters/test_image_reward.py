@@ -35,7 +35,6 @@ TRANSFORMERS = (
 
 
 def shapes() -> Mapping[str, tuple[int, ...]]:
-    """Name every tensor as the published checkpoint does."""
     seen, said = "blip.visual_encoder", "blip.text_encoder"
     found: dict[str, tuple[int, ...]] = {
         f"{seen}.cls_token": (1, 1, WIDTH), f"{seen}.pos_embed": (1, 1 + (SIDE // PATCH) ** 2, WIDTH),

@@ -130,16 +130,11 @@ def test_pickscore_is_clips_own_score(tmp_path: Path) -> None:
     assert scorer.parameters["factor"] == pytest.approx(scale)
 
 
-@pytest.mark.parametrize(
-    ("spec", "match"),
-    [
-        ("clipscore", "needs an encoder"),
-        ("clipscore:embedded", "pictures and texts"),
-        ("clipscore:embedded?factor=x", "factor is a number"),
-        ("hpsv2:missing.safetensors", "neither a folder, a file"),
-        ("hps", "no quality scorer 'hps'"),
-    ],
-)
+@pytest.mark.parametrize(("spec", "match"), [
+    ("clipscore", "needs an encoder"), ("clipscore:embedded", "pictures and texts"),
+    ("clipscore:embedded?factor=x", "factor is a number"), ("hpsv2:missing.safetensors", "neither a folder, a file"),
+    ("hps", "no quality scorer 'hps'"),
+])  # fmt: skip
 def test_a_wrong_scorer_is_explained(clip: Path, spec: str, match: str) -> None:
     with pytest.raises(UsageError, match=match):
         SCORERS.make(spec)
@@ -181,9 +176,7 @@ def test_without_any_prompt_the_command_says_so(clip: Path, tmp_path: Path) -> N
     assert "no image has one" in str(told.exception)
 
 
-def test_the_bytes_do_not_depend_on_workers_or_on_a_cut(
-    clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes_do_not_depend_on_workers_or_cuts(clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "PICTURES_PER_SHARD", 4)
     images = table_of(tmp_path, [png((20 + n, 30), n) for n in range(11)], [f"{PROMPT} {n % 4}" for n in range(11)])
     spec = f"clipscore:open_clip:{clip}?device=cpu&factor=1000"

@@ -101,9 +101,7 @@ def test_the_twin_ranks_as_a_plain_sort_does() -> None:
 @pytest.mark.parametrize(("count", "dim", "queries", "k"), [
     (3000, 64, 300, 10), (700, 48, 9, 100), (5000, 16, 40, 1), (130, 7, 3, 200), (2500, 32, 1, 5), (900, 3, 300, 64),
 ])  # fmt: skip
-def test_random_and_clustered_vectors(
-    make: Callable[..., Searcher], count: int, dim: int, queries: int, k: int
-) -> None:
+def test_random_and_clustered_ones(make: Callable[..., Searcher], count: int, dim: int, queries: int, k: int) -> None:
     agree(make, random_unit(count, dim, seed=3), random_unit(queries, dim, seed=4), k=k)
     vectors = clustered(count, dim, spread=0.1, seed=5)
     agree(make, vectors, unit(vectors[:queries] + 1e-3), k=k)
@@ -248,7 +246,7 @@ def test_torch_on_a_cpu_is_numpys() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="torch is installed")
-def test_a_missing_package_is_named_with_its_command() -> None:
+def test_missing_packages_are_named_as_such() -> None:
     with pytest.raises(MissingDependency, match=r"needs the package torch.*pip install .*culturekit\[embed\]"):
         searcher(random_unit(3, 4, seed=23), engine="torch")
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.core.model_files import read_header
-from culturekit.index.weights import ConvertedWeights, convert_weights, known_kind, recognised
+from culturekit.index.weights import ConvertedWeights, Kind, convert_weights, recognised
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
@@ -102,17 +102,12 @@ def turned_and_shared() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("new", [True, False])
-@pytest.mark.parametrize(
-    "made",
-    [
-        *(lambda dtype=dtype: weights(dtype=getattr(torch, dtype)) for dtype in ("float64", "float16", "bfloat16")),
-        turned_and_shared,
-        lambda: {name: torch.nn.Parameter(tensor) for name, tensor in weights().items()},
-    ],
-)
-def test_every_precision_and_shared_tensors_and_parameters_come_through(
-    tmp_path: Path, made: Callable[[], dict[str, Any]], new: bool
-) -> None:
+@pytest.mark.parametrize("made", [
+    *(lambda dtype=dtype: weights(dtype=getattr(torch, dtype)) for dtype in ("float64", "float16", "bfloat16")),
+    turned_and_shared,
+    lambda: {name: torch.nn.Parameter(tensor) for name, tensor in weights().items()},
+])  # fmt: skip
+def test_what_tensors_are_is_kept(tmp_path: Path, made: Callable[[], dict[str, Any]], new: bool) -> None:
     content = made()
     read = safetensors.load_file(converted(saved(tmp_path, content, _use_new_zipfile_serialization=new)).path)
     assert all(torch.equal(read[name], tensor) for name, tensor in content.items())
@@ -131,22 +126,15 @@ def test_the_same_weights_give_the_same_bytes_and_may_be_converted_again(tmp_pat
     assert again.path.read_bytes()[start:] == first.path.read_bytes()[start:]
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        lambda path: Runs(os.system, f"touch {path}/ran"),
-        lambda path: Runs(exec, f"open({str(path / 'ran')!r}, 'w')"),
-        lambda path: Runs(subprocess.check_output, ["touch", f"{path}/ran"]),
-        lambda path: Runs(open, str(path / "ran"), "w"),
-        lambda path: Runs(eval, f"__import__('pathlib').Path({str(path / 'ran')!r}).touch()"),
-        lambda path: Namespace(lr=0.1),
-    ],
-    ids=["os.system", "exec", "subprocess", "open", "eval", "a class"],
-)
+@pytest.mark.parametrize("bad", [
+    lambda path: Runs(os.system, f"touch {path}/ran"), lambda path: Runs(exec, f"open({str(path / 'ran')!r}, 'w')"),
+    lambda path: Runs(subprocess.check_output, ["touch", f"{path}/ran"]),
+    lambda path: Runs(open, str(path / "ran"), "w"),
+    lambda path: Runs(eval, f"__import__('pathlib').Path({str(path / 'ran')!r}).touch()"),
+    lambda path: Namespace(lr=0.1),
+], ids=["os.system", "exec", "subprocess", "open", "eval", "a class"])  # fmt: skip
 @pytest.mark.parametrize("form", ["zip", "old", "bare pickle"])
-def test_a_pickle_that_runs_something_is_refused_and_runs_nothing(
-    tmp_path: Path, bad: Callable[[Path], Any], form: str
-) -> None:
+def test_a_pickle_that_runs_something_runs_nothing(tmp_path: Path, bad: Callable[[Path], Any], form: str) -> None:
     content = {**weights(), "extra": bad(tmp_path)}
     if form == "bare pickle":
         source = tmp_path / "checkpoint.pt"
@@ -213,17 +201,11 @@ def test_unknown_weights_are_refused_with_what_was_found(tmp_path: Path) -> None
         converted(saved(tmp_path, {"layer.weight\x1b[2J": torch.zeros(3, 4)}))
 
 
-@pytest.mark.parametrize(
-    "strange",
-    [
-        lambda: {"backdoor.weight": torch.zeros(2)},
-        lambda: {"visual.odd": torch.zeros(2, dtype=torch.complex64)},
-        lambda: {"visual.odd": torch.eye(3).to_sparse()},
-    ],
-)
-def test_known_weights_with_something_strange_among_them_are_refused(
-    tmp_path: Path, strange: Callable[[], dict[str, Any]]
-) -> None:
+@pytest.mark.parametrize("strange", [
+    lambda: {"backdoor.weight": torch.zeros(2)}, lambda: {"visual.odd": torch.zeros(2, dtype=torch.complex64)},
+    lambda: {"visual.odd": torch.eye(3).to_sparse()},
+])  # fmt: skip
+def test_strangers_among_known_weights_are_refused(tmp_path: Path, strange: Callable[[], dict[str, Any]]) -> None:
     refused(saved(tmp_path, {**weights(), **strange()}), CultureKitError, "known kind|more than tensors")
 
 
@@ -232,20 +214,17 @@ def test_another_kind_than_the_one_asked_for_is_refused(tmp_path: Path) -> None:
         converted(saved(tmp_path, weights()), kind="hpsv2.1")
 
 
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"sha256": "abc"}, "not a SHA-256"),
-        ({"out": "weights.pt"}, "another ending"),
-        ({"out": "missing/weights.safetensors"}, "no such folder"),
-        ({"file": "missing.pt"}, "no such file"),
-    ],
-)
+@pytest.mark.parametrize(("options", "match"), [
+    ({"sha256": "abc"}, "not a SHA-256"), ({"out": "weights.pt"}, "another ending"),
+    ({"out": "missing/weights.safetensors"}, "no such folder"), ({"file": "missing.pt"}, "no such file"),
+    ({"kind": "hps"}, "no kind of weights 'hps'"),
+])  # fmt: skip
 def test_a_wrong_request_is_explained(tmp_path: Path, options: dict[str, str], match: str) -> None:
     source = saved(tmp_path, weights())
     given = {"file": "checkpoint.pt", "sha256": hash_of(source), "out": "weights.safetensors", **options}
     with pytest.raises(UsageError, match=match):
-        convert_weights(tmp_path / given["file"], sha256=given["sha256"], out=tmp_path / given["out"])
+        convert_weights(tmp_path / given["file"], sha256=given["sha256"], out=tmp_path / given["out"],
+                        kind=given.get("kind"))  # fmt: skip
 
 
 def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
@@ -262,37 +241,34 @@ def inception_shapes(classes: int) -> dict[str, tuple[int, ...]]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("shapes", "kind", "variant"),
-    [
-        (inception_shapes(1008), "fid-inception", ""),
-        (inception_shapes(1000), "inception", ""),
-        ({f"lin{n}.model.1.weight": (1, c, 1, 1) for n, c in enumerate((64, 128, 256, 512, 512))}, "lpips", "VGG-16"),
-        (
-            {
-                "blip.visual_encoder.cls_token": (1, 1, 8),
-                "blip.visual_encoder.patch_embed.proj.weight": (8, 3, 4, 4),
-                "blip.text_encoder.embeddings.word_embeddings.weight": (30, 8),
-                "mlp.layers.0.weight": (4, 8),
-            },
-            "imagereward",
-            "",
-        ),
-        (
-            {
-                "vision_model.embeddings.class_embedding": (8,),
-                "vision_model.embeddings.patch_embedding.weight": (8, 3, 4, 4),
-                "text_model.embeddings.token_embedding.weight": (30, 8),
-                "text_model.embeddings.position_ids": (1, 77),
-                "visual_projection.weight": (6, 8),
-                "text_projection.weight": (6, 8),
-                "logit_scale": (),
-            },
-            "transformers-clip",
-            "",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("shapes", "kind", "variant"), [
+    (inception_shapes(1008), "fid-inception", ""),
+    (inception_shapes(1000), "inception", ""),
+    ({f"lin{n}.model.1.weight": (1, c, 1, 1) for n, c in enumerate((64, 128, 256, 512, 512))}, "lpips", "VGG-16"),
+    (
+        {
+            "blip.visual_encoder.cls_token": (1, 1, 8),
+            "blip.visual_encoder.patch_embed.proj.weight": (8, 3, 4, 4),
+            "blip.text_encoder.embeddings.word_embeddings.weight": (30, 8),
+            "mlp.layers.0.weight": (4, 8),
+        },
+        "imagereward",
+        "",
+    ),
+    (
+        {
+            "vision_model.embeddings.class_embedding": (8,),
+            "vision_model.embeddings.patch_embedding.weight": (8, 3, 4, 4),
+            "text_model.embeddings.token_embedding.weight": (30, 8),
+            "text_model.embeddings.position_ids": (1, 77),
+            "visual_projection.weight": (6, 8),
+            "text_projection.weight": (6, 8),
+            "logit_scale": (),
+        },
+        "transformers-clip",
+        "",
+    ),
+])  # fmt: skip
 def test_kinds_are_known_by_names_and_shapes(shapes: dict[str, tuple[int, ...]], kind: str, variant: str) -> None:
     assert recognised(shapes) == (kind, variant)
     assert recognised({name: (*shape, 5, 5, 5) for name, shape in shapes.items()}) is None
@@ -301,11 +277,9 @@ def test_kinds_are_known_by_names_and_shapes(shapes: dict[str, tuple[int, ...]],
 def test_a_scorer_of_human_preference_is_a_large_clip_that_was_asked_for() -> None:
     blocks = {f"visual.transformer.resblocks.{number}.ln_1.weight": (1280,) for number in range(32)}
     shapes = {**CLIP_SHAPES, **blocks, "visual.conv1.weight": (1280, 3, 14, 14), "visual.proj": (1280, 1024)}
-    for kind, found in ((None, "open-clip"), ("hpsv2.1", "hpsv2.1"), ("lpips", "open-clip")):
-        assert recognised(shapes, asked=known_kind(kind)) == (found, "ViT-H-14")
-    assert known_kind("hpsv2.1") == "hpsv2.1"
-    with pytest.raises(UsageError, match="no kind of weights 'hps'"):
-        known_kind("hps")
+    cases: dict[Kind | None, str] = {None: "open-clip", "hpsv2.1": "hpsv2.1", "lpips": "open-clip"}
+    for kind, found in cases.items():
+        assert recognised(shapes, asked=kind) == (found, "ViT-H-14")
 
 
 def test_the_command_prints_the_new_hash(tmp_path: Path) -> None:

@@ -87,9 +87,7 @@ def test_every_cut_of_a_safetensors_file_is_noticed(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_safetensors_file_or_are_refused(
-    tmp_path_factory: pytest.TempPathFactory, noise: bytes
-) -> None:
+def test_any_bytes_are_safetensors_or_are_refused(tmp_path_factory: pytest.TempPathFactory, noise: bytes) -> None:
     path = tmp_path_factory.mktemp("noise") / "model.safetensors"
     path.write_bytes(noise)
     with pytest.raises(CultureKitError):

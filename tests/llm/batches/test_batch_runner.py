@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.core.errors import BudgetReached, IntegrityError, UpstreamUnavailable, UsageError
-from culturekit.llm.batch_runner import BatchRunner, JobBook, Planned, _Plan
+from culturekit.llm.batch_runner import JobBook, Jobs, Planned, _Plan
 from culturekit.llm.batches import BatchLimits, BatchResult, Job
 from culturekit.llm.client import Failure, FailureKind, Rate, Request
 from culturekit.llm.engine import AskEngine, AskOptions
@@ -50,7 +50,9 @@ class Desk:
     ) -> Iterator[Answered]:
         client = FakeClient(rate=Rate(1.0, 2.0))
         batches = FakeBatches(client, self.shop, self.limits, tick, self.files)
-        yield from BatchRunner(client, batches, journal, requests, options, run, clock=self.clock).answers()
+        yield from AskEngine(client, journal, options, run=run, transport=Jobs(batches, clock=self.clock)).ask_all(
+            requests
+        )
         assert batches.closed == 1
 
     def outcomes(self, count: int, **more: Any) -> list[str]:
@@ -291,8 +293,8 @@ def test_killed_anywhere_any_number_of_times_nothing_is_bought_twice(
             try:
                 with KilledJournal(folder) as journal:
                     journal.tick = tick
-                    runner = BatchRunner(client, batches, journal, questions(11), AskOptions(), "run", clock=clock)
-                    answers = list(runner.answers())
+                    engine = AskEngine(client, journal, AskOptions(), run="run", transport=Jobs(batches, clock=clock))
+                    answers = list(engine.ask_all(questions(11)))
                     return answers, shop, sorted(journal.reader.execute("SELECT key, attempt FROM exchanges"))
             except Killed:
                 continue

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from culturekit.core.errors import BudgetReached, UpstreamUnavailable, UsageError
-from culturekit.llm.batch_runner import BatchRunner, Clock, Pauses, batches_of
+from culturekit.llm.batch_runner import Clock, Jobs, Pauses, batches_of
 from culturekit.llm.clients import google_client as google_batches
-from culturekit.llm.engine import AskOptions
+from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.rows import Answered
 from tests.faults.kill_and_resume import environment
@@ -32,7 +32,8 @@ def ask(
     """Answer requests in batches."""
     client, more = client_of(provider, url), {"pauses": QUICK, **more}
     with Journal(folder) as journal:
-        return list(BatchRunner(client, batches_of(client), journal, questions(count), options, run, **more).answers())
+        engine = AskEngine(client, journal, options, run=run, transport=Jobs(batches_of(client), **more))
+        return list(engine.ask_all(questions(count)))
 
 
 class JumpingClock(Clock):

@@ -5,7 +5,7 @@ import hashlib
 import os
 import random
 import sqlite3
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,10 @@ from hypothesis import strategies as st
 from culturekit.core.digests import canonical_json
 from culturekit.core.stage_folder import Staging
 from culturekit.core.work import Work
-from culturekit.llm.client import Identity, Image, Outgoing, Reply, Request, Usage
-from culturekit.llm.engine import Asker, AskOptions
+from culturekit.llm.client import Identity, Image, Outgoing, Request, Usage
 from culturekit.llm.journal import Journal, RequestTexts, run_tag, shared_ends
 from culturekit.llm.journal_file import TABLES, Entry, Reading, key_of
-from culturekit.llm.rows import Question, Row
-from culturekit.llm.usage import estimate
 from tests.core.test_stage_folder import finish
-from tests.llm.fake_client import FakeClient, answer_for, questions
 
 
 def entry(key: int, raw: bytes = b'{"a":1}', *, run: str = "one", kind: str = "reply", attempt: int = 1) -> Entry:
@@ -240,27 +236,3 @@ def test_a_request_is_written_once_per_key() -> None:
     first = kept.numbers_of([(b"k" * 32, b"body"), (b"k" * 32, b"body")])
     assert kept.numbers_of([(b"k" * 32, b"body")]) == first
     assert kept.connection.execute("SELECT count(*) FROM requests").fetchone() == (1,)
-
-
-@dataclass
-class StatingClient(FakeClient):
-    """Says of every reply that it took the same tokens."""
-
-    stated: Usage = field(default_factory=Usage)
-
-    def read(self, raw: bytes) -> Reply:
-        return replace(super().read(raw), usage=self.stated)
-
-
-@pytest.mark.parametrize(("outcome", "stated"), [("invalid", Usage(0, 10, counted="here")), ("", Usage(1, 10))])
-def test_what_a_server_did_not_count_in_a_batch_is_counted_by_the_request(
-    outcome: str, stated: Usage, tmp_path: Path
-) -> None:
-    client, (request,) = StatingClient(stated=stated), questions(1)
-    request = replace(request, instructions="Judge whether this is a dish. " * 20)
-    entry = Entry(b"k", "one", 1, "batch", 200, "reply", answer_for("Q0"), b"", outcome=outcome)
-    with Journal(tmp_path) as journal:
-        asker = Asker(client, journal, AskOptions(), "one")
-        usage = asker.counted(Question(0, Row(request), Outgoing(b""), b"k"), entry).usage
-    assert usage.input_tokens == estimate(client.compose(request)) > 100
-    assert (usage.output_tokens, usage.counted) == (10, "here")

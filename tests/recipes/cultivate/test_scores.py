@@ -31,8 +31,8 @@ from culturekit.metrics import (
 from culturekit.metrics.ahead.matching import DEFAULT_TAU
 from culturekit.recipes.cultivate.scores import AheadOptions, AheadScores, ahead, how_scored, score_ahead
 from culturekit.scores.compare import ComparisonOptions, score_comparisons
+from culturekit.scores.family import Scored
 from culturekit.scores.gaps import GapOptions, score_gaps
-from culturekit.scores.score_rows import Scored
 from tests.recipes.cultivate.ahead_world import DIMENSIONS, World, image_row, judgment_row, world
 from tests.scores.value_tables import params_of
 

@@ -9,7 +9,6 @@ __all__ = ["asked_scene", "knowledge", "some_scenes"]
 def knowledge(
     knows: str = "1", invents: str = "0", exaggerates: str = "0", elsewhere: str = "0", varies: str = "1"
 ) -> Knowledge:
-    """Give a model's knowledge by its dials."""
     return Knowledge(*(read_dial("a dial", text) for text in (knows, invents, exaggerates, elsewhere, varies)))
 
 
@@ -25,6 +24,5 @@ def some_scenes(count: int) -> list[Scene]:
 def asked_scene(
     seed: int, activity: str = "circle dance", category: str = "dances", country: str = "IR"
 ) -> ImageRequest:
-    """Ask for a scene."""
     text = f"A photorealistic photo of {activity} in its country."
     return ImageRequest(f"{country} {activity}", text, None, seed, 0, 0, category, country, None)
