@@ -36,11 +36,9 @@ changelog:
 """
 
 ROWS: tuple[tuple[str, str, str, str, list[str]], ...] = (
-    ("Q1", "Feijoada", "cuisine", "BR", ["Q2095", "Q9", "Q1"]),
-    ("Q2", "Acarajé", "cuisine", "BR", ["Q2095", "Q2"]),
-    ("LLM:moin-moin", "Moin moin", "cuisine", "NG", []),
-    ("Q3", "Zuma Rock", "landmarks", "NG", ["Q570116", "Q3"]),
-)
+    ("Q1", "Feijoada", "cuisine", "BR", ["Q2095", "Q9", "Q1"]), ("Q2", "Acarajé", "cuisine", "BR", ["Q2095", "Q2"]),
+    ("LLM:moin-moin", "Moin moin", "cuisine", "NG", []), ("Q3", "Zuma Rock", "landmarks", "NG", ["Q570116", "Q3"]),
+)  # fmt: skip
 
 
 def space(rows: Sequence[tuple[str, str, str, str, list[str]]] = ROWS) -> pl.DataFrame:

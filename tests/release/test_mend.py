@@ -19,12 +19,9 @@ CONCEPTS = ["cuisine", "landscapes", "landmarks", "art", "Art", "music"]
 TEMPLATES = [
     "A high resolution image of {name} from Brazilian cuisine, realistic",
     "A high resolution image of {name}from Japanese cuisine, realistic",
-    "A panoramic view of {name} in Japan, realistic",
-    "An image of {name} painting from India, realistic",
-    "An image of {name} from Brazil clothing, realistic, negative prompt: blurry",
-    "{name}",
-    "",
-]
+    "A panoramic view of {name} in Japan, realistic", "An image of {name} painting from India, realistic",
+    "An image of {name} from Brazil clothing, realistic, negative prompt: blurry", "{name}", "",
+]  # fmt: skip
 STATEMENTS = ["nan", "", " ", "[]", "['Q155']", "['{=#1', 'Q17']", "Q9", "LLM", "[["]
 ROWS = st.fixed_dictionaries(
     {
