@@ -24,16 +24,10 @@ torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
 
 CLIP_SHAPES: Mapping[str, tuple[int, ...]] = {
-    "visual.conv1.weight": (8, 3, 4, 4),
-    "visual.proj": (8, 6),
-    "visual.class_embedding": (8,),
-    "visual.transformer.resblocks.0.ln_1.weight": (8,),
-    "positional_embedding": (7, 8),
-    "token_embedding.weight": (20, 8),
-    "text_projection": (8, 6),
-    "ln_final.weight": (8,),
-    "logit_scale": (),
-}
+    "visual.conv1.weight": (8, 3, 4, 4), "visual.proj": (8, 6), "visual.class_embedding": (8,),
+    "visual.transformer.resblocks.0.ln_1.weight": (8,), "positional_embedding": (7, 8),
+    "token_embedding.weight": (20, 8), "text_projection": (8, 6), "ln_final.weight": (8,), "logit_scale": (),
+}  # fmt: skip
 
 
 def weights(shapes: Mapping[str, tuple[int, ...]] = CLIP_SHAPES, dtype: Any = None) -> dict[str, Any]:
