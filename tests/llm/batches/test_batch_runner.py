@@ -200,13 +200,23 @@ def test_a_budget_is_never_passed_and_what_it_buys_is_kept(desk: Desk) -> None:
     client = FakeClient(rate=Rate(1.0, 2.0))
     worst = 0.5 * (input_bound(client.compose(questions(1)[0]), client.identity) * 1.0 + 20 * 2.0) / 1e6
     each = 0.5 * (50 * 1.0 + 10 * 2.0) / 1e6
-    got: list[Answered] = []
-    with Journal(desk.folder) as journal, pytest.raises(BudgetReached):
-        got.extend(desk.answers(journal, questions(9), run="run", options=AskOptions(budget=worst + 4.5 * each)))
-    assert [answer.value.id for answer in got] == ["Q0", "Q1", "Q2", "Q3", "Q4"]  # type: ignore[union-attr]
-    assert sum(desk.shop.bought.values()) == 5
+    for process in ("first", "resumed"):
+        got: list[Answered] = []
+        with Journal(desk.folder) as journal, pytest.raises(BudgetReached):
+            got.extend(desk.answers(journal, questions(9), run="run", options=AskOptions(budget=worst + 4.5 * each)))
+        assert [answer.value.id for answer in got] == ["Q0", "Q1", "Q2", "Q3", "Q4"]  # type: ignore[union-attr]
+        assert sum(desk.shop.bought.values()) == 5, process
     assert desk.outcomes(9) == ["ok"] * 9
     assert set(desk.shop.bought.values()) == {1}
+
+
+def test_what_a_job_under_way_may_cost_is_no_longer_there_for_others_after_a_kill(desk: Desk) -> None:
+    client = FakeClient(rate=Rate(1.0, 2.0))
+    worst = 0.5 * (input_bound(client.compose(questions(1)[0]), client.identity) * 1.0 + 20 * 2.0) / 1e6
+    desk.shop.plans = [Plan(polls=5)]
+    desk.dies_at(5, 4)
+    assert desk.outcomes(8, options=AskOptions(budget=5.5 * worst)) == ["ok"] * 8
+    assert [len(made.names) for made in desk.shop.jobs.values()] == [4, 1, 3]
 
 
 def test_a_job_of_another_run_that_is_under_way_is_waited_for_not_bought_again(desk: Desk) -> None:
