@@ -26,16 +26,15 @@ from culturekit.metrics.corrected.audit_gates import Design, audited_answers, ma
 from culturekit.metrics.corrected.audit_sampling import Drawing, Per, audit_sample
 from culturekit.metrics.corrected.audited_counts import AuditedShare, audited_rate, audited_share
 from culturekit.metrics.corrected.looks import Goal
-from culturekit.metrics.diversity.kernel_diversity import Weights
+from culturekit.metrics.diversity.labels import Weights
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.answers import Refusals
 from culturekit.scores.catalog import describe
 from culturekit.scores.corrected import answers_about_others, checked_answers
 from culturekit.scores.diversity import Distinct
-from culturekit.scores.family import Confidence, scores
+from culturekit.scores.family import Confidence, Row, Scored, scored, scores, statistic_row
 from culturekit.scores.inputs import tables_of_matches
 from culturekit.scores.qvs import ONCE, answers_of, samples_of
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 # Each level with the column that names it, and the kernel whose rules the audit of it keeps
 LEVELS: Mapping[str, tuple[str, Weights]] = {

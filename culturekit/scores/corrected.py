@@ -40,11 +40,11 @@ from culturekit.metrics.corrected.looks import (
     settled_pairs,
     whole_looks,
 )
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights, check_weights, kernel_name
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.answers import Refusals
 from culturekit.scores.diversity import NO_CORRECTION, PAIRS_ORDER, Correction, QvsOptions, quality_by_scorer
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
+from culturekit.scores.family import Row, Scored, scored, statistic_row
 
 # The answers of an audit as scores take them: places by their codes, and counted where they are about other images.
 

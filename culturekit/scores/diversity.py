@@ -29,26 +29,22 @@ from culturekit.metrics.diversity.batch_diversity import (
     jackknife_groups,
     scorer_of_batches,
 )
-from culturekit.metrics.diversity.kernel_diversity import (
+from culturekit.metrics.diversity.label_spectra import effective_numbers
+from culturekit.metrics.diversity.labels import (
+    LEVELS,
     STANDARD_KERNELS,
+    LabelClasses,
+    Missing,
     Weights,
     check_weights,
+    code_labels,
+    combined,
     counting_levels,
     kernel_name,
 )
-from culturekit.metrics.diversity.label_spectra import effective_numbers
-from culturekit.metrics.diversity.labels import LEVELS, LabelClasses, Missing, code_labels, combined
 from culturekit.metrics.statistics.intervals import Interval, Target, half_width, simple_mean
 from culturekit.scores.catalog import describe, scale_of
-from culturekit.scores.score_rows import (
-    Repeats,
-    Row,
-    mean_over_repeats,
-    no_interval,
-    repeats_in,
-    statistic_row,
-    value_rows,
-)
+from culturekit.scores.family import Repeats, Row, mean_over_repeats, no_interval, repeats_in, statistic_row, value_rows
 
 Values: TypeAlias = NDArray[np.float64]
 

@@ -20,8 +20,8 @@ from culturekit.core.tables import checked, prompts_table, read_table
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import drawing_of, of_batches
 from culturekit.metrics.corrected.looks import planned_looks
-from culturekit.metrics.diversity.kernel_diversity import Weights
 from culturekit.metrics.diversity.label_diversity import bounds_of_codes
+from culturekit.metrics.diversity.labels import Weights
 from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import (
     MEAN_QUALITY,
@@ -39,9 +39,8 @@ from culturekit.scores.diversity import (
     over_repeats,
     quality_by_scorer,
 )
-from culturekit.scores.family import scored_in, scores, write_scored
+from culturekit.scores.family import Scored, scored, scored_in, scores, write_scored
 from culturekit.scores.inputs import noted, tables_of_matches, traits_by_model
-from culturekit.scores.score_rows import Scored, scored
 
 # From images and matches to how far mapped diversity can be off for images that were refused, or not told.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from culturekit.core.choices import NO_CULTURE, NONE_MEANS, NOT_IN_LIST
 from culturekit.core.digests import digest
 from culturekit.core.errors import UsageError, check_choice
-from culturekit.metrics.diversity.kernel_diversity import Weights
+from culturekit.metrics.diversity.labels import Weights
 
 # Whether the images that people answered about are an even draw of a model's images: else they speak for a part.
 

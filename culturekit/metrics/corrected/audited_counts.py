@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from culturekit.core.errors import UsageError, argument_error
 from culturekit.metrics.corrected.audit_gates import NOTHING, Design, audited_answers, lone_continent
 from culturekit.metrics.corrected.imputed_prompts import AuditedCounts, Findings
-from culturekit.metrics.diversity.kernel_diversity import Weights
+from culturekit.metrics.diversity.labels import Weights
 from culturekit.metrics.statistics.intervals import Interval
 
 # What an image shows when people err: the model of Dawid and Skene, one coin each, held by gold items.

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from culturekit.core.errors import UsageError
 from culturekit.metrics.corrected.audited_counts import RatedInterval, RaterModel
 from culturekit.metrics.diversity.batch_diversity import Batches, cut_batches, scorer_of_batches
-from culturekit.metrics.diversity.kernel_diversity import Weights, counting_levels
 from culturekit.metrics.diversity.label_spectra import effective_number
+from culturekit.metrics.diversity.labels import Weights, counting_levels
 
 Levels = NDArray[np.int64]
 Values = NDArray[np.float64]

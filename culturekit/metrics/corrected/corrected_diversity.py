@@ -34,7 +34,7 @@ from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, e
 from culturekit.metrics.corrected.imputed_prompts import AuditedCounts
 from culturekit.metrics.corrected.rectified import CAUTION, Parted, parted, rectified
 from culturekit.metrics.corrected.references import diversity_from_references
-from culturekit.metrics.diversity.kernel_diversity import Kernel, Weights, check_weights
+from culturekit.metrics.diversity.labels import Kernel, Weights, check_weights
 from culturekit.metrics.statistics.intervals import Interval
 
 _COLUMNS = (("continent", "continent"), ("country", "country"), ("artifact", "artifact_id"))
