@@ -156,7 +156,7 @@ REFUSED: list[tuple[type[Any], tuple[Target, ...], str]] = [
 
 @pytest.mark.parametrize(("kind", "targets", "message"), REFUSED, ids=lambda value: getattr(value, "__name__", ""))
 def test_what_a_target_cannot_take_is_refused_by_field_and_the_others_take_it(
-    kind: type[Any], targets: tuple[Target, ...], message: str
+    kind: Any, targets: tuple[Target, ...], message: str
 ) -> None:
     shape_of(kind)
     for target in TARGETS:

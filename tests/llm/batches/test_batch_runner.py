@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.core.errors import BudgetReached, IntegrityError, UpstreamUnavailable, UsageError
+from culturekit.core.errors import BudgetReached, IntegrityError, UnusableReplies, UpstreamUnavailable, UsageError
 from culturekit.llm.batch_runner import JobBook, Jobs, Planned, _Plan
 from culturekit.llm.batches import BatchLimits, BatchResult, Job
 from culturekit.llm.client import Failure, FailureKind, Rate, Reply, Request, Usage
@@ -17,7 +17,7 @@ from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry
 from culturekit.llm.ledger import JournalPlace, read_ledger, spent_in_run, unsure_of
-from culturekit.llm.rows import Answered
+from culturekit.llm.rows import Answered, ReplyWatch
 from culturekit.llm.usage import dollars, input_bound
 from tests.effort import SHARED_FIXTURE, examples
 from tests.llm.batches.fake_batches import SMALL, FakeBatches, Killed, Plan, Shop, TestClock
@@ -136,6 +136,17 @@ def test_a_repair_that_could_not_be_read_is_paid_for_as_online(desk: Desk) -> No
     for folder in (desk.folder, desk.folder.with_name("online")):
         lines = read_ledger([JournalPlace("filter", folder / "replies.sqlite", finished=True)]).lines
         assert {line.outcome: line.requests for line in lines} == {"repaired": 3}
+
+
+def test_a_batch_whose_first_replies_are_no_answers_is_not_repaired_unless_somebody_goes_on(desk: Desk) -> None:
+    desk.limits = BatchLimits(rows=100, size=100_000)
+    desk.shop.behaviour = lambda *_: b'{"text": "no", "in": 1, "out": 1, "stop": "end"}'
+    with pytest.raises(UnusableReplies, match="30 of the first 30 rows"):
+        desk.ask(questions(30), options=AskOptions(watch=ReplyWatch()))
+    assert sum(desk.shop.bought.values()) == 30
+    watch = ReplyWatch(go_on=True)
+    assert desk.outcomes(30, options=AskOptions(watch=watch)) == ["invalid"] * 30
+    assert (sum(desk.shop.bought.values()), watch.rows) == (60, 30)
 
 
 @pytest.mark.parametrize("kind", ["busy", "server", "timeout"])
@@ -323,8 +334,8 @@ def test_results_that_nobody_counted_are_owed_at_their_worst_also_when_a_kill_fo
         jobs = Jobs(FakeBatches(client, shop), clock=TestClock())
         return list(AskEngine(client, journal, AskOptions(budget=1.0), run="run", transport=jobs).ask_all(questions(2)))
 
-    with pytest.raises(Killed), DyingJournal(tmp_path) as journal:
-        ask(journal)
+    with pytest.raises(Killed), DyingJournal(tmp_path) as dying:
+        ask(dying)
     with Journal(tmp_path) as journal:
         assert len(ask(journal)) == 2
         reserved = JobBook(journal).records[1].reserved
