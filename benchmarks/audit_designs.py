@@ -46,7 +46,7 @@ from simulated_worlds import (
 from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS
 
 TRIED = {
     "24 x 40": WORLDS["24 x 40"],

@@ -24,7 +24,7 @@ from simulated_worlds import WORLDS, draw_images, matches_of, shares_of_models
 
 from culturekit.core.schemas import SCORES
 from culturekit.metrics import vendi_batches
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS
 from culturekit.scores.compare import score_ranks
 
 KERNEL = "country"

@@ -20,7 +20,7 @@ from simulated_worlds import ROWS, WORLDS, audits_of, draw_images, matches_of, s
 
 from culturekit.metrics import audit_sample
 from culturekit.metrics.corrected.audit_sampling import audit_forecast
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS
 
 KERNEL, PILOT = "country", 60
 ASKED = ("1 x 400", "3 x 400", "24 x 40")

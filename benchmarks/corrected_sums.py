@@ -11,7 +11,7 @@ from recording import RESULTS
 from scipy.stats import binomtest, kendalltau
 from simulated_worlds import WORLDS
 
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS
 from culturekit.scores.qvs import WITH_AUDITS
 
 __all__ = ["HEAD", "SUMS", "added", "recorded", "rows_of", "seeds_of", "sums_of"]

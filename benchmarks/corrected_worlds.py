@@ -50,7 +50,7 @@ from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample
 from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS, Weights
 
 AUDITED = 150
 

@@ -10,7 +10,7 @@ from recording import record
 from threadpoolctl import threadpool_limits
 
 from culturekit.metrics import STANDARD_KERNELS, vendi, vendi_batches
-from culturekit.metrics.diversity.kernel_diversity import Weights
+from culturekit.metrics.diversity.labels import Weights
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

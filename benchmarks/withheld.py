@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from culturekit.core.errors import NothingScored
-from culturekit.scores.score_rows import Scored, scored
+from culturekit.scores.family import Scored, scored
 
 __all__ = ["scored_or_none"]
 

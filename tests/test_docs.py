@@ -111,11 +111,9 @@ def test_every_command_of_a_page_is_one(page: Path) -> None:
 EXTRAS = {
     "llm": r"(?:openai|google):[a-z]",
     "kg": r"culturekit kg (?:export|import|query|entity)|--source sparql|--draw\b|ntriples|\.zst\b",
-    "embed": r"(?:transformers|sentence|clip):[\w/]",
-    "generate": r"diffusers:",
-    "scale": r"dask:",
+    "embed": r"(?:transformers|sentence|clip):[\w/]", "generate": r"diffusers:", "scale": r"dask:",
     "sources": r"wordnet",
-}
+}  # fmt: skip
 
 
 def test_a_page_names_the_extras_that_its_commands_need() -> None:

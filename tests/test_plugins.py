@@ -308,12 +308,9 @@ WRONG_SPECS = {
         "references: {backend: simulated, per_artifact: 3}\nencoder: 'greys?flor=2'",
         "greys has no option flor; expected floor. Did you mean 'floor'?",
     ),
-    "{name: broad, backend: simulated}": (
-        "{name: broad, backend: 'flags?shade=2'}", "flags takes no target and no options; found shade",
-    ),
-    "concepts: [art]": (
-        "concepts: [art]\njudge: 'echo:loud'", "echo takes no target and no options; found loud",
-    ),
+    "{name: broad, backend: simulated}": ("{name: broad, backend: 'flags?shade=2'}",
+        "flags takes no target and no options; found shade"),
+    "concepts: [art]": ("concepts: [art]\njudge: 'echo:loud'", "echo takes no target and no options; found loud"),
 }  # fmt: skip
 
 
@@ -330,12 +327,11 @@ def test_its_options_are_checked_by_plan(old: str, site: Path, monkeypatch: pyte
 
 STAGES: dict[str, Callable[[Path], Stage]] = {
     "greys": lambda run: embed_stage(EmbedSource(images(run)), encoder="greys"),
-    "flags": lambda run: generate_stage(
-        run / "prompts/prompts.parquet", ImagePlan(), backend="flags", model="flags", seed=0
-    ),
+    "flags": lambda run: generate_stage(run / "prompts/prompts.parquet", ImagePlan(), backend="flags", model="flags",
+        seed=0),
     "echo": lambda run: judge_stage(JudgeReads(images(run)), JudgeOptions((LIGHT,), "echo")),
     "light": lambda run: quality_stage(images(run), scorer="light"),
-}
+}  # fmt: skip
 # What each says of itself, and will say
 SAYS = {
     "greys": ('"1", "bands"', '"2", "bands"'), "flags": ('"flags 1"', '"flags 2"'), "echo": ('"echo-1"', '"echo-2"'),
@@ -483,9 +479,8 @@ def far_answer() -> str:
 
 # What gives lanes, and what is far away, is held at each step; what is changed, and what is said
 AWAY: dict[str, tuple[str, Callable[[], Any], int]] = {
-    "backend": (HELD, lane_answers, 1),
-    "judge": (FAR, far_answer, 3),
-}
+    "backend": (HELD, lane_answers, 1), "judge": (FAR, far_answer, 3),
+}  # fmt: skip
 AWAY_BROKEN = [
     ("backend", "np.uint8)", "np.int16)", "expected uint8 (height, width, 3), found int16"),
     ("backend", "        return [Picture", "        raise ValueError('cuda exploded')\n        return [Picture",

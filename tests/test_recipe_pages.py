@@ -31,11 +31,9 @@ PAGES = {
         "Do objects look as they do in each region",
         "By people who live there, local looks most often as its region does",
     ),
-    "linguistic": Page(
-        {"images-open": "1,890 images", "images-literal": "1,890 images", "images-narrow": "840 images"},
+    "linguistic": Page({"images-open": "1,890 images", "images-literal": "1,890 images", "images-narrow": "840 images"},
         "How evenly are skin tones spread?", "By clipscore, literal comes first instead",
-        ("--set", "prompts.kinds=[neutral]"),
-    ),
+        ("--set", "prompts.kinds=[neutral]")),
 }  # fmt: skip
 
 

@@ -33,9 +33,9 @@ def convert(
 
     Nothing in the pickle is run.
     """
-    from culturekit.index.weights import convert_weights, known_kind
+    from culturekit.index.weights import convert_weights
 
-    converted = convert_weights(file, sha256=sha256, out=out, kind=known_kind(kind))
+    converted = convert_weights(file, sha256=sha256, out=out, kind=kind)
     what = " ".join(filter(None, [converted.kind, converted.variant]))
     lines = [
         f"{converted.path}  {what}, {converted.tensors:,} tensors of {converted.numbers:,} numbers",

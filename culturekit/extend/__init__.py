@@ -46,8 +46,17 @@ if TYPE_CHECKING:
     from culturekit.report.sections import Cell, Section, grid
     from culturekit.scores.catalog import Metric
     from culturekit.scores.distribution import distribution
-    from culturekit.scores.family import Confidence, Family, family_stage, scores
-    from culturekit.scores.score_rows import Row, Scored, scored, statistic_row, value_rows
+    from culturekit.scores.family import (
+        Confidence,
+        Family,
+        Row,
+        Scored,
+        family_stage,
+        scored,
+        scores,
+        statistic_row,
+        value_rows,
+    )
 
 __all__ = [
     "CLIENTS",

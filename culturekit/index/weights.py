@@ -8,6 +8,7 @@ import struct
 import warnings
 import zipfile
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, get_args
@@ -290,7 +291,6 @@ def check_complete(run: Callable[[], object], *, of: str, where: str) -> None:
 # Weights that are published as pickles, made into safetensors; nothing else in culturekit reads a pickle.
 
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHARED = 4  # times the bytes of its file that all tensors may take, where some share theirs
 _INSIDE = ("state_dict", "model_state_dict", "model", "module", "params", "params_ema", "net")
 _PREFIXES = ("module.", "_orig_mod.", "_orig_module.")  # what wrappers put before every name
@@ -316,12 +316,21 @@ class ConvertedWeights:
     source_sha256: str
 
 
-def convert_weights(file: Path, *, sha256: str, out: Path, kind: Kind | None = None) -> ConvertedWeights:
+def convert_weights(file: Path, *, sha256: str, out: Path, kind: str | None = None) -> ConvertedWeights:
     """Convert a file of a known kind, if it is the one with this SHA-256; it is hashed before anything reads it.
 
     `torch.load(weights_only=True)` reads it, which builds tensors and plain containers and calls nothing else.
     """
-    expected = _checked(sha256, out)
+    asked = None if kind is None else next((each for each in KINDS if each == kind), None)
+    if asked != kind:
+        raise UsageError(f"there is no kind of weights {kind!r}", expected=" or ".join(KINDS))
+    expected = sha256.strip().lower().removeprefix("sha256:")
+    if re.fullmatch("[0-9a-f]{64}", expected) is None:
+        raise UsageError("not a SHA-256", expected="64 hexadecimal digits", found=repr(sha256))
+    if out.suffix != ".safetensors":
+        raise UsageError("the file to write has another ending", expected="NAME.safetensors", found=out.name)
+    if not out.absolute().parent.is_dir():
+        raise UsageError("there is no such folder", where=str(out.parent))
     try:
         with file.open("rb") as opened:
             found = hashlib.file_digest(opened, "sha256").hexdigest()
@@ -334,16 +343,15 @@ def convert_weights(file: Path, *, sha256: str, out: Path, kind: Kind | None = N
             tensors, left_out = _weights_in(_loaded(opened, file), file)
     except (FileNotFoundError, IsADirectoryError) as error:
         raise UsageError("there is no such file", where=str(file)) from error
-    _check_sizes(tensors, file)
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    known = recognised(shapes, asked=kind)
+    known = recognised(shapes, asked=asked)
     if known is None:
         shown = [f"{_printable(name)} {shape}" for name, shape in sorted(shapes.items())[:6]]
         more = ", ..." if len(shapes) > len(shown) else ""
         raise _unknown(file, f"{len(shapes)} tensors: {', '.join(shown)}{more}")
-    if kind not in (None, known[0]):
+    if asked not in (None, known[0]):
         found = " ".join(filter(None, known))
-        raise UsageError("the weights are of another kind", where=str(file), expected=str(kind), found=found)
+        raise UsageError("the weights are of another kind", where=str(file), expected=str(asked), found=found)
     notes = {
         "culturekit.kind": known[0], "culturekit.variant": known[1], "culturekit.source": file.name,
         "culturekit.source_sha256": expected, "format": "pt",
@@ -353,37 +361,12 @@ def convert_weights(file: Path, *, sha256: str, out: Path, kind: Kind | None = N
     return ConvertedWeights(out, digest_file(out), *known, len(tensors), numbers, tuple(left_out), expected)
 
 
-def known_kind(text: str | None) -> Kind | None:
-    """Look a kind up by its name."""
-    for kind in KINDS:
-        if kind == text:
-            return kind
-    if text is not None:
-        raise UsageError(f"there is no kind of weights {text!r}", expected=" or ".join(KINDS))
-    return None
-
-
-def _checked(sha256: str, out: Path) -> str:
-    """Check what was asked for; give the hash in lower case."""
-    expected = sha256.strip().lower().removeprefix("sha256:")
-    if _SHA256.fullmatch(expected) is None:
-        raise UsageError("not a SHA-256", expected="64 hexadecimal digits", found=repr(sha256))
-    if out.suffix != ".safetensors":
-        raise UsageError("the file to write has another ending", expected="NAME.safetensors", found=out.name)
-    if not out.absolute().parent.is_dir():
-        raise UsageError("there is no such folder", where=str(out.parent))
-    return expected
-
-
 def _refuse_overwriting(out: Path, sha256: str) -> None:
     """Keep a file that is not an earlier conversion of the same weights."""
-    if not out.exists():
-        return
-    try:
-        source = read_header(out).notes.get("culturekit.source_sha256") if out.is_file() else None
-    except IntegrityError:
-        source = None
-    if source != sha256:
+    source = None
+    with suppress(IntegrityError, OSError):
+        source = read_header(out).notes.get("culturekit.source_sha256")
+    if out.exists() and source != sha256:
         raise UsageError("something else stands there", where=str(out), hint="Name another file, or move this one.")
 
 
@@ -410,21 +393,22 @@ def _loaded(file: BinaryIO, path: Path) -> Any:  # noqa: ANN401 - whatever the f
 def _refusal(error: Exception, path: Path) -> IntegrityError:
     """Say why a file could not be loaded: it holds more than tensors, or it is broken."""
     text = str(error)
+    first = text.splitlines()[0] if text else ""
     names = re.search(r"GLOBAL (\S+)|Trying to (?:instantiate|call) (?:type |function )?(\S+)", text)
     found = "a TorchScript archive" if "TorchScript" in text else (names[1] or names[2]).rstrip(".") if names else ""
     if not found and re.search("Unsupported operand|Unsupported class|Blocklisted", text):
-        found = text.splitlines()[0]
+        found = first
     if found:
         return IntegrityError(
-            "the file holds more than tensors, and nothing of it was run",
-            where=str(path),
+            "the file holds more than tensors, and nothing of it was run", where=str(path),
             expected="tensors and plain containers, as torch.load reads them with weights_only=True",
             found=_printable(found),
             hint="If you trust its maker, ask for a file of tensors alone, best as safetensors.",
-        )
-    found = _printable(f"{type(error).__name__}: {text.splitlines()[0] if text else ''}")
+        )  # fmt: skip
     problem = "the file is cut short or broken, or not made by torch.save"
-    return IntegrityError(problem, where=str(path), found=found, hint="Fetch it again.")
+    return IntegrityError(
+        problem, where=str(path), found=_printable(f"{type(error).__name__}: {first}"), hint="Fetch it again."
+    )
 
 
 def _bomb(path: Path, found: str) -> IntegrityError:
@@ -439,25 +423,35 @@ def _unknown(path: Path, found: str) -> UsageError:
 
 
 def _weights_in(content: Any, path: Path) -> tuple[dict[str, Any], list[str]]:  # noqa: ANN401 - anything
-    """Find the weights in what was loaded: named tensors, without a wrapper's prefix. List what else there was."""
+    """Find the weights in what was loaded: named tensors, without a wrapper's prefix. List what else there was.
+
+    Tensors that show more numbers than they have, views that repeat one number without end, are refused.
+    """
     import torch
 
-    around: list[str] = []
+    left_out: list[str] = []
     while isinstance(content, Mapping) and not any(isinstance(value, torch.Tensor) for value in content.values()):
         inner = next((name for name in _INSIDE if isinstance(content.get(name), Mapping)), None)
         if inner is None:
             break
-        around += [_printable(str(name)) for name in content if name != inner]
+        left_out += [_printable(str(name)) for name in content if name != inner]
         content = content[inner]
     if not isinstance(content, Mapping):
         raise _unknown(path, f"a {type(content).__name__}, not named tensors")
     tensors = {k: v for k, v in content.items() if isinstance(k, str) and isinstance(v, torch.Tensor)}
-    for tensor in tensors.values():
-        if tensor.layout != torch.strided or tensor.is_quantized or _type_of(tensor) not in _TYPES:
-            raise _unknown(path, f"a tensor of {tensor.dtype} with layout {tensor.layout}")
-    left_out = [*around, *(_printable(str(name)) for name in content if name not in tensors)]
+    left_out += [_printable(str(name)) for name in content if name not in tensors]
     if not tensors:
         raise _unknown(path, "no tensor under " + (", ".join(left_out[:8]) or "any name"))
+    total = 0
+    for name, tensor in tensors.items():
+        if tensor.layout != torch.strided or tensor.is_quantized or _type_of(tensor) not in _TYPES:
+            raise _unknown(path, f"a tensor of {tensor.dtype} with layout {tensor.layout}")
+        size = tensor.numel() * tensor.element_size()
+        if size > tensor.untyped_storage().nbytes():
+            raise _bomb(path, f"{_printable(name)}, {tuple(tensor.shape)} repeated from fewer numbers")
+        total += size
+    if total > _SHARED * path.stat().st_size:
+        raise _bomb(path, f"tensors of {total:,} bytes in a file of {path.stat().st_size:,}")
     for prefix in _PREFIXES:
         if all(name.startswith(prefix) for name in tensors):
             tensors = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
@@ -466,17 +460,6 @@ def _weights_in(content: Any, path: Path) -> tuple[dict[str, Any], list[str]]:  
 
 def _type_of(tensor: Any) -> str:  # noqa: ANN401 - torch is not imported at the top
     return str(tensor.dtype).removeprefix("torch.")
-
-
-def _check_sizes(tensors: Mapping[str, Any], path: Path) -> None:
-    """Refuse tensors that show more numbers than they have: views that repeat one number without end."""
-    total, size = 0, path.stat().st_size
-    for name, tensor in tensors.items():
-        total += tensor.numel() * tensor.element_size()
-        if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-            raise _bomb(path, f"{_printable(name)}, {tuple(tensor.shape)} repeated from fewer numbers")
-    if total > _SHARED * size:
-        raise _bomb(path, f"tensors of {total:,} bytes in a file of {size:,}")
 
 
 def _printable(text: str) -> str:

@@ -12,10 +12,10 @@ from culturekit.core.digests import JOURNAL
 from culturekit.core.errors import BudgetReached
 from culturekit.core.work import Work
 from culturekit.llm.client import PATIENCE, Client, FreeClient, Request
-from culturekit.llm.rows import Answered, ReplyWatch
 
 if TYPE_CHECKING:
     from culturekit.llm.journal import Journal
+    from culturekit.llm.rows import Answered, ReplyWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ def answers(
     *,
     work: Work,
     llm: LlmOptions,
-    watch: ReplyWatch | None = None,
-) -> Generator[Answered]:
+    watch: "ReplyWatch | None" = None,
+) -> "Generator[Answered]":
     """Answer requests in their order; what is paid for is journalled in the stage's folder first.
 
     Raises:
@@ -68,6 +68,7 @@ def answers(
     from culturekit.llm.journal import Journal
     from culturekit.llm.ledger import left_for, note_on_others
     from culturekit.llm.purse import remember_rate
+    from culturekit.llm.rows import ReplyWatch
 
     watch = watch or ReplyWatch(go_on=llm.go_on)
     if isinstance(client, FreeClient):
@@ -92,8 +93,8 @@ def bought_answers(
     *,
     work: Work,
     llm: LlmOptions,
-    watch: ReplyWatch | None = None,
-) -> Generator[Answered]:
+    watch: "ReplyWatch | None" = None,
+) -> "Generator[Answered]":
     """Answer requests into a journal, one by one or in batches, with the patience that the client states."""
     from culturekit.llm.batch_runner import Jobs, batches_of
     from culturekit.llm.engine import AskEngine, AskOptions

@@ -2,15 +2,15 @@
 
 import logging
 import math
-import urllib.error
-import urllib.request
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 import msgspec
 import yaml
@@ -21,6 +21,7 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.core.yaml_source import parse_yaml, validate
 from culturekit.llm.client import Identity
+from culturekit.llm.clients.timed_socket import PinnedConnection, TooLarge, read_to_end
 from culturekit.llm.endpoints import SERVICES
 from culturekit.llm.prices import (
     SNAPSHOT,
@@ -43,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 LARGEST = 50_000_000  # bytes of a source; LiteLLM's list is under two million
 _SECONDS = 60.0
+_MOVED, _MOST_MOVES = frozenset({301, 302, 303, 307, 308}), 5
 _PATIENCE = 5.0  # seconds for a list that is only looked at before a run begins
 
 _Provider: TypeAlias = Literal["openai", "google"]
@@ -112,47 +114,40 @@ def update_prices(source: str) -> _Renewal:
 
 
 def get(url: str, headers: Mapping[str, str] | None = None, *, seconds: float = _SECONDS) -> bytes:
-    """Read an address; with headers, which may hold a key, nobody is followed elsewhere."""
-    opener = urllib.request.build_opener(_Stay if headers else _Checked)
-    _check_address(url, here=True)
+    """Read an address; with headers, which may hold a key, nobody is followed elsewhere.
+
+    Each connection goes to the address that was checked, not to what the name means a moment later: a public one, or
+    this machine's where the URL, or a reply of this machine, names it.
+    """
+    until, here, asked = time.monotonic() + seconds, True, url
     try:
-        with opener.open(urllib.request.Request(url, headers=dict(headers or {})), timeout=seconds) as reply:
-            content: bytes = reply.read(LARGEST + 1)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise UpstreamUnavailable("the server says no", where=url, found=f"HTTP {error.code}") from None
-    except (OSError, ValueError) as error:
-        why = str(getattr(error, "reason", error))
-        raise UpstreamUnavailable("nothing came", where=url, found=why, hint="Try again later.") from None
-    if len(content) > LARGEST:
-        raise UpstreamUnavailable("more came than can be meant", where=url, expected=f"at most {LARGEST:,} bytes")
-    return content
-
-
-def _check_address(url: str, *, here: bool) -> None:
-    """Refuse an address in a private network; `here` allows one that names this machine."""
-    parts = urlsplit(url)
-    with suppress(OSError, UnicodeError):  # whoever asks says so
-        try:
-            resolve(parts.hostname or "", parts.port or 443, here=here)
-        except NotPublic as error:
-            raise UsageError("not an address of the public internet", where=url, found=str(error)) from None
-
-
-class _Checked(urllib.request.HTTPRedirectHandler):
-    """Follows to public addresses, and from this machine to this machine."""
-
-    def redirect_request(self, request: Any, *rest: Any) -> Any:  # noqa: ANN401 - as urllib types it
-        """Look at the address that the last argument names before it is asked."""
-        _check_address(rest[-1], here=is_this_machine(urlsplit(request.full_url).hostname or ""))
-        return super().redirect_request(request, *rest)
-
-
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows nobody."""
-
-    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 - as urllib types it
-        """Return no other request: the reply is an error."""
+        for _ in range(_MOST_MOVES):
+            parts = urlsplit(asked)
+            host, secure = parts.hostname or "", parts.scheme == "https"
+            if not secure and parts.scheme != "http":
+                raise ValueError(f"no address with http:// or https://: {asked}")
+            port = parts.port or (443 if secure else 80)
+            address = resolve(host, port, here=here), port
+            with closing(PinnedConnection(host, address, secure=secure, until=until, timeout=seconds)) as connection:
+                target = urlunsplit(("", "", parts.path or "/", parts.query, ""))
+                connection.request("GET", target, headers={"User-Agent": "culturekit", **(headers or {})})
+                reply = connection.getresponse()
+                location = reply.headers.get("Location")
+                if location and reply.status in _MOVED and not headers:
+                    here, asked = here and is_this_machine(host), urljoin(asked, location)
+                    continue
+                if reply.status != 200:
+                    raise UpstreamUnavailable("the server says no", where=asked, found=f"HTTP {reply.status}")
+                return read_to_end(reply, LARGEST)
+    except NotPublic as error:
+        raise UsageError("not an address of the public internet", where=asked, found=str(error)) from None
+    except TooLarge:
+        raise UpstreamUnavailable(
+            "more came than can be meant", where=asked, expected=f"at most {LARGEST:,} bytes"
+        ) from None
+    except (OSError, ValueError, HTTPException) as error:
+        raise UpstreamUnavailable("nothing came", where=asked, found=str(error), hint="Try again later.") from None
+    raise UpstreamUnavailable("sent on too often", where=url, expected=f"at most {_MOST_MOVES} addresses in a row")
 
 
 def _read_source(source: str) -> tuple[PriceList, int]:

@@ -21,8 +21,9 @@ NAMES = {
     "corrected.judged_means": "JudgedMean judged_mean",
     "corrected.references": "homogeneity_test",
     "diversity.batch_diversity": "vendi_batches vendi_jackknife vendi_rarefied",
-    "diversity.kernel_diversity": "STANDARD_KERNELS mean_cosine vendi_features vendi_kernel",
-    "diversity.label_diversity": "QVS distribution qvs vendi vendi_bounds vendi_table",
+    "diversity.label_diversity": "QVS distribution mean_cosine qvs vendi vendi_bounds vendi_features vendi_kernel "
+    "vendi_table",
+    "diversity.labels": "STANDARD_KERNELS",
     "inclusion.region_rates": "Themes consistency_and_representation in_region_rates survey_themes "
     "task2_agreement triplet_agreement",
     "inclusion.task2_files": "Task2File drop_unreliable read_task2 read_task2_file",

@@ -57,14 +57,11 @@ from culturekit.metrics.diversity.batch_diversity import (
 from culturekit.metrics.diversity.batch_diversity import (
     vendi_rarefied as vendi_rarefied,
 )
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS as STANDARD_KERNELS
-from culturekit.metrics.diversity.kernel_diversity import mean_cosine as mean_cosine
-from culturekit.metrics.diversity.kernel_diversity import vendi_features as vendi_features
-from culturekit.metrics.diversity.kernel_diversity import vendi_kernel as vendi_kernel
 from culturekit.metrics.diversity.label_diversity import (
     QVS as QVS,
 )
 from culturekit.metrics.diversity.label_diversity import distribution as distribution
+from culturekit.metrics.diversity.label_diversity import mean_cosine as mean_cosine
 from culturekit.metrics.diversity.label_diversity import (
     qvs as qvs,
 )
@@ -72,9 +69,12 @@ from culturekit.metrics.diversity.label_diversity import (
     vendi as vendi,
 )
 from culturekit.metrics.diversity.label_diversity import vendi_bounds as vendi_bounds
+from culturekit.metrics.diversity.label_diversity import vendi_features as vendi_features
+from culturekit.metrics.diversity.label_diversity import vendi_kernel as vendi_kernel
 from culturekit.metrics.diversity.label_diversity import (
     vendi_table as vendi_table,
 )
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS as STANDARD_KERNELS
 from culturekit.metrics.inclusion.region_rates import Themes as Themes
 from culturekit.metrics.inclusion.region_rates import (
     consistency_and_representation as consistency_and_representation,

@@ -18,7 +18,7 @@ from culturekit.core.errors import UsageError
 from culturekit.people.items import Item
 from culturekit.people.scheme import Criterion, Scheme, fixed_options
 from culturekit.scores.answers import InRegion, OutOfRegion
-from culturekit.scores.score_rows import own_generator
+from culturekit.scores.family import own_generator
 
 # Names that tell nothing: of tasks, and of the files that annotators see.
 

@@ -46,7 +46,7 @@ from culturekit.metrics.corrected.audit_sampling import (
 )
 from culturekit.metrics.corrected.audited_counts import audited_counts
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS, Weights
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS, Weights
 from culturekit.report.report_stage import folders_of
 from culturekit.report.run_folders import RunFolders
 from culturekit.scores.qvs import answers_of
@@ -545,14 +545,9 @@ def total_of(steps: Sequence[PlannedStage]) -> PlannedStage:
 
     known = all(None not in (step.requests, step.tokens, step.dollars) for step in steps)
     return PlannedStage(
-        "total",
-        "all" if known else "at least",
-        bytes=round(added("bytes")),
-        seconds=added("seconds"),
-        requests=round(added("requests")),
-        tokens=round(added("tokens")),
-        dollars=added("dollars"),
-    )
+        "total", "all" if known else "at least", bytes=round(added("bytes")), seconds=added("seconds"),
+        requests=round(added("requests")), tokens=round(added("tokens")), dollars=added("dollars"),
+    )  # fmt: skip
 
 
 def embeds_with_weights(stage: Stage) -> bool:
@@ -575,13 +570,9 @@ def pilot_encoders(
 
 
 def pilot_models(
-    recipe: AnyRecipe,
-    workdir: Path,
-    *,
-    engine: Engine,
-    progress: Progress,
+    recipe: AnyRecipe, workdir: Path, *, engine: Engine, progress: Progress,
     on_start: Callable[[str], None] = lambda _: None,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """Make two images of each model with weights, where the run will find them; name the stages that had any left."""
     every = [step.stage for step in wired(recipe, workdir).steps]
     made = [stage for stage in every if stage.kind == "generate"]

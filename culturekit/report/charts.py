@@ -16,7 +16,7 @@ from culturekit.report.countries import WIDTH as MAP_WIDTH
 from culturekit.report.countries import CountryShares, Share, country_paths
 from culturekit.report.run_folders import Figure, RunFolders, figure_in, inert
 from culturekit.report.run_folders import figure as score_figure
-from culturekit.scores.score_rows import parsed
+from culturekit.scores.family import parsed
 
 # The headline of each model: what its images score over all prompts, and what people saw on some of them.
 
@@ -99,18 +99,14 @@ def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:
             continue
         truth = run.manifest(roles.TRUTH, model).counts if model in run.truthful else {}
         yield ModelLine(
-            model=model,
-            backend=str(run.manifest(roles.IMAGES, model).options["backend"]),
-            images=run.manifest(roles.IMAGES, model).counts["ok"],
-            mapped=mapped,
+            model=model, backend=str(run.manifest(roles.IMAGES, model).options["backend"]),
+            images=run.manifest(roles.IMAGES, model).counts["ok"], mapped=mapped,
             corrected=score_figure(vs, labels="corrected"),
             truth=score_figure(vs, labels="truth") if model in run.truthful else None,
             quality=score_figure(overall.filter(pl.col("metric") == "quality"), labels="mapped"),
-            culture_free=truth.get("culture_free"),
-            similarity=run.manifest(roles.MATCHES, model).notes["similarity"],
-            seen=seen.get(model),
-            rank=ranks.get(model),
-        )
+            culture_free=truth.get("culture_free"), similarity=run.manifest(roles.MATCHES, model).notes["similarity"],
+            seen=seen.get(model), rank=ranks.get(model),
+        )  # fmt: skip
 
 
 def overall_of(about: pl.DataFrame) -> pl.DataFrame:

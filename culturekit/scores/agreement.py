@@ -51,8 +51,18 @@ from culturekit.scores.answers import (
 from culturekit.scores.catalog import CORRECTION, UNBOUNDED, Metric, describe
 from culturekit.scores.compare import Found, correct_families
 from culturekit.scores.diversity import Distinct
-from culturekit.scores.family import Confidence, Correction, scores
-from culturekit.scores.score_rows import Row, Scored, own_generator, scored, statistic_row, value_rows, with_reason
+from culturekit.scores.family import (
+    Confidence,
+    Correction,
+    Row,
+    Scored,
+    own_generator,
+    scored,
+    scores,
+    statistic_row,
+    value_rows,
+    with_reason,
+)
 
 PEOPLE = "people"  # What stands in the column model where nobody's pictures are scored, but the people who judged them
 

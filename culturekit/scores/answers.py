@@ -20,12 +20,13 @@ from culturekit.core.errors import CultureKitError, NothingScored, UsageError, a
 from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.schemas import ANNOTATIONS, JUDGMENTS, MATCHES, PROMPTS, QUALITY, VALUES
 from culturekit.core.tables import checked, read_table
+from culturekit.core.work import Work
 from culturekit.core.yaml_source import read_yaml
 from culturekit.metrics.realism.clip_scores import YesBucket
 from culturekit.metrics.statistics.chance_corrected import copied_raters
 from culturekit.metrics.statistics.pools import JudgeCalibration, calibrate_judge
 from culturekit.scores.catalog import CATALOG
-from culturekit.scores.score_rows import Row, own_generator, statistic_row, with_reason
+from culturekit.scores.family import Row, own_generator, statistic_row, with_reason
 
 # What a form offered: what people answered, and what is said of it, is held against that.
 
@@ -532,3 +533,15 @@ def as_asked() -> pl.Expr:
     """Tell whether the mapped country is the one asked for; an artifact of several countries counts for each."""
     same = (pl.col("mapped_country") == pl.col("country")) | pl.col("countries").list.contains(pl.col("country"))
     return pl.when(pl.col("abstained")).then(None).otherwise(same.cast(pl.Float64))
+
+
+def answers_in(work: Work, annotations: Path, criterion: str) -> pl.DataFrame:
+    """Read people's answers; where none to a question counts, a run has none, and scores what else it can."""
+    answers = read_answers(annotations)
+    try:
+        of_criterion(careful_answers(answers), criterion)
+    except NothingScored:
+        if not work.in_run:
+            raise
+        return answers.clear()
+    return answers

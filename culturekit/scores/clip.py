@@ -25,12 +25,11 @@ from culturekit.metrics.realism.clip_scores import (
     yes_by_score,
 )
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.scores.answers import bucket_row, careful_answers, of_criterion, yes_or_no
+from culturekit.scores.answers import answers_in, bucket_row, careful_answers, of_criterion, yes_or_no
 from culturekit.scores.catalog import describe
-from culturekit.scores.family import answers_in, scores
+from culturekit.scores.family import Row, Scored, scored, scores, statistic_row
 from culturekit.scores.image_levels import MeanOptions, Rows, cells_of, mean_rows, placed, target_of
 from culturekit.scores.inputs import LabelledVectors, VectorFolder, images_with_prompts, one_identity
-from culturekit.scores.score_rows import Row, Scored, scored, statistic_row
 
 # What texts are of -> the metric, the column of images that holds the id of each one's text, and the scale
 TEXTS: Mapping[str, tuple[str, str, float]] = {

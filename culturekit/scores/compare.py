@@ -26,11 +26,11 @@ from culturekit.metrics.statistics import comparisons
 from culturekit.metrics.statistics.comparisons import Comparison, compare_over_countries, corrected
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
 from culturekit.scores.catalog import CORRECTION, UNBOUNDED, VALUES_READ, describe
-from culturekit.scores.family import Confidence, Correction, scored_in, scores, write_scored
-from culturekit.scores.inputs import AnyValues, noted, traits_in
-from culturekit.scores.score_rows import (
+from culturekit.scores.family import (
     COUNTS,
     PLACE,
+    Confidence,
+    Correction,
     Row,
     Scored,
     check_ranges,
@@ -38,10 +38,14 @@ from culturekit.scores.score_rows import (
     own_generator,
     parsed,
     scored,
+    scored_in,
+    scores,
     statistic_row,
     value_rows,
     with_reason,
+    write_scored,
 )
+from culturekit.scores.inputs import AnyValues, noted, traits_in
 
 NO_SCATTER = "too few prompts, or values of a prompt, to say how much they scatter"
 

@@ -23,10 +23,9 @@ from culturekit.metrics.questions import Denominator, dsg_score
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import MEAN_QUALITY
-from culturekit.scores.family import scored_in, scores, write_scored
+from culturekit.scores.family import Scored, scored, scored_in, scores, write_scored
 from culturekit.scores.image_levels import MeanOptions, Rows, mean_rows, placed, target_of
 from culturekit.scores.inputs import AnyImages, images_with_prompts
-from culturekit.scores.score_rows import Scored, scored
 
 # What judges answered about images: read, put into a matrix, and counted beside the scores.
 

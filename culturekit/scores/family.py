@@ -1,13 +1,12 @@
-"""A family of scores is declared by one function: what it reads, its options, the scores, and the metrics they have."""
+"""A family of scores: the rows and values it is written with, and its declaration by one function."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, is_dataclass, replace
 from functools import partial, wraps
-from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
-from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
@@ -23,21 +22,336 @@ from typing import (
     overload,
 )
 
+import msgspec
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.core.declared import StageCommand, declared, is_group, stage_of_function
-from culturekit.core.errors import NothingScored
+from culturekit.core.digests import canonical_json, digest
+from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import roles_among
 from culturekit.core.plugins import Plugin, hold, shown
-from culturekit.core.schemas import SCORES, VALUES
+from culturekit.core.schemas import IMAGES, PROMPTS, SCORES, VALUES
 from culturekit.core.stage import Stage
-from culturekit.core.tables import read_table, write_table
+from culturekit.core.tables import checked, read_table, write_table
 from culturekit.core.work import MARKED, Outcome, Work
 from culturekit.metrics.corrected.audit_gates import MARKS
-from culturekit.scores import catalog
-from culturekit.scores.catalog import Metric, register
-from culturekit.scores.score_rows import Scored, scored
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Mean, Target, half_width, interval
+from culturekit.scores.catalog import CATALOG, Metric, register
+
+# From values to means over repeats, to an interval, to rows of scores and of values; and values read again.
+
+Row: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """The repeats that some ordered rows, such as images or batches, belong to."""
+
+    of_row: NDArray[np.int64]  # int64, (n_rows,) and sorted: the number of each row's repeat
+    prompts: NDArray[np.str_]  # str, (n_repeats,): the prompt of each repeat
+    numbers: NDArray[np.int64]  # int64, (n_repeats,): which repeat of that prompt it is
+
+    def values(self, means: NDArray[np.float64]) -> pl.DataFrame:
+        """Give the mean of each repeat as a value; its item is the prompt, a slash, the repeat."""
+        rows = pl.DataFrame({"prompt_id": self.prompts, "repeat": self.numbers, "value": means})
+        return rows.with_columns(item=pl.format("{}/{}", "prompt_id", "repeat"))
+
+
+def repeats_in(rows: pl.DataFrame) -> Repeats:
+    """Number the repeats of rows in order of prompt_id and repeat."""
+    keys = rows.select("prompt_id", "repeat")
+    each = keys.unique(maintain_order=True)
+    return Repeats(
+        of_row=keys.to_struct().rle_id().to_numpy().astype(np.int64),
+        prompts=np.array(each["prompt_id"].to_list(), np.str_),
+        numbers=each["repeat"].to_numpy().astype(np.int64),
+    )
+
+
+def mean_over_repeats(
+    values: NDArray[np.float64], repeat: NDArray[np.int64], repeats: Repeats, *, target: Target, confidence: float
+) -> tuple[Interval, NDArray[np.float64]]:
+    """Average values, (n,), over each repeat, then over repeats, then over prompts.
+
+    Args:
+        values: NaN is a value that is not known.
+        repeat: int64, (n,): the number of the repeat that each belongs to.
+        repeats: what the numbers stand for.
+        target: what the interval speaks about.
+        confidence: of the interval.
+
+    Returns:
+        The mean with its limits, `n` counting the values known, and the mean of each repeat, NaN where it has none.
+    """
+    known, count = np.isfinite(values), len(repeats.prompts)
+    counts = np.bincount(repeat[known], minlength=count)
+    sums = np.bincount(repeat[known], weights=values[known], minlength=count)
+    means = np.divide(sums, counts, out=np.full(count, np.nan), where=counts > 0)
+    seen = np.flatnonzero(counts)
+    if not len(seen):
+        return no_interval(target), means
+    prompts, numbers = repeats.prompts[seen], repeats.numbers[seen]
+    found = interval(means[seen], prompts=prompts, repeats=numbers, target=target, confidence=confidence)
+    return replace(found, n=int(known.sum())), means
+
+
+def equal_means(means: Sequence[Mean], *, n: int, confidence: float) -> Interval:
+    """Average independent means, each weighing the same, as of countries; the variance is that of these alone.
+
+    Degrees of freedom are after Welch and Satterthwaite.
+    """
+    if not means:
+        return no_interval("these")
+    value = float(np.mean([mean.value for mean in means]))
+    total = math.fsum(mean.variance for mean in means)
+    margin = total
+    if total > 0:
+        shares = [(mean.variance / total) ** 2 / mean.freedom for mean in means if mean.variance > 0]
+        margin = half_width(Mean(value, total / len(means) ** 2, 1 / math.fsum(shares)), confidence=confidence)
+    return Interval(value, value - margin, value + margin, n, "these")
+
+
+def no_interval(target: Target) -> Interval:
+    """Say that nothing is known."""
+    return Interval(math.nan, math.nan, math.nan, 0, target)
+
+
+def statistic_row(
+    metric: str, *, model: str, benchmark: str, answer: Interval, params: Mapping[str, object], unit: str | None = None,
+    **place: str | None,
+) -> Row:  # fmt: skip
+    """Write one score; a limit that is not known is null. The unit of a metric of ours is in the catalogue."""
+    return {
+        "metric": metric,
+        "model": model,
+        "benchmark": benchmark,
+        **place,
+        "params": canonical_json(dict(params)).decode(),
+        "value": answer.value,
+        "ci_low": None if math.isnan(answer.low) else answer.low,
+        "ci_high": None if math.isnan(answer.high) else answer.high,
+        "n": answer.n,
+        "unit": unit or CATALOG[metric].unit,
+    }
+
+
+def with_reason(params: dict[str, object], answer: Interval, reason: str) -> dict[str, object]:
+    """Say in params why there is no interval, where there is none."""
+    return {**params, "no_interval": reason} if math.isnan(answer.low) else params
+
+
+def value_rows(place: Mapping[str, str | None], params: Mapping[str, object], values: pl.DataFrame) -> pl.DataFrame:
+    """Write the values behind one score: item and value, prompt_id and repeat where there are; NaN becomes null.
+
+    Args:
+        place: the columns metric, model, benchmark, concept, country and group of the score; those it lacks are null.
+        params: of the score.
+        values: one row per value.
+    """
+    texts = {"concept": None, "country": None, "group": None, **place, "params": canonical_json(dict(params)).decode()}
+    missing = {name: None for name in ("prompt_id", "repeat") if name not in values.columns}
+    return values.with_columns(
+        *(pl.lit(text, pl.String).alias(name) for name, text in {**texts, **missing}.items()),
+        pl.col("value").cast(pl.Float64).fill_nan(None),
+    ).select(pl.col(name).cast(dtype) for name, dtype in VALUES.schema.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Scores with intervals, and what they are made of."""
+
+    scores: pl.DataFrame  # conforms to SCORES, in the order of its key
+    values: pl.DataFrame  # conforms to VALUES, in the order of its key; empty where no single items were scored
+    left_out: Mapping[str, int]  # what did not enter a score, counted by reason
+
+
+def scored(
+    scores: Iterable[Row],
+    values: Iterable[Row | pl.DataFrame] | pl.DataFrame = (),
+    *,
+    left_out: Mapping[str, int] | None = None,
+) -> Scored:
+    """Put rows and tables of rows into tables, in the order of their keys; a column that a row lacks is null.
+
+    What was left out is named in the order of its reasons; those for which nothing was are not.
+    """
+    parts = [values] if isinstance(values, pl.DataFrame) else list(values)
+    tables = [part.select(list(VALUES.schema)) for part in parts if isinstance(part, pl.DataFrame)]
+    rows = pl.DataFrame([part for part in parts if not isinstance(part, pl.DataFrame)], schema=VALUES.schema)
+    made = pl.DataFrame(list(scores), schema=SCORES.schema, orient="row").sort(SCORES.key, maintain_order=True)
+    behind = pl.concat([rows, *tables]).sort(VALUES.key, maintain_order=True)
+    check_ranges(behind)
+    check_ranges(made)
+    return Scored(made, behind, {reason: count for reason, count in sorted((left_out or {}).items()) if count})
+
+
+ROUNDING = 1e-6  # By so much arithmetic in float32 may pass a bound
+
+
+def check_ranges(table: pl.DataFrame) -> None:
+    """Refuse a number that its metric cannot be; metrics of other packages are held to theirs elsewhere."""
+    known = [CATALOG[name] for name in table["metric"].unique() if name in CATALOG]
+    low, high = (
+        pl.col("metric").replace_strict(ends, default=None, return_dtype=pl.Float64)
+        for ends in ({each.name: each.low for each in known}, {each.name: each.high for each in known})
+    )
+    beyond = (pl.col("value") < low - ROUNDING) | (pl.col("value") > high + ROUNDING)
+    outside = table.filter(pl.col("value").is_finite(), beyond)
+    if outside.height:
+        row = outside.row(0, named=True)
+        metric = CATALOG[row["metric"]]
+        raise UsageError(
+            f"{metric.name} cannot be {row['value']:g}",
+            where=f"item {row['item']!r} of {row['model']}" if "item" in row else f"the score of {row['model']}",
+            expected=f"from {metric.low:g} to {metric.high:g}",
+            found=f"{outside.height:,} such numbers",
+            hint="What it is made of is on another scale, or stands in another column.",
+        )
+
+
+# The values behind scores, ready to be compared: which belong together, and what was not known.
+
+# The columns that say where a value belongs, besides metric, model and params
+PLACE = ("benchmark", "concept", "country", "group")
+
+# Parameters that count what a score left out; scores that differ in them only are the same score
+COUNTS = ("images_left_out",)
+
+
+def known_values(values: pl.DataFrame, *, ignore: Sequence[str] = COUNTS) -> tuple[pl.DataFrame, int]:
+    """Check values, leave out those that are not known, and count these.
+
+    Of params the keys to ignore are dropped. The column `unit_id` is the prompt of a value, or its item where no
+    prompt is stated: what a comparison resamples and pairs.
+    """
+    table = checked(values, VALUES)
+    check_ranges(table)
+    known = table.filter(pl.col("value").is_finite().fill_null(value=False))
+    texts = known["params"].unique().to_list()
+    plain = {text: params_without(text, ignore) for text in texts}
+    known = known.with_columns(
+        pl.col("params").replace_strict(plain, return_dtype=pl.String) if plain else pl.col("params"),
+        unit_id=pl.coalesce("prompt_id", "item"),
+    )
+    return known.sort(*VALUES.key), table.height - known.height
+
+
+def params_without(params: str, keys: Sequence[str]) -> str:
+    """Drop keys from params."""
+    kept = {key: value for key, value in parsed(params).items() if key not in keys}
+    return canonical_json(kept).decode()
+
+
+def parsed(params: str) -> dict[str, Any]:
+    """Read params as JSON."""
+    try:
+        return msgspec.json.decode(params.encode(), type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise UsageError(
+            "the params of a score cannot be read", expected='a JSON object such as {"q":1.0}', found=repr(params[:80])
+        ) from error
+
+
+def own_generator(seed: int, *key: object) -> np.random.Generator:
+    """Make the generator of one row: it depends on the seed and the row's own key, not on what else is computed."""
+    return np.random.default_rng([seed, int(digest([str(part) for part in key])[:16], 16)])
+
+
+# Images with the group of their prompt and the pair that it belongs to, and means over such prompts.
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a score stands: its metric, model, benchmark and group."""
+
+    metric: str
+    model: str
+    benchmark: str
+    group: str | None = None
+
+
+def prompted_images(
+    images: pl.DataFrame, prompts: pl.DataFrame | None, left_out: Counter[str], *, pair: Sequence[str] = ()
+) -> pl.DataFrame:
+    """Give the images that were made: image_id, model, prompt_id, group and, where asked for, `pair`.
+
+    Args:
+        images: conforms to IMAGES.
+        prompts: conforms to PROMPTS; without it images have no group.
+        left_out: counts to add to.
+        pair: the columns of prompts that a prompt shares with its counterparts of other groups.
+    """
+    table = checked(images, IMAGES)
+    made = table.filter(status="ok").select("image_id", "model", "prompt_id").sort("image_id")
+    left_out["images not made"] += table.height - made.height
+    if prompts is None:
+        return made.with_columns(group=pl.lit(None, pl.String))
+    asked = checked(prompts, PROMPTS)
+    unknown = [name for name in pair if name not in PROMPTS.columns]
+    if unknown:
+        raise UsageError("prompts have no such column", found=", ".join(unknown), expected=", ".join(PROMPTS.columns))
+    named = asked.select("prompt_id", "group", *([pl.concat_str(pair, separator=" | ").alias("pair")] if pair else []))
+    if pair:
+        named = named.filter(pl.col("pair").is_not_null())
+        if not named.height:
+            raise UsageError(
+                f"no prompt has {' and '.join(pair)}, so none has a counterpart",
+                hint="Name the columns that prompts of one pair share.",
+            )
+    known = made.join(named, on="prompt_id", how="inner").sort("image_id")
+    left_out["images of no known prompt"] += made.height - known.height
+    return known
+
+
+def parts_by_group(pictures: pl.DataFrame, *, item: str = "image_id") -> Iterator[pl.DataFrame]:
+    """Part pictures by model, and a model's by group; its whole comes first, with the group null."""
+    for model in pictures.sort("model", item).partition_by("model", maintain_order=True):
+        yield model.with_columns(group=pl.lit(None, pl.String))
+        groups = model.filter(pl.col("group").is_not_null()).sort("group", item)
+        yield from groups.partition_by("group", maintain_order=True)
+
+
+def over_prompts(values: pl.DataFrame, *, confidence: float) -> Interval:
+    """Average prompt_id, item and value over images and then over prompts; an image without a prompt is its own."""
+    keyed = values.with_columns(unit_id=pl.coalesce("prompt_id", "item"))
+    units = keyed["unit_id"].n_unique()
+    return interval(
+        keyed["value"].to_numpy(),
+        prompts=keyed["unit_id"].to_list(),
+        repeats=keyed["item"].to_list(),
+        target="population" if units >= FEWEST_PROMPTS else "these",
+        confidence=confidence,
+    )
+
+
+def mean_rows(
+    values: pl.DataFrame, place: Place, params: Mapping[str, object], *, confidence: float
+) -> tuple[Row, list[pl.DataFrame]]:
+    """Make the score that is the mean of some values, and the rows of these.
+
+    Args:
+        values: item, prompt_id (may be null) and value, at least one row.
+        place: where the score stands.
+        params: how it was computed; `target` is added.
+        confidence: of the interval.
+    """
+    answer = over_prompts(values, confidence=confidence)
+    params = {**params, "target": answer.target}
+    about = asdict(place)
+    behind = value_rows(about, params, values.sort("item").select("item", "prompt_id", "value"))
+    return statistic_row(**about, answer=answer, params=params), [behind]
+
+
+def plain_row(place: Place, value: float, n: int, params: Mapping[str, object]) -> Row:
+    """Make a score that describes the numbers beside it and has no interval of its own."""
+    answer = Interval(value, math.nan, math.nan, n, "these")
+    return statistic_row(**asdict(place), answer=answer, params=params)
+
+
+# What families share, and how one is declared.
 
 Confidence: TypeAlias = Annotated[float, Field(ge=0.5, le=0.9999, description="Of the intervals.")]
 Correction: TypeAlias = Annotated[
@@ -154,15 +468,6 @@ def _flat(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in plain.items() if name != "options"}, **plain.get("options", {})}
 
 
-def described(names: str) -> tuple[Metric, ...]:
-    """Give the descriptions of metrics of ours that do not stand beside their family yet."""
-    modules = [import_module(f"{catalog.__name__}.{one.name}") for one in iter_modules(catalog.__path__)]
-    known = {one.name: one for module in modules for one in vars(module).values() if isinstance(one, Metric)}
-    found = tuple(known[name] for name in names.split())
-    register(*found)
-    return found
-
-
 # A stage that scores one family of metrics: tables in, scores and the values behind them out.
 
 
@@ -215,20 +520,6 @@ def scored_in(work: Work, score: Callable[[], Scored]) -> Scored:
     return answer
 
 
-def answers_in(work: Work, annotations: Path, criterion: str) -> pl.DataFrame:
-    """Read people's answers; where none to a question counts, a run has none, and scores what else it can."""
-    from culturekit.scores.answers import careful_answers, of_criterion, read_answers
-
-    answers = read_answers(annotations)
-    try:
-        of_criterion(careful_answers(answers), criterion)
-    except NothingScored:
-        if not work.in_run:
-            raise
-        return answers.clear()
-    return answers
-
-
 def write_scored(work: Work, answer: Scored) -> Outcome:
     """Write `scores.parquet`, and `values.parquet` where single items were scored; say what stands beside scores."""
     write_table(work.out, SCORES, answer.scores)
@@ -243,7 +534,7 @@ def write_scored(work: Work, answer: Scored) -> Outcome:
 
 # A family that another package brings: its scores are what it declares, and depend on its state.
 
-ROUNDING = 1e-9  # By so much arithmetic may pass a bound
+_ROUNDING = 1e-9  # By so much a family of another package may pass a bound
 
 
 def held_family(family: Family, plugin: Plugin) -> Family:
@@ -252,17 +543,17 @@ def held_family(family: Family, plugin: Plugin) -> Family:
         taken = [(family.stage.__name__, each) for each in declared(family.stage)]
         within = [(one.kind.__name__, each) for _, one in taken if is_group(one) for each in declared(one.kind)]
         for where, each in [*within, *taken]:
-            said = each.help or each.default is not MISSING or is_group(each)
-            hold(bool(said), "Annotated[..., Field(description=...)] of each", f"{where}.{each.name} without")
+            described = each.help or each.default is not MISSING or is_group(each)
+            hold(bool(described), "Annotated[..., Field(description=...)] of each", f"{where}.{each.name} without")
 
     @wraps(family.stage)
     def stage(*given: Any, **named: Any) -> Stage:  # noqa: ANN401 - what it reads, and its options
         with plugin.blamed(answering="a stage"):
-            made = family.stage(*given, **named)
-            hold(isinstance(made, Stage), "a Stage", shown(made))
-            hold(made.kind.startswith("score-"), "a kind score-NAME", repr(made.kind))
-        options = {**made.options, "metric_plugin": plugin.made_of()}
-        return replace(made, run=held_run(made.run, family, plugin), options=options)
+            scoring = family.stage(*given, **named)
+            hold(isinstance(scoring, Stage), "a Stage", shown(scoring))
+            hold(scoring.kind.startswith("score-"), "a kind score-NAME", repr(scoring.kind))
+        options = {**scoring.options, "metric_plugin": plugin.made_of()}
+        return replace(scoring, run=held_run(scoring.run, family, plugin), options=options)
 
     return replace(family, stage=stage)
 
@@ -287,7 +578,7 @@ def hold_row(row: dict[str, Any], metrics: dict[str, Metric]) -> None:
     name, value = row["metric"], row["value"]
     hold(name in metrics, f"scores of {' or '.join(metrics)}", repr(name))
     low, high = metrics[name].low, metrics[name].high
-    fits = math.isnan(value) or low - ROUNDING <= value <= high + ROUNDING
+    fits = math.isnan(value) or low - _ROUNDING <= value <= high + _ROUNDING
     hold(fits, f"{name} from {low:g} to {high:g}", f"{value!r}")
     limits = (row["ci_low"], row["ci_high"])
     if None not in limits:

@@ -18,10 +18,9 @@ from culturekit.metrics.statistics.comparisons import compare, group_gap
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Target
 from culturekit.scores.catalog import CORRECTION, UNBOUNDED, VALUES_READ, describe
 from culturekit.scores.compare import Found, correct_families
-from culturekit.scores.family import Confidence, Correction, scores
-from culturekit.scores.image_levels import GroupsGiven, country_groups
-from culturekit.scores.inputs import AnyValues
-from culturekit.scores.score_rows import (
+from culturekit.scores.family import (
+    Confidence,
+    Correction,
     Row,
     Scored,
     known_values,
@@ -29,8 +28,11 @@ from culturekit.scores.score_rows import (
     own_generator,
     parsed,
     scored,
+    scores,
     statistic_row,
 )
+from culturekit.scores.image_levels import GroupsGiven, country_groups
+from culturekit.scores.inputs import AnyValues
 
 GapTarget: TypeAlias = Literal["auto", "population", "these"]
 

@@ -18,7 +18,7 @@ from culturekit.core.yaml_source import read_yaml
 from culturekit.kg.countries import UN_REGIONS, countries
 from culturekit.metrics.realism.manifolds import mean_interval, share_interval
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
-from culturekit.scores.score_rows import Row, statistic_row, value_rows
+from culturekit.scores.family import Row, statistic_row, value_rows
 
 # Schemes that put countries into groups: shipped ones, and a user's own from YAML or CSV.
 

@@ -30,10 +30,9 @@ from culturekit.scores.answers import (
 )
 from culturekit.scores.diversity import Distinct
 from culturekit.scores.faithfulness import DSG_SCORE, VQASCORE
-from culturekit.scores.family import Confidence, scores
+from culturekit.scores.family import Confidence, Row, Scored, known_values, parsed, scored, scores, statistic_row
 from culturekit.scores.inputs import AnyValues
 from culturekit.scores.qvs import samples_of
-from culturekit.scores.score_rows import Row, Scored, known_values, parsed, scored, statistic_row
 
 Alike: TypeAlias = Literal["items", "prompts", "countries"]
 

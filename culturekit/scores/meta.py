@@ -35,19 +35,20 @@ from culturekit.scores.answers import (
 )
 from culturekit.scores.catalog import VALUES_READ, describe
 from culturekit.scores.diversity import Distinct
-from culturekit.scores.family import Confidence, scores
-from culturekit.scores.image_levels import GroupsGiven, country_groups
-from culturekit.scores.inputs import ValueTables, tables_of_matches
-from culturekit.scores.score_rows import (
+from culturekit.scores.family import (
+    Confidence,
     Row,
     Scored,
     known_values,
     own_generator,
     parsed,
     scored,
+    scores,
     statistic_row,
     with_reason,
 )
+from culturekit.scores.image_levels import GroupsGiven, country_groups
+from culturekit.scores.inputs import ValueTables, tables_of_matches
 
 # The values of one score, item by item: what is correlated with another.
 

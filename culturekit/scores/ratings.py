@@ -20,9 +20,18 @@ from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
 from culturekit.scores.answers import Ends, careful_answers, check_ends, check_on_scale, read_answers, whose
 from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import Distinct
-from culturekit.scores.family import Confidence, scores
+from culturekit.scores.family import (
+    Confidence,
+    Place,
+    Row,
+    Scored,
+    mean_rows,
+    plain_row,
+    prompted_images,
+    scored,
+    scores,
+)
 from culturekit.scores.inputs import asked
-from culturekit.scores.score_rows import Place, Row, Scored, mean_rows, plain_row, prompted_images, scored
 
 NO_MODEL = "items"  # What stands in the column model where nothing says which model made an item
 

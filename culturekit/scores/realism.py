@@ -36,7 +36,7 @@ from culturekit.metrics.realism.manifolds import (
 from culturekit.metrics.realism.set_distances import frechet_distance, kernel_distance_interval, split_scores
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
 from culturekit.scores.catalog import UNBOUNDED, describe
-from culturekit.scores.family import scores
+from culturekit.scores.family import Row, Scored, own_generator, scored, scores, statistic_row, value_rows, with_reason
 from culturekit.scores.image_levels import LEVELS, MeanOptions, Rows, cells_of, placed, prompts_of, target_of
 from culturekit.scores.inputs import (
     ImageTables,
@@ -47,7 +47,6 @@ from culturekit.scores.inputs import (
     images_with_prompts,
     one_identity_of_all,
 )
-from culturekit.scores.score_rows import Row, Scored, own_generator, scored, statistic_row, value_rows, with_reason
 
 # Equally many images of every model, and references that weigh the same, drawn by a seed.
 

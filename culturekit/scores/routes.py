@@ -15,16 +15,24 @@ from culturekit.core.inputs import Files
 from culturekit.core.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
 from culturekit.core.tables import checked, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
-from culturekit.metrics.diversity.labels import LEVELS, spell
+from culturekit.metrics.diversity.labels import LEVELS, STANDARD_KERNELS, spell
 from culturekit.metrics.statistics.chance_corrected import equal_share, kappa_interval
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import Kernels, QvsOptions, Within, nearest_of, weights_of
-from culturekit.scores.family import scored_in, scores, write_scored
+from culturekit.scores.family import (
+    Row,
+    Scored,
+    params_without,
+    scored,
+    scored_in,
+    scores,
+    statistic_row,
+    with_reason,
+    write_scored,
+)
 from culturekit.scores.inputs import check_apart, check_countries
 from culturekit.scores.qvs import QVS, VS, over_all_prompts, score_qvs, without_quality
-from culturekit.scores.score_rows import Row, Scored, params_without, scored, statistic_row, with_reason
 from culturekit.scores.stability import RANKING_STABILITY, score_stability
 
 NO_SCATTER = "a single batch, or batches that all agree alike: nothing says how much the routes' agreement scatters"

@@ -21,24 +21,24 @@ from culturekit.core.stage import Stage
 from culturekit.core.table import check_slots
 from culturekit.core.work import Outcome, Work
 from culturekit.index.raters.picture_spread import PAIR_MEASURES, measure_spread
-from culturekit.metrics.diversity.kernel_diversity import mean_cosine
+from culturekit.metrics.diversity.label_diversity import mean_cosine
 from culturekit.metrics.realism.features import licence_of
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import MEAN_QUALITY
-from culturekit.scores.family import scores
-from culturekit.scores.image_levels import MeanOptions, placed
-from culturekit.scores.inputs import ImageTables, LabelledVectors, PairFolders, VectorFolders
-from culturekit.scores.score_rows import (
+from culturekit.scores.family import (
     Row,
     Scored,
     mean_over_repeats,
     repeats_in,
     scored,
+    scores,
     statistic_row,
     value_rows,
     with_reason,
 )
+from culturekit.scores.image_levels import MeanOptions, placed
+from culturekit.scores.inputs import ImageTables, LabelledVectors, PairFolders, VectorFolders
 
 FEW_REPEATS = "a prompt with one repeat does not say how much it scatters"
 NO_PROMPT = "images that name no prompt or repeat"

@@ -19,9 +19,7 @@ from culturekit.core.schemas import SCORES
 from culturekit.core.tables import checked, read_table
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.catalog import describe
-from culturekit.scores.family import scores
-from culturekit.scores.inputs import check_apart
-from culturekit.scores.score_rows import (
+from culturekit.scores.family import (
     COUNTS,
     PLACE,
     Row,
@@ -30,8 +28,10 @@ from culturekit.scores.score_rows import (
     params_without,
     parsed,
     scored,
+    scores,
     statistic_row,
 )
+from culturekit.scores.inputs import check_apart
 
 ALL_MODELS = "all"
 STABLE = 0.8  # Kendall's tau below which a ranking of models is called not stable

@@ -15,7 +15,7 @@ from culturekit.core.inputs import Files
 from culturekit.core.schemas import MATCHES, PROMPTS
 from culturekit.core.tables import prompts_table, read_table
 from culturekit.core.work import Work
-from culturekit.metrics.diversity.kernel_diversity import Weights, kernel_name
+from culturekit.metrics.diversity.labels import Weights, kernel_name
 from culturekit.metrics.statistics.intervals import Target, by_prompt, mean_of_these
 from culturekit.scores.diversity import (
     Answer,
@@ -26,9 +26,8 @@ from culturekit.scores.diversity import (
     image_collections,
     images_of_no_country,
 )
-from culturekit.scores.family import scores
+from culturekit.scores.family import Row, Scored, equal_means, no_interval, scored, scores, statistic_row
 from culturekit.scores.qvs import ARTIFACT, VS
-from culturekit.scores.score_rows import Row, Scored, equal_means, no_interval, scored, statistic_row
 
 NO_IMAGES = "countries of prompts without an image of the model"
 NO_BATCH = "countries of which no repeat of a prompt has a full batch"

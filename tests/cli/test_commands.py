@@ -62,52 +62,26 @@ def test_a_stage_answers_in_json_and_is_reused(by_hand: Path) -> None:
     assert (answer["state"], answer["counts"]["items"]) == ("reused", 998)
 
 
-def test_quality_is_scored_where_it_is_given(small_run: Path, tmp_path: Path) -> None:
-    import polars as pl
-
-    culturekit(
-        "score", "qvs", "--matches", small_run / "matches-broad/matches.parquet",
-        "--quality", small_run / "quality-broad/quality.parquet", "--out", tmp_path / "scores", ends=0,
-    )  # fmt: skip
-    assert set(pl.read_parquet(tmp_path / "scores/scores.parquet")["metric"]) == {"quality", "vs", "qvs"}
-
-
-@pytest.mark.parametrize(("arguments", "code", "message"), [
-    (["kg", "ingest", "nope.json.gz", "--out", "g"], 2, "nope.json.gz: there is no such file"),
-    (["kg", "ingest", SAMPLE], 2, "--out"),
-    (["kg", "extract", "--graph", "g", "--roots", "art", "--out", "c"], 2, "g: there is no such file"),
-    (["kg", "extract", "--graph", "g", "--roots", "nope.yaml", "--out", "c"], 2, "there is no such YAML file"),
-    (["run", "nope.yaml"], 2, "there is no such recipe"),
-    (["run", SMALL, "--until", "nowhere"], 2, "there is no stage 'nowhere'"),
-    (["run", SMALL, "--set", "sead=1"], 2, "did you mean 'seed'?"),
-    (["prompts", "build", "nothing", "--cspace", "c", "--out", "p"], 2, "'cube', 'underspecified'"),
-    (["metrics", "show", "fame"], 2, "there is no such metric"),
-    (["trace", "nowhere#1"], 2, "there are no scores"),
-    (["report", ".", "--out", "r"], 2, "not the folder of a run"),
-    (["generate", "--backend", "dalle", "--prompts", "p", "--out", "i"], 2, "there is no backend 'dalle'"),
-    (["nonsense"], 2, "nonsense"),
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["kg", "ingest", "nope.json.gz", "--out", "g"], "nope.json.gz: there is no such file"),
+    (["kg", "ingest", SAMPLE], "--out"),
+    (["kg", "extract", "--graph", "g", "--roots", "art", "--out", "c"], "g: there is no such file"),
+    (["kg", "extract", "--graph", "g", "--roots", "nope.yaml", "--out", "c"], "there is no such YAML file"),
+    (["run", "nope.yaml"], "there is no such recipe"),
+    (["run", SMALL, "--until", "nowhere"], "there is no stage 'nowhere'"),
+    (["run", SMALL, "--set", "sead=1"], "did you mean 'seed'?"),
+    (["prompts", "build", "nothing", "--cspace", "c", "--out", "p"], "'cube', 'underspecified'"),
+    (["metrics", "show", "fame"], "there is no such metric"),
+    (["trace", "nowhere#1"], "there are no scores"),
+    (["report", ".", "--out", "r"], "not the folder of a run"),
+    (["generate", "--backend", "dalle", "--prompts", "p", "--out", "i"], "there is no backend 'dalle'"),
+    (["nonsense"], "nonsense"),
 ])  # fmt: skip
-def test_a_users_mistake_ends_with_2(tmp_path: Path, arguments: list[str | Path], code: int, message: str) -> None:
-    done = culturekit(*arguments, cwd=tmp_path)
-    assert done.returncode == code, done.stderr
+def test_a_users_mistake_ends_with_2(tmp_path: Path, arguments: list[str | Path], message: str) -> None:
+    done = culturekit(*arguments, cwd=tmp_path, ends=2)
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
-
-
-def test_a_damaged_dump_ends_with_4_and_publishes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "cut.json.gz").write_bytes(SAMPLE.read_bytes()[:20_000])
-    done = culturekit("kg", "ingest", "cut.json.gz", "--out", "graph", cwd=tmp_path, ends=4)
-    assert "damaged: the file ends inside the member" in done.stderr
-    assert not (tmp_path / "graph").exists()
-
-
-def test_lines_set_aside_end_with_1_and_the_result_stands(tmp_path: Path) -> None:
-    lines = [json.dumps({"id": f"Q{n}", "type": "item"}) for n in range(1, 10)]
-    (tmp_path / "d.json").write_text("\n".join([*lines, "{"]), encoding="utf-8")
-    done = culturekit("kg", "ingest", "d.json", "--out", "graph", "--max-malformed", "0.2", cwd=tmp_path, ends=1)
-    assert "1 malformed: not-an-entity" in done.stdout
-    assert (tmp_path / "graph/manifest.json").exists()
 
 
 def test_one_bad_line_of_a_large_dump_is_told_and_is_no_finding_unless_asked_for(tmp_path: Path) -> None:
@@ -117,8 +91,10 @@ def test_one_bad_line_of_a_large_dump_is_told_and_is_no_finding_unless_asked_for
         done = culturekit("kg", "ingest", "d.json", "--out", "graph", *more, cwd=tmp_path)
         assert done.returncode == code, done.stderr
         assert "1 of 1,000 lines is malformed and left out (0.1000%)" in done.stderr
-    (tmp_path / "e.json").write_text("\n".join([*lines[:-1], "{"]), encoding="utf-8")
-    culturekit("kg", "ingest", "e.json", "--out", "other", "--max-malformed", "0.01", cwd=tmp_path, ends=1)
+    (tmp_path / "e.json").write_text("\n".join([*lines[:9], "{"]), encoding="utf-8")
+    done = culturekit("kg", "ingest", "e.json", "--out", "other", "--max-malformed", "0.2", cwd=tmp_path, ends=1)
+    assert "1 malformed: not-an-entity" in done.stdout
+    assert (tmp_path / "other/manifest.json").exists()
 
 
 def test_a_second_run_in_a_busy_folder_is_refused(tmp_path: Path) -> None:

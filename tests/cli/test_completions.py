@@ -39,10 +39,9 @@ def test_specs_and_metrics_are_offered() -> None:
 
 TYPED = "culturekit run ev"
 WORDS = {
-    "bash": {"COMP_WORDS": TYPED, "COMP_CWORD": "2"},
-    "zsh": {"_TYPER_COMPLETE_ARGS": TYPED},
+    "bash": {"COMP_WORDS": TYPED, "COMP_CWORD": "2"}, "zsh": {"_TYPER_COMPLETE_ARGS": TYPED},
     "fish": {"_TYPER_COMPLETE_ARGS": TYPED, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.endtoend

@@ -46,16 +46,19 @@ def recipe_with(line: str, folder: Path) -> Path:
     return path
 
 
-def test_generate_refuses_a_model_that_is_shut_unless_told_to_go_on(tmp_path: Path) -> None:
-    said = generating(tmp_path, "openai:gpt-image-1?quality=low", ends=2).stderr
-    assert "gpt-image-1 was shut on 2026-10-23" in said and "gpt-image-2" in said
-    generating(tmp_path, "openai:gpt-image-1?quality=low", "--go-on")
-
-
-def test_generate_without_a_plan_refuses_before_anything_is_sent(tmp_path: Path) -> None:
-    files = ("--prompts", prompts(tmp_path), "--out", tmp_path / "o")
-    ended = culturekit("generate", "--backend", "openai:gpt-image-1?quality=low", *files, ends=2)
-    assert "was shut on 2026-10-23" in ended.stderr
+@pytest.mark.parametrize(("words", "model", "gone_on"), [
+    ("generate --backend openai:gpt-image-1?quality=low --prompts PROMPTS --out o --plan", "gpt-image-1", True),
+    ("generate --backend openai:gpt-image-1?quality=low --prompts PROMPTS --out o", "gpt-image-1", False),
+    ("plan SMALL --workdir run --set references.backend=openai:gpt-image-1?quality=low", "gpt-image-1", True),
+    ("questions build --prompts PROMPTS --llm openai:o1 --plan --out q", "o1", False),
+])  # fmt: skip
+def test_a_model_that_is_shut_is_refused_unless_told_to_go_on(
+    tmp_path: Path, words: str, model: str, gone_on: bool
+) -> None:
+    typed = words.replace("PROMPTS", str(prompts(tmp_path))).replace("SMALL", str(SMALL)).split()
+    assert f"{model} was shut on 2026-10-23; " in culturekit(*typed, cwd=tmp_path, ends=2).stderr
+    if gone_on:
+        culturekit(*typed, "--go-on", cwd=tmp_path, ends=0)
 
 
 def test_generate_warns_once_of_a_model_that_is_shut_soon(tmp_path: Path) -> None:
@@ -71,12 +74,6 @@ def test_a_recipe_with_a_model_that_is_shut_is_not_planned_unless_told_to_go_on(
     assert "was shut on 2026-10-23" in culturekit("run", recipe, "--workdir", workdir, ends=2).stderr
 
 
-def test_references_are_planned_likewise(tmp_path: Path) -> None:
-    words = ("plan", SMALL, "--workdir", tmp_path / "run", "--set", "references.backend=openai:gpt-image-1?quality=low")
-    assert "was shut on 2026-10-23" in culturekit(*words, ends=2).stderr
-    culturekit(*words, "--go-on", ends=0)
-
-
 def test_a_preview_says_what_a_judge_costs_by_the_prices_that_win(tmp_path: Path) -> None:
     culturekit("run", SMALL, "--workdir", tmp_path / "run", "--until", "graph", ends=0)
     words = ("kg", "preview", "--graph", tmp_path / "run/graph", "--roots", "landmarks", "--json", "--llm")
@@ -86,11 +83,6 @@ def test_a_preview_says_what_a_judge_costs_by_the_prices_that_win(tmp_path: Path
     told = json.loads(culturekit(*words, "openai:gpt-9", "--prices", tmp_path / "mine.yaml").stdout)
     assert told[0]["cost"]["price"] > 0
     assert json.loads(culturekit(*words, "openai:gpt-9").stdout)[0]["cost"]["price"] is None
-
-
-def test_a_stage_that_asks_refuses_too(tmp_path: Path) -> None:
-    words = ("questions", "build", "--prompts", prompts(tmp_path), "--llm", "openai:o1", "--plan")
-    assert "o1 was shut on 2026-10-23" in culturekit(*words, "--out", tmp_path / "q", ends=2).stderr
 
 
 def test_a_file_of_prices_wins_for_one_command(tmp_path: Path) -> None:

@@ -9,21 +9,9 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from culturekit.core import schemas
 from culturekit.core.digests import Manifest, digest_file
 from culturekit.core.errors import IntegrityError
-from culturekit.core.schemas import (
-    ANNOTATIONS,
-    IMAGES,
-    JUDGMENTS,
-    MATCHES,
-    PROMPTS,
-    QUALITY,
-    SCORES,
-    SURVEY_CODES,
-    TASK1,
-    TASK2,
-    VALUES,
-)
 from culturekit.core.table import Table
 from culturekit.core.tables import read_table, write_table
 from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
@@ -62,10 +50,10 @@ def encoded_by(folder: Path, **identity: str) -> None:
 def lay_statistics(root: Path) -> None:
     both = drawn.values()
     for model in ("m1", "m2"):
-        put(root / model, VALUES, both.filter(model=model))
+        put(root / model, schemas.VALUES, both.filter(model=model))
     items = {item: 1 + 3 * min(value, 1.3) for item, value in both.select("item", "value").iter_rows()}
-    put(root, ANNOTATIONS, drawn.annotations(items))
-    put(root, JUDGMENTS, drawn.judgments(items))
+    put(root, schemas.ANNOTATIONS, drawn.annotations(items))
+    put(root, schemas.JUDGMENTS, drawn.judgments(items))
     (root / "own.yaml").write_text("own:\n  one: [DE, IN]\n  two: [JP, NG]\n", encoding="utf-8")
 
 
@@ -81,13 +69,15 @@ def lay_dialects(root: Path) -> None:
         pixels[2:5, 2:5, :3] = MONK_TONES[number % 10] if number < table.height - 1 else (135, 206, 235)
         pixels[7, :, :] = (*MONK_TONES[9].tolist(), 0)
         Image.fromarray(pixels).save(root / path)
-    put(root, PROMPTS, spoken.prompts(asked))
-    put(root, IMAGES, table.with_columns(sha256=pl.Series([digest_file(root / path) for path in table["path"]])))
+    put(root, schemas.PROMPTS, spoken.prompts(asked))
+    put(
+        root, schemas.IMAGES, table.with_columns(sha256=pl.Series([digest_file(root / path) for path in table["path"]]))
+    )
     ids = table["image_id"].to_list()
     put_vectors(root / "vectors", ids)
     put_vectors(root / "captions", ["old", "new"], seed=1)
     heard = [image for image in ids if "AE-" in image]
-    put(root, QUALITY, spoken.quality({image: 27.0 if image.startswith("S") else 25.0 for image in heard}))
+    put(root, schemas.QUALITY, spoken.quality({image: 27.0 if image.startswith("S") else 25.0 for image in heard}))
     ratings: list[tuple[str, str, str | float]] = [
         ("correct", "linguistic_dialect", "yes"),
         ("monk_tone", "linguistic_dialect", 3.0),
@@ -96,7 +86,7 @@ def lay_dialects(root: Path) -> None:
         spoken.annotations([(image, "a", "US", answer) for image in heard], criterion=criterion, scheme=scheme)
         for criterion, scheme, answer in [*ratings, ("cleanliness", "linguistic", 4.0)]
     ]
-    put(root, ANNOTATIONS, pl.concat(people))
+    put(root, schemas.ANNOTATIONS, pl.concat(people))
 
 
 def lay_inclusion(root: Path) -> None:
@@ -105,10 +95,10 @@ def lay_inclusion(root: Path) -> None:
             for k, region in enumerate(("Africa", "Europe"))]  # fmt: skip
     write_csv(root / "public.csv", [*rows, line("geode/9.jpg", "Africa", 0, "Africa", "os.system('x')")])
     write_csv(root / "wrong.csv", [line("a.jpg", "?", 0, "Africa", "{'match': 'nm'}")])
-    put(root, TASK2, drawn_task2().with_columns(shown=pl.col("annotator_id") != "af0"))
+    put(root, schemas.TASK2, drawn_task2().with_columns(shown=pl.col("annotator_id") != "af0"))
     triplets = drawn_task1()
-    put(root, TASK1, triplets)
-    put(root, SURVEY_CODES, codes(VOTES))
+    put(root, schemas.TASK1, triplets)
+    put(root, schemas.SURVEY_CODES, codes(VOTES))
     ids = sorted({*triplets["reference_id"], *triplets["first_id"], *triplets["second_id"]})
     for number, (name, images) in enumerate({"clip": ids, "inception": ids, "real": [f"real {n}" for n in range(30)],
                                              "dino": [f"real {n}" for n in range(30)]}.items()):  # fmt: skip
@@ -127,10 +117,14 @@ def lay_captions(root: Path) -> None:
 
 
 def lay_routes(root: Path) -> None:
-    for name, table, rows in (("a", MATCHES, NEAREST), ("b", MATCHES, TAGS), ("said", JUDGMENTS, judged(TAGS))):
+    for name, table, rows in (
+        ("a", schemas.MATCHES, NEAREST),
+        ("b", schemas.MATCHES, TAGS),
+        ("said", schemas.JUDGMENTS, judged(TAGS)),
+    ):
         put(root / name, table, rows)
     for model in "abcd":
-        put(root / f"b-{model}", MATCHES, TAGS.filter(model=model))
+        put(root / f"b-{model}", schemas.MATCHES, TAGS.filter(model=model))
 
 
 def lay_scenes(root: Path) -> None:
@@ -215,7 +209,7 @@ def test_a_family_is_scored_and_says_what_it_left_out(root: Path, tmp_path: Path
     ends = 1 if name.startswith("public") else 0
     done = culturekit("score", *shlex.split(words), "--out", tmp_path / "out", "--json", cwd=root / world, ends=ends)
     answer = json.loads(done.stdout)
-    assert set(read_table(tmp_path / "out/scores.parquet", SCORES)["metric"]) == metrics
+    assert set(read_table(tmp_path / "out/scores.parquet", schemas.SCORES)["metric"]) == metrics
     assert drops is None or answer["drops"] == drops
     again = culturekit("score", *shlex.split(words), "--out", tmp_path / "out", "--json", cwd=root / world)
     assert json.loads(again.stdout)["state"] == "reused"
@@ -225,7 +219,7 @@ def test_a_published_detector_warns_of_what_it_cannot_see(root: Path, tmp_path: 
     words = ["tones", *FILES.split(), "--detector", "dall-eval", "--out", str(tmp_path / "out")]
     culturekit("score", *words, cwd=root / "dialects", ends=0)
     assert "cannot see dark skin" in json.loads((tmp_path / "out/manifest.json").read_bytes())["options"]["warning"]
-    params = read_table(tmp_path / "out/scores.parquet", SCORES)["params"]
+    params = read_table(tmp_path / "out/scores.parquet", schemas.SCORES)["params"]
     assert all("cannot see dark skin" in text for text in params)
 
 
@@ -238,7 +232,7 @@ def test_one_table_or_several_give_the_same_scores(root: Path, tmp_path: Path, o
     for number, words in enumerate((once, parts)):
         folder = root / ("routes" if words.startswith("routes") else "statistics")
         culturekit("score", *shlex.split(words), "--out", tmp_path / str(number), cwd=folder, ends=0)
-    one, several = (read_table(tmp_path / name / "scores.parquet", SCORES) for name in "01")
+    one, several = (read_table(tmp_path / name / "scores.parquet", schemas.SCORES) for name in "01")
     assert one.equals(several)
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from PIL import Image
 
 from culturekit.core.pictures.picture_files import BROKEN, EMPTY, TOO_COSTLY, TOO_MANY_PIXELS, UNKNOWN_FORMAT
-from tests.core.odd_kinds import KINDS, packed_zeros, saved
-from tests.core.odd_pictures import odd_picture
+from tests.core.odd_pictures import KINDS, odd_picture, packed_zeros, saved
 from tests.core.png_writing import SIGNATURE, chunk, png_file
 from tests.core.tiff_writing import directory, tiff_file
 

@@ -1,14 +1,16 @@
 import socket
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.core.addresses import NotPublic, is_public, is_this_machine, resolve
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.generation.services.paid_runner import Refused, place_of
 from culturekit.kg.polite_source import address_of, check_url
 from culturekit.llm.price_update import get
+from tests.loopback import served
 
 PRIVATE = [
     "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.0.9", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
@@ -67,3 +69,47 @@ def test_this_machine_answers_only_where_it_is_named(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("10.0.0.7", 80))])
     with pytest.raises(NotPublic):
         resolve("localhost", 80, here=True)
+
+
+def test_what_is_read_comes_from_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    meanings = iter(["93.184.216.34", "127.0.0.1"])
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (next(meanings), 80))])
+    connected: list[tuple[str, int]] = []
+
+    def connect(address: tuple[str, int], *_: object) -> socket.socket:
+        connected.append(address)
+        raise ConnectionRefusedError("refused")
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with pytest.raises(UpstreamUnavailable, match="refused"):
+        get("http://prices.example.org/list.json")
+    assert connected == [("93.184.216.34", 80)]
+
+
+class Moving(BaseHTTPRequestHandler):
+    """Sends on from `/to?URL`, without end from `/round`, and gives all else its path."""
+
+    def do_GET(self) -> None:
+        target = self.path.partition("?")[2] if self.path.startswith("/to?") else ""
+        target = "/round" if self.path == "/round" else target
+        self.send_response(302 if target else 200)
+        self.send_header("Location", target) if target else None
+        self.end_headers()
+        self.wfile.write(b"" if target else self.path.encode())
+
+    def log_message(self, *parts: object) -> None:
+        """Say nothing."""
+
+
+def test_who_reads_an_address_is_sent_on_but_never_inwards_and_never_with_a_key() -> None:
+    with served(Moving) as url:
+        assert get(f"{url}/to?/list.json") == b"/list.json"
+        with pytest.raises(UpstreamUnavailable, match="HTTP 302"):
+            get(f"{url}/to?/list.json", {"Authorization": "Bearer key"})
+        with pytest.raises(UpstreamUnavailable, match="sent on too often"):
+            get(f"{url}/round")
+        for inwards in ("http://10.0.0.1/", "http://169.254.169.254/latest/meta-data"):
+            with pytest.raises(UsageError, match="public internet"):
+                get(f"{url}/to?{inwards}")
+        with pytest.raises(UpstreamUnavailable, match="no address with http"):
+            get(f"{url}/to?file:///etc/passwd")

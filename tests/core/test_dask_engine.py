@@ -26,10 +26,9 @@ from culturekit.core.errors import IntegrityError, UpstreamUnavailable, UsageErr
 from tests.core.test_engines import square
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

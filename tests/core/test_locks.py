@@ -9,6 +9,8 @@ import pytest
 from culturekit.core.errors import FolderInUse
 from culturekit.core.stage_folder import hold
 
+Holder = tuple[multiprocessing.process.BaseProcess, Connection]
+
 
 def hold_and_tell(lock: Path, pipe: Connection) -> None:
     with hold(lock):
@@ -17,7 +19,7 @@ def hold_and_tell(lock: Path, pipe: Connection) -> None:
 
 
 @pytest.fixture
-def holder(tmp_path: Path) -> "tuple[multiprocessing.process.BaseProcess, Connection]":
+def holder(tmp_path: Path) -> Holder:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=hold_and_tell, args=(tmp_path / ".lock", theirs))
@@ -26,9 +28,7 @@ def holder(tmp_path: Path) -> "tuple[multiprocessing.process.BaseProcess, Connec
     return process, ours
 
 
-def test_the_second_run_is_refused_with_the_name_of_the_first(
-    tmp_path: Path, holder: "tuple[multiprocessing.process.BaseProcess, Connection]"
-) -> None:
+def test_the_second_run_is_refused_with_the_name_of_the_first(tmp_path: Path, holder: Holder) -> None:
     process, pipe = holder
     with pytest.raises(FolderInUse) as refused, hold(tmp_path / ".lock"):
         pass
@@ -41,9 +41,7 @@ def test_the_second_run_is_refused_with_the_name_of_the_first(
     assert os.listdir(tmp_path) == []
 
 
-def test_a_killed_run_does_not_hold_the_folder(
-    tmp_path: Path, holder: "tuple[multiprocessing.process.BaseProcess, Connection]"
-) -> None:
+def test_a_killed_run_does_not_hold_the_folder(tmp_path: Path, holder: Holder) -> None:
     process, _ = holder
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
@@ -53,9 +51,7 @@ def test_a_killed_run_does_not_hold_the_folder(
     assert os.listdir(tmp_path) == []
 
 
-def test_a_patient_run_waits_its_turn(
-    tmp_path: Path, holder: "tuple[multiprocessing.process.BaseProcess, Connection]"
-) -> None:
+def test_a_patient_run_waits_its_turn(tmp_path: Path, holder: Holder) -> None:
     process, pipe = holder
     pipe.send("go")
     with hold(tmp_path / ".lock", wait=True):

@@ -6,17 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.core.pictures.picture_files import (
-    ABSENT,
-    EMPTY,
-    IRREGULAR,
-    OUTSIDE,
-    TOO_MANY_BYTES,
-    UNOPENED,
-    NoPicture,
-    PictureLimits,
-    read_bytes_inside,
-)
+from culturekit.core.pictures import picture_files
 
 
 @pytest.fixture
@@ -32,20 +22,20 @@ def root(tmp_path: Path) -> Path:
 
 
 def reason(root: Path, relative: str) -> str:
-    found = read_bytes_inside(root, relative)
-    assert isinstance(found, NoPicture), found
+    found = picture_files.read_bytes_inside(root, relative)
+    assert isinstance(found, picture_files.NoPicture), found
     return found.reason
 
 
 @pytest.mark.parametrize("name", ["a.png", "deep/b.png", "./a.png", "deep//b.png"])
 def test_what_lies_inside_is_read(root: Path, name: str) -> None:
-    assert read_bytes_inside(root, name) == os.path.normpath(name).encode()
+    assert picture_files.read_bytes_inside(root, name) == os.path.normpath(name).encode()
 
 
 @pytest.mark.parametrize("name", ["../secret.png", "deep/../../secret.png", "deep/../a.png", "..", "/etc/passwd"])
 def test_a_path_that_climbs_or_is_absolute_is_outside(root: Path, name: str) -> None:
-    assert reason(root, name) == OUTSIDE
-    assert reason(root, str(root / "a.png")) == OUTSIDE
+    assert reason(root, name) == picture_files.OUTSIDE
+    assert reason(root, str(root / "a.png")) == picture_files.OUTSIDE
 
 
 def test_a_link_is_followed_only_inside(root: Path) -> None:
@@ -55,16 +45,16 @@ def test_a_link_is_followed_only_inside(root: Path) -> None:
     (root / "folder").symlink_to(root.parent)
     (root / "circle.png").symlink_to("circle.png")
     (root / "broken.png").symlink_to("nowhere.png")
-    assert read_bytes_inside(root, "inside.png") == b"deep/b.png"
+    assert picture_files.read_bytes_inside(root, "inside.png") == b"deep/b.png"
     for name in ("out.png", "beside.png", "folder/secret.png", "folder"):
-        assert reason(root, name) == OUTSIDE
-    assert reason(root, "circle.png") in {IRREGULAR, UNOPENED}
-    assert reason(root, "broken.png") == ABSENT
+        assert reason(root, name) == picture_files.OUTSIDE
+    assert reason(root, "circle.png") in {picture_files.IRREGULAR, picture_files.UNOPENED}
+    assert reason(root, "broken.png") == picture_files.ABSENT
 
 
 def test_a_folder_reached_through_a_link_is_a_root_like_any(root: Path) -> None:
     (root.parent / "alias").symlink_to(root)
-    assert read_bytes_inside(root.parent / "alias", "a.png") == b"a.png"
+    assert picture_files.read_bytes_inside(root.parent / "alias", "a.png") == b"a.png"
 
 
 def test_a_link_put_there_after_the_look_is_not_followed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +62,7 @@ def test_a_link_put_there_after_the_look_is_not_followed(root: Path, monkeypatch
     (root / "deep2").symlink_to(root.parent)
     monkeypatch.setattr(os.path, "realpath", os.path.normpath)
     for name in ("late.png", "deep2/secret.png"):
-        assert reason(root, name) in {UNOPENED, IRREGULAR, ABSENT}
+        assert reason(root, name) in {picture_files.UNOPENED, picture_files.IRREGULAR, picture_files.ABSENT}
 
 
 def test_what_is_no_regular_file_is_never_opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,9 +71,9 @@ def test_what_is_no_regular_file_is_never_opened(root: Path, monkeypatch: pytest
         monkeypatch.chdir(root)
         listening.bind("socket.png")
         for name in ("pipe.png", "socket.png", "deep", ".", ""):
-            assert reason(root, name) == IRREGULAR
-    assert reason(Path("/dev"), "null") == IRREGULAR
-    assert reason(root, "a.png/b.png") == ABSENT
+            assert reason(root, name) == picture_files.IRREGULAR
+    assert reason(Path("/dev"), "null") == picture_files.IRREGULAR
+    assert reason(root, "a.png/b.png") == picture_files.ABSENT
 
 
 def test_a_pipe_that_takes_a_files_place_is_not_waited_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,14 +84,14 @@ def test_a_pipe_that_takes_a_files_place_is_not_waited_for(root: Path, monkeypat
     thread = threading.Thread(target=lambda: found.append(reason(root, "pipe.png")), daemon=True)
     thread.start()
     thread.join(600)
-    assert found == [IRREGULAR]
+    assert found == [picture_files.IRREGULAR]
 
 
 @pytest.mark.parametrize("name", ["a\0.png", "\ud800.png", "x" * 5000, "x" * 300 + ".png"])
 def test_a_name_that_no_file_can_have_is_a_reason(root: Path, name: str) -> None:
-    found = read_bytes_inside(root, name)
-    assert isinstance(found, NoPicture)
-    assert found.reason in {UNOPENED, ABSENT}
+    found = picture_files.read_bytes_inside(root, name)
+    assert isinstance(found, picture_files.NoPicture)
+    assert found.reason in {picture_files.UNOPENED, picture_files.ABSENT}
     found.detail.encode()
 
 
@@ -110,26 +100,26 @@ def test_a_name_that_no_file_can_have_is_a_reason(root: Path, name: str) -> None
 )
 def test_names_in_any_script_are_read(root: Path, name: str) -> None:
     (root / name).write_bytes(b"here")
-    assert read_bytes_inside(root, name) == b"here"
+    assert picture_files.read_bytes_inside(root, name) == b"here"
 
 
 def test_names_that_are_no_text_are_read(root: Path) -> None:
     (root / os.fsdecode(b"\xff\xfe.png")).write_bytes(b"here")
-    assert read_bytes_inside(root, os.fsdecode(b"\xff\xfe.png")) == b"here"
-    assert reason(root, os.fsdecode(b"\xff.png")) == ABSENT
+    assert picture_files.read_bytes_inside(root, os.fsdecode(b"\xff\xfe.png")) == b"here"
+    assert reason(root, os.fsdecode(b"\xff.png")) == picture_files.ABSENT
 
 
 def test_absent_empty_large_and_forbidden_have_their_reasons(root: Path) -> None:
     (root / "empty.png").touch()
     (root / "large.png").write_bytes(bytes(11))
-    assert reason(root, "gone.png") == ABSENT
-    assert reason(root / "gone", "a.png") == ABSENT
-    assert reason(root, "empty.png") == EMPTY
-    found = read_bytes_inside(root, "large.png", limits=PictureLimits(bytes=10))
-    assert found == NoPicture(TOO_MANY_BYTES, "11 bytes, at most 10")
+    assert reason(root, "gone.png") == picture_files.ABSENT
+    assert reason(root / "gone", "a.png") == picture_files.ABSENT
+    assert reason(root, "empty.png") == picture_files.EMPTY
+    found = picture_files.read_bytes_inside(root, "large.png", limits=picture_files.PictureLimits(bytes=10))
+    assert found == picture_files.NoPicture(picture_files.TOO_MANY_BYTES, "11 bytes, at most 10")
     if os.geteuid():
         (root / "a.png").chmod(0)
-        assert reason(root, "a.png") == UNOPENED
+        assert reason(root, "a.png") == picture_files.UNOPENED
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ENOMEM])
@@ -141,4 +131,4 @@ def test_a_lack_of_the_machine_is_no_reason(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(os, "open", refused)
     with pytest.raises(OSError, match=os.strerror(number)):
-        read_bytes_inside(tmp_path, "a.png")
+        picture_files.read_bytes_inside(tmp_path, "a.png")

@@ -11,9 +11,7 @@ from PIL import Image
 
 from culturekit.core.digests import digest_bytes
 from culturekit.core.pictures.picture_files import (
-    BROKEN,
     CHANGED,
-    EMPTY,
     REASONS,
     TOO_COSTLY,
     TOO_MANY_BYTES,
@@ -23,8 +21,7 @@ from culturekit.core.pictures.picture_files import (
 )
 from culturekit.core.pictures.picture_reading import ReadPicture, picture_from, read_inside
 from tests.core.hostile_pictures import HOSTILE, hostile_picture
-from tests.core.odd_kinds import KINDS, saved
-from tests.core.odd_pictures import odd_picture
+from tests.core.odd_pictures import KINDS, odd_picture, saved
 from tests.core.png_writing import png_file
 from tests.effort import examples
 
@@ -131,13 +128,6 @@ def test_a_file_is_the_one_that_is_expected(tmp_path: Path) -> None:
     found = read_inside(tmp_path, "a.png", sha256=digest_bytes(b""))
     assert isinstance(found, NoPicture)
     assert found.reason == CHANGED
-
-
-def test_no_bytes_and_broken_bytes_have_their_own_reasons(tmp_path: Path) -> None:
-    (tmp_path / "empty.png").write_bytes(b"")
-    (tmp_path / "broken.png").write_bytes(saved(noise(9, 9, 3), "PNG")[:60])
-    reasons = [read_inside(tmp_path, name) for name in ("empty.png", "broken.png")]
-    assert [found.reason for found in reasons if isinstance(found, NoPicture)] == [EMPTY, BROKEN]
 
 
 def test_several_threads_read_without_a_warning_and_leave_the_filters_as_they_were() -> None:

@@ -4,7 +4,6 @@ import os
 import shutil
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from culturekit.core.errors import IntegrityError, UpstreamUnavailable, UsageError
@@ -168,19 +167,3 @@ def test_a_full_disk_keeps_the_last_result_and_says_how_to_go_on(tmp_path: Path,
     assert "No space left on device" in str(error.value)
     assert "run the same command again" in str(error.value)
     assert (tmp_path / "out/loud.txt").read_text(encoding="utf-8") == "HELLO"
-
-
-@pytest.mark.parametrize(("raised", "words"), [
-    (OSError("a device of its own kind"), "OSError: a device of its own kind"),
-    (TimeoutError("no answer in 5 s"), "TimeoutError: no answer in 5 s"),
-    (pl.exceptions.ComputeError("parquet: Read-only file system (os error 30)"), "Read-only file system"),
-    (OSError(122, "Disk quota exceeded", "somewhere/part"), "somewhere/part: the system refused: Disk quota"),
-])  # fmt: skip
-def test_what_fails_outside_is_said_in_its_own_words(tmp_path: Path, text: Path, raised: Exception, words: str) -> None:
-    def failing(_: Work) -> Outcome:
-        raise raised
-
-    with pytest.raises(UpstreamUnavailable) as error:
-        run(Stage("loud", "shout", 1, failing, {"text": text}), tmp_path / "out")
-    assert words in str(error.value)
-    assert "No space left" not in str(error.value)

@@ -11,14 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from culturekit.core import atomic
 from culturekit.core.arrays import save_array, save_rows
-from culturekit.core.atomic import (
-    explained_outside,
-    outside_failure,
-    raise_system_error,
-    system_error,
-    write_atomically,
-)
 from culturekit.core.errors import IntegrityError, UpstreamUnavailable, UsageError
 from culturekit.core.spreadsheet_cells import export_table
 from culturekit.core.table import declare
@@ -48,10 +42,8 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "frames": lambda folder: write_frames(folder, NUMBERS, [ROWS.head(100_000), ROWS.tail(100_000)]),
     "part": lambda folder: save_part(ROWS, folder / "a.arrows"),
     "array": lambda folder: save_array(folder / "a.npy", ROWS["row"].to_numpy()),
-    "rows": lambda folder: save_rows(
-        folder / "a.npy", [ROWS["row"].to_numpy()] * 2, shape=(400_000,), dtype=np.uint32
-    ),
-    "json": lambda folder: write_atomically(folder / "a.json", b" " * 200_000),
+    "rows": lambda folder: save_rows(folder / "a.npy", [ROWS["row"].to_numpy()] * 2, shape=(400_000,), dtype=np.uint32),
+    "json": lambda folder: atomic.write_atomically(folder / "a.json", b" " * 200_000),
     "csv": exported,
 }  # fmt: skip
 
@@ -64,7 +56,7 @@ def test_a_write_that_is_refused_is_the_systems_error_with_its_number_and_file(t
     assert caught.value.errno == errno.EFBIG
     assert Path(str(caught.value.filename)).parent == tmp_path
     assert {path.name for path in tmp_path.iterdir()} <= {"csv": {"a.parquet"}, "part": {"a.arrows"}}.get(kind, set())
-    failure = outside_failure(caught.value)
+    failure = atomic.outside_failure(caught.value)
     assert failure is not None
     assert failure.exit_code == 3
     assert "ulimit -f" in str(failure)
@@ -93,10 +85,10 @@ class PanicException(BaseException):
     (OSError(errno.EMFILE, "Too many open files"), errno.EMFILE),
 ])  # fmt: skip
 def test_the_number_is_found_in_whatever_form_it_is_told(raised: BaseException, number: int, tmp_path: Path) -> None:
-    found = system_error(raised, tmp_path / "file")
+    found = atomic.system_error(raised, tmp_path / "file")
     assert found is not None
     assert (found.errno, found.filename) == (number, str(tmp_path / "file"))
-    with pytest.raises(UpstreamUnavailable) as caught, explained_outside(tmp_path):
+    with pytest.raises(UpstreamUnavailable) as caught, atomic.explained_outside(tmp_path):
         raise raised
     assert os.strerror(number) in str(caught.value)
     assert str(tmp_path) in str(caught.value)
@@ -109,7 +101,7 @@ def test_the_number_is_found_in_whatever_form_it_is_told(raised: BaseException, 
     ssl.SSLError(1, "certificate verify failed"),
 ])  # fmt: skip
 def test_other_failures_of_the_outside_keep_their_words_and_name_who_was_asked(raised: OSError) -> None:
-    with pytest.raises(UpstreamUnavailable) as caught, explained_outside("the backend desk"):
+    with pytest.raises(UpstreamUnavailable) as caught, atomic.explained_outside("the backend desk"):
         raise raised
     assert str(caught.value).startswith(f"the backend desk: {type(raised).__name__}: {raised}")
     assert "space" not in str(caught.value)
@@ -117,7 +109,7 @@ def test_other_failures_of_the_outside_keep_their_words_and_name_who_was_asked(r
 
 @pytest.mark.parametrize("raised", [ValueError("ours"), UsageError("theirs"), KeyboardInterrupt(), PanicException("x")])
 def test_what_is_not_the_outside_stays_as_it_is(raised: BaseException) -> None:
-    with pytest.raises(type(raised)) as caught, explained_outside("anywhere"):
+    with pytest.raises(type(raised)) as caught, atomic.explained_outside("anywhere"):
         raise raised
     assert caught.value is raised
 
@@ -128,7 +120,7 @@ def test_what_is_not_the_outside_stays_as_it_is(raised: BaseException) -> None:
     (errno.EEXIST, "something of that name is there already"),
 ])  # fmt: skip
 def test_a_file_in_the_place_of_a_folder_is_a_mistake_of_whoever_named_it(number: int, said: str) -> None:
-    with pytest.raises(UsageError, match=f"graph/nodes.npy: {said}"), explained_outside("anywhere"):
+    with pytest.raises(UsageError, match=f"graph/nodes.npy: {said}"), atomic.explained_outside("anywhere"):
         raise OSError(number, os.strerror(number), "graph/nodes.npy")
 
 
@@ -152,7 +144,7 @@ def test_an_unreadable_table_is_not_damaged(tmp_path: Path, monkeypatch: pytest.
 def test_a_name_that_leads_to_no_file_is_not_the_machines_fault(number: int, blamed: int, tmp_path: Path) -> None:
     raised = 0
     try:
-        raise_system_error(OSError(number, os.strerror(number)), tmp_path)
+        atomic.raise_system_error(OSError(number, os.strerror(number)), tmp_path)
     except OSError:
         raised = 1
     assert raised == blamed

@@ -35,15 +35,11 @@ AT_ONCE = 30  # So many runs may end early one after the other without a fault: 
 # Connections are given up early, so that a pulled cable shows; tasks are not given up, however many workers die.
 # Processes look at themselves as seldom as the page on engines says.
 QUICK = {
-    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": f"{GIVEN_UP}s",
-    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s",
-    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000",
-    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
-    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
-    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
-    "OMP_NUM_THREADS": "1",
-    "POLARS_MAX_THREADS": "1",
-}
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": f"{GIVEN_UP}s", "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s",
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000", "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms", "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
+    "OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1",
+}  # fmt: skip
 
 
 @dataclass

@@ -35,9 +35,8 @@ SAID: Mapping[str, tuple[Mapping[str, Sequence[Mapping[str, object]]], list[str]
     "not heeded": ({"a": [LEFT_OUT], "b": [{}]}, ["could not be sent to a"]),
     "no images": ({"a": [], "b": [{}]}, []),
     "cut prompts": ({"a": [CUT, {}], "b": [{}]}, ["for a (1 image): only their beginning"]),
-    "versions": (
-        {"a": [V1, V1, V2]}, ["More than one version answered under one name: a was v1 (2), v2 (1). Scores mix them."],
-    ),
+    "versions": ({"a": [V1, V1, V2]},
+        ["More than one version answered under one name: a was v1 (2), v2 (1). Scores mix them."]),
     "two models are two versions": ({"a": [V1], "b": [V2]}, []),
     "other seeds": ({"a": [FIVE], "b": [SIX]}, ["other seeds in b than in a"]),
     "the same seeds": ({"a": [FIVE], "b": [FIVE]}, []),

@@ -1,6 +1,5 @@
 import io
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Pic
 from culturekit.generation.picture_store import Maker, batches, folder_of_prompt, image_id_of
 from culturekit.generation.runner import ImagePlan, derive_seed, generate, list_requests
 from tests.generation.folder.folder_worlds import prompts
+from tests.generation.test_held_models import elsewhere
 
 
 class Recorder:
@@ -77,9 +77,7 @@ def test_a_run_of_which_no_image_was_made_is_a_finding(work: Work, tmp_path: Pat
 
 def test_a_subset_is_made_again_as_it_was(work: Work, tmp_path: Path, backend: Recorder) -> None:
     whole = rows_of(work, tmp_path, ImagePlan(2, 2))
-    (tmp_path / "again/scratch").mkdir(parents=True)
-    again = replace(work, out=tmp_path / "again", scratch=tmp_path / "again/scratch")
-    part = rows_of(again, tmp_path / "part", ImagePlan(1, 2), {"p3": "写真:抹茶 (日本)"})
+    part = rows_of(elsewhere(work, tmp_path / "again"), tmp_path / "part", ImagePlan(1, 2), {"p3": "写真:抹茶 (日本)"})
     same = whole.filter(pl.col("prompt_id") == "p3", pl.col("repeat") == 0)
     columns = ["image_id", "path", "seed", "sha256"]
     assert part.select(columns).equals(same.select(columns))
@@ -100,6 +98,7 @@ def test_a_call_has_one_size_and_the_requests_of_a_prompt_side_by_side() -> None
 
 @pytest.mark.parametrize("prompt_id", ["../../up", "a/b", "..", ".hidden", "x" * 300, "日本", "a\0b"])
 def test_no_prompt_id_leads_out_of_the_folder(work: Work, tmp_path: Path, backend: Recorder, prompt_id: str) -> None:
+    assert folder_of_prompt("cube-art-00d14b10bb") == "cube-art-00d14b10bb"
     name = folder_of_prompt(prompt_id)
     assert name.startswith("prompt-")
     assert len(name) < 40
@@ -108,21 +107,12 @@ def test_no_prompt_id_leads_out_of_the_folder(work: Work, tmp_path: Path, backen
     assert (work.out / rows["path"][0]).resolve().is_relative_to(work.out.resolve())
 
 
-def test_usual_prompt_ids_name_their_folder() -> None:
-    assert folder_of_prompt("cube-art-00d14b10bb") == "cube-art-00d14b10bb"
-
-
 def test_both_forms_keep_every_pixel_of_noise() -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (31, 17, 3), dtype=np.uint8)
     forms: tuple[PictureFormat, ...] = ("png", "webp")
     for form in forms:
         with Image.open(io.BytesIO(encoded(pixels, form))) as picture:
             assert np.array_equal(np.asarray(picture.convert("RGB")), pixels)
-
-
-def test_requests_without_a_size_leave_it_to_the_backend(tmp_path: Path) -> None:
-    requests = list_requests(pl.read_parquet(prompts(tmp_path)), ImagePlan(), 0)
-    assert {(request.width, request.height) for request in requests} == {(None, None)}
 
 
 def test_a_failure_is_named(work: Work, tmp_path: Path, backend: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,6 +126,7 @@ def test_a_failure_is_named(work: Work, tmp_path: Path, backend: Recorder, monke
 
 def test_another_picture_in_the_place_of_one_has_another_id(tmp_path: Path) -> None:
     (request,) = list_requests(read_table(prompts(tmp_path, {"p": "x"}), PROMPTS), ImagePlan(1, 1), 3)
+    assert (request.width, request.height) == (None, None), "the backend chooses"
     drawn = np.zeros((4, 6, 3), np.uint8)
     others = [drawn + 1, drawn.reshape(6, 4, 3), None]
     assert image_id_of("m", request, drawn) == image_id_of("m", request, drawn.copy())
@@ -144,11 +135,8 @@ def test_another_picture_in_the_place_of_one_has_another_id(tmp_path: Path) -> N
 
 def test_what_draws_otherwise_makes_other_images(work: Work, tmp_path: Path, backend: Recorder) -> None:
     before = rows_of(work, tmp_path, ImagePlan(1, 2))
-    (tmp_path / "again/scratch").mkdir(parents=True)
     backend.shade = 1
-    again = rows_of(
-        replace(work, out=tmp_path / "again", scratch=tmp_path / "again/scratch"), tmp_path, ImagePlan(1, 2)
-    )
+    again = rows_of(elsewhere(work, tmp_path / "again"), tmp_path, ImagePlan(1, 2))
     ok = pl.col("status") == "ok"
     assert before.filter(ok).join(again.filter(ok), on="image_id").is_empty()
     assert before.filter(~ok).join(again.filter(~ok), on="image_id").height == 2

@@ -13,8 +13,8 @@ import pytest
 from culturekit import metrics
 from culturekit.core.schemas import SCORES
 from culturekit.scores.catalog import CATALOG, FAMILIES
+from culturekit.scores.family import scored
 from culturekit.scores.listing import family_named
-from culturekit.scores.score_rows import scored
 
 HERE = Path(__file__).parent
 

@@ -16,18 +16,7 @@ from culturekit.people.stages import ExportFiles
 from culturekit.scores.corrected import score_corrected
 from culturekit.scores.diversity import QvsOptions
 from culturekit.verify.verify_run import verify_run
-from tests.people.projects import (
-    Answers,
-    answer_all,
-    by_key,
-    export,
-    image_row,
-    import_files,
-    key_of,
-    labelled,
-    studio_tasks,
-    write_images,
-)
+from tests.people import projects
 
 COUNTRIES = {"IN": ("India", "Asia"), "JP": ("Japan", "Asia"), "NG": ("Nigeria", "Africa")}
 IMAGES = [f"m-{n:02}" for n in range(60)]
@@ -65,15 +54,15 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> ExportFiles:
 
 
 def audited(folder: Path, gold: Path | None = None) -> ExportFiles:
-    rows = [image_row(image, "m", "p") for image in IMAGES]
-    images = write_images(folder / "images", rows, concept=pl.lit("cuisine"))
+    rows = [projects.image_row(image, "m", "p") for image in IMAGES]
+    images = projects.write_images(folder / "images", rows, concept=pl.lit("cuisine"))
     return ExportFiles([images], cspace=space(folder / "space", 20), matches=[matches(folder / "matches")], gold=gold)
 
 
 def truthful(project: Path) -> Any:
     """Answer with the artifact where it is listed, else the country; every tenth picture shows nothing."""
 
-    def answer(row: dict[str, Any], person: int | str) -> Answers:
+    def answer(row: dict[str, Any], person: int | str) -> projects.Answers:
         number = int(row["item_id"][2:])
         if number % 10 == 0:
             return {"shows": "none"}
@@ -84,12 +73,12 @@ def truthful(project: Path) -> Any:
             return {"shows": "artifact", "artifact": codes[-1]}  # whatever stands first
         return {"shows": "country", "country": country}
 
-    return by_key(project, answer)
+    return projects.by_key(project, answer)
 
 
 def test_from_a_sample_to_a_corrected_score(tmp_path: Path, files: ExportFiles) -> None:
-    export(tmp_path / "project", files, "audit")
-    done = answer_all(tmp_path, (1, 2, 3), truthful(tmp_path / "project"), pool="experts")
+    projects.export(tmp_path / "project", files, "audit")
+    done = projects.answer_all(tmp_path, (1, 2, 3), truthful(tmp_path / "project"), pool="experts")
     assert done.manifest.counts["quarantine"] == 0
     audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
     assert audits.height == 180
@@ -106,8 +95,8 @@ def test_from_a_sample_to_a_corrected_score(tmp_path: Path, files: ExportFiles) 
 
 
 def test_the_mapped_artifact_comes_first_by_chance_and_answers_say_so(tmp_path: Path, files: ExportFiles) -> None:
-    export(tmp_path / "project", files, "audit", shortlist=8)
-    key, first, places = key_of(tmp_path / "project"), {}, set()
+    projects.export(tmp_path / "project", files, "audit", shortlist=8)
+    key, first, places = projects.key_of(tmp_path / "project"), {}, set()
     for row in key.values():
         offered = orjson.loads(row["options"])["artifacts"]
         assert len(offered) == 8
@@ -117,10 +106,10 @@ def test_the_mapped_artifact_comes_first_by_chance_and_answers_say_so(tmp_path: 
     assert len(places) > 5
     assert 20 < sum(first.values()) < 40
 
-    def answer(row: dict[str, Any], _: int | str) -> Answers:
+    def answer(row: dict[str, Any], _: int | str) -> projects.Answers:
         return {"shows": "artifact", "artifact": f"a{1 + int(row['item_id'][2:]) % 2}"}
 
-    answer_all(tmp_path, (1,), by_key(tmp_path / "project", answer))
+    projects.answer_all(tmp_path, (1,), projects.by_key(tmp_path / "project", answer))
     audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
     assert dict(audits.select("image_id", "offered_first").iter_rows()) == first
     for row in audits.iter_rows(named=True):
@@ -135,14 +124,14 @@ def test_what_was_mapped_to_something_unlisted_was_not_listed_first(tmp_path: Pa
     (tmp_path / "matches").mkdir()
     given = replace(files, matches=[write_table(tmp_path / "matches", MATCHES, table)])
     with pytest.raises(UsageError, match=r"artifacts that the cultural space does not have.*found 1, such as 'Q9'"):
-        export(tmp_path / "of-another-space", given, "audit")
+        projects.export(tmp_path / "of-another-space", given, "audit")
     dishes = read_table(space(tmp_path / "space", 20), CSPACE)
     art = dishes.head(1).with_columns(artifact_id=pl.lit("Q9"), concept=pl.lit("art"))
     whole = write_table(tmp_path / "space", CSPACE, pl.concat([dishes, art]))
-    export(tmp_path / "to-rate", replace(given, cspace=whole), "audit")
-    answers = labelled(studio_tasks(tmp_path / "to-rate"), (1,), truthful(tmp_path / "to-rate"))
+    projects.export(tmp_path / "to-rate", replace(given, cspace=whole), "audit")
+    answers = projects.labelled(projects.studio_tasks(tmp_path / "to-rate"), (1,), truthful(tmp_path / "to-rate"))
     (tmp_path / "a.json").write_bytes(orjson.dumps(answers))
-    import_files(tmp_path / "rated", tmp_path / "to-rate", tmp_path / "a.json")
+    projects.import_files(tmp_path / "rated", tmp_path / "to-rate", tmp_path / "a.json")
     audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
     told = audits.filter(elsewhere).select("offered_first", "as_mapped")
     assert told.rows() == [(False, None)] * 2  # nobody knew, it said, what stood first
@@ -156,37 +145,37 @@ def test_a_sample_keeps_the_others_out(tmp_path: Path, files: ExportFiles) -> No
     (tmp_path / "sample").mkdir()
     sample = write_table(tmp_path / "sample", AUDIT_SAMPLE, pl.DataFrame(drawn, schema=AUDIT_SAMPLE.schema))
     with_sample = ExportFiles(files.images, sample=sample, cspace=files.cspace, matches=files.matches)
-    export(tmp_path / "project", with_sample, "audit")
-    assert {row["item_id"] for row in key_of(tmp_path / "project").values()} == set(IMAGES[:7])
-    answer_all(tmp_path, (1,), truthful(tmp_path / "project"))
+    projects.export(tmp_path / "project", with_sample, "audit")
+    assert {row["item_id"] for row in projects.key_of(tmp_path / "project").values()} == set(IMAGES[:7])
+    projects.answer_all(tmp_path, (1,), truthful(tmp_path / "project"))
     answers = pl.read_parquet(tmp_path / "rated/audits.parquet")
     assert set(answers["drawing"]) == {drawing_of(read_table(sample, AUDIT_SAMPLE))}
 
 
 def test_too_many_artifacts_without_matches_and_no_space_at_all_are_refused(tmp_path: Path, files: ExportFiles) -> None:
     with pytest.raises(UsageError, match="--matches"):
-        export(tmp_path / "a", ExportFiles(files.images, cspace=files.cspace), "audit")
+        projects.export(tmp_path / "a", ExportFiles(files.images, cspace=files.cspace), "audit")
     with pytest.raises(UsageError, match="--cspace"):
-        export(tmp_path / "b", ExportFiles(files.images), "audit")
+        projects.export(tmp_path / "b", ExportFiles(files.images), "audit")
 
 
 def test_flagged_people_are_not_in_the_audits(tmp_path: Path, files: ExportFiles) -> None:
-    export(tmp_path / "project", files, "audit")
+    projects.export(tmp_path / "project", files, "audit")
     right = truthful(tmp_path / "project")
-    key = key_of(tmp_path / "project")
+    key = projects.key_of(tmp_path / "project")
 
-    def answer(data: dict[str, Any], person: int | str) -> Answers:
+    def answer(data: dict[str, Any], person: int | str) -> projects.Answers:
         if person == 3 and key[data["task"]]["kind"] == "check":
             return {"shows": "continent", "continent": "c1"}
         return dict(right(data, person))
 
-    done = answer_all(tmp_path, (1, 2, 3), answer)
+    done = projects.answer_all(tmp_path, (1, 2, 3), answer)
     assert done.manifest.drops == {"flagged, and not in the audits": 60}
     assert set(pl.read_parquet(tmp_path / "rated/audits.parquet")["annotator"]) == {"1", "2"}
 
 
 # Continents are those of the space in their order, Africa and Asia, and then the others of the world
-PLACED: dict[str, tuple[Answers, tuple[str | None, ...]]] = {
+PLACED: dict[str, tuple[projects.Answers, tuple[str | None, ...]]] = {
     "m-01": ({"shows": "not_in_list", "continent": "c1", "place": ("Kenya",)}, ("KE", "Africa", None)),
     "m-02": ({"shows": "not_in_list", "continent": "c1", "place": (" KENYA.",)}, ("KE", "Africa", None)),
     "m-03": ({"shows": "not_in_list", "continent": "c2", "place": ("kenya",)}, ("KE", "Africa", None)),
@@ -199,12 +188,12 @@ PLACED: dict[str, tuple[Answers, tuple[str | None, ...]]] = {
 
 
 def test_countries_outside_the_space_and_what_none_means(tmp_path: Path, files: ExportFiles) -> None:
-    export(tmp_path / "project", files, "audit")
+    projects.export(tmp_path / "project", files, "audit")
 
-    def answer(row: dict[str, Any], _: int | str) -> Answers:
+    def answer(row: dict[str, Any], _: int | str) -> projects.Answers:
         return PLACED.get(row["item_id"], ({"shows": "country", "country": "IN"}, ()))[0]
 
-    done = answer_all(tmp_path, (1,), by_key(tmp_path / "project", answer))
+    done = projects.answer_all(tmp_path, (1,), projects.by_key(tmp_path / "project", answer))
     assert done.manifest.counts["quarantine"] == 0
     said = {row["image_id"]: row for row in read_table(tmp_path / "rated/audits.parquet", AUDITS).to_dicts()}
     for image, (_, (country, continent, means)) in PLACED.items():

@@ -13,23 +13,7 @@ from hypothesis import strategies as st
 from culturekit.people.aggregate import AggregateOptions
 from culturekit.people.stages import AggregateFiles, AggregateReads, ExportFiles, aggregate_stage
 from culturekit.people.tasks import Quotas
-from tests.people.projects import (
-    Answers,
-    answer_all,
-    by_key,
-    export,
-    form_tasks,
-    image_row,
-    import_files,
-    key_of,
-    labelled,
-    pictured,
-    prompt_row,
-    run,
-    studio_tasks,
-    write_images,
-    write_prompts,
-)
+from tests.people import projects
 
 NAMES = st.lists(
     st.from_regex(r"[a-z][a-z0-9]{5}[-._][a-z0-9]{3,8}", fullmatch=True), min_size=2, max_size=3, unique=True
@@ -47,16 +31,21 @@ def test_no_model_is_named_anywhere_but_in_the_key(names: list[str], seed: int, 
     with tempfile.TemporaryDirectory() as here:
         root = Path(here)
         tables = [
-            write_images(
+            projects.write_images(
                 root / f"images-{model}",
-                [image_row(f"{model}-{prompt}-r000-s{slot:02}", model, prompt) for prompt in "pq" for slot in range(2)],
+                [
+                    projects.image_row(f"{model}-{prompt}-r000-s{slot:02}", model, prompt)
+                    for prompt in "pq"
+                    for slot in range(2)
+                ],
             )
             for model in names
         ]
-        prompts = write_prompts(
-            root / "prompts", [prompt_row(prompt, "food", "cuisine", c) for prompt, c in (("p", "IN"), ("q", "JP"))]
+        prompts = projects.write_prompts(
+            root / "prompts",
+            [projects.prompt_row(prompt, "food", "cuisine", c) for prompt, c in (("p", "IN"), ("q", "JP"))],
         )
-        export(
+        projects.export(
             root / "out", ExportFiles(tables, prompts), seed=seed, checks=checks, quotas=Quotas(2, outside),
             form_at="https://example.org/form.html", completion="https://example.org/done",
         )  # fmt: skip
@@ -77,7 +66,7 @@ def places_by_seed(tmp_path: Path, seed: int) -> tuple[list[tuple[str, ...]], li
     """Say where the pictures of each triplet stand, and in which order each sheet asks."""
     images = tmp_path / "images/images.parquet"
     if not images.is_file():
-        write_images(tmp_path / "images", [image_row(f"i{n}", "m", "p") for n in range(42)])
+        projects.write_images(tmp_path / "images", [projects.image_row(f"i{n}", "m", "p") for n in range(42)])
         rows = [
             {"item_id": f"t{n}", "reference_id": f"i{n}", "first_id": f"i{n + 1}", "second_id": f"i{n + 2}",
              "object": "stove", "region": "Africa"}
@@ -85,9 +74,9 @@ def places_by_seed(tmp_path: Path, seed: int) -> tuple[list[tuple[str, ...]], li
         ]  # fmt: skip
         pl.DataFrame(rows).write_csv(tmp_path / "items.csv")
     out = tmp_path / f"out-{len(list(tmp_path.iterdir()))}"
-    export(out, ExportFiles([images], items=tmp_path / "items.csv"), "inclusion_task1", seed=seed)
-    key = key_of(out)
-    content = form_tasks(out)
+    projects.export(out, ExportFiles([images], items=tmp_path / "items.csv"), "inclusion_task1", seed=seed)
+    key = projects.key_of(out)
+    content = projects.form_tasks(out)
     orders = [
         [key[content["tasks"][number]["task"]]["item_id"] for number in sheet["tasks"]] for sheet in content["sheets"]
     ]
@@ -111,14 +100,16 @@ def test_left_and_right_and_the_order_come_from_the_seed(tmp_path: Path) -> None
 
 def answered(tmp_path: Path, again: int) -> pl.DataFrame:
     """Let three people give every picture realism 2; asked once more, `again`; checks ask for 4 and 5."""
-    export(tmp_path / "project", pictured(tmp_path, [f"a-{n}" for n in range(9)]), checks=2, repeats=3)
+    projects.export(
+        tmp_path / "project", projects.pictured(tmp_path, [f"a-{n}" for n in range(9)]), checks=2, repeats=3
+    )
 
-    def answer(row: dict[str, Any], _: int | str) -> Answers:
+    def answer(row: dict[str, Any], _: int | str) -> projects.Answers:
         return {"belongs": "yes", "faithfulness": 2, "realism": 2 if row["kind"] == "item" else again}
 
-    answer_all(tmp_path, (1, 2, 3), by_key(tmp_path / "project", answer))
+    projects.answer_all(tmp_path, (1, 2, 3), projects.by_key(tmp_path / "project", answer))
     files = AggregateFiles.beside(AggregateReads(tmp_path / "rated/annotations.parquet"))
-    run(aggregate_stage(files, AggregateOptions(resamples=99)), tmp_path / "people")
+    projects.run(aggregate_stage(files, AggregateOptions(resamples=99)), tmp_path / "people")
     return pl.read_parquet(tmp_path / "people/rating_table.parquet").filter(concept="cuisine", criterion="realism")
 
 
@@ -133,14 +124,16 @@ def test_checks_and_repeats_are_asked_and_in_no_average(tmp_path: Path, again: i
 
 
 def test_quarantine_is_counted_where_it_thins_out(tmp_path: Path) -> None:
-    export(tmp_path / "project", pictured(tmp_path, [f"a-{n}" for n in range(6)]), checks=0, repeats=0)
-    tasks = studio_tasks(tmp_path / "project")
-    exported = labelled(tasks, (1, 2), lambda *_: {"belongs": "no", "realism": 4})
+    projects.export(
+        tmp_path / "project", projects.pictured(tmp_path, [f"a-{n}" for n in range(6)]), checks=0, repeats=0
+    )
+    tasks = projects.studio_tasks(tmp_path / "project")
+    exported = projects.labelled(tasks, (1, 2), lambda *_: {"belongs": "no", "realism": 4})
     exported[0]["annotations"][0]["result"][1]["value"]["choices"] = ["9"]
     exported.append({**exported[1], "id": 99})
     (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
-    import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    projects.import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
     files = AggregateFiles.beside(AggregateReads(tmp_path / "rated/annotations.parquet"))
-    done = run(aggregate_stage(files, AggregateOptions(resamples=99)), tmp_path / "people")
+    done = projects.run(aggregate_stage(files, AggregateOptions(resamples=99)), tmp_path / "people")
     assert done.manifest.drops == {"in quarantine: duplicate": 2, "in quarantine: out of range": 1}
     assert "duplicate" in (tmp_path / "people/ratings.html").read_text(encoding="utf-8")

@@ -13,18 +13,7 @@ from culturekit.core.choices import MONK_SWATCHES
 from culturekit.people.aggregate import AggregateOptions
 from culturekit.people.stages import AggregateFiles, ExportFiles, aggregate_stage
 from tests.chromium import Tab, needs_chromium, somebody
-from tests.people.projects import (
-    export,
-    form_tasks,
-    image_row,
-    import_files,
-    key_of,
-    pictured,
-    prompt_row,
-    run,
-    write_images,
-    write_prompts,
-)
+from tests.people import projects
 from tests.people.test_audit_scheme import audited
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, needs_chromium]
@@ -54,7 +43,9 @@ def page(tmp_path: Path) -> Iterator[Tab]:
 
 
 def project(tmp_path: Path, text: str = "Image of food from India") -> Path:
-    export(tmp_path / "project", pictured(tmp_path, [f"{m}-{n}" for m in "ab" for n in range(2)], text=text))
+    projects.export(
+        tmp_path / "project", projects.pictured(tmp_path, [f"{m}-{n}" for m in "ab" for n in range(2)], text=text)
+    )
     return tmp_path / "project"
 
 
@@ -99,10 +90,10 @@ def start(page: Tab, folder: Path, annotator: str, sheet: str) -> None:
 
 def fill(page: Tab, folder: Path, person: int) -> None:
     """Answer every task of the open sheet by keyboard, as the table above says; checks as they ask."""
-    key = key_of(folder)
+    key = projects.key_of(folder)
     count = page.run("Number(document.getElementById('heading').textContent.split(' ').at(-1))")
     sheet = page.run("document.getElementById('sheet').value")
-    content = form_tasks(folder)
+    content = projects.form_tasks(folder)
     tasks = next(one["tasks"] for one in content["sheets"] if one["name"] == sheet)
     assert count == len(tasks)
     for number in tasks:
@@ -145,13 +136,13 @@ def test_filled_by_keyboard_saved_taken_in_and_put_together(tmp_path: Path, page
         files.append(saved(page, tmp_path / "saved", annotator))
     assert page.said == []
     assert {address.partition(":")[0] for address in page.asked} <= {"blob"}
-    taken = import_files(tmp_path / "rated", folder, *files)
+    taken = projects.import_files(tmp_path / "rated", folder, *files)
     assert taken.manifest.counts["quarantine"] == 0
     annotations = pl.read_parquet(tmp_path / "rated/annotations.parquet")
     assert annotations["annotator"].unique().sort().to_list() == ["ana", "bo"]
     assert annotations.filter(criterion="realism", item_id="a-1")["text"].to_list() == ["melting", "melting"]
     assert "recruitment:prolific" in annotations["flags"][0]
-    run(
+    projects.run(
         aggregate_stage(AggregateFiles(tmp_path / "rated/annotations.parquet"), AggregateOptions(keep=("too-fast",))),
         tmp_path / "people",
     )
@@ -226,9 +217,11 @@ def test_the_policy_alone_stops_a_script_that_escaping_missed(tmp_path: Path, pa
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844), (360, 700)])
 @pytest.mark.parametrize("scheme", ["cube", "c3_images", "linguistic_dialect"])
 def test_next_and_picture_are_always_in_view(tmp_path: Path, page: Tab, scheme: str, width: int, height: int) -> None:
-    images = write_images(tmp_path / "images", [image_row(f"m-{n}", "m", "p") for n in range(2)])
-    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", "Image of food from India", "cuisine", "IN")])
-    export(tmp_path / "project", ExportFiles([images], prompts), scheme)
+    images = projects.write_images(tmp_path / "images", [projects.image_row(f"m-{n}", "m", "p") for n in range(2)])
+    prompts = projects.write_prompts(
+        tmp_path / "prompts", [projects.prompt_row("p", "Image of food from India", "cuisine", "IN")]
+    )
+    projects.export(tmp_path / "project", ExportFiles([images], prompts), scheme)
     page.look(width=width, height=height)
     page.go((tmp_path / "project/hand-out/form.html").as_uri())
     begins = page.run("document.querySelector('#begin button').getBoundingClientRect().bottom")
@@ -249,9 +242,11 @@ def test_next_and_picture_are_always_in_view(tmp_path: Path, page: Tab, scheme: 
 
 
 def test_tones_are_colours_under_the_policy_of_the_page(tmp_path: Path, page: Tab) -> None:
-    images = write_images(tmp_path / "images", [image_row("m-0", "m", "p")])
-    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", "a man driving his whip", "cuisine", None)])
-    export(tmp_path / "project", ExportFiles([images], prompts), "linguistic_dialect", checks=0)
+    images = projects.write_images(tmp_path / "images", [projects.image_row("m-0", "m", "p")])
+    prompts = projects.write_prompts(
+        tmp_path / "prompts", [projects.prompt_row("p", "a man driving his whip", "cuisine", None)]
+    )
+    projects.export(tmp_path / "project", ExportFiles([images], prompts), "linguistic_dialect", checks=0)
     start(page, tmp_path / "project", "ana", "anywhere-any-3-01-1")
     shown = page.run("[...document.querySelectorAll('.swatches i')].map((i) => getComputedStyle(i).backgroundColor)")
     assert shown == [f"rgb({', '.join(str(byte) for byte in bytes.fromhex(swatch))})" for swatch in MONK_SWATCHES]
@@ -266,7 +261,7 @@ def test_tones_are_colours_under_the_policy_of_the_page(tmp_path: Path, page: Ta
 
 def test_the_list_of_artifacts_is_there_at_once_and_can_be_searched(tmp_path: Path, page: Tab) -> None:
     files = audited(tmp_path)
-    export(tmp_path / "project", files, "audit", checks=0, repeats=0, shortlist=30)
+    projects.export(tmp_path / "project", files, "audit", checks=0, repeats=0, shortlist=30)
     page.look(width=390, height=844)
     page.go((tmp_path / "project/hand-out/form.html").as_uri())
     page.run("document.getElementById('annotator').value = 'ana'")

@@ -15,25 +15,15 @@ from culturekit.people.stages import ExportFiles
 from culturekit.scores.corrected import score_corrected
 from culturekit.scores.diversity import QvsOptions
 from culturekit.verify.verify_run import verify_run
-from tests.people.projects import (
-    Answers,
-    answer_all,
-    by_key,
-    export,
-    form_tasks,
-    image_row,
-    key_of,
-    studio_tasks,
-    write_images,
-)
+from tests.people import projects
 from tests.people.test_audit_scheme import IMAGES, TRUE, audited
 
 GOLD = {f"r-{n:02}": "Q0JP" if n % 2 else None for n in range(14)}  # Half show a dish of Japan, half no culture
 
 
 def known_pictures(folder: Path, shows: dict[str, str | None]) -> Path:
-    rows = [image_row(image, "photograph", "p") for image in shows]
-    return write_images(folder, rows, truth_artifact_id=pl.Series(list(shows.values()), dtype=pl.String))
+    rows = [projects.image_row(image, "photograph", "p") for image in shows]
+    return projects.write_images(folder, rows, truth_artifact_id=pl.Series(list(shows.values()), dtype=pl.String))
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +34,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> ExportFiles:
 
 def listed_pictures(folder: Path, rows: list[str]) -> Path:
     """List pictures in a CSV file as a person would: files beside it, names of artifacts, names of countries."""
-    write_images(folder, [image_row(str(number), "photo", "p") for number in range(len(rows))])
+    projects.write_images(folder, [projects.image_row(str(number), "photo", "p") for number in range(len(rows))])
     lines = [f"files/photo-{number}.png,{shows}" for number, shows in enumerate(rows)]
     (folder / "known.csv").write_text("\n".join(["image,artifact,country", *lines]) + "\n", encoding="utf-8")
     return folder / "known.csv"
@@ -54,26 +44,26 @@ def answering(project: Path, wrong: int) -> Any:
     """Say what pictures show; a person names India of the first gold items of the key."""
     mistaken = {image for image in sorted(GOLD)[:wrong] if GOLD[image] is not None}
 
-    def answer(row: dict[str, Any], _: int | str) -> Answers:
+    def answer(row: dict[str, Any], _: int | str) -> projects.Answers:
         if row["kind"] != "gold":
             return {"shows": "country", "country": TRUE[row["item_id"]]}
         if GOLD[row["item_id"]] is None:
             return {"shows": "none"}
         return {"shows": "country", "country": "IN" if row["item_id"] in mistaken else "JP"}
 
-    return by_key(project, answer)
+    return projects.by_key(project, answer)
 
 
 def test_each_sheet_has_ten_that_look_like_the_others(tmp_path: Path, files: ExportFiles) -> None:
-    export(tmp_path / "project", files, "audit", per_sheet=20)
-    key = key_of(tmp_path / "project")
-    content = form_tasks(tmp_path / "project")
+    projects.export(tmp_path / "project", files, "audit", per_sheet=20)
+    key = projects.key_of(tmp_path / "project")
+    content = projects.form_tasks(tmp_path / "project")
     names = [task["task"] for task in content["tasks"]]
     for sheet in content["sheets"]:
         assert sum(key[names[place]]["kind"] == "gold" for place in sheet["tasks"]) == 10
     asked = {row["item_id"] for row in key.values() if row["kind"] == "gold"}
     assert asked == set(GOLD)  # the sheets go round all of them
-    shown = {task["data"]["task"]: task["data"] for task in studio_tasks(tmp_path / "project")}
+    shown = {task["data"]["task"]: task["data"] for task in projects.studio_tasks(tmp_path / "project")}
     plain, gold = ([shown[name] for name in key if key[name]["kind"] == kind] for kind in ("item", "gold"))
     assert {tuple(data) for data in gold} == {tuple(data) for data in plain}
     assert {len(data["artifacts"]) for data in gold} == {len(data["artifacts"]) for data in plain}
@@ -81,8 +71,8 @@ def test_each_sheet_has_ten_that_look_like_the_others(tmp_path: Path, files: Exp
 
 
 def test_answers_to_them_stand_beside_what_they_show_and_hold_the_rater(tmp_path: Path, files: ExportFiles) -> None:
-    export(tmp_path / "project", files, "audit")
-    done = answer_all(tmp_path, (1,), answering(tmp_path / "project", wrong=4))
+    projects.export(tmp_path / "project", files, "audit")
+    done = projects.answer_all(tmp_path, (1,), answering(tmp_path / "project", wrong=4))
     assert done.manifest.counts["quarantine"] == 0
     audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
     gold = audits.filter("gold")
@@ -119,7 +109,7 @@ def test_known_pictures_that_cannot_hold_anybody_are_refused(tmp_path: Path, fil
         (unreadable, "no gold picture can be read.*10 that cannot, such as"),
     ):
         with pytest.raises(UsageError, match=says):
-            export(tmp_path / "out", replace(files, gold=gold), "audit")
+            projects.export(tmp_path / "out", replace(files, gold=gold), "audit")
 
 
 # By name, by id, the country alone, one that is not in the space, and no culture
@@ -131,16 +121,16 @@ MEANT = [
 
 def test_a_list_of_ones_own_pictures_says_what_they_show(tmp_path: Path, files: ExportFiles) -> None:
     mine = replace(files, gold=listed_pictures(tmp_path / "mine", LISTED * 3))
-    export(tmp_path / "project", mine, "audit")
+    projects.export(tmp_path / "project", mine, "audit")
     known = {f"files/photo-{number}.png": MEANT[number % 5] for number in range(15)}
 
-    def answer(row: dict[str, Any], _: int | str) -> Answers:
+    def answer(row: dict[str, Any], _: int | str) -> projects.Answers:
         country = known[row["item_id"]][1] if row["kind"] == "gold" else TRUE[row["item_id"]]
         if country == "FR":
             return {"shows": "not_in_list", "place": ("France",)}
         return {"shows": "country", "country": country} if country else {"shows": "none"}
 
-    answer_all(tmp_path, (1,), by_key(tmp_path / "project", answer))
+    projects.answer_all(tmp_path, (1,), projects.by_key(tmp_path / "project", answer))
     audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
     gold = audits.filter("gold").sort("image_id")
     assert gold.height >= 10
@@ -162,7 +152,7 @@ def test_a_list_that_says_something_else_is_refused_with_every_line(tmp_path: Pa
     listed = listed_pictures(tmp_path / "mine", rows)
     (listed.parent / "files/photo-3.png").unlink()
     with pytest.raises(ConfigError) as error:
-        export(tmp_path / "project", replace(files, gold=listed), "audit")
+        projects.export(tmp_path / "project", replace(files, gold=listed), "audit")
     assert [problem.line for problem in error.value.problems] == [2, 3, 4, 5]
     told = str(error.value)
     assert "the space has no artifact 'no such dish'" in told
@@ -171,13 +161,13 @@ def test_a_list_that_says_something_else_is_refused_with_every_line(tmp_path: Pa
     assert "no file 'files/photo-3.png' beside the list" in told
     (tmp_path / "other.csv").write_text("picture,shows\na.png,b\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"expected columns image, artifact, country"):
-        export(tmp_path / "b", replace(files, gold=tmp_path / "other.csv"), "audit")
+        projects.export(tmp_path / "b", replace(files, gold=tmp_path / "other.csv"), "audit")
 
 
 def test_another_picture_under_the_same_name_is_another_form(tmp_path: Path, files: ExportFiles) -> None:
     mine = replace(files, gold=listed_pictures(tmp_path / "mine", LISTED * 3))
-    export(tmp_path / "project", mine, "audit")
+    projects.export(tmp_path / "project", mine, "audit")
     picture = tmp_path / "mine/files/photo-0.png"
     picture.write_bytes((tmp_path / "mine/files/photo-1.png").read_bytes())
     with pytest.raises(UsageError, match="gold-0"):
-        export(tmp_path / "project", mine, "audit")
+        projects.export(tmp_path / "project", mine, "audit")

@@ -17,52 +17,40 @@ from culturekit.people.answers import annotator_of
 from culturekit.people.stages import ExportFiles
 from culturekit.scores.answers import check_offered
 from tests.effort import SHARED_FIXTURE
-from tests.people.projects import (
-    Answers,
-    by_key,
-    export,
-    image_row,
-    import_files,
-    key_of,
-    labelled,
-    pictured,
-    prompt_row,
-    result_of,
-    studio_tasks,
-    write_images,
-    write_prompts,
-)
+from tests.people import projects
 
-GOOD: Answers = {"belongs": "yes", "faithfulness": 4, "realism": 2, "realism_comment": ("blurred",)}
+GOOD: projects.Answers = {"belongs": "yes", "faithfulness": 4, "realism": 2, "realism_comment": ("blurred",)}
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
-    files = pictured(folder, [f"{m}-{n}" for m in "ab" for n in range(3)], text="Image of food from India")
-    export(folder / "project", files, repeats=2)
+    files = projects.pictured(folder, [f"{m}-{n}" for m in "ab" for n in range(3)], text="Image of food from India")
+    projects.export(folder / "project", files, repeats=2)
     return folder / "project"
 
 
 def answers(project: Path, people: tuple[int | str, ...] = (1, 2, 3), **changes: Any) -> list[dict[str, Any]]:
-    return labelled(studio_tasks(project), people, by_key(project, lambda *_: {**GOOD, **changes}))
+    return projects.labelled(
+        projects.studio_tasks(project), people, projects.by_key(project, lambda *_: {**GOOD, **changes})
+    )
 
 
 def first_item(project: Path, tasks: list[dict[str, Any]]) -> dict[str, Any]:
-    key = key_of(project)
+    key = projects.key_of(project)
     return next(task for task in tasks if key[task["data"]["task"]]["kind"] == "item")
 
 
 def taken(tmp_path: Path, project: Path, tasks: object) -> tuple[pl.DataFrame, pl.DataFrame]:
     (tmp_path / "answers.json").write_bytes(orjson.dumps(tasks))
-    import_files(tmp_path / "rated", project, tmp_path / "answers.json")
+    projects.import_files(tmp_path / "rated", project, tmp_path / "answers.json")
     return pl.read_parquet(tmp_path / "rated/annotations.parquet"), pl.read_parquet(
         tmp_path / "rated/quarantine.parquet"
     )
 
 
-def change_result(task: dict[str, Any], said: Answers) -> None:
-    task["annotations"][0]["result"] = result_of(said)
+def change_result(task: dict[str, Any], said: projects.Answers) -> None:
+    task["annotations"][0]["result"] = projects.result_of(said)
 
 
 def put(name: str, value: object) -> Callable[[dict[str, Any]], None]:
@@ -102,14 +90,12 @@ MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], Any], str, int]] = {
     "no realism": (say(belongs="no"), "required answer missing", 1),
     "no faithfulness after maybe": (say(belongs="maybe", realism=4), "required answer missing", 1),
     "faithfulness after no": (say(belongs="no", faithfulness=1, realism=4), "answer to a question not asked", 1),
-    "a comment nobody asked for": (
-        say(belongs="no", realism=4, realism_comment=("fine",)), "answer to a question not asked", 1
-    ),
+    "a comment nobody asked for": (say(belongs="no", realism=4, realism_comment=("fine",)),
+        "answer to a question not asked", 1),
     "two of one": (say(belongs=["yes", "no"], realism=4), "several answers where one is asked", 1),
     "the same twice": (say(belongs=["no", "no"], realism=4), "answered twice", 1),
-    "one question twice": (
-        lambda task: task["annotations"][0]["result"].extend(result_of({"belongs": "yes"})), "answered twice", 1
-    ),
+    "one question twice": (lambda task: task["annotations"][0]["result"].extend(projects.result_of({"belongs": "yes"})),
+        "answered twice", 1),
     "nobody": (put("completed_by", None), "nobody signed it", 1),
     "a list of people": (put("completed_by", [1]), "nobody signed it", 1),
     "a name with a zero byte": (put("completed_by", "an\0na"), "nobody signed it", 1),
@@ -183,8 +169,8 @@ def test_counts_are_held_against_forms(
 
 
 def test_faithfulness_after_no_is_missing_and_never_1(tmp_path: Path, project: Path) -> None:
-    annotations, quarantine = taken(tmp_path, project, labelled(
-        studio_tasks(project), (1,), lambda data, _: {"belongs": "no", "realism": 5}
+    annotations, quarantine = taken(tmp_path, project, projects.labelled(
+        projects.studio_tasks(project), (1,), lambda data, _: {"belongs": "no", "realism": 5}
     ))  # fmt: skip
     assert quarantine.is_empty()
     assert set(annotations["criterion"]) == {"belongs", "realism"}
@@ -203,11 +189,11 @@ def test_the_same_file_twice_is_refused_row_by_row(tmp_path: Path, project: Path
     (tmp_path / "a").mkdir()
     for path in (tmp_path / "x.json", tmp_path / "a/x.json"):
         path.write_bytes(orjson.dumps(answers(project)))
-    done = import_files(tmp_path / "rated", project, tmp_path / "x.json", tmp_path / "a/x.json")
+    done = projects.import_files(tmp_path / "rated", project, tmp_path / "x.json", tmp_path / "a/x.json")
     quarantine = pl.read_parquet(tmp_path / "rated/quarantine.parquet")
     assert set(quarantine["reason"]) == {"duplicate"}
     assert set(quarantine["file"]) == {"2:x.json"}
-    assert quarantine.height == 3 * len(studio_tasks(project))
+    assert quarantine.height == 3 * len(projects.studio_tasks(project))
     assert done.manifest.counts["annotations"] == 54
 
 
@@ -215,21 +201,21 @@ def test_tasks_that_were_passed_over_are_counted(tmp_path: Path, project: Path) 
     tasks = answers(project)
     first_item(project, tasks)["annotations"][1].update(was_cancelled=True, result=[])
     (tmp_path / "a.json").write_bytes(orjson.dumps(tasks))
-    done = import_files(tmp_path / "rated", project, tmp_path / "a.json")
+    done = projects.import_files(tmp_path / "rated", project, tmp_path / "a.json")
     assert done.manifest.drops == {"skipped by the annotator": 1}
     assert done.manifest.notes["slots"] == {"wanted": 18, "filled": 17, "beyond": 0}
 
 
 def test_care_becomes_flags_and_checks_are_in_no_average(tmp_path: Path, project: Path) -> None:
-    key = key_of(project)
+    key = projects.key_of(project)
 
-    def answer(data: dict[str, Any], person: int | str) -> Answers:
+    def answer(data: dict[str, Any], person: int | str) -> projects.Answers:
         row = key[data["task"]]
         if row["kind"] == "check" and person != 1:
             return dict(orjson.loads(row["expected"]))
         return {"belongs": "no", "realism": 1 if row["kind"] == "repeat" and person == 2 else 5}
 
-    tasks = labelled(studio_tasks(project), (1, 2, 3), answer)
+    tasks = projects.labelled(projects.studio_tasks(project), (1, 2, 3), answer)
     first_item(project, tasks)["annotations"][2]["lead_time"] = 0.5
     annotations, quarantine = taken(tmp_path, project, tasks)
     assert quarantine.is_empty()
@@ -250,7 +236,7 @@ def test_care_becomes_flags_and_checks_are_in_no_average(tmp_path: Path, project
 def test_a_file_that_is_no_export_is_named(tmp_path: Path, project: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(UsageError, match=r"a\.json"):
-        import_files(tmp_path / "rated", project, tmp_path / "a.json")
+        projects.import_files(tmp_path / "rated", project, tmp_path / "a.json")
 
 
 def test_a_key_that_was_touched_is_refused(tmp_path: Path, project: Path) -> None:
@@ -261,7 +247,7 @@ def test_a_key_that_was_touched_is_refused(tmp_path: Path, project: Path) -> Non
         file.write(b"x")
     (tmp_path / "a.json").write_bytes(b"[]")
     with pytest.raises(IntegrityError, match="changed"):
-        import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+        projects.import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
 
 
 def test_addresses_of_people_become_hashes() -> None:
@@ -318,9 +304,13 @@ def test_spellings_of_one_name_are_one_person(tmp_path: Path, project: Path) -> 
 
 
 def test_one_person_of_two_regions_is_taken_for_the_first_alone(tmp_path: Path) -> None:
-    images = write_images(tmp_path / "images", [image_row(f"a-{place}", "a", place) for place in ("IN", "JP")])
-    rows = [prompt_row(place, f"Image of food from {place}", "cuisine", place) for place in ("IN", "JP")]
-    export(tmp_path / "project", ExportFiles([images], write_prompts(tmp_path / "prompts", rows)), repeats=0)
+    images = projects.write_images(
+        tmp_path / "images", [projects.image_row(f"a-{place}", "a", place) for place in ("IN", "JP")]
+    )
+    rows = [projects.prompt_row(place, f"Image of food from {place}", "cuisine", place) for place in ("IN", "JP")]
+    projects.export(
+        tmp_path / "project", ExportFiles([images], projects.write_prompts(tmp_path / "prompts", rows)), repeats=0
+    )
     both, aside = taken(tmp_path, tmp_path / "project", answers(tmp_path / "project", people=(1,)))
     (home,) = set(both["annotator_region"])
     assert set(aside["reason"]) == {"one person of two regions"}

@@ -19,11 +19,10 @@ from tests.recipes.inclusion.small_world import small_recipe
 from tests.recipes.inclusion.test_served_forms import NOBODY, answer
 
 pytestmark = [
-    pytest.mark.external,
-    pytest.mark.labelstudio,
+    pytest.mark.external, pytest.mark.labelstudio,
     pytest.mark.skipif(ENVIRONMENT not in os.environ, reason=f"{ENVIRONMENT} names no label-studio program"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+]  # fmt: skip
 
 PASSWORD = "one-of-three-people"
 

@@ -36,11 +36,9 @@ changelog:
 """
 
 ROWS: tuple[tuple[str, str, str, str, list[str]], ...] = (
-    ("Q1", "Feijoada", "cuisine", "BR", ["Q2095", "Q9", "Q1"]),
-    ("Q2", "Acarajé", "cuisine", "BR", ["Q2095", "Q2"]),
-    ("LLM:moin-moin", "Moin moin", "cuisine", "NG", []),
-    ("Q3", "Zuma Rock", "landmarks", "NG", ["Q570116", "Q3"]),
-)
+    ("Q1", "Feijoada", "cuisine", "BR", ["Q2095", "Q9", "Q1"]), ("Q2", "Acarajé", "cuisine", "BR", ["Q2095", "Q2"]),
+    ("LLM:moin-moin", "Moin moin", "cuisine", "NG", []), ("Q3", "Zuma Rock", "landmarks", "NG", ["Q570116", "Q3"]),
+)  # fmt: skip
 
 
 def space(rows: Sequence[tuple[str, str, str, str, list[str]]] = ROWS) -> pl.DataFrame:
@@ -67,13 +65,9 @@ def space(rows: Sequence[tuple[str, str, str, str, list[str]]] = ROWS) -> pl.Dat
 
 
 def write_release(
-    folder: Path,
-    frame: pl.DataFrame | None = None,
-    *,
-    files: Mapping[str, str] | None = None,
-    judge: str = "rules",
+    folder: Path, frame: pl.DataFrame | None = None, *, files: Mapping[str, str] | None = None, judge: str = "rules",
     notes: Mapping[str, object] | None = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Write a dump's stage, a filter's, and the release itself, each with its manifest; give the release's folder."""
     folder.mkdir(parents=True, exist_ok=True)
     dump = folder / "wikidata-20261102-all.json.gz"
@@ -107,12 +101,9 @@ def note(work: Work, name: str) -> Outcome:
 
 
 def finished(
-    folder: Path,
-    kind: str,
-    inputs: Mapping[str, Path],
-    run: Callable[[Work], Outcome],
+    folder: Path, kind: str, inputs: Mapping[str, Path], run: Callable[[Work], Outcome],
     options: Mapping[str, Any] | None = None,
-) -> StageRun:
+) -> StageRun:  # fmt: skip
     stage = Stage(folder.name, kind, 1, run, inputs, options or {})
     return stage_here(stage, folder)
 

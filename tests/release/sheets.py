@@ -8,11 +8,8 @@ from typing import Any
 from culturekit.release.audit_file import Audit, audit_file
 
 DISHES = (
-    ("feijoada", "Brazil", "Q1"),
-    ("moqueca", "Brazil", "Q2"),
-    ("ramen", "Japan", "Q3"),
-    ("okonomiyaki", "Japan", "Q4"),
-)
+    ("feijoada", "Brazil", "Q1"), ("moqueca", "Brazil", "Q2"), ("ramen", "Japan", "Q3"), ("okonomiyaki", "Japan", "Q4"),
+)  # fmt: skip
 ADJECTIVES = {"Brazil": "Brazilian", "Japan": "Japanese", "India": "Indian", "Nigeria": "Nigerian"}
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -21,14 +22,10 @@ from culturekit.release.card_pages import BLOCK, PAGES
 from tests.release.release_made import FIELDS, REPOSITORY, built, finished, space, write_hand, write_release
 
 HOSTILE = (
-    "<script>alert(1)</script>",
-    "| cell | breaker |\n# heading",
-    "`code` **bold** [link](javascript:alert(1)) ![x](http://x.example/p.png)",
-    "---\nlicense: evil\n---",
-    "<!-- end of countries -->",
-    "&lt;b&gt; \u202ereversed \u200bhidden \x1b[31mred",
-    "{{ jinja }} ${HOME} %s =1+1",
-)
+    "<script>alert(1)</script>", "| cell | breaker |\n# heading",
+    "`code` **bold** [link](javascript:alert(1)) ![x](http://x.example/p.png)", "---\nlicense: evil\n---",
+    "<!-- end of countries -->", "&lt;b&gt; \u202ereversed \u200bhidden \x1b[31mred", "{{ jinja }} ${HOME} %s =1+1",
+)  # fmt: skip
 
 
 def facts(card: Path) -> dict[str, object]:
@@ -66,6 +63,7 @@ def test_the_dump_the_models_and_the_drops_come_from_the_stages_behind(one_card:
     page = (one_card / "README.md").read_text(encoding="utf-8")
     assert "5" * 64 in page
     assert "raw sitelink counts favour large languages" in page.lower()
+    assert "does not record which of its rows wait" in page, "it was made before releases said so"
     assert found["not_at_hand"] == []
 
 
@@ -179,10 +177,6 @@ def test_what_nobody_kept_is_stated_with_its_number_and_reason(tmp_path: Path) -
     assert "Nothing that waits for a person" in (tmp_path / "sound/README.md").read_text(encoding="utf-8")
 
 
-def test_a_release_of_before_does_not_say_what_waits(one_card: Path) -> None:
-    assert "does not record which of its rows wait" in (one_card / "README.md").read_text(encoding="utf-8")
-
-
 def test_what_a_killed_build_left_is_not_taken_over(tmp_path: Path, work: Work, one_card: Path) -> None:
     (work.out / "data/cspace").mkdir(parents=True)
     (work.out / "data/cspace/left.parquet").write_bytes(b"half a table")
@@ -235,25 +229,20 @@ def test_a_key_of_the_environment_is_found(card: Path, monkeypatch: pytest.Monke
     assert {finding.code for finding in check_card(card)} == {"secret"}
 
 
-def test_a_damaged_release_is_refused(tmp_path: Path) -> None:
-    release = write_release(tmp_path / "run")
+def test_a_damaged_release_a_link_in_it_and_what_is_no_release_or_card_are_refused(tmp_path: Path) -> None:
+    release, hand = write_release(tmp_path / "run"), write_hand(tmp_path / "hand")
+    whole = (release / "cspace.parquet").read_bytes()
     pl.read_parquet(release / "cspace.parquet").head(1).write_parquet(release / "cspace.parquet")
     with pytest.raises(IntegrityError):
-        built(release, write_hand(tmp_path / "hand"), tmp_path / "card")
-
-
-def test_a_link_in_a_release_is_refused(tmp_path: Path) -> None:
-    release = write_release(tmp_path / "run")
+        built(release, hand, tmp_path / "card")
+    (release / "cspace.parquet").write_bytes(whole)
     (release / "more.csv").symlink_to("/etc/passwd")
     with pytest.raises(IntegrityError, match="plain files"):
-        built(release, write_hand(tmp_path / "hand"), tmp_path / "card")
-
-
-def test_a_folder_that_is_no_release_or_no_card_is_said(tmp_path: Path) -> None:
+        built(release, hand, tmp_path / "card")
     with pytest.raises(UsageError):
-        built(tmp_path, write_hand(tmp_path / "hand"), tmp_path / "card")
+        built(tmp_path, hand, tmp_path / "card")
     with pytest.raises(UsageError):
-        check_card(tmp_path / "hand")
+        check_card(hand)
 
 
 def test_all_mistakes_of_the_hand_written_half_are_told_at_once(tmp_path: Path) -> None:
@@ -273,223 +262,148 @@ def test_the_cards_of_the_repository_wait_for_their_publisher_only(tmp_path: Pat
     }  # fmt: skip
 
 
-# Each way to spoil a sound card is found; some of them `mlcroissant validate` accepts.
+# Each way to spoil a sound card is found; so many of them, the first, `mlcroissant validate` accepts.
 
+ACCEPTED_BY_OTHERS = 11
 
 CROISSANT = "croissant.json"
-
-
-def described(card: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    path = card / CROISSANT
-    value = orjson.loads(path.read_bytes())
-    change(value)
-    path.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2))
-    sign(card)
+CUISINE, LANDMARKS = "data/cspace/cuisine.parquet", "data/cspace/landmarks.parquet"
+PASSAGE = (
+    "Zuma Rock is a large natural monolith that rises beside the road from Abuja to Kaduna, and travellers who "
+    "come from the south see it long before they reach the town at its foot."
+)
+Corruption = Callable[[Path], object]
 
 
 def sign(card: Path) -> None:
     """Make the checksums right again, as somebody would who wants to hide what was done."""
-    lines = []
-    for line in (card / "SHA256SUMS").read_text().splitlines():
-        path = card / line[66:]
-        lines.append(
-            f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {line[66:]}\n" if path.is_file() else f"{line}\n"
-        )
+    names = [line[66:] for line in (card / "SHA256SUMS").read_text().splitlines()]
+    lines = [f"{hashlib.sha256((card / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
     (card / "SHA256SUMS").write_text("".join(lines))
 
 
-def edited(card: Path, name: str, pattern: str, new: str) -> None:
-    path = card / name
-    text, count = re.subn(pattern, new, path.read_text(encoding="utf-8"), count=1)
-    assert count == 1
-    path.write_text(text, encoding="utf-8")
-    sign(card)
+def described(change: Callable[[dict[str, Any]], object]) -> Corruption:
+    def corrupt(card: Path) -> None:
+        value = orjson.loads((card / CROISSANT).read_bytes())
+        change(value)
+        (card / CROISSANT).write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+        sign(card)
+
+    return corrupt
 
 
-def shorter_table(card: Path) -> None:
-    path = card / "data/cspace/cuisine.parquet"
-    pl.read_parquet(path).head(2).write_parquet(path)
-    sign(card)
+def edited(name: str, pattern: str, new: str) -> Corruption:
+    def corrupt(card: Path) -> None:
+        text, count = re.subn(pattern, new, (card / name).read_text(encoding="utf-8"), count=1)
+        assert count == 1
+        (card / name).write_text(text, encoding="utf-8")
+        sign(card)
+
+    return corrupt
 
 
-def renamed_column(card: Path) -> None:
-    path = card / "data/cspace/cuisine.parquet"
-    pl.read_parquet(path).rename({"name": "label"}).write_parquet(path)
-    sign(card)
+def changed(change: Callable[[pl.DataFrame], pl.DataFrame], *names: str) -> Corruption:
+    def corrupt(card: Path) -> None:
+        for name in names:
+            change(pl.read_parquet(card / name)).write_parquet(card / name)
+        sign(card)
+
+    return corrupt
 
 
-def counts_of_results(card: Path) -> None:
-    for name in ("cuisine", "landmarks"):
-        path = card / f"data/cspace/{name}.parquet"
-        pl.read_parquet(path).with_columns(totalResults=pl.lit(123_000)).write_parquet(path)
-    sign(card)
+def linked(name: str) -> Corruption:
+    """Move something out of the card, and leave a link to it."""
+
+    def corrupt(card: Path) -> None:
+        (card / name).rename(card.parent / "elsewhere")
+        (card / name).symlink_to(card.parent / "elsewhere")
+
+    return corrupt
 
 
-def appended(card: Path, line: str) -> None:
-    path = card / "SHA256SUMS"
-    path.write_text(path.read_text() + line)
+def added(name: str, line: str) -> Corruption:
+    def corrupt(card: Path) -> None:
+        with (card / name).open("a", encoding="utf-8") as file:
+            file.write(line)
+
+    return corrupt
 
 
-def link_outside(card: Path) -> None:
-    outside = card.parent / "outside.parquet"
-    path = card / "data/cspace/cuisine.parquet"
-    path.rename(outside)
-    path.symlink_to(outside)
-
-
-def folder_link(card: Path) -> None:
-    outside = card.parent / "elsewhere"
-    (card / "data/cspace").rename(outside)
-    (card / "data/cspace").symlink_to(outside, target_is_directory=True)
+def removed(name: str) -> Corruption:
+    return lambda card: (card / name).unlink()
 
 
 def flipped_bit(card: Path) -> None:
-    path = card / "data/cspace/landmarks.parquet"
-    content = bytearray(path.read_bytes())
+    content = bytearray((card / LANDMARKS).read_bytes())
     content[len(content) // 2] ^= 1
-    path.write_bytes(bytes(content))
-
-
-def passage(card: Path) -> None:
-    path = card / "data/cspace/landmarks.parquet"
-    text = (
-        "Zuma Rock is a large natural monolith that rises beside the road from Abuja to Kaduna, and travellers who "
-        "come from the south see it long before they reach the town at its foot."
-    )
-    pl.read_parquet(path).with_columns(subconcept=pl.lit(text)).write_parquet(path)
-    sign(card)
+    (card / LANDMARKS).write_bytes(content)
 
 
 def column(value: dict[str, Any], name: str) -> Any:
-    sets = value["recordSet"]
-    assert isinstance(sets, list)
-    return next(field for field in sets[0]["field"] if field["name"] == name)
+    return next(field for field in value["recordSet"][0]["field"] if field["name"] == name)
 
 
-def first_file(value: dict[str, Any]) -> Any:
-    files = value["distribution"]
-    assert isinstance(files, list)
-    return files[0]
+def first_file(**stated: str) -> Corruption:
+    return described(lambda value: value["distribution"][0].update(stated))
 
 
-Corruption = Callable[[Path], object]
-
-ACCEPTED_BY_OTHERS: dict[str, tuple[Corruption, str]] = {
+CORRUPTIONS: dict[str, tuple[Corruption, str]] = {
     "a column that the table lacks": (
-        lambda card: described(card, lambda v: column(v, "name")["source"]["extract"].update(column="title")),
-        "croissant-column",
-    ),
+        described(lambda v: column(v, "name")["source"]["extract"].update(column="title")), "croissant-column"),
     "a column of another type": (
-        lambda card: described(card, lambda v: column(v, "popularity").update(dataType="sc:Integer")),
-        "croissant-type",
-    ),
-    "a wrong hash": (
-        lambda card: described(card, lambda v: first_file(v).update(sha256="0" * 64)),
-        "hash-differs",
-    ),
-    "a file that is not there": (lambda card: (card / "data/cspace/cuisine.parquet").unlink(), "file-missing"),
-    "a described file that is not there": (
-        lambda card: described(card, lambda v: first_file(v).update(contentUrl="data/cspace/more.parquet")),
-        "file-missing",
-    ),
-    "a path upwards": (
-        lambda card: described(card, lambda v: first_file(v).update(contentUrl="../cspace/cuisine.parquet")),
-        "path-leaves",
-    ),
-    "a path from the root": (
-        lambda card: described(card, lambda v: first_file(v).update(contentUrl="/etc/passwd")),
-        "path-leaves",
-    ),
-    "a pattern upwards": (
-        lambda card: described(card, lambda v: v["distribution"][3].update(includes="../*/*.parquet")),
-        "path-leaves",
-    ),
-    "a record set less": (lambda card: described(card, lambda v: v["recordSet"].pop(0)), "croissant-column"),
-    "a size": (lambda card: described(card, lambda v: first_file(v).update(contentSize="1 B")), "size-differs"),
-    "a licence": (lambda card: described(card, lambda v: v.update(license="MIT")), "croissant-differs"),
-}
-
-OTHERS: dict[str, tuple[Corruption, str]] = {
-    "a list that is said to be none": (
-        lambda card: described(card, lambda v: column(v, "path").update(isArray=False)),
-        "croissant-type",
-    ),
-    "a number in a generated block": (
-        lambda card: edited(card, "README.md", r"\| `cspace` \| 4 \|", "| `cspace` | 5 |"),
-        "block-edited",
-    ),
-    "a block taken out": (
-        lambda card: edited(card, "DATASHEET.md", r"<!-- generated: drops -->", "<!-- drops -->"),
-        "block-edited",
-    ),
+        described(lambda v: column(v, "popularity").update(dataType="sc:Integer")), "croissant-type"),
+    "a wrong hash": (first_file(sha256="0" * 64), "hash-differs"),
+    "a file that is not there": (removed(CUISINE), "file-missing"),
+    "a described file that is not there": (first_file(contentUrl="data/cspace/more.parquet"), "file-missing"),
+    "a path upwards": (first_file(contentUrl="../cspace/cuisine.parquet"), "path-leaves"),
+    "a path from the root": (first_file(contentUrl="/etc/passwd"), "path-leaves"),
+    "a pattern upwards": (described(lambda v: v["distribution"][3].update(includes="../*/*.parquet")), "path-leaves"),
+    "a record set less": (described(lambda v: v["recordSet"].pop(0)), "croissant-column"),
+    "a size": (first_file(contentSize="1 B"), "size-differs"),
+    "a licence": (described(lambda v: v.update(license="MIT")), "croissant-differs"),
+    "a list that is said to be none": (described(lambda v: column(v, "path").update(isArray=False)), "croissant-type"),
+    "a number in a generated block": (edited("README.md", r"\| `cspace` \| 4 \|", "| `cspace` | 5 |"), "block-edited"),
+    "a block taken out": (edited("DATASHEET.md", r"<!-- generated: drops -->", "<!-- drops -->"), "block-edited"),
     "a sentence around the blocks": (
-        lambda card: edited(card, "DATA_CARD.md", r"What the tests say about motivation\.", "The best data."),
-        "page-edited",
-    ),
-    "a path in the header": (
-        lambda card: edited(card, "README.md", r"path: data/cspace", "path: ../cspace"),
-        "path-leaves",
-    ),
-    "a hand-written field made empty": (
-        lambda card: edited(card, "hand/card.yaml", r"tests@example.org", '""'),
-        "hand-empty",
-    ),
+        edited("DATA_CARD.md", r"What the tests say about motivation\.", "The best data."), "page-edited"),
+    "a path in the header": (edited("README.md", r"path: data/cspace", "path: ../cspace"), "path-leaves"),
+    "a hand-written field made empty": (edited("hand/card.yaml", r"tests@example.org", '""'), "hand-empty"),
     "a hand-written section marked": (
-        lambda card: edited(card, "hand/card.md", r"What the tests say about known biases", "FILL IN"),
-        "hand-empty",
-    ),
+        edited("hand/card.md", r"What the tests say about known biases", "FILL IN"), "hand-empty"),
     "a hand-written file that is no YAML": (
-        lambda card: edited(card, "hand/card.yaml", r"name: small", "name: [small"),
-        "hand-unreadable",
-    ),
-    "a count in facts.json": (lambda card: edited(card, "facts.json", r'"NG": 2', '"NG": 3'), "count-differs"),
-    "a count of the manifest": (
-        lambda card: edited(card, "manifest.json", r'"cspace": 4', '"cspace": 5'),
-        "count-differs",
-    ),
-    "rows taken out": (shorter_table, "count-differs"),
-    "a column renamed": (renamed_column, "table-unreadable"),
+        edited("hand/card.yaml", r"name: small", "name: [small"), "hand-unreadable"),
+    "a count in facts.json": (edited("facts.json", r'"NG": 2', '"NG": 3'), "count-differs"),
+    "a count of the manifest": (edited("manifest.json", r'"cspace": 4', '"cspace": 5'), "count-differs"),
+    "rows taken out": (changed(lambda frame: frame.head(2), CUISINE), "count-differs"),
+    "a column renamed": (changed(lambda frame: frame.rename({"name": "label"}), CUISINE), "table-unreadable"),
     "a flipped bit": (flipped_bit, "hash-differs"),
-    "a file more": (lambda card: (card / "notes.txt").write_text("mine"), "file-extra"),
-    "a table more": (
-        lambda card: (card / "data/cspace/zz.parquet").write_bytes((card / "data/cspace/cuisine.parquet").read_bytes()),
-        "file-extra",
-    ),
-    "a link to a file outside": (link_outside, "link"),
-    "a link to a folder outside": (folder_link, "link"),
-    "a checksum of a file above": (
-        lambda card: appended(card, f"{'0' * 64}  ../secret\n"),
-        "path-leaves",
-    ),
-    "a line that is no checksum": (
-        lambda card: appended(card, "all is well\n"),
-        "sums-unreadable",
-    ),
-    "no checksums": (lambda card: (card / "SHA256SUMS").unlink(), "file-missing"),
-    "no page": (lambda card: (card / "DATASHEET.md").unlink(), "file-missing"),
-    "no description": (lambda card: (card / CROISSANT).unlink(), "file-missing"),
+    "a file more": (added("notes.txt", "mine"), "file-extra"),
+    "a table more": (lambda card: shutil.copy(card / CUISINE, card / "data/cspace/zz.parquet"), "file-extra"),
+    "a link to a file outside": (linked(CUISINE), "link"),
+    "a link to a folder outside": (linked("data/cspace"), "link"),
+    "a checksum of a file above": (added("SHA256SUMS", f"{'0' * 64}  ../secret\n"), "path-leaves"),
+    "a line that is no checksum": (added("SHA256SUMS", "all is well\n"), "sums-unreadable"),
+    "no checksums": (removed("SHA256SUMS"), "file-missing"),
+    "no page": (removed("DATASHEET.md"), "file-missing"),
+    "no description": (removed(CROISSANT), "file-missing"),
     "a description that is no JSON": (lambda card: (card / CROISSANT).write_text("{"), "croissant-unreadable"),
     "a description that is a list": (lambda card: (card / CROISSANT).write_text("[]"), "croissant-unreadable"),
     "a broken manifest": (
-        lambda card: next((card / "manifests").glob("02-*/manifest.json")).write_text("{"),
-        "manifest-unreadable",
-    ),
-    "counts of search results": (counts_of_results, "raw-count"),
-    "a long passage": (passage, "long-prose"),
-    "a key": (
-        lambda card: edited(card, "hand/card.md", "What the tests say", "sk-proj-abcdEFGH1234ijklMNOP5678 says"),
-        "secret",
-    ),
-}
+        lambda card: next((card / "manifests").glob("02-*/manifest.json")).write_text("{"), "manifest-unreadable"),
+    "counts of search results": (
+        changed(lambda frame: frame.with_columns(totalResults=pl.lit(123_000)), CUISINE, LANDMARKS), "raw-count"),
+    "a long passage": (changed(lambda frame: frame.with_columns(subconcept=pl.lit(PASSAGE)), LANDMARKS), "long-prose"),
+    "a key": (edited("hand/card.md", "What the tests say", "sk-proj-abcdEFGH1234ijklMNOP5678 says"), "secret"),
+}  # fmt: skip
 
 
 def test_a_sound_card_has_no_findings(card: Path) -> None:
     assert check_card(card) == ()
 
 
-@pytest.mark.parametrize("name", [*ACCEPTED_BY_OTHERS, *OTHERS])
+@pytest.mark.parametrize("name", CORRUPTIONS)
 def test_a_corruption_is_found(card: Path, name: str) -> None:
-    corrupt, code = {**ACCEPTED_BY_OTHERS, **OTHERS}[name]
+    corrupt, code = CORRUPTIONS[name]
     corrupt(card)
     findings = check_card(card)
     assert code in {finding.code for finding in findings}, findings

@@ -21,11 +21,8 @@ def space_of(folder: Path) -> Path:
 
 def test_a_space_tells_names_and_items_of_another_concept(tmp_path: Path) -> None:
     rows = [
-        *clean_rows(),
-        sight("Pastel", "Brazil", "LLM"),
-        sight("tree", "Brazil", "Q11"),
-        sight("Itá", "Brazil", "Q12"),
-    ]
+        *clean_rows(), sight("Pastel", "Brazil", "LLM"), sight("tree", "Brazil", "Q11"), sight("Itá", "Brazil", "Q12"),
+    ]  # fmt: skip
     path, out = write(tmp_path, rows), tmp_path / "out.json"
     assert "name-concept" not in codes(audit_file(path))
     audit = audit_file(path, cspace=space_of(tmp_path), fix=out)

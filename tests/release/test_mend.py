@@ -11,30 +11,17 @@ from tests.release.cases import CASES
 from tests.release.sheets import audited, clean_rows, codes, dish, write
 
 WORDS = [
-    "feijoada",
-    "Feijoada ",
-    "pavê",
-    "pave\u0302",
-    "р\u0430vê",
-    "Q5",
-    "",
-    " ",
-    "=1+1",
-    "pa\u200bvê",
-    "painting",
+    "feijoada", "Feijoada ", "pavê", "pave\u0302", "р\u0430vê", "Q5", "", " ", "=1+1", "pa\u200bvê", "painting",
     "会席" * 60,
-]
+]  # fmt: skip
 COUNTRIES = ["Brazil", "brazil ", "Japan", "Korea", "Atlantis", "", "India/Japan"]
 CONCEPTS = ["cuisine", "landscapes", "landmarks", "art", "Art", "music"]
 TEMPLATES = [
     "A high resolution image of {name} from Brazilian cuisine, realistic",
     "A high resolution image of {name}from Japanese cuisine, realistic",
-    "A panoramic view of {name} in Japan, realistic",
-    "An image of {name} painting from India, realistic",
-    "An image of {name} from Brazil clothing, realistic, negative prompt: blurry",
-    "{name}",
-    "",
-]
+    "A panoramic view of {name} in Japan, realistic", "An image of {name} painting from India, realistic",
+    "An image of {name} from Brazil clothing, realistic, negative prompt: blurry", "{name}", "",
+]  # fmt: skip
 STATEMENTS = ["nan", "", " ", "[]", "['Q155']", "['{=#1', 'Q17']", "Q9", "LLM", "[["]
 ROWS = st.fixed_dictionaries(
     {

@@ -7,29 +7,20 @@ RUN = "window.pwned=1;document.title='pwned'"
 ELSEWHERE = "http://127.0.0.1:9/x"
 
 ELEMENTS = (
-    f"<script>{RUN}</script>",
-    f"<script src={ELSEWHERE}.js></script>",
-    f'<img src=x onerror="{RUN}">',
-    f"<img src={ELSEWHERE}.png>",
-    f"<svg onload={RUN.split(';', maxsplit=1)[0]}>",
-    f"<svg><script>{RUN}</script></svg>",
+    f"<script>{RUN}</script>", f"<script src={ELSEWHERE}.js></script>", f'<img src=x onerror="{RUN}">',
+    f"<img src={ELSEWHERE}.png>", f"<svg onload={RUN.split(';', maxsplit=1)[0]}>", f"<svg><script>{RUN}</script></svg>",
     f"<svg><animate onbegin={RUN.split(';', maxsplit=1)[0]} attributeName=x dur=1s>",
     f"<details open ontoggle={RUN.split(';', maxsplit=1)[0]}>x</details>",
     f"<iframe srcdoc='<script>parent.{RUN.split(';', maxsplit=1)[0]}</script>'></iframe>",
-    f"<iframe src={ELSEWHERE}></iframe>",
-    f"<object data={ELSEWHERE}></object>",
-    f"<embed src={ELSEWHERE}>",
-    f"<link rel=stylesheet href={ELSEWHERE}.css>",
-    f"<base href={ELSEWHERE}/>",
-    f"<meta http-equiv=refresh content='0;url={ELSEWHERE}'>",
-    f"<style>@import '{ELSEWHERE}.css';</style>",
+    f"<iframe src={ELSEWHERE}></iframe>", f"<object data={ELSEWHERE}></object>", f"<embed src={ELSEWHERE}>",
+    f"<link rel=stylesheet href={ELSEWHERE}.css>", f"<base href={ELSEWHERE}/>",
+    f"<meta http-equiv=refresh content='0;url={ELSEWHERE}'>", f"<style>@import '{ELSEWHERE}.css';</style>",
     "<style>*{display:none!important}</style>",
     f"<form action={ELSEWHERE}><input name=a autofocus onfocus={RUN.split(';', maxsplit=1)[0]}></form>",
-    f"<video src={ELSEWHERE}.mp4 autoplay>",
-    f"<body onload={RUN.split(';', maxsplit=1)[0]}>",
+    f"<video src={ELSEWHERE}.mp4 autoplay>", f"<body onload={RUN.split(';', maxsplit=1)[0]}>",
     f"<template><script>{RUN}</script></template>",
     f"<math><mtext><table><mglyph><style><img src=x onerror={RUN.split(';', maxsplit=1)[0]}>",
-)
+)  # fmt: skip
 
 LEAVING = (
     "{}", '">{}', "'>{}", "</title>{}", "</style>{}", "</script>{}", "</textarea>{}", "-->{}", "]]>{}", "</svg>{}",

@@ -50,27 +50,16 @@ BESIDE = ((figure(0.5, 1), None), (figure(0.4, 2), figure(0.6, 9)), (None, None)
 
 
 def line(
-    model: str,
-    mapped: float,
-    truth: float | None,
-    *,
-    free: int | None,
-    similarity: float,
-    corrected: float | None = None,
-    nothing: float | None = None,
-) -> ModelLine:
+    model: str, mapped: float, truth: float | None, *, free: int | None, similarity: float,
+    corrected: float | None = None, nothing: float | None = None,
+) -> ModelLine:  # fmt: skip
     return ModelLine(
-        model=model,
-        backend="simulated?favour=IN&favour_strength=0.8",
-        images=1200,
-        mapped=figure(mapped, 1),
+        model=model, backend="simulated?favour=IN&favour_strength=0.8", images=1200, mapped=figure(mapped, 1),
         corrected=None if corrected is None else figure(corrected, 4),
-        truth=None if truth is None else figure(truth, 2),
-        quality=figure(0.5, 3),
-        culture_free=free,
+        truth=None if truth is None else figure(truth, 2), quality=figure(0.5, 3), culture_free=free,
         similarity={"lowest 5 %": 0.6, "median": similarity, "highest 5 %": 0.99},
         seen=None if nothing is None else Seen(150, figure(nothing, 5), {"country": figure(0.8, 6)}),
-    )
+    )  # fmt: skip
 
 
 def audited_page() -> ReportData:
@@ -177,9 +166,7 @@ def page() -> ReportData:
             gap(model="mirage", concept="cuisine", gap=figure(-0.005, 3), p=0.6, beyond_chance=False),
         ),
         breakdown=Breakdown(
-            (None, "cuisine"),
-            ("quality", "vs", "qvs"),
-            tuple((m.model, (BESIDE, BESIDE)) for m in models),
+            (None, "cuisine"), ("quality", "vs", "qvs"), tuple((m.model, (BESIDE, BESIDE)) for m in models),
         ),
         mosaics=(mosaic("mirage"), replace(mosaic("atlas"), abstained=12, mapped=1188)),
         extremes=Extremes(

@@ -7,8 +7,7 @@ from culturekit.report.countries import HEIGHT, WIDTH, country_paths, equal_eart
 
 CAPITALS = {
     "BR": (-47.9, -15.8), "IN": (77.2, 28.6), "NG": (7.5, 9.1), "TR": (32.9, 39.9), "RU": (37.6, 55.8),
-    "US": (-77.5, 38.9), "AU": (149.1, -35.3), "JP": (139.7, 35.8), "FR": (2.35, 48.9),
-    "IT": (12.5, 41.9),
+    "US": (-77.5, 38.9), "AU": (149.1, -35.3), "JP": (139.7, 35.8), "FR": (2.35, 48.9), "IT": (12.5, 41.9),
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from culturekit.metrics import (
 )
 from culturekit.scores.agreement import AgreementOptions, score_agreement
 from culturekit.scores.answers import pooled_ratings
-from culturekit.scores.score_rows import Scored
+from culturekit.scores.family import Scored
 from tests.scores.value_tables import annotations, conforming, judgments, params_of
 
 ITEMS = {f"i{number:02}": 1.5 + number % 4 for number in range(24)}

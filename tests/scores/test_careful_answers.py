@@ -11,10 +11,10 @@ from culturekit.core.schemas import ANNOTATIONS, VALUES
 from culturekit.people.aggregate import careful
 from culturekit.scores.agreement import AgreementOptions, score_agreement
 from culturekit.scores.answers import CARELESS, FLAGS, careful_answers
+from culturekit.scores.family import Scored
 from culturekit.scores.judged import JudgedOptions, score_judged
 from culturekit.scores.meta import MetaOptions, score_meta
 from culturekit.scores.ratings import RatingOptions, score_ratings
-from culturekit.scores.score_rows import Scored
 
 ITEMS = 40
 

@@ -12,7 +12,7 @@ from culturekit.core.tables import write_table
 from culturekit.generation.comparability import Traits
 from culturekit.metrics import compare, holm
 from culturekit.scores.compare import ComparisonOptions, check_models, compare_runs, score_comparisons
-from culturekit.scores.score_rows import Scored
+from culturekit.scores.family import Scored
 from tests.scores.value_tables import as_values, conforming, only_row, params_of, values
 
 OPTIONS = ComparisonOptions(resamples=499)

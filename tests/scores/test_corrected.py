@@ -16,7 +16,7 @@ from culturekit.metrics.corrected.rectified import parted
 from culturekit.scores.audited import score_audited
 from culturekit.scores.corrected import score_corrected
 from culturekit.scores.diversity import Correction, QvsOptions
-from culturekit.scores.score_rows import Scored
+from culturekit.scores.family import Scored
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 

@@ -14,10 +14,9 @@ from culturekit.core.schemas import ANNOTATIONS, MATCHES, SCORES, TASK1, TASK2
 from culturekit.core.tables import read_table, write_table
 from culturekit.recipes.c3.scores import score_c3
 from culturekit.recipes.inclusion.scores import score_task1, score_task2
-from culturekit.scores.family import family_stage
+from culturekit.scores.family import Scored, family_stage, scored
 from culturekit.scores.inputs import LabelledVectors
 from culturekit.scores.ratings import RatingOptions, score_ratings
-from culturekit.scores.score_rows import Scored, scored
 from tests.command_line import culturekit
 from tests.conftest import HereEngine, stage_here
 

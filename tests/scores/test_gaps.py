@@ -6,8 +6,8 @@ import pytest
 
 from culturekit.core.errors import UsageError
 from culturekit.metrics import compare, group_gap, holm
+from culturekit.scores.family import Scored
 from culturekit.scores.gaps import GapOptions, score_gaps
-from culturekit.scores.score_rows import Scored
 from tests.scores.value_tables import conforming, only_row, params_of, values
 
 GROUPS = {"DE": "GN", "FR": "GN", "IN": "GS", "NG": "GS", "BR": "GS"}

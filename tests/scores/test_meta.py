@@ -12,8 +12,8 @@ from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import ANNOTATIONS, IMAGES, QUALITY
 from culturekit.core.tables import write_table
 from culturekit.core.work import Work
+from culturekit.scores.family import Scored
 from culturekit.scores.meta import MetaOptions, meta, score_meta
-from culturekit.scores.score_rows import Scored
 from tests.scores.value_tables import annotations, conforming, params_of, values
 
 GROUPS = {"DE": "GN", "FR": "GN", "IN": "GS", "NG": "GS", "BR": "GS"}

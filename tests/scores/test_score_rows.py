@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from culturekit.metrics.statistics.intervals import Mean
-from culturekit.scores.score_rows import equal_means
+from culturekit.scores.family import equal_means
 
 
 def test_independent_means_count_alike_with_the_freedom_of_welch_and_satterthwaite() -> None:

@@ -14,9 +14,8 @@ from culturekit.core.tables import read_table, save_parquet
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.report.report_stage import folders_of
 from culturekit.scores.diversity import QvsOptions
-from culturekit.scores.family import family_stage
+from culturekit.scores.family import family_stage, scored, statistic_row
 from culturekit.scores.qvs import qvs
-from culturekit.scores.score_rows import scored, statistic_row
 from culturekit.trail import evidence
 from culturekit.trail.walk_back import find_score, walk_back, walk_images
 from tests.command_line import culturekit

@@ -9,7 +9,7 @@ import yaml
 
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.core.errors import UsageError
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS
 from culturekit.recipes.cube.keys import load_recipe
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import recipe_here

@@ -17,8 +17,15 @@ from culturekit.core.tables import merge_parts, save_parquet, write_table
 from culturekit.core.work import Work
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex
-from culturekit.index.matching.comparison import Comparison, Within, artifacts_within, places_of
-from culturekit.index.matching.mapping_shards import TrialShard, ranges, try_shard
+from culturekit.index.matching.comparison import (
+    Comparison,
+    TrialShard,
+    Within,
+    artifacts_within,
+    places_of,
+    ranges,
+    try_shard,
+)
 
 # From which margin on a match is kept, so that what is kept errs no more often than is allowed.
 #

@@ -41,18 +41,22 @@ from culturekit.index.matching.comparison import (
     NO_SUCH_CONCEPT,
     Comparer,
     Comparison,
+    HubShard,
     MappingInputs,
     MappingOptions,
+    MatchShard,
     artifacts_within,
     check_any_concept,
     check_known,
     check_mapped_through,
+    find_hubs,
+    match_shard,
     places_of,
+    ranges,
     weights_for,
     without_concept,
 )
 from culturekit.index.matching.diagnosis import diagnose, shuffle_pictures
-from culturekit.index.matching.mapping_shards import HubShard, MatchShard, find_hubs, match_shard, ranges
 from culturekit.index.search.search import searcher
 
 _MAP = "map"  # what drops of this stage name it

@@ -31,7 +31,7 @@ from culturekit.metrics.corrected.imputed_prompts import AuditedCounts, Findings
 from culturekit.metrics.corrected.looks import Goal, check_looks
 from culturekit.metrics.corrected.rectified import parted, rectified
 from culturekit.metrics.diversity.batch_diversity import cut_batches, scorer_of_batches
-from culturekit.metrics.diversity.kernel_diversity import Kernel, Weights, check_weights, counting_levels
+from culturekit.metrics.diversity.labels import Kernel, Weights, check_weights, counting_levels
 
 Per: TypeAlias = Literal["model", "concept"]
 """Of what so many images are drawn: of a model, shared among its concepts, or of each of its concepts."""

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from culturekit.core.errors import UsageError
 from culturekit.metrics.corrected.audited_counts import RatedInterval, RaterModel
 from culturekit.metrics.diversity.batch_diversity import Batches, cut_batches, scorer_of_batches
-from culturekit.metrics.diversity.kernel_diversity import Weights, counting_levels
 from culturekit.metrics.diversity.label_spectra import effective_number
+from culturekit.metrics.diversity.labels import Weights, counting_levels
 
 Levels = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -183,8 +183,8 @@ def _without_errors(
         others, more = len(named) - (end - start), -y
         for _ in range(_ERRORS_ADDED):
             labels, err = batches.found.copy(), np.flatnonzero((rng.random(len(label)) < again) & (others > 0))
-            place = rng.integers(others[err])
-            labels[looked_at[err]] = named[np.where(place < start[err], place, place + (end - start)[err])]
+            chosen = rng.integers(others[err])
+            labels[looked_at[err]] = named[np.where(chosen < start[err], chosen, chosen + (end - start)[err])]
             more = more + score(labels, batches.rows) / _ERRORS_ADDED
         slope = more / (again * right)
         supposed.append((y - slope * (1 - right), abs(float(slope.mean())) * doubt))

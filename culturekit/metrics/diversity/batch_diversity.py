@@ -11,23 +11,21 @@ from numpy.typing import NDArray
 from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.errors import argument_error, check_choice
 from culturekit.metrics.arguments import check_confidence, check_count, check_order
-from culturekit.metrics.diversity.kernel_diversity import (
-    Kernel,
-    Weights,
-    check_weights,
-    counting_levels,
-    is_single,
-    several_weights,
-)
 from culturekit.metrics.diversity.label_spectra import effective_number, effective_numbers
 from culturekit.metrics.diversity.labels import (
     Codes,
+    Kernel,
     LabelClasses,
     Labels,
     Missing,
+    Weights,
+    check_weights,
     code_levels,
     combined,
+    counting_levels,
+    is_single,
     label_classes,
+    several_weights,
 )
 from culturekit.metrics.statistics.intervals import Interval, Mean, half_width
 

@@ -1,4 +1,4 @@
-"""The Vendi score of labelled images, and the score weighted by quality (CUBE, section 5)."""
+"""The Vendi score of labelled images, weighted by quality (CUBE, section 5), and of kernels and feature vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,25 +8,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.defaults import CONFIDENCE
-from culturekit.core.errors import argument_error, check_choice
-from culturekit.metrics.arguments import check_order, finite_vector
-from culturekit.metrics.diversity.kernel_diversity import (
-    Kernel,
-    Weights,
-    check_weights,
-    counting_levels,
-    kernel_name,
-    several_weights,
-)
+from culturekit.core.errors import UsageError, argument_error, check_choice
+from culturekit.metrics.arguments import check_order, finite_vector, float_array
 from culturekit.metrics.diversity.label_spectra import effective_number, effective_numbers
 from culturekit.metrics.diversity.labels import (
     LEVELS,
+    Kernel,
     Labels,
     Missing,
+    Weights,
+    check_weights,
     classes_of_labels,
     code_labels,
     columns_of,
+    counting_levels,
     distinct,
+    kernel_name,
+    several_weights,
     spell,
 )
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
@@ -325,3 +323,133 @@ def share_limits(images: "pl.DataFrame", *, confidence: float = CONFIDENCE) -> "
     centre = (share + t / (2 * worth)) / (1 + t / worth)
     half = (t * (binomial / worth + t / (4 * worth**2))).sqrt() / (1 + t / worth)
     return sums.select("label", low=(centre - half).clip(lower_bound=0.0), high=(centre + half).clip(upper_bound=1.0))
+
+
+# The same of similarities of any kind and of feature vectors.
+
+TOLERANCE = 1e-6  # What rounding may do to a kernel: cosines of float32 vectors are off by a few times 1e-7
+
+BLOCK = 65_536  # Vectors worked on at a time
+
+
+def vendi_kernel(K: ArrayLike, *, q: float = 1.0) -> float:  # noqa: N803 - the name is part of the contract
+    """Compute the Vendi score of a kernel.
+
+    Args:
+        K: float, (n, n): similarities, symmetric and positive semi-definite, with ones on the diagonal.
+            For q < 1 they should have been computed in float64: the rounding of float32 looks like rank.
+        q: the order, above 0; infinity is allowed.
+
+    Returns:
+        The score, between 1 and n.
+
+    Raises:
+        UsageError: K is no such kernel, or q no order.
+    """
+    check_order(q)
+    kernel = matrix("K", K)
+    if kernel.shape[0] != kernel.shape[1]:
+        raise argument_error("K", "square", f"shape {kernel.shape}")
+    check_similarities(kernel)
+    eigenvalues = spectrum(kernel, items=len(kernel))
+    if eigenvalues[0] < -TOLERANCE:
+        raise argument_error("K", "positive semi-definite", f"an eigenvalue of {eigenvalues[0] * len(kernel):.3g}")
+    return float(effective_number(eigenvalues, q=q))
+
+
+def vendi_features(X: ArrayLike, *, q: float = 1.0) -> float:  # noqa: N803 - the name is part of the contract
+    """Compute the Vendi score of feature vectors under cosine similarity.
+
+    Args:
+        X: float, (n, dim): one vector per item, not all zero. Rows are normalised here. The spectrum comes
+            from X Xᵀ/n or XᵀX/n, whichever is smaller: their eigenvalues are the same but for zeros.
+        q: the order, above 0; infinity is allowed.
+
+    Returns:
+        The score, between 1 and n.
+
+    Raises:
+        UsageError: X holds no such vectors, or q is no order.
+    """
+    check_order(q)
+    features = matrix("X", X)
+    largest = np.abs(features).max(axis=1)
+    if not largest.all():
+        row = int(np.argmin(largest))
+        raise argument_error(f"X[{row}]", "a vector other than zero", features[row])
+    # Squares of huge or tiny numbers leave the range; a power of two takes no digit from any number.
+    moderate = np.ldexp(features, -np.frexp(largest)[1][:, None])
+    unit = moderate / np.linalg.norm(moderate, axis=1)[:, None]
+    gram = unit @ unit.T if unit.shape[0] <= unit.shape[1] else unit.T @ unit
+    return float(effective_number(spectrum(gram, items=len(unit)), q=q))
+
+
+def spectrum(gram: NDArray[np.float64], *, items: int) -> NDArray[np.float64]:
+    """Give the eigenvalues of a symmetric matrix over the number of items, smallest first."""
+    return np.asarray(np.linalg.eigvalsh(gram / items), np.float64)
+
+
+def matrix(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Read a matrix of finite numbers with at least one cell."""
+    cells = float_array(name, "a matrix of numbers", values)
+    if cells.ndim != 2 or cells.size == 0:
+        raise argument_error(name, "a matrix with at least one cell", f"shape {cells.shape}")
+    if not np.isfinite(cells).all():
+        raise argument_error(
+            name, "finite in every cell", f"{np.count_nonzero(~np.isfinite(cells))} cells that are not"
+        )
+    return cells
+
+
+def check_similarities(kernel: NDArray[np.float64]) -> None:
+    """Refuse a square matrix, (n, n), that is not symmetric or does not give each item similarity 1 with itself."""
+    asymmetry = float(np.abs(kernel - kernel.T).max())
+    if asymmetry > TOLERANCE:
+        raise argument_error("K", "symmetric", f"cells that differ by {asymmetry:.3g}")
+    diagonal = np.diagonal(kernel)
+    worst = int(np.argmax(np.abs(diagonal - 1)))
+    if abs(diagonal[worst] - 1) > TOLERANCE:
+        raise argument_error(f"K[{worst}, {worst}]", "1, like the whole diagonal", float(diagonal[worst]))
+
+
+def mean_cosine(vectors: ArrayLike) -> float:
+    """Average the cosines of all pairs of vectors, those with themselves included: (1/N²) Σ over i and j.
+
+    This is the squared length of the mean of the unit vectors, so no pair is looked at. Slides on CUBE call it
+    coverage; it has nothing to do with the coverage of `prdc`, and low values mean varied images.
+
+    Args:
+        vectors: float, (n, dim): one per image, not all zero; rows are normalised here, in float64.
+
+    Returns:
+        The mean, between 0 (they cancel out) and 1 (all alike).
+
+    Raises:
+        UsageError: there are no such vectors.
+    """
+    try:
+        table = np.asarray(vectors)
+        total = np.zeros(table.shape[1] if table.ndim == 2 else 0)
+        if table.ndim != 2 or table.size == 0:
+            raise argument_error("vectors", "a matrix with at least one cell", f"shape {table.shape}")
+        for start in range(0, len(table), BLOCK):
+            total += unit(table[start : start + BLOCK], start).sum(axis=0)
+    except UsageError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise argument_error("vectors", "a matrix of numbers", vectors) from error
+    mean = total / len(table)
+    return min(float(mean @ mean), 1.0)
+
+
+def unit(block: NDArray[np.generic], start: int) -> NDArray[np.float64]:
+    """Normalise some rows, of which the first has the number `start`."""
+    rows = np.asarray(block, np.float64)
+    # Lengths of tiny or huge vectors would leave the range of numbers when squared.
+    largest = np.abs(rows).max(axis=1)
+    wrong = ~(np.isfinite(largest) & (largest > 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise argument_error(f"vectors[{start + row}]", "finite, and a vector other than zero", rows[row])
+    rows = rows / largest[:, None]
+    return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None])

@@ -23,8 +23,17 @@ from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, bootstra
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.report.run_folders import with_params
 from culturekit.scores.answers import careful_answers
-from culturekit.scores.family import write_scored
-from culturekit.scores.score_rows import Place, Row, Scored, check_ranges, mean_rows, scored, statistic_row, value_rows
+from culturekit.scores.family import (
+    Place,
+    Row,
+    Scored,
+    check_ranges,
+    mean_rows,
+    scored,
+    statistic_row,
+    value_rows,
+    write_scored,
+)
 
 RATING, BENCHMARK = "rating_mean", "c3"
 PEOPLE = "people"

@@ -34,9 +34,18 @@ from culturekit.recipes.c3.alignment import (
     terms_of,
 )
 from culturekit.scores.catalog import describe
-from culturekit.scores.family import scored_in, scores, write_scored
+from culturekit.scores.family import (
+    Row,
+    Scored,
+    check_ranges,
+    scored,
+    scored_in,
+    scores,
+    statistic_row,
+    value_rows,
+    write_scored,
+)
 from culturekit.scores.inputs import LabelledVectors, VectorFolder, one_identity_of_all
-from culturekit.scores.score_rows import Row, Scored, check_ranges, scored, statistic_row, value_rows
 
 _PAPER = "On the Cultural Gap in Text-to-Image Generation (C³), section 4.2, equations 3 to 6"
 _LABSE = "that of the text encoder (LaBSE: Apache-2.0)"

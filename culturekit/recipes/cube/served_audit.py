@@ -31,7 +31,7 @@ from culturekit.core.work import Engine, Progress, Quiet, Work
 from culturekit.metrics.corrected.audit_gates import of_batches
 from culturekit.metrics.corrected.audit_sampling import Drawing
 from culturekit.metrics.corrected.looks import Goal, Pair, lower_of, planned_looks
-from culturekit.metrics.diversity.kernel_diversity import STANDARD_KERNELS
+from culturekit.metrics.diversity.labels import STANDARD_KERNELS
 from culturekit.people.answer_desk import AnswerDesk, open_desk
 from culturekit.people.answers import AnswerJournal, journal_in
 from culturekit.people.export import ExportOptions

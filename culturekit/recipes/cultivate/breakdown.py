@@ -17,9 +17,9 @@ from culturekit.core.schemas import DESCRIPTOR_MATCHES, PROMPTS, SCORES, VALUES
 from culturekit.core.tables import read_table, table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.statistics.intervals import simple_mean
+from culturekit.scores.family import Row, equal_means, scored, statistic_row
 from culturekit.scores.image_levels import country_groups
 from culturekit.scores.meta import ALL
-from culturekit.scores.score_rows import Row, equal_means, scored, statistic_row
 
 
 @staged("grouped-values", "by-group")

@@ -29,7 +29,7 @@ from culturekit.report.sections import (
     score_grid,
     section_page,
 )
-from culturekit.scores.score_rows import parsed
+from culturekit.scores.family import parsed
 
 TITLE = "Do objects look as they do in each region, and to whom?"
 STATED = ("judged-…", "truth", "realism-by-…", "regions-…", "objects-…", "scores-…")

@@ -59,9 +59,8 @@ from culturekit.people.scheme import Scheme
 from culturekit.people.stages import filled_in_stage
 from culturekit.recipes.inclusion.people import SEES_OBJECT, SEES_REGION, TASK1_SCHEME, TASK2_SCHEME, asked_images
 from culturekit.recipes.inclusion.prompts import BENCHMARK, shipped_places
-from culturekit.scores.family import write_scored
+from culturekit.scores.family import Place, mean_rows, scored, write_scored
 from culturekit.scores.inputs import ImageTables
-from culturekit.scores.score_rows import Place, mean_rows, scored
 
 OBJECT = "object"  # the kind of the mark that stands for an object itself
 LOOKS = ("objects", "background")  # what a region has a look of: the object, and what is around it
@@ -193,11 +192,9 @@ class ObjectsBackend:
             return Failure("failed", f"the simulated world has no such object, or no such region: {request.text!r}")
         scene = self.scene(name, homes, seed=request.seed)
         return Picture(
-            draw_object(scene, size=size, seed=request.seed),
-            seed_honoured=True,
-            truth_country=scene.country,
+            draw_object(scene, size=size, seed=request.seed), seed_honoured=True, truth_country=scene.country,
             truth_scene=canonical_json(scene.as_data()).decode(),
-        )
+        )  # fmt: skip
 
     def scene(self, name: str, homes: Sequence[str], *, seed: int) -> ObjectScene:
         """Put a picture together by its seed: of one of some countries, or of nowhere."""

@@ -34,7 +34,7 @@ from culturekit.report.sections import (
     section_page,
 )
 from culturekit.scores.answers import TRUTH
-from culturekit.scores.score_rows import parsed
+from culturekit.scores.family import parsed
 
 TITLE = "Which dialects, whom and whose places do these models know?"
 STATED = ("dialects", "tones-…", "neutral-…", "questions-…", "judged-modern", "ratings", "true-…")

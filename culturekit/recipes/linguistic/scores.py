@@ -23,11 +23,11 @@ from culturekit.metrics.linguistic.neutral_groups import LOGIT_SCALE, neutral_si
 from culturekit.metrics.statistics.comparisons import mean_interval
 from culturekit.metrics.statistics.intervals import simple_mean
 from culturekit.recipes.linguistic.prompts import BENCHMARK
-from culturekit.scores.answers import careful_answers, of_criterion, whose
+from culturekit.scores.answers import answers_in, careful_answers, of_criterion, whose
 from culturekit.scores.catalog import UNBOUNDED, describe
-from culturekit.scores.family import Confidence, Pair, answers_in, scores
-from culturekit.scores.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, one_identity
-from culturekit.scores.score_rows import (
+from culturekit.scores.family import (
+    Confidence,
+    Pair,
     Place,
     Row,
     Scored,
@@ -37,9 +37,11 @@ from culturekit.scores.score_rows import (
     plain_row,
     prompted_images,
     scored,
+    scores,
     statistic_row,
     value_rows,
 )
+from culturekit.scores.inputs import AnyImages, GroupedPrompts, NamedVectors, asked, one_identity
 
 Vectors = NDArray[np.floating]
 
@@ -342,13 +344,9 @@ def _with_encoder(vectors: NamedVectors, options: Any, **_: object) -> dict[str,
     settle=_with_encoder,
 )  # fmt: skip
 def neutral(
-    work: Work,
-    images: AnyImages,
-    prompts: GroupedPrompts,
-    vectors: Annotated[NamedVectors, Field(description="Folder of vectors of the images.")],
-    *,
-    options: NeutralOptions,
-) -> Scored:
+    work: Work, images: AnyImages, prompts: GroupedPrompts,
+    vectors: Annotated[NamedVectors, Field(description="Folder of vectors of the images.")], *, options: NeutralOptions,
+) -> Scored:  # fmt: skip
     """Score how pictures of neutral prompts resemble each group's.
 
     --pair: [artifact_id].
@@ -489,14 +487,11 @@ class QuestionPairOptions:
     "--out scores",
 )  # fmt: skip
 def question_pairs(
-    work: Work,
-    images: AnyImages,
-    prompts: GroupedPrompts,
+    work: Work, images: AnyImages, prompts: GroupedPrompts,
     vectors: Annotated[NamedVectors, Field(description="Folder of vectors of the images.")],
-    captions: Annotated[NamedVectors, Field(description="Folder of vectors of the captions, ids the captions.")],
-    *,
+    captions: Annotated[NamedVectors, Field(description="Folder of vectors of the captions, ids the captions.")], *,
     options: QuestionPairOptions,
-) -> Scored:
+) -> Scored:  # fmt: skip
     """Score which of two captions fits pictures better, per group.
 
     Traditional or modern, for instance.

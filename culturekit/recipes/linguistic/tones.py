@@ -34,12 +34,10 @@ from culturekit.metrics.statistics.intervals import clustered_share
 from culturekit.recipes.linguistic.prompts import BENCHMARK
 from culturekit.recipes.linguistic.scores import ANNOTATIONS_READ, BY_PROMPT, IMAGES_READ, PAPER
 from culturekit.recipes.linguistic.world import LIGHTS, draw_face
-from culturekit.scores.answers import careful_answers, of_criterion, whose
+from culturekit.scores.answers import answers_in, careful_answers, of_criterion, whose
 from culturekit.scores.catalog import describe
-from culturekit.scores.family import Confidence, answers_in, scores
-from culturekit.scores.inputs import AnyImages, asked
-from culturekit.scores.qvs import samples_of
-from culturekit.scores.score_rows import (
+from culturekit.scores.family import (
+    Confidence,
     Place,
     Row,
     Scored,
@@ -47,9 +45,12 @@ from culturekit.scores.score_rows import (
     parts_by_group,
     prompted_images,
     scored,
+    scores,
     statistic_row,
     with_reason,
 )
+from culturekit.scores.inputs import AnyImages, asked
+from culturekit.scores.qvs import samples_of
 
 SCALE = len(MONK_TONES)
 WEIGHTS = [f"tone_{number}" for number in range(1, SCALE + 1)]
@@ -190,13 +191,11 @@ def tones(
     """
     tables = [(path, read_table(path, IMAGES)) for path in images.places]
     return score_tones(
-        _tones_of_pictures(work, tables, options.detector),
-        images.together(IMAGES),
+        _tones_of_pictures(work, tables, options.detector), images.together(IMAGES),
         None if prompts is None else asked(prompts, work.scratch),
-        None if annotations is None else answers_in(work, annotations, TONE_CRITERION),
-        samples_of(sample),
+        None if annotations is None else answers_in(work, annotations, TONE_CRITERION), samples_of(sample),
         options=options,
-    )
+    )  # fmt: skip
 
 
 def score_tones(

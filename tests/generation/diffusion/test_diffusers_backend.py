@@ -28,9 +28,8 @@ pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+    pytest.mark.filterwarnings("ignore::FutureWarning"), pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]  # fmt: skip
 
 ROOT = Path(__file__).parents[3]
 SIDE = 16
@@ -140,17 +139,6 @@ def test_a_refiner_takes_over_after_the_high_noise(folders: Folders) -> None:
     assert not np.array_equal(pixels(half), pixels(alone))
     with pytest.raises(UsageError, match="cannot share the steps"):
         answers(f"{folders('flux')}?refiner={folders('sdxl-refiner')}", [asked(1)])
-
-
-def test_a_negative_prompt_without_effect_is_said_and_one_with_effect_is_sent(folders: Folders) -> None:
-    (idle,) = answers(f"{folders('flux')}?steps=1", [asked(1, negative="fog")])
-    (none,) = answers(f"{folders('flux')}?steps=1", [asked(1)])
-    (sent,) = answers(f"{folders('flux')}?steps=1&true_guidance=3", [asked(1, negative="fog")])
-    assert np.array_equal(pixels(idle), pixels(none))
-    assert "no effect" in params(idle)["findings"][0]
-    assert params(idle)["negative_prompt_left_out"] == "fog"
-    assert params(sent)["negative_prompt"] == "fog"
-    assert not np.array_equal(pixels(sent), pixels(none))
 
 
 def test_a_prompt_longer_than_a_context_is_said_for_each_text_encoder(folders: Folders) -> None:
@@ -357,16 +345,18 @@ def test_guidance_that_a_pipeline_leaves_out_is_refused(folders: Folders, kind: 
     assert drawn(folders(kind), "steps=1").provider_params["guidance"] is None
 
 
-@pytest.mark.parametrize(("kind", "guidance", "words"), [
-    ("hunyuan", 3, ""), ("z-image", 0.5, ""), ("sana", 3, ""), ("z-image", 0, "only with guidance above 0"),
-    ("flux2", 4, "Flux2Pipeline has no negative prompts"), ("hunyuan", 1, "only with a guider at work"),
-    ("hunyuan-distilled", 3, "only with a guider at work"),
+@pytest.mark.parametrize(("kind", "options", "words"), [
+    ("hunyuan", "guidance=3", ""), ("z-image", "guidance=0.5", ""), ("sana", "guidance=3", ""),
+    ("flux", "true_guidance=3", ""), ("flux", "batch=1", "no effect"),
+    ("z-image", "guidance=0", "only with guidance above 0"), ("flux2", "guidance=4", "has no negative prompts"),
+    ("hunyuan", "guidance=1", "only with a guider at work"),
+    ("hunyuan-distilled", "guidance=3", "only with a guider at work"),
 ])  # fmt: skip
-def test_a_negative_prompt_is_sent_only_with_effect(folders: Folders, kind: str, guidance: float, words: str) -> None:
-    without, told = (drawn(folders(kind), f"steps=2&guidance={guidance}", negative=text) for text in (None, "fog"))
-    assert words in str(told.provider_params.get("findings"))
-    assert words or told.provider_params["negative_prompt"] == "fog"
-    assert np.array_equal(without.pixels, told.pixels) == bool(words)
+def test_a_negative_prompt_is_sent_only_with_effect(folders: Folders, kind: str, options: str, words: str) -> None:
+    without, other = (drawn(folders(kind), f"steps=2&{options}", negative=text) for text in (None, "fog"))
+    assert words in str(other.provider_params.get("findings"))
+    assert other.provider_params["negative_prompt_left_out" if words else "negative_prompt"] == "fog"
+    assert np.array_equal(without.pixels, other.pixels) == bool(words)
 
 
 def test_what_a_conversation_adds_counts_against_the_tokens_that_are_read(folders: Folders) -> None:

@@ -39,9 +39,8 @@ pytest.importorskip("diffusers")
 pytest.importorskip("peft")
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+    pytest.mark.filterwarnings("ignore::FutureWarning"), pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]  # fmt: skip
 
 SIDE = 16
 
@@ -92,7 +91,9 @@ def of_velocity(folders: Path) -> Path:
 @pytest.mark.parametrize("kind", ["sd", "sdxl", "sd-v"])
 def test_the_loss_falls_and_the_weights_load(folders: Path, pairs: Path, tmp_path: Path, kind: str) -> None:
     of_velocity(folders)
-    run = tuned(pairs, tmp_path / "tuned", options(folders, kind, steps=40, every=20))
+    given = options(folders, kind, steps=40, every=20)
+    run, plan = tuned(pairs, tmp_path / "tuned", given), plan_tuning(given, 3)
+    assert (plan.passes, plan.seconds, plan.learned) == (80 / 3, None, run.manifest.counts["learned numbers"])
     curve = read_table(run.folder / "training.parquet", TRAINING)
     assert curve["step"].to_list() == list(range(41))
     probes = curve["probe"].drop_nulls().to_list()
@@ -134,20 +135,16 @@ def test_an_untrained_adapter_changes_nothing_and_the_pipeline_is_left_alone(fol
     assert changed
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_others(folders: Path, pairs: Path, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_bytes_recomputed_or_not_and_another_others(
+    folders: Path, pairs: Path, tmp_path: Path
+) -> None:
     torch.manual_seed(1)
     first = tuned(pairs, tmp_path / "one", options(folders))
     torch.manual_seed(2)
     assert tuned(pairs, tmp_path / "two", options(folders)).manifest.sha256 == first.manifest.sha256
+    again = tuned(pairs, tmp_path / "again", options(folders, recompute=True))
+    assert again.manifest.outputs == first.manifest.outputs
     assert tuned(pairs, tmp_path / "three", options(folders, seed=1)).manifest.sha256 != first.manifest.sha256
-
-
-def test_activations_that_are_computed_again_change_no_byte(folders: Path, pairs: Path, tmp_path: Path) -> None:
-    adapters = [
-        tuned(pairs, tmp_path / f"recompute {again}", options(folders, recompute=again)).manifest.outputs
-        for again in (False, True)
-    ]
-    assert adapters[0] == adapters[1]
 
 
 def test_batches_that_are_gathered_learn_as_one_batch(folders: Path, pairs: Path) -> None:
@@ -216,14 +213,6 @@ def test_a_loss_that_is_no_number_stops_the_training(folders: Path, pairs: Path)
     next(one for name, one in training.learned.items() if "lora_B" in name).data.fill_(np.inf)
     with pytest.raises(CultureKitError, match="came apart in step 2"):
         training.step(2)
-
-
-def test_the_plan_counts_what_is_learned_from_the_headers_alone(folders: Path, pairs: Path, tmp_path: Path) -> None:
-    given = options(folders, "sdxl", rank=5, steps=9, batch=2)
-    plan = plan_tuning(given, 3)
-    assert (plan.passes, plan.seconds) == (6, None)
-    run = tuned(pairs, tmp_path / "tuned", options(folders, "sdxl", rank=5, steps=1))
-    assert plan.learned == run.manifest.counts["learned numbers"]
 
 
 def test_a_pilot_times_a_step_and_changes_nothing(folders: Path, pairs: Path, tmp_path: Path) -> None:

@@ -16,11 +16,10 @@ from culturekit.generation.folder.folder_run import image_folder, stage_of
 from tests.conftest import HeardProgress, HereEngine
 
 TEXTS = {
-    "p1": "A photo of Jollof rice, from Nigeria",
-    "p2": "A photo of Crème brûlée, from France",
-    "p3": "写真:抹茶 (日本)",
+    "p1": "A photo of Jollof rice, from Nigeria", "p2": "A photo of Crème brûlée, from France",
+        "p3": "写真:抹茶 (日本)",
     "p4": "A photo of Jollof rice and fish, from Ghana",
-}
+}  # fmt: skip
 
 
 def prompts(folder: Path, texts: Mapping[str, str] | None = None) -> Path:

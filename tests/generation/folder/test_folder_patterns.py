@@ -7,19 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.core.errors import UsageError
+from culturekit.generation.folder import folder_listing
 from culturekit.generation.folder.folder_detection import naming_of
-from culturekit.generation.folder.folder_listing import (
-    FIELDS,
-    bare,
-    folded,
-    natural_order,
-    parse_pattern,
-    parse_patterns,
-)
 
 TEXT = st.text(st.characters(categories=["L", "N"], include_characters=" ,.()'"), min_size=1, max_size=20)
 NUMBER = st.integers(0, 10**18).map(str)
-NAMED = [field for field in FIELDS if field != "_"]
+NAMED = [field for field in folder_listing.FIELDS if field != "_"]
 
 
 @st.composite
@@ -41,14 +34,14 @@ def names(draw: st.DrawFn) -> tuple[str, dict[str, str], str]:
 @given(names())
 def test_what_a_pattern_was_filled_with_is_read_back(case: tuple[str, dict[str, str], str]) -> None:
     pattern, values, name = case
-    assert parse_pattern(pattern).fields(name) == values
-    assert parse_pattern(pattern).fields(f"deeper/folder/{name}") == values
+    assert folder_listing.parse_pattern(pattern).fields(name) == values
+    assert folder_listing.parse_pattern(pattern).fields(f"deeper/folder/{name}") == values
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_pattern_or_is_refused_in_words(text: str) -> None:
     try:
-        parse_pattern(text)
+        folder_listing.parse_pattern(text)
     except ValueError as error:
         assert "pattern" in str(error)
 
@@ -57,7 +50,7 @@ def test_any_text_is_a_pattern_or_is_refused_in_words(text: str) -> None:
     st.text(min_size=1, max_size=80), st.sampled_from(["{prompt}__{id}.png", "{id}_{_}/{prompt_id}-{slot}", "{seed}"])
 )
 def test_no_name_breaks_a_pattern(name: str, pattern: str) -> None:
-    fields = parse_pattern(pattern).fields(name)
+    fields = folder_listing.parse_pattern(pattern).fields(name)
     assert fields is None or all(value in re.sub(r"\s", " ", name) or value for value in fields.values())
 
 
@@ -80,7 +73,7 @@ def test_no_name_breaks_a_pattern(name: str, pattern: str) -> None:
     ("{slot}", "x.png", None),
 ])  # fmt: skip
 def test_patterns_by_example(pattern: str, name: str, fields: dict[str, str] | None) -> None:
-    assert parse_pattern(pattern).fields(name) == fields
+    assert folder_listing.parse_pattern(pattern).fields(name) == fields
 
 
 @pytest.mark.parametrize(("pattern", "words"), [
@@ -89,30 +82,30 @@ def test_patterns_by_example(pattern: str, name: str, fields: dict[str, str] | N
 ])  # fmt: skip
 def test_a_wrong_pattern_is_refused_with_the_reason(pattern: str, words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
-        parse_pattern(pattern)
+        folder_listing.parse_pattern(pattern)
 
 
 def test_patterns_have_a_bar_between_them() -> None:
-    assert [one.text for one in parse_patterns("{prompt_id}.png|{prompt}__{id}")] == [
+    assert [one.text for one in folder_listing.parse_patterns("{prompt_id}.png|{prompt}__{id}")] == [
         "{prompt_id}.png",
         "{prompt}__{id}",
     ]
-    assert parse_patterns("") == ()
+    assert folder_listing.parse_patterns("") == ()
 
 
 def test_texts_are_folded_until_only_what_they_say_is_left() -> None:
     assert (
-        folded("A photo of Crème brûlée!")
-        == folded("a_photo-of_CRE\u0300ME_bru\u0302le\u0301e")
+        folder_listing.folded("A photo of Crème brûlée!")
+        == folder_listing.folded("a_photo-of_CRE\u0300ME_bru\u0302le\u0301e")
         == "aphotoofcrèmebrûlée"
     )
-    assert bare("A photo of Crème brûlée!") == "aphotoofcremebrulee"
-    assert folded("写真:抹茶") == "写真抹茶"
-    assert folded("ＡＢＣ") == "abc"
+    assert folder_listing.bare("A photo of Crème brûlée!") == "aphotoofcremebrulee"
+    assert folder_listing.folded("写真:抹茶") == "写真抹茶"
+    assert folder_listing.folded("ＡＢＣ") == "abc"
 
 
 def test_numbers_in_names_count() -> None:
-    assert sorted(["img10.png", "img2.png", "a", "img02b"], key=natural_order) == [
+    assert sorted(["img10.png", "img2.png", "a", "img02b"], key=folder_listing.natural_order) == [
         "a", "img2.png", "img02b", "img10.png",
     ]  # fmt: skip
 

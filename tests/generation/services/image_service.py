@@ -28,16 +28,11 @@ Answer = tuple[int, Mapping[str, str], bytes]
 FILE: Mapping[str, Any] = {
     "model": "tiny-image-1",
     "key": {"variable": "TINY_IMAGES_KEY", "header": "x-key", "prefix": ""},
-    "submit": {
-        "url": "/v1/tiny",
+    "submit": {"url": "/v1/tiny",
         "body": {"prompt": "{prompt}", "seed": "{seed}", "width": "{width}", "height": "{height}", "steps": 4},
-        "headers": {"Idempotency-Key": "{call}"},
-        "keep": {"id": "id", "poll": "polling_url"},
-    },
-    "poll": {
-        "url": "{poll}", "status": "status", "done": ["Ready"], "refused": ["Content Moderated"], "failed": ["Error"],
-        "every": 0.01, "longest": 0.02,
-    },
+        "headers": {"Idempotency-Key": "{call}"}, "keep": {"id": "id", "poll": "polling_url"}},
+    "poll": {"url": "{poll}", "status": "status", "done": ["Ready"], "refused": ["Content Moderated"],
+        "failed": ["Error"], "every": 0.01, "longest": 0.02},
     "result": {"images": "result.sample", "revised": "result.prompt", "reason": "details.reason"},
     "size": "16x24",
     "price": 0.04,

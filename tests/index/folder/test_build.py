@@ -21,12 +21,10 @@ from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import HeardProgress, HereEngine, stage_here
 
 SPACE = [
-    ("Q1", "moqueca", "cuisine", "BR", "Brazil", 0),
-    ("Q2", "ceviche", "cuisine", "EC", "Ecuador", 1),
-    ("Q2", "ceviche", "cuisine", "PE", "Peru", 0),
-    ("Q3", "shrine", "landmarks", "JP", "Japan", 0),
+    ("Q1", "moqueca", "cuisine", "BR", "Brazil", 0), ("Q2", "ceviche", "cuisine", "EC", "Ecuador", 1),
+    ("Q2", "ceviche", "cuisine", "PE", "Peru", 0), ("Q3", "shrine", "landmarks", "JP", "Japan", 0),
     ("Q4", "unseen", "landmarks", "JP", "Japan", 0),
-]
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -228,7 +228,7 @@ def test_workers_searchers_and_cuts_change_no_byte(
     stage = map_stage(MappingInputs(world.index, images), options)
     with LocalEngine(2) as engine:
         first = run_stage(stage, tmp_path / "two", engine=engine, progress=HeardProgress())
-    monkeypatch.setattr("culturekit.index.matching.mapping_shards.IMAGES_AT_ONCE", 7)
+    monkeypatch.setattr("culturekit.index.matching.comparison.IMAGES_AT_ONCE", 7)
     hashes = {first.manifest.sha256}
     for search in filter(installed, ("numpy", "auto", "faiss", "torch")):
         again = mapped(tmp_path / search, MappingInputs(world.index, images, search=search), options)

@@ -71,18 +71,16 @@ def refused(world: PictureWorld, images: Path, bank: Path, out: Path) -> str:
     return str(error.value)
 
 
-def test_the_images_that_are_mapped_are_no_bank(world: PictureWorld, images: Path, tmp_path: Path) -> None:
+def test_the_images_that_are_mapped_and_the_same_pixels_in_other_files_are_no_bank(
+    world: PictureWorld, images: Path, tmp_path: Path
+) -> None:
     assert "25 equal files and 25 equal vectors" in refused(world, images, images, tmp_path / "matches")
-
-
-def test_neither_are_the_same_pixels_in_other_files(world: PictureWorld, images: Path, tmp_path: Path) -> None:
     table = pl.read_parquet(images)
-    folder = tmp_path / "again"
-    folder.mkdir()
+    (tmp_path / "again").mkdir()
     paths = [f"{number}.webp" for number in range(table.height)]
     for name, source in zip(paths, table["path"], strict=True):
-        Image.open(images.parent / source).save(folder / name, lossless=True)
-    again = write_images(folder, paths, truth_artifact_id=table["truth_artifact_id"].to_list())
+        Image.open(images.parent / source).save(tmp_path / "again" / name, lossless=True)
+    again = write_images(tmp_path / "again", paths, truth_artifact_id=table["truth_artifact_id"].to_list())
     assert "0 equal files and 25 equal vectors" in refused(world, images, again, tmp_path / "matches")
 
 
@@ -92,10 +90,6 @@ def test_a_bank_that_mostly_shows_few_things_is_refused(world: PictureWorld, ima
     message = refused(world, images, few, tmp_path / "matches")
     assert "not balanced" in message
     assert "artifacts 1 (Qa001) to 10 times" in message
-
-
-def test_a_bank_without_truth_is_refused(world: PictureWorld, images: Path, tmp_path: Path) -> None:
-    blind = tmp_path / "blind"
-    blind.mkdir()
-    pl.read_parquet(images).drop("truth_artifact_id").write_parquet(blind / "images.parquet")
-    assert "which artifact an image shows" in refused(world, images, blind / "images.parquet", tmp_path / "matches")
+    blind = tmp_path / "images.parquet"
+    pl.read_parquet(images).drop("truth_artifact_id").write_parquet(blind)
+    assert "which artifact an image shows" in refused(world, images, blind, tmp_path / "matches")

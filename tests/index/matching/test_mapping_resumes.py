@@ -35,7 +35,7 @@ class CutEngine:
 
 @pytest.mark.slow
 def test_a_cut_mapping_ends_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("culturekit.index.matching.mapping_shards.MATCHES_PER_SHARD", 6)
+    monkeypatch.setattr("culturekit.index.matching.comparison.MATCHES_PER_SHARD", 6)
     world = made_world(tmp_path / "world", each=5)
     ids = world.artifacts["artifact_id"].to_list()
     images = world.images("fresh", ids * 2, seed=50_000)

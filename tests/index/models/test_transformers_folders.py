@@ -71,33 +71,21 @@ def padded(folder: Path) -> None:
 BROKEN: dict[str, tuple[Callable[[Path], object], type[CultureKitError], str]] = {
     "no config": (lambda at: (at / "config.json").unlink(), UsageError, r"expected config\.json"),
     "no JSON": (lambda at: (at / "config.json").write_text("{"), IntegrityError, "cannot be read"),
-    "another kind": (
-        lambda at: edited(at / "config.json", model_type="bert"),
-        UsageError,
-        "expected model_type clip or siglip.*found bert",
-    ),
-    "no preprocessor": (
-        lambda at: (at / "processor_config.json").unlink(),
-        UsageError,
-        r"expected preprocessor_config\.json",
-    ),
+    "another kind": (lambda at: edited(at / "config.json", model_type="bert"), UsageError,
+        "expected model_type clip or siglip.*found bert"),
+    "no preprocessor": (lambda at: (at / "processor_config.json").unlink(), UsageError,
+        r"expected preprocessor_config\.json"),
     "odd preprocessor": (padded, UsageError, "cannot follow.*do_pad"),
     "no tokenizer": (lambda at: (at / "tokenizer.json").unlink(), UsageError, r"expected tokenizer\.json"),
-    "broken tokenizer": (
-        lambda at: (at / "tokenizer.json").write_text("{}"),
-        IntegrityError,
-        "tokenizer cannot be loaded",
-    ),
+    "broken tokenizer": (lambda at: (at / "tokenizer.json").write_text("{}"), IntegrityError,
+        "tokenizer cannot be loaded"),
     "no weights": (lambda at: (at / "model.safetensors").unlink(), UsageError, "no weights in this folder"),
-    "a pickle": (
-        lambda at: (at / "model.safetensors").rename(at / "pytorch_model.bin"),
-        UsageError,
-        "culturekit weights convert",
-    ),
+    "a pickle": (lambda at: (at / "model.safetensors").rename(at / "pytorch_model.bin"), UsageError,
+        "culturekit weights convert"),
     "cut weights": (cut, IntegrityError, "cut or changed"),
     "a weight less": (without_a_weight, IntegrityError, r"made up at random.*visual_projection\.weight"),
     "a wrong shape": (with_a_wrong_shape, IntegrityError, "do not belong together|made up at random"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -158,11 +158,7 @@ def make_sentence(place: Path, *, length: int = 20) -> None:
 
 
 MAKERS: Mapping[str, Callable[[Path], None]] = {
-    "clip": make_clip,
-    "siglip": make_siglip,
-    "siglip2": make_siglip2,
-    "dinov2": make_dinov2,
-    "dinov2_with_registers": make_dinov2_with_registers,
-    "dinov3_convnext": make_dinov3_convnext,
+    "clip": make_clip, "siglip": make_siglip, "siglip2": make_siglip2, "dinov2": make_dinov2,
+    "dinov2_with_registers": make_dinov2_with_registers, "dinov3_convnext": make_dinov3_convnext,
     "dinov3_vit": make_dinov3,
-}
+}  # fmt: skip

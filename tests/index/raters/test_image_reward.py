@@ -23,14 +23,12 @@ WIDTH, TEXT, PATCH, SIDE, LAYERS, INNER = 128, 64, 16, 32, 2, 96
 SAID = ["a", "photo", "of", "tea", "in", "iran", "market", "people", "dancing"]
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SAID]
 TRANSFORMERS = (
-    ("visual_encoder.blocks.", "vision_model.encoder.layers."),
-    ("attn.qkv", "self_attn.qkv"),
+    ("visual_encoder.blocks.", "vision_model.encoder.layers."), ("attn.qkv", "self_attn.qkv"),
     ("attn.proj", "self_attn.projection"), ("norm1", "layer_norm1"), ("norm2", "layer_norm2"),
     ("visual_encoder.norm", "vision_model.post_layernorm"),
     ("visual_encoder.patch_embed.proj", "vision_model.embeddings.patch_embedding"),
     ("visual_encoder.cls_token", "vision_model.embeddings.class_embedding"),
-    ("visual_encoder.pos_embed", "vision_model.embeddings.position_embedding"),
-    ("text_encoder.", "text_encoder."),
+    ("visual_encoder.pos_embed", "vision_model.embeddings.position_embedding"), ("text_encoder.", "text_encoder."),
 )  # fmt: skip
 
 

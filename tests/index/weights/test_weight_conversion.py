@@ -18,22 +18,16 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.core.model_files import read_header
-from culturekit.index.weights import ConvertedWeights, convert_weights, known_kind, recognised
+from culturekit.index.weights import ConvertedWeights, Kind, convert_weights, recognised
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
 
 CLIP_SHAPES: Mapping[str, tuple[int, ...]] = {
-    "visual.conv1.weight": (8, 3, 4, 4),
-    "visual.proj": (8, 6),
-    "visual.class_embedding": (8,),
-    "visual.transformer.resblocks.0.ln_1.weight": (8,),
-    "positional_embedding": (7, 8),
-    "token_embedding.weight": (20, 8),
-    "text_projection": (8, 6),
-    "ln_final.weight": (8,),
-    "logit_scale": (),
-}
+    "visual.conv1.weight": (8, 3, 4, 4), "visual.proj": (8, 6), "visual.class_embedding": (8,),
+    "visual.transformer.resblocks.0.ln_1.weight": (8,), "positional_embedding": (7, 8),
+    "token_embedding.weight": (20, 8), "text_projection": (8, 6), "ln_final.weight": (8,), "logit_scale": (),
+}  # fmt: skip
 
 
 def weights(shapes: Mapping[str, tuple[int, ...]] = CLIP_SHAPES, dtype: Any = None) -> dict[str, Any]:
@@ -217,12 +211,14 @@ def test_another_kind_than_the_one_asked_for_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("options", "match"), [
     ({"sha256": "abc"}, "not a SHA-256"), ({"out": "weights.pt"}, "another ending"),
     ({"out": "missing/weights.safetensors"}, "no such folder"), ({"file": "missing.pt"}, "no such file"),
+    ({"kind": "hps"}, "no kind of weights 'hps'"),
 ])  # fmt: skip
 def test_a_wrong_request_is_explained(tmp_path: Path, options: dict[str, str], match: str) -> None:
     source = saved(tmp_path, weights())
     given = {"file": "checkpoint.pt", "sha256": hash_of(source), "out": "weights.safetensors", **options}
     with pytest.raises(UsageError, match=match):
-        convert_weights(tmp_path / given["file"], sha256=given["sha256"], out=tmp_path / given["out"])
+        convert_weights(tmp_path / given["file"], sha256=given["sha256"], out=tmp_path / given["out"],
+                        kind=given.get("kind"))  # fmt: skip
 
 
 def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
@@ -275,11 +271,9 @@ def test_kinds_are_known_by_names_and_shapes(shapes: dict[str, tuple[int, ...]],
 def test_a_scorer_of_human_preference_is_a_large_clip_that_was_asked_for() -> None:
     blocks = {f"visual.transformer.resblocks.{number}.ln_1.weight": (1280,) for number in range(32)}
     shapes = {**CLIP_SHAPES, **blocks, "visual.conv1.weight": (1280, 3, 14, 14), "visual.proj": (1280, 1024)}
-    for kind, found in ((None, "open-clip"), ("hpsv2.1", "hpsv2.1"), ("lpips", "open-clip")):
-        assert recognised(shapes, asked=known_kind(kind)) == (found, "ViT-H-14")
-    assert known_kind("hpsv2.1") == "hpsv2.1"
-    with pytest.raises(UsageError, match="no kind of weights 'hps'"):
-        known_kind("hps")
+    cases: dict[Kind | None, str] = {None: "open-clip", "hpsv2.1": "hpsv2.1", "lpips": "open-clip"}
+    for kind, found in cases.items():
+        assert recognised(shapes, asked=kind) == (found, "ViT-H-14")
 
 
 def test_the_command_prints_the_new_hash(tmp_path: Path) -> None:

@@ -35,8 +35,6 @@ BODY_FAULTS = {
     "deep-envelope": "200, lists in lists, `size` deep (100,000), where an answer belongs",
     "error-in-200": "200, an error object inside",
     "html-page": "200, a page for people",
-    "nan-envelope": "200, NaN among the numbers around the answer",
-    "surrogate-envelope": "200, the text holds half a surrogate pair",
     "null-content": "200, the text is null",
     "no-choices": "200, a list of no choices or candidates",
     "no-usage": "200, no usage in the reply; it is billed all the same",

@@ -111,20 +111,7 @@ def damaged_value(whole: dict[str, Any], fault: Fault) -> dict[str, Any]:
         case "no-choices":
             for name in {"choices", "candidates", "output", "data"} & whole.keys():
                 whole[name] = []
-        case "nan-envelope":
-            for choice in whole.get("choices") or whole.get("candidates") or [whole]:
-                choice["avgLogprobs"] = float("nan")
         case "null-content":
-            _change_text(whole, lambda text: None)
-        case "surrogate-envelope":
-            _change_text(whole, lambda text: f"{text} \ud83d")
+            for choice in whole.get("choices") or ():
+                choice["message"]["content"] = None
     return whole
-
-
-def _change_text(whole: dict[str, Any], change: Callable[[str], str | None]) -> None:
-    for choice in whole.get("choices") or ():
-        choice["message"]["content"] = change(choice["message"]["content"] or "")
-    candidates = [candidate.get("content", {}).get("parts") or () for candidate in whole.get("candidates") or ()]
-    for parts in [*candidates, *(item.get("content") or () for item in whole.get("output") or ())]:
-        for part in parts:
-            part["text"] = change(part.get("text") or "")

@@ -31,8 +31,8 @@ from culturekit.metrics import (
 from culturekit.metrics.ahead.matching import DEFAULT_TAU
 from culturekit.recipes.cultivate.scores import AheadOptions, AheadScores, ahead, how_scored, score_ahead
 from culturekit.scores.compare import ComparisonOptions, score_comparisons
+from culturekit.scores.family import Scored
 from culturekit.scores.gaps import GapOptions, score_gaps
-from culturekit.scores.score_rows import Scored
 from tests.recipes.cultivate.ahead_world import DIMENSIONS, World, image_row, judgment_row, world
 from tests.scores.value_tables import params_of
 
@@ -530,11 +530,9 @@ def ahead_scored() -> Scored:
 
 def score_of(ahead_scored: Scored, *, metric: str, model: str, group: str | None = None) -> float:
     rows = ahead_scored.scores.filter(
-        pl.col("metric") == metric,
-        pl.col("model") == model,
-        pl.col("country").is_null(),
+        pl.col("metric") == metric, pl.col("model") == model, pl.col("country").is_null(),
         pl.col("group").eq_missing(pl.lit(group, pl.String)),
-    )
+    )  # fmt: skip
     assert rows.height == 1
     return float(rows["value"][0])
 

@@ -14,7 +14,7 @@ from culturekit.metrics import CATALOG, tone_histogram, tone_spread
 from culturekit.metrics.linguistic.tone_histograms import corrected_tones
 from culturekit.recipes.linguistic.tones import ToneOptions, score_tones, sees
 from culturekit.recipes.linguistic.tones import tones as tone_family
-from culturekit.scores.score_rows import Scored
+from culturekit.scores.family import Scored
 from tests.recipes.linguistic.score_world import annotations, images, prompts
 
 

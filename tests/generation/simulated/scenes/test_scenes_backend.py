@@ -99,6 +99,8 @@ def test_an_activity_that_nobody_knows_is_any_of_its_category() -> None:
 @pytest.mark.parametrize(("asked", "reason"), [
     (replace(asked_scene(1), concept="cuisine"), "the simulated world has no such scene: category 'cuisine'"),
     (replace(asked_scene(1), country="SE"), "country 'SE'"),
+    (replace(asked_scene(1), concept="missed-nuances", text="A caption that names nothing"), "no such scene"),
+    (replace(asked_scene(1), concept="missed-nuances", text="A qipao dress", country=None), "no such scene"),
     (replace(asked_scene(1), width=100, height=100), "scenes are squares of 128 to 1024 pixels, in steps of 8"),
 ])  # fmt: skip
 def test_what_cannot_be_drawn_is_said(asked: ImageRequest, reason: str) -> None:

@@ -6,8 +6,6 @@ from functools import cached_property
 from importlib import import_module
 from typing import Literal, TypeAlias
 
-__all__ = ["CATALOG", "FAMILIES", "Direction", "Metric", "describe", "register", "scale_of"]
-
 Direction: TypeAlias = Literal["higher", "lower", "neither"]
 
 
