@@ -196,13 +196,9 @@ class AggregateOptions:
 
 
 def aggregate_answers(
-    work: Work,
-    annotations: pl.DataFrame,
-    items: pl.DataFrame,
-    values: pl.DataFrame | None,
-    options: AggregateOptions,
+    work: Work, annotations: pl.DataFrame, items: pl.DataFrame, values: pl.DataFrame | None, options: AggregateOptions,
     aside: SetAside = NOTHING_ASIDE,
-) -> Outcome:
+) -> Outcome:  # fmt: skip
     """Write the tables of what people said; `values` are metrics of the same items."""
     kept, drops = careful(annotations, options.keep)
     kept, elsewhere = of_pools(kept, options)

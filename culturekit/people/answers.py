@@ -376,15 +376,9 @@ def task_mistakes(record: TaskRecord, rows: Mapping[str, KeyRow], project: str) 
 
 
 def import_annotation(
-    taken: ImportedAnswers,
-    record: TaskRecord,
-    number: int,
-    annotation: object,
-    of_task: list[Mistake],
-    rows: Mapping[str, KeyRow],
-    scheme: Scheme,
-    seen: set[tuple[str, str]],
-) -> None:
+    taken: ImportedAnswers, record: TaskRecord, number: int, annotation: object, of_task: list[Mistake],
+    rows: Mapping[str, KeyRow], scheme: Scheme, seen: set[tuple[str, str]],
+) -> None:  # fmt: skip
     """Take one annotation over, or set it aside with everything that is wrong with it."""
     answered, mistakes = read_annotation(record, number, annotation, scheme)
     if answered.annotator:
@@ -433,18 +427,12 @@ def set_aside(taken: ImportedAnswers, answered: Answered, mistakes: list[Mistake
     for mistake in mistakes:
         taken.quarantine.append(
             {
-                "file": record.file,
-                "task_number": record.number,
-                "annotation_number": answered.number,
-                "task": name if isinstance(name, str) else None,
-                "item_id": None if row is None else row["item_id"],
-                "annotator": answered.annotator or None,
-                "reason": mistake.reason,
-                "field": mistake.field[:200],
-                "detail": mistake.detail,
-                "raw": raw,
+                "file": record.file, "task_number": record.number, "annotation_number": answered.number,
+                "task": name if isinstance(name, str) else None, "item_id": None if row is None else row["item_id"],
+                "annotator": answered.annotator or None, "reason": mistake.reason, "field": mistake.field[:200],
+                "detail": mistake.detail, "raw": raw,
             }
-        )
+        )  # fmt: skip
 
 
 def read_annotation(record: TaskRecord, number: int, value: object, scheme: Scheme) -> tuple[Answered, list[Mistake]]:
@@ -518,13 +506,9 @@ def read_entry(
 
 
 def read_text(
-    name: str,
-    entry: Mapping[str, Any],
-    value: Mapping[str, Any],
-    answers: dict[str, tuple[str, ...]],
-    comments: dict[str, str],
-    commented: Mapping[str, str],
-) -> Iterator[Mistake]:
+    name: str, entry: Mapping[str, Any], value: Mapping[str, Any], answers: dict[str, tuple[str, ...]],
+    comments: dict[str, str], commented: Mapping[str, str],
+) -> Iterator[Mistake]:  # fmt: skip
     """Read free text."""
     yield from unknown_keys(value, frozenset({"text"}), f"{name}.value")
     text = value.get("text")
@@ -571,14 +555,9 @@ def read_choices(
 def annotation_rows(answered: Answered, row: KeyRow, scheme: Scheme, flags: list[str]) -> Iterator[dict[str, Any]]:
     """Write one annotation as rows of the table `annotations`, one per question that was answered."""
     shared = {
-        "item_id": row["item_id"],
-        "annotator": answered.annotator,
-        "annotator_region": row["annotator_region"],
-        "in_region": row["in_region"],
-        "scheme": scheme.name,
-        "seconds": answered.seconds,
-        "flags": flags,
-    }
+        "item_id": row["item_id"], "annotator": answered.annotator, "annotator_region": row["annotator_region"],
+        "in_region": row["in_region"], "scheme": scheme.name, "seconds": answered.seconds, "flags": flags,
+    }  # fmt: skip
     offered: Offered = orjson.loads(row["options"])
     for criterion in scheme.criteria:
         if criterion.name not in answered.answers:

@@ -198,15 +198,11 @@ def review_stage(kept: Path, files: ReviewFiles, *, removed: Path | None = None)
     inputs = files.inputs() if removed is None else {**files.inputs(), "removed": removed}
     filled_in = {role: partial(named_by_content, path) for role, path in roles(ANSWERS, files.answers).items()}
     return Stage(
-        "review",
-        "review",
-        2,
+        "review", "review", 2,
         lambda work: review_candidates(work, kept, decisions_in(kept, files, removed), removed=removed),
-        {"kept": kept, **inputs, **country_files()},
-        {"by": files.by, "on": files.on},
-        packages=("polars",),
+        {"kept": kept, **inputs, **country_files()}, {"by": files.by, "on": files.on}, packages=("polars",),
         trees=filled_in,
-    )
+    )  # fmt: skip
 
 
 def named_by_content(path: Path, _: Path) -> InputRecord:

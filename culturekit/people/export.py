@@ -126,18 +126,11 @@ def content_of_form(project: Project, parts: Sequence[Part], completion: str) ->
         for slot, order in enumerate(part.orders)
     ]
     return {
-        "project": project.name,
-        "scheme": scheme.name,
-        "to": subject_of(scheme),
-        "pictures": len(scheme.pictures),
-        "fields": dict(scheme.fields),
-        "shows": list(scheme.shows),
-        "questions": [question(scheme, number) for number in range(len(scheme.criteria))],
-        "tasks": tasks,
-        "lists": [json.loads(text) for text in lists],
-        "sheets": sheets,
-        "completion": completion,
-    }
+        "project": project.name, "scheme": scheme.name, "to": subject_of(scheme), "pictures": len(scheme.pictures),
+        "fields": dict(scheme.fields), "shows": list(scheme.shows),
+        "questions": [question(scheme, number) for number in range(len(scheme.criteria))], "tasks": tasks,
+        "lists": [json.loads(text) for text in lists], "sheets": sheets, "completion": completion,
+    }  # fmt: skip
 
 
 # what the number of tasks is made of, in words for those who answer
@@ -288,17 +281,9 @@ def plan_project(
 
 
 def export_project(
-    work: Work,
-    items: Sequence[Item],
-    images: Mapping[str, BarePicture],
-    scheme: Scheme,
-    offers: Mapping[str, Any],
-    options: ExportOptions,
-    left_out: Counter[str],
-    *,
-    seed: int,
-    drawing: str = "",
-) -> Outcome:
+    work: Work, items: Sequence[Item], images: Mapping[str, BarePicture], scheme: Scheme, offers: Mapping[str, Any],
+    options: ExportOptions, left_out: Counter[str], *, seed: int, drawing: str = "",
+) -> Outcome:  # fmt: skip
     """Write a project: `hand-out/` for annotators, and beside it the key, with the drawing that the items come from.
 
     A picture that cannot be read takes its items with it, and is counted; then the others are planned again.

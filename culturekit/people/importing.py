@@ -180,9 +180,8 @@ def own_offers(rows: pl.DataFrame, items: Sequence[Item], scheme: Scheme) -> dic
     if missing:
         raise UsageError(
             f"the scheme {scheme.name} lets people choose from lists that items do not have",
-            expected=f"columns {', '.join(missing)}",
-            found=", ".join(rows.columns),
-        )
+            expected=f"columns {', '.join(missing)}", found=", ".join(rows.columns),
+        )  # fmt: skip
     lists = {str(row[key]): row for row in rows.iter_rows(named=True)}
     return {
         item.item_id: {name: list(offers_of(lists[item.item_id][name], name, item.item_id)) for name in wanted}
@@ -313,15 +312,10 @@ def check_rows(good: Taken, scheme: Scheme) -> list[dict[str, Any]]:
 def shared(answered: Answered, row: KeyRow, scheme: Scheme, criterion: str) -> dict[str, Any]:
     """Write what all rows of checks have."""
     return {
-        "task": row["task"],
-        "kind": row["kind"],
-        "item_id": row["item_id"],
-        "annotator": answered.annotator,
-        "annotator_region": row["annotator_region"],
-        "scheme": scheme.name,
-        "criterion": criterion,
+        "task": row["task"], "kind": row["kind"], "item_id": row["item_id"], "annotator": answered.annotator,
+        "annotator_region": row["annotator_region"], "scheme": scheme.name, "criterion": criterion,
         "seconds": answered.seconds,
-    }
+    }  # fmt: skip
 
 
 def repeated(answered: Answered, row: KeyRow, before: Answered | None, scheme: Scheme) -> Iterator[dict[str, Any]]:
@@ -336,12 +330,9 @@ def repeated(answered: Answered, row: KeyRow, before: Answered | None, scheme: S
         free_text = (cell or old or {}).get("value") is None and (cell or old or {}).get("choice") is None
         held = None if before is None or free_text else alike(cell, old, distance)
         yield {
-            **shared(answered, row, scheme, criterion),
-            "choice": written(cell),
-            "text": None if cell is None else cell["text"],
-            "expected": written(old),
-            "held": held,
-        }
+            **shared(answered, row, scheme, criterion), "choice": written(cell),
+            "text": None if cell is None else cell["text"], "expected": written(old), "held": held,
+        }  # fmt: skip
 
 
 def alike(now: Mapping[str, Any] | None, before: Mapping[str, Any] | None, distance: int) -> bool:
@@ -414,11 +405,9 @@ def imported_tables(
     copies = set(answers.filter(pl.col("flags").list.contains(COPIED))["annotator"])
     checked_rows = pl.DataFrame(checks, schema=ANNOTATION_CHECKS.schema)
     tables = [
-        (ANNOTATIONS, answers),
-        (ANNOTATION_CHECKS, checked_rows),
-        (RATED_ITEMS, rated_items(key)),
+        (ANNOTATIONS, answers), (ANNOTATION_CHECKS, checked_rows), (RATED_ITEMS, rated_items(key)),
         (QUARANTINE, taken.quarantine_table),
-    ]
+    ]  # fmt: skip
     drops = Counter(taken.skipped)
     flagged = Counter(flag for _, own in items for flag in own if flag in FLAGS) + Counter(
         {COPIED: sum(pair[0].annotator in copies for pair, _ in items)}

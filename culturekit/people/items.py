@@ -119,9 +119,8 @@ def column_of(picture: str, rows: pl.DataFrame) -> str:
             return name
     raise UsageError(
         f"the table of items does not say which image is the {picture}",
-        expected=f"a column {picture} or {picture}_id",
-        found=", ".join(rows.columns),
-    )
+        expected=f"a column {picture} or {picture}_id", found=", ".join(rows.columns),
+    )  # fmt: skip
 
 
 def texts_of(known: Mapping[str, Any], scheme: Scheme, item_id: str) -> dict[str, str]:
@@ -130,11 +129,9 @@ def texts_of(known: Mapping[str, Any], scheme: Scheme, item_id: str) -> dict[str
     missing = [name for name, text in found.items() if text is None]
     if missing:
         raise UsageError(
-            f"the scheme {scheme.name} shows what an item does not have",
-            where=f"item {item_id!r}",
-            expected=", ".join(missing),
-            hint="Give --prompts, or --items with these columns.",
-        )
+            f"the scheme {scheme.name} shows what an item does not have", where=f"item {item_id!r}",
+            expected=", ".join(missing), hint="Give --prompts, or --items with these columns.",
+        )  # fmt: skip
     return {name: text for name, text in found.items() if text is not None}
 
 

@@ -48,10 +48,9 @@ def rated_sample(
     placed = prompts.filter(pl.col("country").is_not_null()).join(firsts.select("prompt_id").unique(), on="prompt_id")
     if placed.is_empty():
         raise UsageError(
-            "nobody can say whether these images show their country",
-            expected="images of prompts that name a country",
+            "nobody can say whether these images show their country", expected="images of prompts that name a country",
             found=f"{made.height:,} images of prompts that name none",
-        )
+        )  # fmt: skip
     drawn = spread(placed.select("prompt_id", *STRATUM), rng).head(count)
     chances = (
         placed.group_by(STRATUM).len().join(drawn.group_by(STRATUM).len(name="taken"), on=STRATUM, nulls_equal=True)

@@ -112,13 +112,9 @@ class AggregateFiles(AggregateReads):
         if self.made_from is not None:
             given["made-from"] = self.made_from
         others = {
-            "more": self.more,
-            "more-items": [items_beside(path) for path in self.more],
-            "quarantine": self.quarantine,
-            "checks": self.checks,
-            "values": self.values,
-            "quality": self.quality,
-        }
+            "more": self.more, "more-items": [items_beside(path) for path in self.more], "quarantine": self.quarantine,
+            "checks": self.checks, "values": self.values, "quality": self.quality,
+        }  # fmt: skip
         return given | {role: path for kind, paths in others.items() for role, path in roles(kind, paths).items()}
 
 
@@ -141,10 +137,8 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions) -> Stage:
         answers = read_together([files.annotations, *files.more], ANNOTATIONS, read=read_answers).sort(ANNOTATIONS.key)
         aside = set_aside(
             [read_table(path, QUARANTINE) for path in files.quarantine],
-            [read_table(path, ANNOTATION_CHECKS) for path in files.checks],
-            answers,
-            options.keep,
-        )
+            [read_table(path, ANNOTATION_CHECKS) for path in files.checks], answers, options.keep,
+        )  # fmt: skip
         done = aggregate_answers(work, answers, items, values, options, aside)
         if files.made_from is None:
             return done

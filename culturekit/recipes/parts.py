@@ -76,16 +76,9 @@ def asked(count: int | None, *, each: int = 1) -> Slot:
 
 
 def model_images(
-    run: Run,
-    model: Model,
-    plan: ImagePlan,
-    role: Role = roles.IMAGES,
-    *,
-    seed: int,
-    prompts: Prompts = unknown,
-    asked: Path | None = None,
-    variant: str = "",
-) -> Path:
+    run: Run, model: Model, plan: ImagePlan, role: Role = roles.IMAGES, *, seed: int, prompts: Prompts = unknown,
+    asked: Path | None = None, variant: str = "",
+) -> Path:  # fmt: skip
     """Have a model make images of the prompts of a run, or of those `asked`; all of a model share its budget.
 
     `prompts` counts those of some kinds as far as it can be known before they are built.

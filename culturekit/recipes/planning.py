@@ -545,14 +545,9 @@ def total_of(steps: Sequence[PlannedStage]) -> PlannedStage:
 
     known = all(None not in (step.requests, step.tokens, step.dollars) for step in steps)
     return PlannedStage(
-        "total",
-        "all" if known else "at least",
-        bytes=round(added("bytes")),
-        seconds=added("seconds"),
-        requests=round(added("requests")),
-        tokens=round(added("tokens")),
-        dollars=added("dollars"),
-    )
+        "total", "all" if known else "at least", bytes=round(added("bytes")), seconds=added("seconds"),
+        requests=round(added("requests")), tokens=round(added("tokens")), dollars=added("dollars"),
+    )  # fmt: skip
 
 
 def embeds_with_weights(stage: Stage) -> bool:
@@ -575,13 +570,9 @@ def pilot_encoders(
 
 
 def pilot_models(
-    recipe: AnyRecipe,
-    workdir: Path,
-    *,
-    engine: Engine,
-    progress: Progress,
+    recipe: AnyRecipe, workdir: Path, *, engine: Engine, progress: Progress,
     on_start: Callable[[str], None] = lambda _: None,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """Make two images of each model with weights, where the run will find them; name the stages that had any left."""
     every = [step.stage for step in wired(recipe, workdir).steps]
     made = [stage for stage in every if stage.kind == "generate"]

@@ -94,10 +94,9 @@ def ends_of(stages: Sequence[Stage], wanted: str) -> list[int]:
         families = [name.partition("-")[0] for name in names]
         near = difflib.get_close_matches(wanted, [*names, *families], n=1)
         raise UsageError(
-            f"there is no stage {wanted!r}",
-            expected=", ".join(names),
+            f"there is no stage {wanted!r}", expected=", ".join(names),
             hint=f"Did you mean {near[0]!r}?" if near else "",
-        )
+        )  # fmt: skip
     return found
 
 

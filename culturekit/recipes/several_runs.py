@@ -90,14 +90,11 @@ def stage_of(
 ) -> Stage:  # fmt: skip
     """Read everything of some runs."""
     return Stage(
-        name,
-        kind,
-        version,
-        lambda work: write(work, runs),
+        name, kind, version, lambda work: write(work, runs),
         {f"{run_name}/{stage}": run.root / stage for run_name, run in runs for stage in run.stages},
         {"runs": [{"run": run_name, "models": list(run.models)} for run_name, run in runs], **options},
         packages=("jinja2", "numpy", "pillow", "polars", "scipy"),
-    )
+    )  # fmt: skip
 
 
 def named(roots: Sequence[Path]) -> Iterator[Named]:
@@ -263,11 +260,8 @@ def differences(runs: Sequence[Named]) -> Iterator[pl.DataFrame]:
 def headline_values(run: RunFolders) -> pl.DataFrame:
     """Take the values behind the headline of each model: over all concepts, or of the only one."""
     own = run.values().filter(
-        pl.col("metric").is_in(COMPARED),
-        pl.col("model").is_in(run.models),
-        pl.col("country").is_null(),
-        kernel=run.kernel,
-        labels="mapped",
-    )
+        pl.col("metric").is_in(COMPARED), pl.col("model").is_in(run.models), pl.col("country").is_null(),
+        kernel=run.kernel, labels="mapped",
+    )  # fmt: skip
     together = own.filter(pl.col("concept").is_null())
     return (together if together.height else own).drop("kernel", "labels")

@@ -51,23 +51,12 @@ from culturekit.release.sheet import LAYOUTS, Form, Row, Sheet, layout_of
 # Every check, in the order in which mends are made, and an audit of a file that has been read.
 
 CHECKS: tuple[Check, ...] = (
-    check_characters.UNICODE_SLIPS,
-    check_characters.WHITE_SPACES,
-    check_places.COUNTRIES_NAMED,
-    check_places.CONCEPTS_NAMED,
-    check_items.IDENTIFIERS,
-    check_items.STATEMENTS,
-    check_templates.NEGATIVE_PROMPTS,
-    check_characters.NAMES_USABLE,
-    check_characters.NAME_CONCEPTS,
-    check_items.ITEM_COUNTRIES,
-    check_templates.TEMPLATES_FIT,
-    check_items.REPEATED_ROWS,
-    check_characters.TWO_CONCEPTS,
-    check_templates.PROMPT_LENGTHS,
-    check_items.NEAR_DUPLICATES,
-    check_places.BALANCE,
-)
+    check_characters.UNICODE_SLIPS, check_characters.WHITE_SPACES, check_places.COUNTRIES_NAMED,
+    check_places.CONCEPTS_NAMED, check_items.IDENTIFIERS, check_items.STATEMENTS, check_templates.NEGATIVE_PROMPTS,
+    check_characters.NAMES_USABLE, check_characters.NAME_CONCEPTS, check_items.ITEM_COUNTRIES,
+    check_templates.TEMPLATES_FIT, check_items.REPEATED_ROWS, check_characters.TWO_CONCEPTS,
+    check_templates.PROMPT_LENGTHS, check_items.NEAR_DUPLICATES, check_places.BALANCE,
+)  # fmt: skip
 
 CODES: tuple[Code, ...] = tuple(code for check in CHECKS for code in check.codes)
 
@@ -129,11 +118,8 @@ def mend(sheet: Sheet, knowledge: Knowledge) -> Mended:
 
 
 def one_round(
-    sheet: Sheet,
-    findings: Sequence[Finding],
-    log: list[LogLine],
-    tried: set[tuple[str, int, str, str]],
-) -> Sheet:
+    sheet: Sheet, findings: Sequence[Finding], log: list[LogLine], tried: set[tuple[str, int, str, str]],
+) -> Sheet:  # fmt: skip
     """Make the changes of one turn, at most one kind to a row."""
     rows = {row.number: row for row in sheet.rows}
     touched: dict[int, str] = {}
@@ -370,14 +356,9 @@ class Audit:
 
 
 def audit_file(
-    file: Path,
-    *,
-    fix: Path | None = None,
-    graph: Path | None = None,
-    cspace: Path | None = None,
-    index: Path | None = None,
-    roots: Sequence[str] = (),
-) -> Audit:
+    file: Path, *, fix: Path | None = None, graph: Path | None = None, cspace: Path | None = None,
+    index: Path | None = None, roots: Sequence[str] = (),
+) -> Audit:  # fmt: skip
     """Audit a file, and write a mended copy with its change log where one is asked for.
 
     `roots` name the root configs by which the graph tells concepts apart, besides those that are shipped.
@@ -477,11 +458,9 @@ def read_parquet(path: Path) -> tuple[list[str], Sequence[dict[str, Any]]]:
     strange = [name for name in (layout.needs if layout else ()) if frame.schema[name] != pl.String]
     if strange:
         raise UsageError(
-            "a column of another type than its table has",
-            where=str(path),
-            expected=f"text in {', '.join(strange)}",
+            "a column of another type than its table has", where=str(path), expected=f"text in {', '.join(strange)}",
             found=", ".join(str(frame.schema[name]) for name in strange),
-        )
+        )  # fmt: skip
     return frame.columns, rows_of(frame)
 
 

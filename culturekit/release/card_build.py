@@ -114,14 +114,11 @@ def card_stage(release: Path, hand: Path) -> Stage:
     Which stages behind the release are at hand decides what the card can say, so their keys count as an input.
     """
     return Stage(
-        "card",
-        "card",
-        4,
-        lambda work: build_card(work, release, hand),
+        "card", "card", 4, lambda work: build_card(work, release, hand),
         {"release": release, "fields": hand / FIELDS_FILE, "text": hand / TEXT_FILE, "stages": release},
         packages=("polars", "PyYAML"),
         trees={"stages": lambda _: InputRecord(digest(keys_behind(release)), "the stages behind the release")},
-    )
+    )  # fmt: skip
 
 
 # The check of a card: it is built again from what it carries, and every difference is a finding.
@@ -151,11 +148,9 @@ def check_card(folder: Path, *, sources: Sequence[Path] = (), hand: Path | None 
     """
     if not any((folder / name).is_file() for name in (README, FACTS, SUMS)):
         raise UsageError(
-            "not a card",
-            where=str(folder),
-            expected="a folder that card build wrote",
+            "not a card", where=str(folder), expected="a folder that card build wrote",
             hint="Run culturekit card build.",
-        )
+        )  # fmt: skip
     links = tuple(_links(folder))
     if links:  # nothing is read through a link
         return links

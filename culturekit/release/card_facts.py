@@ -324,10 +324,9 @@ def release_files(folder: Path) -> ReleaseFiles:
     manifest = read_manifest(folder)
     if manifest is None:
         raise UsageError(
-            "not a finished release",
-            where=str(folder),
+            "not a finished release", where=str(folder),
             expected="a folder with a manifest.json, as cspace release and prompts build write it",
-        )
+        )  # fmt: skip
     paths = list(plain_files(folder))
     _held_to_manifest(folder, manifest)
     tables, others, left_out = {}, [], []
@@ -353,12 +352,9 @@ def _held_to_manifest(folder: Path, manifest: Manifest) -> None:
         found = hash_of(path)
         if found != record.sha256:
             raise IntegrityError(
-                "a file of the release is not the one its manifest names",
-                where=str(path),
-                expected=f"SHA-256 {record.sha256}",
-                found=found,
-                hint="Run the release again.",
-            )
+                "a file of the release is not the one its manifest names", where=str(path),
+                expected=f"SHA-256 {record.sha256}", found=found, hint="Run the release again.",
+            )  # fmt: skip
 
 
 def hash_of(path: Path) -> str:
@@ -571,17 +567,11 @@ def facts_of(folder: Path, hashes: Mapping[str, str] = NOT_KNOWN) -> Facts:
     tables = tables_in(folder, hashes)
     others = sorted(path for path in (folder / FILES).rglob("*") if path.is_file())
     return Facts(
-        release=manifests[0].key,
-        tables=tables,
-        others=tuple(_file_facts(folder, path, hashes) for path in others),
-        counts={table.name: count_table(folder, table.name) for table in tables},
-        stages=_stages_of(manifests),
-        not_at_hand=tuple(not_at_hand(manifests)),
-        dumps=_dumps_of(manifests),
-        drops=_drops_of(manifests),
-        agreement=(*agreement_in(folder, tables), *_agreement_notes(manifests)),
-        checked=_checked(folder, tables),
-    )
+        release=manifests[0].key, tables=tables, others=tuple(_file_facts(folder, path, hashes) for path in others),
+        counts={table.name: count_table(folder, table.name) for table in tables}, stages=_stages_of(manifests),
+        not_at_hand=tuple(not_at_hand(manifests)), dumps=_dumps_of(manifests), drops=_drops_of(manifests),
+        agreement=(*agreement_in(folder, tables), *_agreement_notes(manifests)), checked=_checked(folder, tables),
+    )  # fmt: skip
 
 
 def _checked(folder: Path, tables: Sequence[CardTable]) -> tuple[tuple[str, str, str, str], ...]:
@@ -604,18 +594,13 @@ def _stages_of(manifests: Sequence[Manifest]) -> tuple[StageFacts, ...]:
     """Describe the stages, the release's own first."""
     return tuple(
         StageFacts(
-            manifest.stage,
-            manifest.key,
-            dict(sorted(manifest.code.items())),
-            dict(sorted(manifest.packages.items())),
-            dict(sorted(manifest.seeds.items())),
-            dict(sorted(manifest.counts.items())),
-            dict(sorted(_flattened(manifest.notes))),
-            tuple(_settings_of(manifest.options)),
+            manifest.stage, manifest.key, dict(sorted(manifest.code.items())), dict(sorted(manifest.packages.items())),
+            dict(sorted(manifest.seeds.items())), dict(sorted(manifest.counts.items())),
+            dict(sorted(_flattened(manifest.notes))), tuple(_settings_of(manifest.options)),
             tuple(_sources_of(manifest)),
         )
         for manifest in manifests
-    )
+    )  # fmt: skip
 
 
 def _flattened(notes: Mapping[str, object], within: str = "") -> Iterator[tuple[str, str]]:

@@ -156,11 +156,10 @@ def read_hand(folder: Path) -> Hand:
     """
     if not folder.is_dir():
         raise UsageError(
-            "there is no such hand-written card",
-            where=str(folder),
+            "there is no such hand-written card", where=str(folder),
             expected=f"a folder with {FIELDS_FILE} and {TEXT_FILE}",
             hint=f"Begin one with: culturekit card init {folder}",
-        )
+        )  # fmt: skip
     fields = load_model(folder / FIELDS_FILE, Fields)
     return Hand(fields, _read_sections(folder / TEXT_FILE))
 

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 import yaml
 
@@ -249,24 +248,11 @@ def _loading(facts: Facts) -> str:
 
 _BLOCKS: Mapping[str, Callable[[Facts], str]] = MappingProxyType(
     {
-        "at-a-glance": _glance,
-        "loading": _loading,
-        "countries": _countries,
-        "values": values,
-        "hops": hops,
-        "schema": schema,
-        "files": files,
-        "dump": _dump,
-        "models": _models,
-        "drops": drops,
-        "review": review,
-        "checked": _checked,
-        "stages": _stages,
-        "notes": _notes,
-        "popularity": _popularity,
-        "agreement": agreement,
+        "at-a-glance": _glance, "loading": _loading, "countries": _countries, "values": values, "hops": hops,
+        "schema": schema, "files": files, "dump": _dump, "models": _models, "drops": drops, "review": review,
+        "checked": _checked, "stages": _stages, "notes": _notes, "popularity": _popularity, "agreement": agreement,
     }
-)
+)  # fmt: skip
 
 
 README, DATASHEET, DATA_CARD = "README.md", "DATASHEET.md", "DATA_CARD.md"
@@ -284,85 +270,41 @@ _TYPES = {
 """Types of columns by their name in polars, as the host writes them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """A heading of the second level."""
+_PUBLISHER = "creators contact homepage version published licence citation"
+_DUMP = ("= dump", "- dump_date")
+_SOCIAL = ("Sensitive content", "Social impact")
 
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A section of `card.md`."""
-
-    section: str
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A generated block."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """A list of fields of `card.yaml`, such as `contact`."""
-
-    names: tuple[str, ...]
-
-
-Part: TypeAlias = Head | Section | Known | Filled
-
-DUMP, DUMP_DATE = Known("dump"), Filled(("dump_date",))
-_PUBLISHER = Filled(("creators", "contact", "homepage", "version", "published", "licence", "citation"))
-
-PAGES: Mapping[str, Sequence[Part]] = MappingProxyType(
+# What stands on each page, in order: `## ` a heading of the second level, `= ` generated blocks, `- ` a list of fields
+# of `card.yaml`, and else a section of `card.md`. The README is that of a dataset host; a datasheet and a data card
+# have the orders of their genres.
+PAGES: Mapping[str, Sequence[str]] = MappingProxyType(
     {
         README: (
-            Known("at-a-glance"), Known("loading"),
-            Head("Motivation"), Section("Motivation"),
-            Head("Intended uses"), Section("Intended uses"), Head("Unsuitable uses"), Section("Unsuitable uses"),
-            Head("What it holds"), Known("countries"), Known("values"), Known("hops"), Known("schema"),
-            Head("How it was made"), DUMP, DUMP_DATE, Known("models"), Known("drops"), Known("review"), Known("stages"),
-            Known("notes"), Head("How often it is wrong"), Known("checked"),
-            Head("Popularity"), Known("popularity"),
-            Head("Annotators and agreement"), Section("Annotators and pay"),
-            Filled(("annotators",)), Known("agreement"),
-            Head("Biases and limits"), Section("Known biases"), Section("Limitations"), Section("Sensitive content"),
-            Section("Social impact"),
-            Head("Licence decisions"), Section("Licence decisions"),
-            Head("Maintenance"), Section("Maintenance"), _PUBLISHER, Filled(("changelog",)),
-            Head("Files"), Known("files"),
+            "= at-a-glance loading", "## Motivation", "Motivation", "## Intended uses", "Intended uses",
+            "## Unsuitable uses", "Unsuitable uses", "## What it holds", "= countries values hops schema",
+            "## How it was made", *_DUMP, "= models drops review stages notes", "## How often it is wrong", "= checked",
+            "## Popularity", "= popularity", "## Annotators and agreement", "Annotators and pay", "- annotators",
+            "= agreement", "## Biases and limits", "Known biases", "Limitations", *_SOCIAL,
+            "## Licence decisions", "Licence decisions", "## Maintenance", "Maintenance", f"- {_PUBLISHER}",
+            "- changelog", "## Files", "= files",
         ),
         DATASHEET: (
-            Head("Motivation"), Section("Motivation"), _PUBLISHER,
-            Head("Composition"), Known("at-a-glance"), Known("countries"), Known("values"), Known("schema"),
-            Section("Limitations"), Section("Sensitive content"),
-            Head("Collection"), DUMP, DUMP_DATE, Known("stages"), Known("notes"), Known("hops"),
-            Section("Annotators and pay"), Filled(("annotators",)),
-            Head("Cleaning and labelling"), Known("models"), Known("drops"), Known("review"), Known("popularity"),
-            Known("checked"), Known("agreement"),
-            Head("Uses"), Section("Intended uses"), Section("Unsuitable uses"),
-            Section("Known biases"), Section("Social impact"),
-            Head("Distribution"), Section("Licence decisions"), Known("files"),
-            Head("Maintenance"), Section("Maintenance"), Filled(("changelog",)),
+            "## Motivation", "Motivation", f"- {_PUBLISHER}", "## Composition", "= at-a-glance countries values schema",
+            "Limitations", "Sensitive content", "## Collection", *_DUMP, "= stages notes hops", "Annotators and pay",
+            "- annotators", "## Cleaning and labelling", "= models drops review popularity checked agreement",
+            "## Uses", "Intended uses", "Unsuitable uses", "Known biases", "Social impact", "## Distribution",
+            "Licence decisions", "= files", "## Maintenance", "Maintenance", "- changelog",
         ),
         DATA_CARD: (
-            Head("Summary"), Known("at-a-glance"), _PUBLISHER,
-            Head("Motivation"), Section("Motivation"), Head("Intended uses"), Section("Intended uses"),
-            Head("Unsuitable uses"), Section("Unsuitable uses"),
-            Head("Provenance"), DUMP, DUMP_DATE, Known("stages"), Known("notes"),
-            Head("Transformations"), Known("models"), Known("drops"), Known("review"),
-            Head("People and labels"), Section("Annotators and pay"), Filled(("annotators",)), Known("agreement"),
-            Head("Distribution of rows"), Known("countries"), Known("hops"), Known("popularity"),
-            Head("Risks"), Known("checked"), Section("Known biases"), Section("Sensitive content"),
-            Section("Social impact"), Section("Limitations"),
-            Head("Access and upkeep"), Section("Licence decisions"), Section("Maintenance"), Filled(("changelog",)),
+            "## Summary", "= at-a-glance", f"- {_PUBLISHER}", "## Motivation", "Motivation", "## Intended uses",
+            "Intended uses", "## Unsuitable uses", "Unsuitable uses", "## Provenance", *_DUMP, "= stages notes",
+            "## Transformations", "= models drops review", "## People and labels", "Annotators and pay", "- annotators",
+            "= agreement", "## Distribution of rows", "= countries hops popularity", "## Risks", "= checked",
+            "Known biases", *_SOCIAL, "Limitations", "## Access and upkeep", "Licence decisions", "Maintenance",
+            "- changelog",
         ),
     }
 )  # fmt: skip
-"""The README of a dataset host, a datasheet in the order of that genre, and a data card in the order of its own."""
 
 _TITLES = {README: "", DATASHEET: "Datasheet: ", DATA_CARD: "Data card: "}
 _INTRODUCTIONS = {
@@ -381,25 +323,18 @@ def rendered(page: str, hand: Hand, facts: Facts) -> str:
         _INTRODUCTIONS[page],
         _in_one_line(fields.summary),
     ]
-    shown = PAGES[page]
-    for before, part in zip((None, *shown), shown, strict=False):
-        if isinstance(part, Section) and not (isinstance(before, Head) and before.text == part.section):
-            parts.append(f"### {part.section}")
-        parts.append(_written(part, hand, facts))
+    for before, part in zip(("", *PAGES[page]), PAGES[page], strict=False):
+        mark, _, names = part.partition(" ")
+        if mark == "##":
+            parts.append(part)
+        elif mark == "=":
+            parts += [block(name, _BLOCKS[name](facts)) for name in names.split()]
+        elif mark == "-":
+            parts.append("\n".join(line for name in names.split() for line in _LINES[name](fields)))
+        else:
+            heading = [] if before == f"## {part}" else [f"### {part}"]
+            parts += [*heading, hand.sections.get(part) or f"{MARKER}: {part}"]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _written(part: Part, hand: Hand, facts: Facts) -> str:
-    """Write one part of a page."""
-    match part:
-        case Head(text):
-            return f"## {text}"
-        case Section(section):
-            return hand.sections.get(section) or f"{MARKER}: {section}"
-        case Known(name):
-            return block(name, _BLOCKS[name](facts))
-        case Filled(names):
-            return "\n".join(line for name in names for line in _LINES[name](hand.fields))
 
 
 def _in_one_line(text: str | None) -> str:

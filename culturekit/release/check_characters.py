@@ -11,20 +11,16 @@ from culturekit.release.findings import Check, Code, Finding, Knowledge, Source,
 from culturekit.release.sheet import Row, Sheet, fold, item_of, same_artifact, tidy
 
 HIDDEN = Code(
-    "hidden-character",
-    "error",
-    "a character that is not seen: zero-width, bidirectional, control, tag, or half a character",
-    "it is taken out",
-)
+    "hidden-character", "error",
+    "a character that is not seen: zero-width, bidirectional, control, tag, or half a character", "it is taken out",
+)  # fmt: skip
 NOT_NFC = Code(
     "not-nfc", "warning", "a letter and its accent stand apart, so that equal names differ in bytes", "normal form NFC"
 )
 LOOK_ALIKE = Code(
-    "look-alike",
-    "error",
-    "a letter of another script, or of a decorative kind, that poses as a Latin one",
+    "look-alike", "error", "a letter of another script, or of a decorative kind, that poses as a Latin one",
     "the Latin letter that it looks like",
-)
+)  # fmt: skip
 MIXED = Code("mixed-script", "note", "a word mixes scripts, and no Latin twin of its letters is known", "nothing")
 HALF = re.compile("[\ud800-\udfff\ufffd]")
 
@@ -53,7 +49,7 @@ def look(number: int, column: str, text: str) -> Iterator[Finding]:
     """Give the findings of one text, the gravest mend first."""
 
     def slip(code: Code, message: str, wanted: str) -> Finding:
-        return code.rewrite(message, row=number, field=column, value=text, wanted=wanted)
+        return code.rewrite(message, number, column, text, wanted=wanted)
 
     seen = without_hidden_characters(text)
     kinds = [*reveal(text), *(["replacement character"] if "\ufffd" in text else [])]
@@ -65,7 +61,7 @@ def look(number: int, column: str, text: str) -> Iterator[Finding]:
     if twin != text:
         yield slip(LOOK_ALIKE, f"look-alike letters in {quoted(text)}: {foreign(text, twin)}", twin)
     if words := mixed_words(twin):
-        yield MIXED.finding(f"scripts mixed in {', '.join(map(quoted, words))}", row=number, field=column, value=text)
+        yield MIXED.finding(f"scripts mixed in {', '.join(map(quoted, words))}", number, column, text)
 
 
 def foreign(text: str, twin: str) -> str:
@@ -114,20 +110,17 @@ def script_of(character: str) -> str:
 
 
 WHITE_SPACE = Code(
-    "white-space",
-    "warning",
+    "white-space", "warning",
     "white space around a text, twice between words, or none of the ordinary kind (such as a no-break space)",
     "one ordinary space between words, none around them",
-)
+)  # fmt: skip
 
 
 def find_white_space(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at every text that is not blank altogether; a blank one is missing, which other checks say."""
     for number, column, text in sheet.texts():
         if text.strip() and (wanted := tidy(text)) != text:
-            yield WHITE_SPACE.rewrite(
-                f"{kind_of(text)} in {quoted(text)}", row=number, field=column, value=text, wanted=wanted
-            )
+            yield WHITE_SPACE.rewrite(f"{kind_of(text)} in {quoted(text)}", number, column, text, wanted=wanted)
 
 
 def kind_of(text: str) -> str:
@@ -147,11 +140,10 @@ WHITE_SPACES = Check(Turn.CELL, (WHITE_SPACE,), find_white_space)
 
 
 UNUSABLE = Code(
-    "name-unusable",
-    "error",
+    "name-unusable", "error",
     "no name, only a QID, no letters, far too long, or the title of a list, category or disambiguation",
     "the row is set aside",
-)
+)  # fmt: skip
 ANY_SCRIPT = ("und",)  # A language that is written in no particular script: names of all scripts are names
 
 
@@ -164,7 +156,7 @@ def find_unusable_names(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]
         problem = name_problem(without_hidden_characters(name), languages=ANY_SCRIPT)
         if problem is not None:
             yield UNUSABLE.set_aside(
-                f"{quoted(name)}: {problem[0]}", row=row.number, field=sheet.column("name"), value=name,
+                f"{quoted(name)}: {problem[0]}", row, sheet.column("name"), name,
                 suggestion="name the artifact, or leave the row out",
             )  # fmt: skip
 
@@ -173,11 +165,10 @@ NAMES_USABLE = Check(Turn.ROW, (UNUSABLE,), find_unusable_names)
 
 
 OTHER_CONCEPT = Code(
-    "name-concept",
-    "error",
+    "name-concept", "error",
     "the artifact, by its QID or else its name, is known under other concepts only (needs --graph or --cspace)",
     "the row is set aside: the file does not say what belongs there",
-)
+)  # fmt: skip
 
 
 def find_other_concepts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
@@ -203,23 +194,19 @@ def otherwise(sheet: Sheet, row: Row, source: str, known: list[str]) -> Finding:
     """Say under which concepts an artifact is known."""
     name = sheet.text(row, "name") or sheet.text(row, "id")
     return OTHER_CONCEPT.set_aside(
-        f"{quoted(name)} is given as {sheet.concept(row)}; {source} knows it as {', '.join(known)}",
-        row=row.number,
-        field=sheet.column("name" if sheet.has("name") else "id"),
-        value=name,
+        f"{quoted(name)} is given as {sheet.concept(row)}; {source} knows it as {', '.join(known)}", row,
+        sheet.column("name" if sheet.has("name") else "id"), name,
         suggestion=f"move it to {', '.join(known)}, or name another artifact",
-    )
+    )  # fmt: skip
 
 
 NAME_CONCEPTS = Check(Turn.ROW, (OTHER_CONCEPT,), find_other_concepts)
 
 
 UNDER_TWO = Code(
-    "two-concepts",
-    "warning",
-    "one name in one country stands under two concepts, and not with a QID for each",
+    "two-concepts", "warning", "one name in one country stands under two concepts, and not with a QID for each",
     "the later row is set aside, or the one without a QID",
-)
+)  # fmt: skip
 
 
 def find_two_concepts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
@@ -243,12 +230,9 @@ def under_two(sheet: Sheet, rows: list[Row]) -> Iterator[Finding]:
             other = row if aside is first else first
             yield UNDER_TWO.set_aside(
                 f"{quoted(sheet.text(row, 'name'))} stands under {sheet.concept(first)} (row {first.number}) and "
-                f"{sheet.concept(row)} (row {row.number})",
-                row=aside.number,
-                field=sheet.column("name"),
-                value=sheet.text(aside, "name"),
+                f"{sheet.concept(row)} (row {row.number})", aside, sheet.column("name"), sheet.text(aside, "name"),
                 suggestion=f"keep row {other.number}, or give each its QID",
-            )
+            )  # fmt: skip
 
 
 TWO_CONCEPTS = Check(Turn.FILE, (UNDER_TWO,), find_two_concepts)

@@ -29,17 +29,14 @@ from culturekit.release.sheet import (
 NO_ITEM = "LLM"
 
 IS_NAME = Code(
-    "id-is-name",
-    "error",
-    "`id` holds the artifact's name",
+    "id-is-name", "error", "`id` holds the artifact's name",
     "the QID that the row has in P361, where columns slipped; else LLM",
-)
+)  # fmt: skip
 DISPLACED = Code(
-    "id-displaced",
-    "error",
+    "id-displaced", "error",
     "`id` is blank, and P361 holds a bare QID (lists stand in brackets): columns slipped by one",
     "the QID goes back to `id`; P361 becomes nan, for what stood there is lost",
-)
+)  # fmt: skip
 ID_MISSING = Code("id-missing", "warning", "`id` is blank", "LLM: no item is known")
 ID_UNKNOWN = Code("id-unknown", "error", "`id` is neither a QID nor LLM", "LLM, or what our own tables write for it")
 WITHOUT_QID = Code("missing-qid", "note", "the artifact has no QID", "nothing: a QID must be looked up")
@@ -77,13 +74,9 @@ def look_at_public_id(sheet: Sheet, row: Row) -> Iterator[Finding]:
     else:
         code, message = ID_MISSING, f"{quoted(name)} has a blank id"
     yield code.finding(
-        message,
-        row=row.number,
-        field="id",
-        value=stated if stripped else slipped or stated,
-        suggestion=f"write {quoted(str(cells['id']))}",
+        message, row, "id", stated if stripped else slipped or stated, suggestion=f"write {quoted(str(cells['id']))}",
         changes=(Change(row.number, cells),),
-    )
+    )  # fmt: skip
 
 
 def look_at_our_ids(sheet: Sheet, row: Row) -> Iterator[Finding]:
@@ -105,12 +98,9 @@ def look_at_our_ids(sheet: Sheet, row: Row) -> Iterator[Finding]:
             "source": "wikidata" if right else "llm",
         }
         yield not_an_id(
-            row,
-            "artifact_id",
-            stated if not known else qid,
-            f"write {quoted(str(cells['artifact_id']))}",
+            row, "artifact_id", stated if not known else qid, f"write {quoted(str(cells['artifact_id']))}",
             (Change(row.number, cells),),
-        )
+        )  # fmt: skip
     elif not qid:
         yield without_qid(row, name, "qid", stated)
 
@@ -118,32 +108,26 @@ def look_at_our_ids(sheet: Sheet, row: Row) -> Iterator[Finding]:
 def without_qid(row: Row, name: str, column: str, stated: str) -> Finding:
     """Say that a QID is missing."""
     message = f"{quoted(name)} has no QID"
-    return WITHOUT_QID.finding(message, row=row.number, field=column, value=stated, suggestion="look it up")
+    return WITHOUT_QID.finding(message, row, column, stated, suggestion="look it up")
 
 
 def not_an_id(row: Row, column: str, stated: str, suggestion: str, changes: tuple[Change, ...]) -> Finding:
     """Say that an identifier is none."""
     message = f"{quoted(stated)} is neither a QID nor LLM: and a slug, or the two identifiers of the row differ"
-    return ID_UNKNOWN.finding(
-        message, row=row.number, field=column, value=stated, suggestion=suggestion, changes=changes
-    )
+    return ID_UNKNOWN.finding(message, row, column, stated, suggestion=suggestion, changes=changes)
 
 
 IDENTIFIERS = Check(Turn.CELL, (IS_NAME, DISPLACED, ID_MISSING, ID_UNKNOWN, WITHOUT_QID), find_identifiers)
 
 
 BROKEN_STATEMENT = Code(
-    "broken-statement",
-    "error",
-    "a statement value that is no item, such as {=#1, or a cell that is no list",
+    "broken-statement", "error", "a statement value that is no item, such as {=#1, or a cell that is no list",
     "what is no item is taken out, and the rest written as a list",
-)
+)  # fmt: skip
 EMPTIES = Code(
-    "empty-statements",
-    "warning",
-    "cells say in several ways that nothing is known: nan, empty, a space",
+    "empty-statements", "warning", "cells say in several ways that nothing is known: nan, empty, a space",
     "nan; [] stays, which says that there is no statement",
-)
+)  # fmt: skip
 NAMES = {"": "empty", EMPTY: EMPTY}
 
 
@@ -169,7 +153,7 @@ def broken(sheet: Sheet, column: str) -> Iterator[Finding]:
             wanted = written([part for part in parts if part in items]) if items or bracketed else EMPTY
             message = f"{', '.join(map(quoted, odd))} in {column} is no item" if odd else f"{quoted(cell)} is no list"
             value = ", ".join(odd) or cell
-            yield BROKEN_STATEMENT.rewrite(message, row=row.number, field=column, value=value, wanted=wanted)
+            yield BROKEN_STATEMENT.rewrite(message, row, column, value, wanted=wanted)
 
 
 def slipped(identifier: str) -> bool:
@@ -187,30 +171,24 @@ def empties(sheet: Sheet, column: str) -> Iterator[Finding]:
             f"{NAMES.get(way, 'blank')} ({counted(count, 'rows')})" for way, count in sorted(ways.items())
         )
         yield EMPTIES.finding(
-            f"nothing known is written in {len(ways)} ways: {listed}",
-            row=None,
-            field=column,
-            value=", ".join(NAMES.get(way, "blank") for way in sorted(ways)),
-            suggestion=f"write {EMPTY}",
+            f"nothing known is written in {len(ways)} ways: {listed}", None, column,
+            ", ".join(NAMES.get(way, "blank") for way in sorted(ways)), suggestion=f"write {EMPTY}",
             changes=tuple(Change(row.number, {column: EMPTY}) for row in empty if row.text(column) != EMPTY),
-        )
+        )  # fmt: skip
 
 
 STATEMENTS = Check(Turn.CELL, (BROKEN_STATEMENT, EMPTIES), find_statements)
 
 
 DISAGREES = Code(
-    "qid-country",
-    "error",
+    "qid-country", "error",
     "the item's countries (P495, P17 of the row, or of the graph or cultural space) are known, and not the row's",
     "the row is set aside: the item or the country is wrong, and the file does not say which",
-)
+)  # fmt: skip
 ELSEWHERE = Code(
-    "qid-in-countries",
-    "note",
-    "one item stands in several countries, and no statement says that it belongs to all",
+    "qid-in-countries", "note", "one item stands in several countries, and no statement says that it belongs to all",
     "nothing",
-)
+)  # fmt: skip
 
 
 def find_item_countries(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
@@ -235,12 +213,9 @@ def find_item_countries(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]
     for item, places in open_places.items():
         if len(places) > 1:
             yield ELSEWHERE.finding(
-                f"{item} stands in {', '.join(sorted(places))}",
-                row=max(places.values()),
-                field=sheet.column("id"),
-                value=item,
+                f"{item} stands in {', '.join(sorted(places))}", max(places.values()), sheet.column("id"), item,
                 suggestion="give --graph or --cspace, which know the item's countries",
-            )
+            )  # fmt: skip
 
 
 def stated_in(row: Row) -> list[str]:
@@ -256,7 +231,7 @@ def disagreement(
     """Say who says otherwise."""
     listed = "; ".join(f"{where}: {', '.join(countries()[iso].name for iso in isos)}" for where, isos in against)
     return DISAGREES.set_aside(
-        f"{quoted(item)} stands in {country}; {listed}", row=row.number, field=sheet.column("country"), value=item,
+        f"{quoted(item)} stands in {country}; {listed}", row, sheet.column("country"), item,
         suggestion="look up which of the two is wrong",
     )  # fmt: skip
 
@@ -271,12 +246,10 @@ DROPPED = "rows after the first are set aside"
 PROMPT = Code("duplicate-prompt", "error", "a prompt is given more than once", DROPPED)
 ARTIFACT = Code("duplicate-artifact", "error", "an artifact stands more than once in a country and concept", DROPPED)
 FOLDED = Code(
-    "duplicate-folded",
-    "warning",
+    "duplicate-folded", "warning",
     "a name, or a prompt, differs from another only in case, width or white space, and no two QIDs tell them apart; "
-    "accents count, for they can tell two dishes apart",
-    DROPPED,
-)
+    "accents count, for they can tell two dishes apart", DROPPED,
+)  # fmt: skip
 SAME_NAME = Code("same-name", "note", "one name in one country and concept, in small letters, with two QIDs", "nothing")
 
 
@@ -361,24 +334,19 @@ def repetition(sheet: Sheet, part: str, code: Code, row: Row, before: Row) -> Fi
     value, other = row.text(column), before.text(column)
     also = "" if value == other else f" as {quoted(other)}"
     return code.finding(
-        f"{quoted(value)} is in row {before.number} already{also}",
-        row=row.number,
-        field=column,
-        value=value,
+        f"{quoted(value)} is in row {before.number} already{also}", row, column, value,
         suggestion="look whether both are one" if code is SAME_NAME else f"keep row {before.number} only",
         changes=() if code is SAME_NAME else (Change(row.number),),
-    )
+    )  # fmt: skip
 
 
 REPEATED_ROWS = Check(Turn.FILE, (PROMPT, ARTIFACT, FOLDED, SAME_NAME), find_repeated_rows)
 
 
 NEAR_NAME = Code(
-    "near-name",
-    "note",
-    "two names of a country and concept are equal but for accents and marks, or but for a letter or two",
-    "nothing",
-)
+    "near-name", "note",
+    "two names of a country and concept are equal but for accents and marks, or but for a letter or two", "nothing",
+)  # fmt: skip
 NEAR_VECTORS = Code(
     "near-vectors", "note", "two artifacts of a country and concept have nearly one vector (needs --index)", "nothing"
 )
@@ -411,12 +379,9 @@ def near_names(sheet: Sheet, rows: list[Row]) -> Iterator[Finding]:
         near = next((other for form in forms if (other := known.get(form)) is not None), None)
         if near is not None and fold(sheet.text(near, "name")) != fold(name):
             yield NEAR_NAME.finding(
-                f"{quoted(name)} is nearly {quoted(sheet.text(near, 'name'))} of row {near.number}",
-                row=row.number,
-                field=sheet.column("name"),
-                value=name,
-                suggestion="look whether both are one",
-            )
+                f"{quoted(name)} is nearly {quoted(sheet.text(near, 'name'))} of row {near.number}", row,
+                sheet.column("name"), name, suggestion="look whether both are one",
+            )  # fmt: skip
         for form in forms:
             known.setdefault(form, row)
 
@@ -463,12 +428,8 @@ def near_vectors(sheet: Sheet, rows: list[Row], knowledge: Knowledge) -> Iterato
             name = sheet.text(later, "name")
             yield NEAR_VECTORS.finding(
                 f"{quoted(name)} looks like {quoted(sheet.text(first, 'name'))} of row {first.number}, cosine "
-                f"{cosine:.3f}",
-                row=later.number,
-                field=sheet.column("name"),
-                value=name,
-                suggestion="look whether both are one",
-            )
+                f"{cosine:.3f}", later, sheet.column("name"), name, suggestion="look whether both are one",
+            )  # fmt: skip
 
 
 NEAR_DUPLICATES = Check(Turn.FILE, (NEAR_NAME, NEAR_VECTORS), find_near_duplicates)

@@ -21,11 +21,10 @@ COUNTRY_UNKNOWN = Code(
 )
 COUNTRY_AMBIGUOUS = Code("country-ambiguous", "error", "words that can mean several countries", "the row is set aside")
 COUNTRY_SPELLING = Code(
-    "country-spelling",
-    "warning",
+    "country-spelling", "warning",
     "a country under another name, its adjective or a code, or a country_name that does not go with the code",
     "the name, or the code, that countries.yaml has",
-)
+)  # fmt: skip
 SEVERAL = re.compile(r"\s*(?:[,;/&|]|\band\b|\bor\b)\s*")
 
 
@@ -53,14 +52,12 @@ def name_it(sheet: Sheet, row: Row, column: str) -> Finding:
     if len(meant) == 1 and meant[0] in countries():
         country = countries()[meant[0]]
         wanted = country.iso if sheet.layout.countries == "iso" else country.name
-        return COUNTRY_SPELLING.rewrite(
-            f"{quoted(stated)} is {country.name}", row=row.number, field=column, value=stated, wanted=wanted
-        )
+        return COUNTRY_SPELLING.rewrite(f"{quoted(stated)} is {country.name}", row, column, stated, wanted=wanted)
     code, message = COUNTRY_UNKNOWN, f"{quoted(stated)} is no country that countries.yaml knows"
     if len(meant) > 1:
         code, message = COUNTRY_AMBIGUOUS, f"{quoted(stated)} can mean {', '.join(meant[:6])}"
     suggestion = "name one country; --countries-file adds countries, `world` all"
-    return code.set_aside(message, row=row.number, field=column, value=stated, suggestion=suggestion)
+    return code.set_aside(message, row, column, stated, suggestion=suggestion)
 
 
 @cache
@@ -100,7 +97,7 @@ def named_otherwise(sheet: Sheet, row: Row, country: Country) -> Iterator[Findin
         stated = row.cells.get(column)
         if column in sheet.columns and sheet.layout.name == "cspace" and stated != wanted:
             message = f"{country.iso} is {wanted}, not {quoted(str(stated))}"
-            yield COUNTRY_SPELLING.rewrite(message, row=row.number, field=column, value=str(stated), wanted=wanted)
+            yield COUNTRY_SPELLING.rewrite(message, row, column, str(stated), wanted=wanted)
 
 
 COUNTRIES_NAMED = Check(Turn.CELL, (COUNTRY_UNKNOWN, COUNTRY_AMBIGUOUS, COUNTRY_SPELLING), find_countries)
@@ -133,9 +130,9 @@ def about_concept(code: Code, sheet: Sheet, row: Row, message: str, wanted: str 
     """Say what is wrong with a concept."""
     column, stated = sheet.column("concept"), sheet.text(row, "concept")
     if wanted is not None:
-        return code.rewrite(message, row=row.number, field=column, value=stated, wanted=wanted)
+        return code.rewrite(message, row, column, stated, wanted=wanted)
     suggestion = f"one of {', '.join(sorted(set(CONCEPTS.values())))}"
-    return code.set_aside(message, row=row.number, field=column, value=stated, suggestion=suggestion)
+    return code.set_aside(message, row, column, stated, suggestion=suggestion)
 
 
 def mixed(sheet: Sheet) -> Iterator[Finding]:
@@ -148,24 +145,20 @@ def mixed(sheet: Sheet) -> Iterator[Finding]:
             listed = ", ".join(f"{name} ({counted(counts[name], 'rows')})" for name in names)
             others = [row for row in sheet.rows if sheet.text(row, "concept").strip() in set(names) - {concept}]
             yield CONCEPT_MIXED.finding(
-                f"{concept} go by several names: {listed}",
-                row=None,
-                field=column,
-                value=", ".join(names),
+                f"{concept} go by several names: {listed}", None, column, ", ".join(names),
                 suggestion=f"write {quoted(concept)} everywhere",
                 changes=tuple(Change(row.number, {column: concept}) for row in others),
-            )
+            )  # fmt: skip
 
 
 CONCEPTS_NAMED = Check(Turn.CELL, (CONCEPT_UNKNOWN, CONCEPT_SPELLING, CONCEPT_MIXED), find_concepts)
 
 
 IMBALANCE = Code(
-    "imbalance",
-    "note",
+    "imbalance", "note",
     "a country has less than half of what countries have of a concept in the middle, more than twice, or nothing",
     "nothing: rows must be found, or left out, by a person",
-)
+)  # fmt: skip
 MANY = 2
 
 
@@ -186,11 +179,9 @@ def find_imbalance(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
             if count == 0 or not middle / MANY <= count <= middle * MANY:
                 yield IMBALANCE.finding(
                     f"{name} × {concept}: {counted(count, 'rows')}, where countries have {middle:,g} in the middle",
-                    row=None,
-                    field=sheet.column("country"),
-                    value=f"{name} × {concept}",
+                    None, sheet.column("country"), f"{name} × {concept}",
                     suggestion="look for more rows, or say in the card why there are so many",
-                )
+                )  # fmt: skip
 
 
 BALANCE = Check(Turn.FILE, (IMBALANCE,), find_imbalance)

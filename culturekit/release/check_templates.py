@@ -26,76 +26,49 @@ from culturekit.release.sheet import Row, Sheet, fold, tidy
 REBUILT = "the prompt is rebuilt from the row's own name and country by the released template"
 
 MISSING = Code(
-    "prompt-missing",
-    "error",
-    "the row has no prompt",
+    "prompt-missing", "error", "the row has no prompt",
     f"{REBUILT}; of art, with its several templates, it is set aside",
-)
+)  # fmt: skip
 MISSING_SPACE = Code(
     "space-missing", "error", "a space of the template lacks (matefrom), or stands in the name instead", REBUILT
 )
 EXTRA_SPACE = Code("space-extra", "warning", "a space cuts a word", REBUILT)
 PLACE = Code(
-    "prompt-country",
-    "error",
-    "the prompt says another country, or a wrong word for it (Nigeria clothing)",
-    REBUILT,
+    "prompt-country", "error", "the prompt says another country, or a wrong word for it (Nigeria clothing)", REBUILT
 )
 NAME_DIFFERS = Code("prompt-name", "error", "the prompt names something other than the row", REBUILT)
 NAME_CONCEPT = Code(
-    "prompt-name-concept",
-    "error",
-    "the prompt names something that belongs to another concept, by this file, a graph or a cultural space",
-    REBUILT,
-)
+    "prompt-name-concept", "error",
+    "the prompt names something that belongs to another concept, by this file, a graph or a cultural space", REBUILT,
+)  # fmt: skip
 OTHER_CONCEPT = Code(
-    "template-concept",
-    "error",
-    "the prompt follows the template of another concept",
+    "template-concept", "error", "the prompt follows the template of another concept",
     f"{REBUILT}, where the concept has one; else the row is set aside",
-)
+)  # fmt: skip
 NO_TEMPLATE = Code(
-    "template-none",
-    "error",
-    "the prompt follows no template, released or of the paper",
+    "template-none", "error", "the prompt follows no template, released or of the paper",
     f"{REBUILT} that is nearest; where none is near, the row is set aside",
-)
+)  # fmt: skip
 NOUN_IN_NAME = Code(
-    "noun-in-name",
-    "warning",
+    "noun-in-name", "warning",
     "the name already holds the noun that its template adds (tanjore painting), and the prompt says it once",
     "the name loses the noun: then the template gives the prompt as it stands",
-)
+)  # fmt: skip
 NOUN_TWICE = Code(
-    "noun-twice",
-    "note",
-    "the prompt says the template's noun twice, as the released template does with such a name",
+    "noun-twice", "note", "the prompt says the template's noun twice, as the released template does with such a name",
     "nothing: it is the released wording",
-)
+)  # fmt: skip
 CODES = (
-    MISSING,
-    MISSING_SPACE,
-    EXTRA_SPACE,
-    PLACE,
-    NAME_DIFFERS,
-    NAME_CONCEPT,
-    OTHER_CONCEPT,
-    NO_TEMPLATE,
-    NOUN_IN_NAME,
+    MISSING, MISSING_SPACE, EXTRA_SPACE, PLACE, NAME_DIFFERS, NAME_CONCEPT, OTHER_CONCEPT, NO_TEMPLATE, NOUN_IN_NAME,
     NOUN_TWICE,
-)
+)  # fmt: skip
 
 
 SIMPLE: dict[str, Code] = {
-    "space-missing": MISSING_SPACE,
-    "space-in-name": MISSING_SPACE,
-    "space-extra": EXTRA_SPACE,
-    "noun-in-name": NOUN_IN_NAME,
-    "noun-twice": NOUN_TWICE,
-    "place": PLACE,
-    "other-concept": OTHER_CONCEPT,
+    "space-missing": MISSING_SPACE, "space-in-name": MISSING_SPACE, "space-extra": EXTRA_SPACE,
+    "noun-in-name": NOUN_IN_NAME, "noun-twice": NOUN_TWICE, "place": PLACE, "other-concept": OTHER_CONCEPT,
     "none": NO_TEMPLATE,
-}
+}  # fmt: skip
 
 ROWS_NAMED = 3
 
@@ -183,7 +156,7 @@ def finding_for(code: Code, message: str, sheet: Sheet, row: Row, slip: Slip) ->
     elif slip.rebuilt is not None:
         changes, suggestion = (Change(row.number, {prompt: slip.rebuilt}),), f"write {quoted(slip.rebuilt)}"
     value = slip.said or sheet.text(row, "prompt")
-    return code.finding(message, row=row.number, field=field, value=value, suggestion=suggestion, changes=changes)
+    return code.finding(message, row, field, value, suggestion=suggestion, changes=changes)
 
 
 def concepts_of_name(sheet: Sheet, knowledge: Knowledge) -> dict[str, dict[str, str]]:
@@ -208,7 +181,7 @@ def look_at_prompt(sheet: Sheet, row: Row, knowledge: Knowledge) -> Iterator[Fin
     """Hold a prompt that names an artifact, in English, against the templates of its concept."""
     country, concept, text = sheet.country(row), sheet.concept(row), sheet.text(row, "prompt")
     if not text.strip():
-        yield MISSING.set_aside("there is no text", row=row.number, field="text", value=text)
+        yield MISSING.set_aside("there is no text", row, "text", text)
         return
     if country is None or concept is None or row.cells.get("kind") != "cube" or row.cells.get("language", "en") != "en":
         return
@@ -234,9 +207,7 @@ def against_name(sheet: Sheet, row: Row, name: str, country: Country, concept: s
             continue
         message = f"the artifact is {quoted(name)}: {quoted(slip.said)} for {quoted(slip.wanted)}"
         changes = (Change(row.number, None if slip.rebuilt is None else {"text": slip.rebuilt}),)
-        yield codes.get(slip.kind, NO_TEMPLATE).finding(
-            message, row=row.number, field="text", value=slip.said, changes=changes
-        )
+        yield codes.get(slip.kind, NO_TEMPLATE).finding(message, row, "text", slip.said, changes=changes)
 
 
 def alone(sheet: Sheet, row: Row, country: Country, released: list[Frame], read: list[tuple[Frame, Slots]]) -> Finding:
@@ -246,18 +217,18 @@ def alone(sheet: Sheet, row: Row, country: Country, released: list[Frame], read:
     for frame, slots in loose:
         if slots.place == frame.place(country):
             message, wanted = f"a space lacks in {quoted(text)}", frame.text(slots.name, country)
-            return MISSING_SPACE.rewrite(message, row=row.number, field="text", value=text, wanted=wanted)
+            return MISSING_SPACE.rewrite(message, row, "text", text, wanted=wanted)
     for frame, slots in read:
         message = (
             f"the {frame.key} template wants {quoted(frame.place(country))}, the prompt says {quoted(slots.place)}"
         )
         wanted = frame.text(slots.name, country)
-        return PLACE.rewrite(message, row=row.number, field="text", value=slots.place, wanted=wanted)
+        return PLACE.rewrite(message, row, "text", slots.place, wanted=wanted)
     other = next((frame for frame in frames() if frame.read(text)), None)
     if other is not None:
         message = f"{quoted(text)} follows the template of {other.key}"
-        return OTHER_CONCEPT.set_aside(message, row=row.number, field="text", value=text)
-    return NO_TEMPLATE.set_aside(f"{quoted(text)} follows no template", row=row.number, field="text", value=text)
+        return OTHER_CONCEPT.set_aside(message, row, "text", text)
+    return NO_TEMPLATE.set_aside(f"{quoted(text)} follows no template", row, "text", text)
 
 
 TEMPLATES_FIT = Check(Turn.ROW, CODES, find_template_slips)
@@ -267,11 +238,10 @@ TEMPLATES_FIT = Check(Turn.ROW, CODES, find_template_slips)
 
 
 LEAK = Code(
-    "negative-leak",
-    "error",
+    "negative-leak", "error",
     "the prompt holds its negative prompt, three terms of one in a row, or a marker such as “negative prompt:”",
     "it is cut off; where nothing is left, the row is set aside",
-)
+)  # fmt: skip
 CONTRADICTS = Code(
     "negative-contradicts", "note", "the negative prompt keeps out what the prompt asks for (painting)", "nothing"
 )
@@ -291,9 +261,9 @@ def find_negative_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Findin
             left, value = text[:begin].rstrip(" ,;|."), text[begin:].strip(" ,;|")
             message = f"the prompt holds a negative prompt: {quoted(value)}"
             yield (
-                LEAK.rewrite(message, row=row.number, field=column, value=value, wanted=left)
+                LEAK.rewrite(message, row, column, value, wanted=left)
                 if left
-                else LEAK.set_aside(message, row=row.number, field=column, value=value)
+                else LEAK.set_aside(message, row, column, value)
             )
         elif negative:
             yield from contradiction(sheet, row, text, negative)
@@ -338,12 +308,9 @@ def contradiction(sheet: Sheet, row: Row, text: str, negative: str) -> Iterator[
     ]
     if both:
         yield CONTRADICTS.finding(
-            f"the negative prompt keeps out what the prompt asks for: {', '.join(map(quoted, both))}",
-            row=row.number,
-            field=sheet.column("negative"),
-            value=", ".join(both),
-            suggestion="take the term out of the negative prompt",
-        )
+            f"the negative prompt keeps out what the prompt asks for: {', '.join(map(quoted, both))}", row,
+            sheet.column("negative"), ", ".join(both), suggestion="take the term out of the negative prompt",
+        )  # fmt: skip
 
 
 NEGATIVE_PROMPTS = Check(Turn.CELL, (LEAK, CONTRADICTS), find_negative_prompts)
@@ -352,11 +319,10 @@ NEGATIVE_PROMPTS = Check(Turn.CELL, (LEAK, CONTRADICTS), find_negative_prompts)
 CLIP_TOKENS = 77  # what CLIP's text encoder reads, its marks of beginning and end included
 
 TOO_LONG = Code(
-    "prompt-long",
-    "warning",
+    "prompt-long", "warning",
     f"more than the {CLIP_TOKENS} tokens that CLIP's text encoder reads, the marks of beginning and end included",
     "the row is set aside: its end would not be seen, and nobody but its author can shorten it",
-)
+)  # fmt: skip
 SHORT = (CLIP_TOKENS - 2) // 2
 """So few bytes can never be too many tokens: each token is a byte at least; counting is spared for most prompts."""
 
@@ -373,12 +339,9 @@ def find_long_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
         tokens = knowledge.count_tokens(text) + 2
         if tokens > CLIP_TOKENS:
             yield TOO_LONG.set_aside(
-                f"{tokens:,} tokens, {how}: the encoder reads {CLIP_TOKENS} of {quoted(text)}",
-                row=row.number,
-                field=sheet.column("prompt"),
-                value=text,
-                suggestion=f"shorten it to {CLIP_TOKENS} tokens",
-            )
+                f"{tokens:,} tokens, {how}: the encoder reads {CLIP_TOKENS} of {quoted(text)}", row,
+                sheet.column("prompt"), text, suggestion=f"shorten it to {CLIP_TOKENS} tokens",
+            )  # fmt: skip
 
 
 PROMPT_LENGTHS = Check(Turn.FILE, (TOO_LONG,), find_long_prompts)

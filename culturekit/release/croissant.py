@@ -58,49 +58,21 @@ _CONFORMS = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissa
 
 _CONTEXT: Mapping[str, Any] = MappingProxyType(
     {
-        "@language": "en",
-        "@vocab": "https://schema.org/",
-        "arrayShape": "cr:arrayShape",
-        "citeAs": "cr:citeAs",
-        "column": "cr:column",
-        "conformsTo": "dct:conformsTo",
-        "containedIn": "cr:containedIn",
-        "cr": "http://mlcommons.org/croissant/",
-        "data": {"@id": "cr:data", "@type": "@json"},
-        "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-        "dct": "http://purl.org/dc/terms/",
-        "description": {"@container": "@language"},
-        "equivalentProperty": "cr:equivalentProperty",
-        "examples": {"@id": "cr:examples", "@type": "@json"},
-        "extract": "cr:extract",
-        "field": "cr:field",
-        "fileObject": "cr:fileObject",
-        "fileProperty": "cr:fileProperty",
-        "fileSet": "cr:fileSet",
-        "format": "cr:format",
-        "includes": "cr:includes",
-        "isArray": "cr:isArray",
-        "isLiveDataset": "cr:isLiveDataset",
-        "jsonPath": "cr:jsonPath",
-        "key": "cr:key",
-        "md5": "cr:md5",
-        "name": {"@container": "@language"},
-        "parentField": "cr:parentField",
-        "path": "cr:path",
-        "rai": "http://mlcommons.org/croissant/RAI/",
-        "recordSet": "cr:recordSet",
-        "references": "cr:references",
-        "regex": "cr:regex",
-        "repeated": "cr:repeated",
-        "replace": "cr:replace",
-        "samplingRate": "cr:samplingRate",
-        "sc": "https://schema.org/",
-        "separator": "cr:separator",
-        "source": "cr:source",
-        "subField": "cr:subField",
-        "transform": "cr:transform",
+        "@language": "en", "@vocab": "https://schema.org/", "arrayShape": "cr:arrayShape", "citeAs": "cr:citeAs",
+        "column": "cr:column", "conformsTo": "dct:conformsTo", "containedIn": "cr:containedIn",
+        "cr": "http://mlcommons.org/croissant/", "data": {"@id": "cr:data", "@type": "@json"},
+        "dataType": {"@id": "cr:dataType", "@type": "@vocab"}, "dct": "http://purl.org/dc/terms/",
+        "description": {"@container": "@language"}, "equivalentProperty": "cr:equivalentProperty",
+        "examples": {"@id": "cr:examples", "@type": "@json"}, "extract": "cr:extract", "field": "cr:field",
+        "fileObject": "cr:fileObject", "fileProperty": "cr:fileProperty", "fileSet": "cr:fileSet",
+        "format": "cr:format", "includes": "cr:includes", "isArray": "cr:isArray", "isLiveDataset": "cr:isLiveDataset",
+        "jsonPath": "cr:jsonPath", "key": "cr:key", "md5": "cr:md5", "name": {"@container": "@language"},
+        "parentField": "cr:parentField", "path": "cr:path", "rai": "http://mlcommons.org/croissant/RAI/",
+        "recordSet": "cr:recordSet", "references": "cr:references", "regex": "cr:regex", "repeated": "cr:repeated",
+        "replace": "cr:replace", "samplingRate": "cr:samplingRate", "sc": "https://schema.org/",
+        "separator": "cr:separator", "source": "cr:source", "subField": "cr:subField", "transform": "cr:transform",
     }
-)
+)  # fmt: skip
 
 _FORMATS = {
     ".parquet": "application/x-parquet", ".csv": "text/csv", ".jsonl": "application/jsonlines",
@@ -136,12 +108,10 @@ def croissant_of(hand: Hand, facts: Facts) -> dict[str, Any]:
         **_optional(hand),
         **_responsible(hand, facts),
         "distribution": [
-            *objects,
-            *(_file_set(table) for table in facts.tables),
-            *(_file_object(file) for file in facts.others),
+            *objects, *(_file_set(table) for table in facts.tables), *(_file_object(file) for file in facts.others),
         ],
         "recordSet": [_record_set(table) for table in facts.tables if table.columns],
-    }
+    }  # fmt: skip
     return {key: value for key, value in described.items() if value not in ([], "", None)}
 
 
@@ -220,10 +190,7 @@ def _record_set(table: CardTable) -> dict[str, Any]:
     names = {column.name for column in table.columns}
     key = [{"@id": f"{table.name}/{name}"} for name in _KEYS.get(table.name, ()) if name in names]
     described: dict[str, Any] = {
-        "@type": "cr:RecordSet",
-        "@id": table.name,
-        "name": table.name,
-        "description": f"{table.rows:,} rows.",
+        "@type": "cr:RecordSet", "@id": table.name, "name": table.name, "description": f"{table.rows:,} rows.",
         "field": [_field_of(table, column) for column in table.columns],
-    }
+    }  # fmt: skip
     return {**described, "key": key} if key else described

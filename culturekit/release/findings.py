@@ -18,7 +18,7 @@ from culturekit.core.counting import printable
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, Concept, mask_of
 from culturekit.kg.countries import Country, by_qid, countries
 from culturekit.kg.store import GraphTables
-from culturekit.release.sheet import Sheet, fold, item_of, squeeze, tidy
+from culturekit.release.sheet import Row, Sheet, fold, item_of, squeeze, tidy
 
 # The shipped templates turned round, and what is wrong with a prompt whose name, country and concept are known.
 
@@ -311,12 +311,10 @@ def known_from_graph(folder: Path, sheet: Sheet, concepts_meant: Sequence[Concep
     }
     labels = {number: label for number, label in tables.labels(items).items() if label}
     return Source(
-        str(folder),
-        frozen(concepts),
-        frozen(countries_of(tables, items)),
+        str(folder), frozen(concepts), frozen(countries_of(tables, items)),
         frozen({name: found for name, found in by_name.items() if found}),
         {f"Q{number}": label for number, label in labels.items()} if not sheet.has("name") else {},
-    )
+    )  # fmt: skip
 
 
 def names_in(sheet: Sheet) -> set[str]:
@@ -430,28 +428,21 @@ class Code:
     mend: str
 
     def finding(
-        self,
-        message: str,
-        *,
-        row: int | None,
-        field: str,
-        value: str,
-        suggestion: str = "",
+        self, message: str, row: Row | int | None, field: str, value: str, *, suggestion: str = "",
         changes: tuple[Change, ...] = (),
-    ) -> Finding:
-        """Make a finding of this kind."""
-        return Finding(self.name, self.severity, row, field, value, message, suggestion or self.mend, changes)
+    ) -> Finding:  # fmt: skip
+        """Make a finding of this kind, about a row, by itself or its number, or about the whole file."""
+        number = row.number if isinstance(row, Row) else row
+        return Finding(self.name, self.severity, number, field, value, message, suggestion or self.mend, changes)
 
-    def rewrite(self, message: str, *, row: int, field: str, value: str, wanted: str) -> Finding:
+    def rewrite(self, message: str, row: Row | int, field: str, value: str, *, wanted: str) -> Finding:
         """Make a finding whose mend writes into the cell what is wanted there."""
-        changes = (Change(row, {field: wanted}),)
-        suggestion = f"write {quoted(wanted)}"
-        return self.finding(message, row=row, field=field, value=value, suggestion=suggestion, changes=changes)
+        changes = (Change(row.number if isinstance(row, Row) else row, {field: wanted}),)
+        return self.finding(message, row, field, value, suggestion=f"write {quoted(wanted)}", changes=changes)
 
-    def set_aside(self, message: str, *, row: int, field: str, value: str, suggestion: str = "") -> Finding:
+    def set_aside(self, message: str, row: Row, field: str, value: str, *, suggestion: str = "") -> Finding:
         """Make a finding whose mend sets its row aside."""
-        changes = (Change(row),)
-        return self.finding(message, row=row, field=field, value=value, suggestion=suggestion, changes=changes)
+        return self.finding(message, row, field, value, suggestion=suggestion, changes=(Change(row.number),))
 
 
 def shortened(text: str) -> str:

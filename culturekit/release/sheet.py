@@ -30,33 +30,25 @@ class Layout:
 
 
 PUBLIC = Layout(
-    "public",
-    {"id": "id", "name": "name", "country": "country", "concept": "domain", "prompt": "prompt"},
-    ("id", "name", "country", "domain", "prompt"),
-    "name",
-    statements=("P31", "P279", "P495", "P17", "P2012", "P361"),
+    "public", {"id": "id", "name": "name", "country": "country", "concept": "domain", "prompt": "prompt"},
+    ("id", "name", "country", "domain", "prompt"), "name", statements=("P31", "P279", "P495", "P17", "P2012", "P361"),
     fixed_concepts=True,
-)
+)  # fmt: skip
 CSPACE = Layout(
     "cspace",
     {"id": "artifact_id", "name": "name", "country": "country", "concept": "concept", "subconcept": "subconcept"},
-    ("artifact_id", "qid", "name", "concept", "country", "country_name", "source"),
-    "iso",
+    ("artifact_id", "qid", "name", "concept", "country", "country_name", "source"), "iso",
     key=("concept", "country", "artifact_id"),
-)
+)  # fmt: skip
 PROMPTS = Layout(
     "prompts",
     {
-        "id": "artifact_id",
-        "country": "country",
-        "concept": "concept",
-        "prompt": "text",
-        "negative": "negative_text",
+        "id": "artifact_id", "country": "country", "concept": "concept", "prompt": "text", "negative": "negative_text",
     },
     ("prompt_id", "text", "kind", "concept", "country", "artifact_id", "template_id"),
     "iso",
     key=("prompt_id",),
-)
+)  # fmt: skip
 LAYOUTS = (PUBLIC, CSPACE, PROMPTS)
 
 

@@ -99,18 +99,14 @@ def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:
             continue
         truth = run.manifest(roles.TRUTH, model).counts if model in run.truthful else {}
         yield ModelLine(
-            model=model,
-            backend=str(run.manifest(roles.IMAGES, model).options["backend"]),
-            images=run.manifest(roles.IMAGES, model).counts["ok"],
-            mapped=mapped,
+            model=model, backend=str(run.manifest(roles.IMAGES, model).options["backend"]),
+            images=run.manifest(roles.IMAGES, model).counts["ok"], mapped=mapped,
             corrected=score_figure(vs, labels="corrected"),
             truth=score_figure(vs, labels="truth") if model in run.truthful else None,
             quality=score_figure(overall.filter(pl.col("metric") == "quality"), labels="mapped"),
-            culture_free=truth.get("culture_free"),
-            similarity=run.manifest(roles.MATCHES, model).notes["similarity"],
-            seen=seen.get(model),
-            rank=ranks.get(model),
-        )
+            culture_free=truth.get("culture_free"), similarity=run.manifest(roles.MATCHES, model).notes["similarity"],
+            seen=seen.get(model), rank=ranks.get(model),
+        )  # fmt: skip
 
 
 def overall_of(about: pl.DataFrame) -> pl.DataFrame:

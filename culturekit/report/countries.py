@@ -277,15 +277,12 @@ def extremes_in(run: RunFolders, models: Sequence[str]) -> Extremes | None:
     def line(name: str) -> ArtifactShares:
         own = about.get(name, {"country": None, "popularity": None})
         return ArtifactShares(
-            name,
-            names.get(own["country"], own["country"]),
-            own["popularity"],
+            name, names.get(own["country"], own["country"]), own["popularity"],
             tuple(cells.get((model, name)) for model in models),
-        )
+        )  # fmt: skip
 
     return Extremes(
         most=tuple(line(name) for name in most["label"].head(SHOWN)),
-        least=tuple(line(name) for name in least["name"].head(SHOWN)),
-        artifacts=known.height,
+        least=tuple(line(name) for name in least["name"].head(SHOWN)), artifacts=known.height,
         never=tuple(sum((model, name) not in cells for name in about) for model in models),
-    )
+    )  # fmt: skip

@@ -71,23 +71,15 @@ def lines_of(table: pl.DataFrame, *, kernel: str, labels: str = "mapped") -> Ite
     )
     ordered = about.sort(
         pl.col("of_metric").replace_strict({name: place for place, name in enumerate(COMPARED)}),
-        -pl.col("value").abs(),
-        "model",
-    )
+        -pl.col("value").abs(), "model",
+    )  # fmt: skip
     for row in ordered.to_dicts():
         first, second, difference = larger_first(row)
         yield DifferenceLine(
-            first=first,
-            second=second,
-            concept=row["concept"],
-            metric=row["of_metric"],
-            labels=row["of_labels"],
-            difference=difference,
-            p=row["p_corrected"],
-            common=row["common"] or 0,
-            left_out=row["left_out"] or 0,
+            first=first, second=second, concept=row["concept"], metric=row["of_metric"], labels=row["of_labels"],
+            difference=difference, p=row["p_corrected"], common=row["common"] or 0, left_out=row["left_out"] or 0,
             differ_in=tuple(row["differ_in"] or ()),
-        )
+        )  # fmt: skip
 
 
 # How much more the countries of one group score than those of another, or prompts in one language than in another.
@@ -101,9 +93,8 @@ FULL = {"GN": "Global North", "GS": "Global South"}
 def gap_table(run: RunFolders, scores: pl.DataFrame, metric: str = "group_gap") -> pl.DataFrame:
     """Keep the differences of groups, `a` less `b`, that rest on mapped or corrected labels, with what they are of."""
     of = with_params(
-        scores.with_row_index("row").filter(pl.col("model").is_in(run.models), metric=metric),
-        "a", "b", "scheme", "target", "prompts", "of",
-        p="p_corrected", score="metric", labels="of.labels", kernel="of.kernel",
+        scores.with_row_index("row").filter(pl.col("model").is_in(run.models), metric=metric), "a", "b", "scheme",
+        "target", "prompts", "of", p="p_corrected", score="metric", labels="of.labels", kernel="of.kernel",
     )  # fmt: skip
     p = pl.col("p").cast(pl.Float64)
     return of.filter(pl.col("labels").ne_missing("truth")).with_columns(

@@ -17,13 +17,9 @@ from culturekit.scores.family import parsed
 # Who judged, under which licence and with what it misses, and how far models are apart by each of them.
 
 TITLES: Mapping[str, str] = {
-    "dsg": "DSG",
-    "vqascore": "VQAScore",
-    "clipscore": "CLIPScore",
-    "hpsv2": "HPS v2",
-    "pickscore": "PickScore",
+    "dsg": "DSG", "vqascore": "VQAScore", "clipscore": "CLIPScore", "hpsv2": "HPS v2", "pickscore": "PickScore",
     "embedded": "clarity (embedded)",
-}
+}  # fmt: skip
 
 LICENCES: Mapping[str, str] = {
     "embedded": "no weights",
@@ -178,16 +174,9 @@ OF_PEOPLE = frozenset(("labels", "criterion", "pool", "pools_by", "people", "tru
 
 
 OUTCOMES: Mapping[str, str] = {
-    "ok": "answered",
-    "repaired": "answered",
-    "refused": "refused",
-    "blocked": "refused",
-    "invalid": "unparsed",
-    "truncated": "unparsed",
-    "neither yes nor no": "unparsed",
-    "exhausted": "failed",
-    "over-budget": "failed",
-}
+    "ok": "answered", "repaired": "answered", "refused": "refused", "blocked": "refused", "invalid": "unparsed",
+    "truncated": "unparsed", "neither yes nor no": "unparsed", "exhausted": "failed", "over-budget": "failed",
+}  # fmt: skip
 """How judgments end -> how the page counts them."""
 
 QUESTIONS_SHOWN = 10  # at either end; all stand in `question_rates.parquet`
@@ -291,15 +280,11 @@ def instruments_in(
         own = placed.filter(pl.col("metric") == metric, pl.col("by") == by)
         concepts = own["concept"].drop_nulls().unique().sort()
         yield Instrument(
-            metric=metric,
-            judge=by,
-            title=title_of(metric, by),
-            target=own["target"][0],
-            unit=own["unit"][0],
+            metric=metric, judge=by, title=title_of(metric, by), target=own["target"][0], unit=own["unit"][0],
             models=figures_of(own.filter(pl.col("concept").is_null()), models),
             looked_at={model: looked_at(run, counts, metric, by, model) for model in models},
             concepts={concept: figures_of(own.filter(concept=concept), models) for concept in concepts},
-        )
+        )  # fmt: skip
 
 
 def in_order(rows: pl.DataFrame) -> list[tuple[str, str]]:

@@ -181,13 +181,9 @@ def in_words(number: int) -> str:
 
 
 def verdict_on(
-    models: Sequence[ModelLine],
-    *,
-    trial: EncoderTrial | None = None,
-    apart: Collection[tuple[str, str]] = (),
-    withheld: Sequence[str] = (),
-    prompts: Mapping[str, tuple[int, int]] = MappingProxyType({}),
-) -> Verdict:
+    models: Sequence[ModelLine], *, trial: EncoderTrial | None = None, apart: Collection[tuple[str, str]] = (),
+    withheld: Sequence[str] = (), prompts: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+) -> Verdict:  # fmt: skip
     """Say what is known of the models, and what of the mapping.
 
     Args:
@@ -414,14 +410,12 @@ def encoder_trial(run: RunFolders) -> EncoderTrial | None:
     first, counts = run.models[0], run.manifest(roles.INDEX).counts
     right, chance = recognised_references(run)
     return EncoderTrial(
-        str(run.manifest(roles.INDEX).notes.get("encoder", "of this run")),
-        right,
-        chance,
+        str(run.manifest(roles.INDEX).notes.get("encoder", "of this run")), right, chance,
         NAMES_ALONE if not counts.get("references") else str(run.manifest(roles.DIAGNOSIS).notes.get("no_recognition")),
         {model: share_nearer(found, nothing) for model, found in images.items()},
         share_nearer(similarities(run.needed(roles.DIAGNOSIS, MATCHES)), nothing),
         (first, share_nearer(images[first], shuffled)),
-    )
+    )  # fmt: skip
 
 
 NAMES_ALONE = "it knows artifacts by their names alone"

@@ -40,8 +40,7 @@ def metric_rows(run: RunFolders) -> Rows:
         found, "metric", "method", "prompts", scorer="params.scorer",
         criterion="with.criterion", choice="with.choice", pool="with.pool",
     ).with_columns(
-        pl.col("value").fill_nan(None),  # where one side does not vary
-        pl.col("pool").fill_null(""), pl.col("prompts").cast(pl.Int64),
+        pl.col("value").fill_nan(None), pl.col("pool").fill_null(""), pl.col("prompts").cast(pl.Int64),
         rating=pl.concat_str("criterion", pl.format(": share of {}", "choice").fill_null("")),
     )  # fmt: skip
     keys = ["rating", "metric", "scorer", "pool"]
@@ -144,21 +143,15 @@ def people_in(run: RunFolders) -> People | None:
     table = run.table(roles.RATINGS, file=f"{RATERS.name}.parquet")
     raters = read_table(table, RATERS) if table.is_file() else pl.DataFrame(schema=RATERS.schema)
     return People(
-        caveat=str(manifest.notes.get("caveat", "")),
-        pools_by=str(manifest.options["by"]),
-        encoder=str(run.manifest(roles.INDEX).options.get("encoder", "")),
-        answers=said.height,
+        caveat=str(manifest.notes.get("caveat", "")), pools_by=str(manifest.options["by"]),
+        encoder=str(run.manifest(roles.INDEX).options.get("encoder", "")), answers=said.height,
         items=said["item_id"].n_unique(),
-        grids=tuple(sorted(grids(ratings, choices), key=lambda grid: grid.who != HOME)),
-        agreement=agreement(scores),
-        divergence=apart[:PAIRS_SHOWN],
-        pairs=len(apart),
-        thinned=tuple(thinned(ratings, choices)),
+        grids=tuple(sorted(grids(ratings, choices), key=lambda grid: grid.who != HOME)), agreement=agreement(scores),
+        divergence=apart[:PAIRS_SHOWN], pairs=len(apart), thinned=tuple(thinned(ratings, choices)),
         aside=dict(manifest.drops),
         checks={name: dict(manifest.notes[name]) for name in ("checks", "repeats") if name in manifest.notes},
-        metrics=metric_rows(run),
-        raters=tuple(status_line(row) for row in raters.iter_rows(named=True)),
-    )
+        metrics=metric_rows(run), raters=tuple(status_line(row) for row in raters.iter_rows(named=True)),
+    )  # fmt: skip
 
 
 def grids(ratings: pl.DataFrame, choices: pl.DataFrame) -> Iterator[RatingGrid]:
@@ -209,13 +202,11 @@ def share_cells(part: pl.DataFrame) -> Cells:
     none = {row["choice"]: 0.0 for row in ordered(part.unique("choice").to_dicts())}
     return {
         place: SimpleNamespace(
-            mean=None,
-            shares=none | {row["choice"]: row["rate"] for row in rows},
-            items=rows[0]["items"],
+            mean=None, shares=none | {row["choice"]: row["rate"] for row in rows}, items=rows[0]["items"],
             answers=sum(row["answers"] for row in rows),
         )
         for place, rows in found.items()
-    }
+    }  # fmt: skip
 
 
 def ordered(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

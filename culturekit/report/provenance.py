@@ -168,16 +168,11 @@ def line_of(
     rated = run.read(roles.QUALITY, QUALITY, model)
     said = run.read(roles.TAGS, JUDGMENTS, model)
     return MissingLine(
-        model,
-        images.height,
-        dict(lost.iter_rows()),
-        *prompts,
-        made.join(nearest, on="image_id", how="anti").height,
-        nearest.filter("abstained").height,
-        0 if rated is None else made.join(rated, on="image_id", how="anti").height,
+        model, images.height, dict(lost.iter_rows()), *prompts, made.join(nearest, on="image_id", how="anti").height,
+        nearest.filter("abstained").height, 0 if rated is None else made.join(rated, on="image_id", how="anti").height,
         left_out_of_batches(scores.filter(pl.col("model") == model)),
         None if said is None else said.filter(~pl.col("outcome").is_in(READ)).height,
-    )
+    )  # fmt: skip
 
 
 def left_out_of_batches(scores: pl.DataFrame) -> int:
@@ -215,14 +210,10 @@ def stage_line(run: RunFolders, name: str) -> StageLine:
     """Describe a stage by its manifest."""
     manifest = manifest_of(run.root / name)
     return StageLine(
-        folder=name,
-        stage=manifest.stage,
-        sha256=manifest.sha256,
-        inputs={role: record.sha256 for role, record in manifest.inputs.items()},
-        counts=manifest.counts,
-        drops=manifest.drops,
-        seeds=manifest.seeds,
-    )
+        folder=name, stage=manifest.stage, sha256=manifest.sha256,
+        inputs={role: record.sha256 for role, record in manifest.inputs.items()}, counts=manifest.counts,
+        drops=manifest.drops, seeds=manifest.seeds,
+    )  # fmt: skip
 
 
 def parties(run: RunFolders) -> Iterator[Party]:

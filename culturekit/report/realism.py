@@ -76,13 +76,10 @@ def realism_in(run: RunFolders, models: Sequence[str]) -> RealismTables | None:
     parts = [None, *(concepts if len(concepts) > 1 else [])]
     tables = tuple(table_of(scores, concept, metrics, models) for concept in parts)
     return RealismTables(
-        extractor=words(encoder),
-        licence=licence_of(encoder),
-        columns=tuple(column_of(metric, encoder) for metric in metrics),
-        tables=tables,
-        cautions=tuple(cautions(encoder, told, tables, run)),
-        left_out=left_out(run, models),
-    )
+        extractor=words(encoder), licence=licence_of(encoder),
+        columns=tuple(column_of(metric, encoder) for metric in metrics), tables=tables,
+        cautions=tuple(cautions(encoder, told, tables, run)), left_out=left_out(run, models),
+    )  # fmt: skip
 
 
 def words(identity: Mapping[str, Any]) -> str:
@@ -239,12 +236,10 @@ def variety_in(run: RunFolders, scores: pl.DataFrame, models: Sequence[str]) -> 
             drops[f"LPIPS: {reason}"] = drops.get(f"LPIPS: {reason}", 0) + count
     licences = {str(parsed(own["params"][0]).get("measure", {}).get("licence", "")) for own in overall if own.height}
     return Variety(
-        models=tuple(models),
-        columns=(*diversity, *looks),
+        models=tuple(models), columns=(*diversity, *looks),
         disagreements=tuple(disagreements(diversity[0], looks)) if diversity else (),
-        left_out=dict(sorted(drops.items())),
-        licences=tuple(sorted(filter(None, licences))),
-    )
+        left_out=dict(sorted(drops.items())), licences=tuple(sorted(filter(None, licences))),
+    )  # fmt: skip
 
 
 def looks_column(rows: pl.DataFrame) -> VarietyColumn:
@@ -253,12 +248,9 @@ def looks_column(rows: pl.DataFrame) -> VarietyColumn:
     identity: Mapping[str, Any] = told.get("encoder") or told.get("measure") or {}
     values = dict(rows.select("model", "value").iter_rows())
     return VarietyColumn(
-        TITLES[metric],
-        MORE_VARIED[metric],
-        words(identity),
-        {row["model"]: cell_of(row) for row in rows.to_dicts()},
+        TITLES[metric], MORE_VARIED[metric], words(identity), {row["model"]: cell_of(row) for row in rows.to_dicts()},
         ranks(values, descending=metric == "mean_lpips"),
-    )
+    )  # fmt: skip
 
 
 def diversity_columns(scores: pl.DataFrame, models: Sequence[str], kernels: Sequence[str]) -> Iterator[VarietyColumn]:
@@ -325,12 +317,10 @@ def within_in(run: RunFolders, models: Sequence[str]) -> WithinCountries | None:
     names = [model for model in models if model in set(means["model"])]
     told = {row["model"]: parsed(row["params"]) for row in means.to_dicts()}
     return WithinCountries(
-        models=tuple(names),
-        means={row["model"]: cell_of(row) for row in means.to_dicts()},
+        models=tuple(names), means={row["model"]: cell_of(row) for row in means.to_dicts()},
         over={model: int(told[model]["countries"]) for model in names},
-        rows=tuple(sorted(rows, key=lambda row: row[0])),
-        unscored=tuple(unscored(told, models)),
-    )
+        rows=tuple(sorted(rows, key=lambda row: row[0])), unscored=tuple(unscored(told, models)),
+    )  # fmt: skip
 
 
 def unscored(told: Mapping[str, Mapping[str, Any]], models: Sequence[str]) -> Iterator[str]:

@@ -43,14 +43,10 @@ class SectionReport:
 def report_stage(run: RunFolders) -> Stage:
     """Write the report of a run."""
     return Stage(
-        "report",
-        "report",
-        10,
-        lambda work: write_report(work, run),
-        {stage: run.root / stage for stage in run.stages},
-        {"models": list(run.models)},
+        "report", "report", 10, lambda work: write_report(work, run),
+        {stage: run.root / stage for stage in run.stages}, {"models": list(run.models)},
         packages=("jinja2", "pillow", "polars"),
-    )
+    )  # fmt: skip
 
 
 def sections_report_stage(run: RunFolders, report: SectionReport) -> Stage:

@@ -183,15 +183,11 @@ def collect_several(
     """Collect the page; `comparison` are differences of models of different runs, where some were computed."""
     grounds = [ground_of(run, name) for name, run in runs]
     return SeveralData(
-        runs=tuple(part(name, run) for name, run in runs),
-        grounds=tuple(grounds),
-        apart=tuple(apart(grounds)),
+        runs=tuple(part(name, run) for name, run in runs), grounds=tuple(grounds), apart=tuple(apart(grounds)),
         traits=tuple(image_traits(runs)),
         differences=() if comparison is None else tuple(lines_of(comparison, kernel=runs[0][1].kernel)),
-        compared=tuple(compared),
-        kernel=runs[0][1].kernel,
-        versions={"culturekit": VERSION},
-    )
+        compared=tuple(compared), kernel=runs[0][1].kernel, versions={"culturekit": VERSION},
+    )  # fmt: skip
 
 
 def part(name: str, run: RunFolders) -> RunPart:

@@ -132,12 +132,9 @@ def tile(model: str, row: dict[str, Any], thumbnails: dict[str, str]) -> Tile:
     """Describe an image; `thumbnails` learns which picture to copy under which name."""
     mapped = bool(row["mapped"])
     return Tile(
-        image_id=row["image_id"],
-        thumbnail=thumbnail_of(model, row, thumbnails),
-        artifact=row["artifact"] if mapped else None,
-        score=row["score"],
-        margin=row["margin"],
-    )
+        image_id=row["image_id"], thumbnail=thumbnail_of(model, row, thumbnails),
+        artifact=row["artifact"] if mapped else None, score=row["score"], margin=row["margin"],
+    )  # fmt: skip
 
 
 def thumbnail_of(model: str, image: Mapping[str, Any], thumbnails: dict[str, str]) -> str:
@@ -211,13 +208,9 @@ def prompt_lines(run: RunFolders, models: Sequence[str], *, kernel: str) -> Iter
     """Give the diversity of each model on each prompt, those first on which models differ most."""
     right = {model: corrected_prompts(run, model, kernel) for model in models}
     values = run.values().filter(
-        pl.col("metric") == "vs",
-        pl.col("model").is_in(list(models)),
-        pl.col("kernel") == kernel,
-        pl.col("labels") == "mapped",
-        pl.col("prompt_id").is_not_null(),
-        pl.col("value").is_not_null(),
-    )
+        pl.col("metric") == "vs", pl.col("model").is_in(list(models)), pl.col("kernel") == kernel,
+        pl.col("labels") == "mapped", pl.col("prompt_id").is_not_null(), pl.col("value").is_not_null(),
+    )  # fmt: skip
     means = values.group_by("prompt_id", "model").agg(
         pl.col("value").mean(), pl.col("item").n_unique().alias("n"), pl.col("concept").drop_nulls().first()
     )
@@ -409,16 +402,13 @@ def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]
         for image in shown.iter_rows(named=True):
             rows = matches.filter(pl.col("image_id") == image["image_id"], pl.col("rank") <= NEAREST).sort("rank")
             yield Shot(
-                image_id=image["image_id"],
-                model=model,
-                concept=image["concept"] or "",
+                image_id=image["image_id"], model=model, concept=image["concept"] or "",
                 thumbnail=thumbnail_of(model, image, thumbnails),
                 prompt=prompts.get(image["prompt_id"], image["prompt_sent"] or ""),
                 nearest=tuple(near(row, looks, thumbnails) for row in rows.iter_rows(named=True)),
-                truth_known=model in run.truthful,
-                truth=true_name(space, image.get("truth_artifact_id")),
+                truth_known=model in run.truthful, truth=true_name(space, image.get("truth_artifact_id")),
                 evidence=evidence_of(rows, image, evidence),
-            )
+            )  # fmt: skip
 
 
 def first_batches(images: pl.DataFrame) -> pl.DataFrame:

@@ -153,14 +153,11 @@ def routes_in(run: RunFolders, models: Sequence[str]) -> TwoRoutes | None:
     sample = notes[0].get("sample") if notes else None
     return TwoRoutes(
         judge=", ".join(dict.fromkeys(str(note["judge"]) for note in notes)),
-        sample=None if sample is None else int(sample["images"]),
-        tables=tuple(route_tables(rows, models)),
-        agreement=tuple(agreement_lines(rows, models)),
-        partings=partings(apart, models, country_names(run)),
+        sample=None if sample is None else int(sample["images"]), tables=tuple(route_tables(rows, models)),
+        agreement=tuple(agreement_lines(rows, models)), partings=partings(apart, models, country_names(run)),
         ranking=rankings(scores.filter(metric="ranking_stability"), "metric", "concept", "kernel"),
-        left_out=run.manifest(roles.ROUTES).drops,
-        caveats=tuple(dict.fromkeys(str(note["caveat"]) for note in notes)),
-    )
+        left_out=run.manifest(roles.ROUTES).drops, caveats=tuple(dict.fromkeys(str(note["caveat"]) for note in notes)),
+    )  # fmt: skip
 
 
 def concepts_in(rows: pl.DataFrame) -> list[str | None]:
@@ -352,19 +349,13 @@ SHADES = 10
 def render(data: ReportData) -> str:
     """Render the page of a run of the kind `cube`."""
     return page_of(
-        "report.html",
-        script="report.js",
-        data=data,
-        world=Markup(world()) if data.shares else "",
-        map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "",
-        tints=TINTS,
+        "report.html", script="report.js", data=data, world=Markup(world()) if data.shares else "",
+        map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "", tints=TINTS,
         prompts_shown=PROMPTS_SHOWN,
         drilled={each.prompt_id: number for number, each in enumerate(data.prompt_images)},
-        gap_chart=Markup(gap_chart(data.gaps)) if data.gaps else "",
-        instrument_chart=chart_of_instrument,
-        chart=Markup(diversity_chart(data.models, named=data.verdict.named)),
-        people_charts=charts_of(data.people),
-    )
+        gap_chart=Markup(gap_chart(data.gaps)) if data.gaps else "", instrument_chart=chart_of_instrument,
+        chart=Markup(diversity_chart(data.models, named=data.verdict.named)), people_charts=charts_of(data.people),
+    )  # fmt: skip
 
 
 def page_of(template: str, *, script: str = "", **told: object) -> str:
@@ -378,22 +369,14 @@ def page_of(template: str, *, script: str = "", **told: object) -> str:
 def environment() -> Environment:
     """Make the environment of templates, each compiled once: all text of theirs is escaped, and made inert before."""
     made = Environment(
-        loader=FunctionLoader(template_text),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=inert_value,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+        loader=FunctionLoader(template_text), autoescape=True, undefined=StrictUndefined, finalize=inert_value,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
     made.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
     made.filters |= {"tint": tint, "limits": limits, "chance": chance, "estimate": estimate}
     made.filters |= {
-        "breakable": breakable,
-        "ordinal": ordinal_span,
-        "signed": signed,
-        "decimal": decimal,
-        "place": plain,
-    }
+        "breakable": breakable, "ordinal": ordinal_span, "signed": signed, "decimal": decimal, "place": plain,
+    }  # fmt: skip
     return made
 
 
@@ -522,42 +505,22 @@ def collect(run: RunFolders) -> ReportData:
     kernel = run.kernel
     prompts = tuple(prompt_lines(run, names, kernel=kernel))
     data = ReportData(
-        title="How diverse are the cultures these models show?",
-        question=question_about(models),
-        verdict=verdict_in(run, models, scores),
-        models=models,
-        kernel=kernel,
-        size=run.size,
-        confidence=run.confidence(),
-        tables=tuple(kernel_tables(scores, names, size=run.size)),
-        shots=tuple(collect_shots(run, thumbnails)),
-        caveats=caveats(run),
+        title="How diverse are the cultures these models show?", question=question_about(models),
+        verdict=verdict_in(run, models, scores), models=models, kernel=kernel, size=run.size,
+        confidence=run.confidence(), tables=tuple(kernel_tables(scores, names, size=run.size)),
+        shots=tuple(collect_shots(run, thumbnails)), caveats=caveats(run),
         stages=tuple(stage_line(run, name) for name in run.stages),
-        versions={"culturekit": VERSION, **run.manifest(roles.SCORES).packages},
-        withheld=tuple(withheld(run)),
-        trust=trust_in(run, scores),
-        shares=shares_in(run, names),
-        prompts=prompts,
-        differences=tuple(difference_lines(run, kernel=kernel)),
-        gaps=gaps_in(run),
-        languages=languages_in(run),
+        versions={"culturekit": VERSION, **run.manifest(roles.SCORES).packages}, withheld=tuple(withheld(run)),
+        trust=trust_in(run, scores), shares=shares_in(run, names), prompts=prompts,
+        differences=tuple(difference_lines(run, kernel=kernel)), gaps=gaps_in(run), languages=languages_in(run),
         breakdown=breakdown_of(scores, names, kernel=kernel),
-        mosaics=tuple(mosaic_of(run, looks, reference_pictures(run), thumbnails)),
-        extremes=extremes_in(run, names),
-        prompt_images=tuple(prompt_images(prompts, looks, thumbnails)),
-        thumbnails=thumbnails,
-        parties=tuple(parties(run)),
-        paid=tuple(paid_lines(run)),
-        faithfulness=faithfulness_in(run, names),
-        realism=realism_in(run, names),
-        variety=variety_in(run, scores, names),
-        within=within_in(run, names),
-        missing=tuple(missing_lines(run, scores)),
-        routes=routes_in(run, names),
-        making=making_in(run, names),
-        people=people_in(run),
-        metrics=tuple(metric_tables(run)),
-    )
+        mosaics=tuple(mosaic_of(run, looks, reference_pictures(run), thumbnails)), extremes=extremes_in(run, names),
+        prompt_images=tuple(prompt_images(prompts, looks, thumbnails)), thumbnails=thumbnails,
+        parties=tuple(parties(run)), paid=tuple(paid_lines(run)), faithfulness=faithfulness_in(run, names),
+        realism=realism_in(run, names), variety=variety_in(run, scores, names), within=within_in(run, names),
+        missing=tuple(missing_lines(run, scores)), routes=routes_in(run, names), making=making_in(run, names),
+        people=people_in(run), metrics=tuple(metric_tables(run)),
+    )  # fmt: skip
     return replace(data, thumbnails=dict(sorted(thumbnails.items())))
 
 

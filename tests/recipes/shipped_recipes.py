@@ -1,6 +1,5 @@
 """Shipped recipes, run small."""
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -49,9 +48,3 @@ def shared_small(recipe: str, folder: Path) -> Path:
             settings = CUBE if recipe == "cube" else SMALL[recipe]
             assert {run.state for run in run_small(recipe, settings, root)[1]} == {"built"}
     return root
-
-
-def check_reused(recipe: str, finished: Path, scratch: Path) -> None:
-    """See that a finished run, run again elsewhere, does nothing."""
-    folder = Path(shutil.copytree(finished, scratch / "again"))
-    assert {run.state for run in run_small(recipe, SMALL[recipe], folder)[1]} == {"reused"}

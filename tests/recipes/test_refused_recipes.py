@@ -16,11 +16,8 @@ def load(kind: str, settings: Sequence[str]) -> AnyRecipe:
 
 
 TRAINED = (
-    "people=null",
-    "models=[{name: plain, backend: 'diffusers:nowhere'}]",
-    "pairs.keep=8",
-    "finetune.model=plain",
-)
+    "people=null", "models=[{name: plain, backend: 'diffusers:nowhere'}]", "pairs.keep=8", "finetune.model=plain",
+)  # fmt: skip
 README = "README.md"
 
 # Of each kind by what is said, as a pattern

@@ -450,9 +450,6 @@ def _best_abroad(
     return exact
 
 
-# artifacts looked at beyond those that are kept: one of other countries is mostly among them
-
-
 SPARE = 24  # artifacts looked at beyond those that are kept: one of other countries is mostly among them
 
 

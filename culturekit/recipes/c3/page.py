@@ -128,8 +128,7 @@ def models(run: RunFolders, shown: Gallery) -> Section:
         "models", "What is shown, as judged, as corrected, as true",
         "VQAScore is how probable a judge finds it that an image shows its caption; people say how many of the things "
         "it names are there. A is A_IT (image and caption) plus A_OT (objects in the image and caption). "
-        f"{_seen_by(run)}",
-        tuple(drawn(one, "dots", one.caption.partition(" ")[0]) for one in (scores, alignments)),
+        f"{_seen_by(run)}", tuple(drawn(one, "dots", one.caption.partition(" ")[0]) for one in (scores, alignments)),
         strips=_examples(run, shown),
     )  # fmt: skip
 

@@ -200,14 +200,9 @@ def simulated_ratings_stage(project: Path, truth: Path, how: SimulatedPeople, *,
 
 
 def ratings_of(
-    person: str,
-    row: Mapping[str, Any],
-    *,
-    criteria: Sequence[str],
-    deserved: Mapping[tuple[str, str], float],
-    how: SimulatedPeople,
-    seed: int,
-) -> Mapping[str, str]:
+    person: str, row: Mapping[str, Any], *, criteria: Sequence[str], deserved: Mapping[tuple[str, str], float],
+    how: SimulatedPeople, seed: int,
+) -> Mapping[str, str]:  # fmt: skip
     """Rate one item as one person would: what lies between two steps of the scale is rated as either."""
     draws = person_draws(person, row["item_id"], "again" if row["kind"] != "item" else "first", seed=seed)
     if is_careless(person, how, seed=seed):

@@ -78,11 +78,10 @@ def model_specs(pictures: Path, prompts: Path, pattern: str, *, cspace: Path, sc
     listing = list_folder(pictures)
     if not listing.pictures:
         raise UsageError(
-            "there is no picture in this folder",
-            where=str(pictures),
+            "there is no picture in this folder", where=str(pictures),
             expected="a folder of images for each model, such as pictures/sdxl and pictures/flux",
             found=f"{len(listing.others):,} other files" if listing.others else "nothing",
-        )
+        )  # fmt: skip
     options = {"pattern": pattern} if pattern else {}
     whole = readable(Spec(FOLDER, str(pictures), options))
     if any("model" in part.names for part in parse_patterns(pattern)) or find_list(pictures) is not None:
@@ -94,12 +93,11 @@ def model_specs(pictures: Path, prompts: Path, pattern: str, *, cspace: Path, sc
     loose = [file.name for file in listing.pictures if "/" not in file.name]
     if tops and loose:
         raise UsageError(
-            "some images lie in folders and some beside them, so it is not clear whose they are",
-            where=str(pictures),
+            "some images lie in folders and some beside them, so it is not clear whose they are", where=str(pictures),
             expected="one folder for each model, and nothing beside them",
             found=f"{len(tops)} folders ({', '.join(sorted(tops)[:3])}), and {len(loose):,} images such as {loose[0]}",
             hint="Move the images, or say with --pattern what names mean, such as '{model}/{prompt}__{id}'.",
-        )
+        )  # fmt: skip
     if not tops:
         return [(name_of(pictures.resolve().name), whole)]
     names = {top: name_of(top) for top in sorted(tops)}
@@ -146,12 +144,9 @@ def found_model(
     if naming.guessed and len(naming.patterns) == 1:  # state the pattern that was found
         stated = readable(Spec(parsed.name, parsed.target, {**parsed.options, "pattern": naming.patterns[0].text}))
     return FoundModel(
-        name,
-        stated,
-        preview_of(listing, naming, plan, known),
-        counts,
+        name, stated, preview_of(listing, naming, plan, known), counts,
         tuple(sorted({kinds[prompt] for prompt in counts})),
-    )
+    )  # fmt: skip
 
 
 def images_per_prompt(plan: FolderPlan) -> dict[str, int]:
@@ -179,11 +174,10 @@ def references_in(folder: Path, cspace: Path) -> tuple[str, int, int]:
         shown = next((file.name for file in listing.pictures), "no picture")
         artifact, name = space.select("artifact_id", "name").row(0)
         raise UsageError(
-            "no picture of this folder is named after an artifact of the cultural space",
-            where=str(folder),
+            "no picture of this folder is named after an artifact of the cultural space", where=str(folder),
             expected=f"a folder per artifact, such as {artifact}/1.jpg or {name}/1.jpg, or {artifact}__1.jpg",
             found=shown,
-        )
+        )  # fmt: skip
     return readable(Spec(FOLDER, str(folder), {"pattern": best})), fits, len(listing.pictures)
 
 
@@ -296,9 +290,8 @@ def read_off_names(files: EvaluationFiles, to: Path) -> Path:
             "it is not known what the images were made from, and no name of a file is a sentence",
             where=str(files.pictures),
             expected="--prompts FILE: a CSV file with the columns prompt and concept, a prompts.parquet, or a file in "
-            "the public CUBE layout",
-            found=names[0] if names else "no picture",
-        )
+            "the public CUBE layout", found=names[0] if names else "no picture",
+        )  # fmt: skip
     concepts = sorted(read_space(files.cspace)[0]["concept"].unique())
     rows = [(text, concept_of(text, concepts) or "") for text in sentences]
     write_atomically(to, typed_bytes(rows))
@@ -346,12 +339,11 @@ def check_answers(model: FoundModel, prompts: str) -> None:
     first = unmatched[0] if unmatched else None
     near = f"; the nearest prompt is {first['nearest'][0]!r}" if first and first["nearest"] else ""
     raise UsageError(
-        f"no image of {model.name} answers a prompt of {prompts}",
-        where=model.preview.folder,
+        f"no image of {model.name} answers a prompt of {prompts}", where=model.preview.folder,
         expected="files named after the prompts: by id, such as PROMPT_ID__0.png, or by text",
         found=f"{first['file']}: {first['reason']}{near}" if first else f"{model.preview.pictures:,} pictures",
         hint="Say what names mean with --pattern, such as '{prompt}__{id}', or name other --prompts.",
-    )
+    )  # fmt: skip
 
 
 def per_prompt_of(models: Sequence[FoundModel]) -> int:
@@ -364,22 +356,15 @@ def check_enough(models: Sequence[FoundModel], pictures: Path) -> None:
     if per_prompt_of(models) < 2:
         raise UsageError(
             "most prompts have one image, and diversity is what several images of one prompt show",
-            where=str(pictures),
-            expected="at least 2 images a prompt, better 8",
+            where=str(pictures), expected="at least 2 images a prompt, better 8",
             hint="Images of a prompt that were read as others' are told apart with --pattern.",
-        )
+        )  # fmt: skip
 
 
 def recipe_text(
-    files: EvaluationFiles,
-    asked: Path,
-    models: Sequence[FoundModel],
-    references: str | None,
-    *,
-    encoder: str,
-    quality: str,
-    diagnosis: bool,
-) -> str:
+    files: EvaluationFiles, asked: Path, models: Sequence[FoundModel], references: str | None, *, encoder: str,
+    quality: str, diagnosis: bool,
+) -> str:  # fmt: skip
     """Write the recipe; `references` is a backend, None where names alone tell what artifacts look like."""
     made = per_prompt_of(models)
     slots = min(made, MOST_SLOTS)

@@ -186,12 +186,9 @@ def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit
     def run(work: Work) -> Outcome:
         sample = audit_sample(read_table(matches, MATCHES), n=audit.images, rng=np.random.default_rng(seed))
         said = simulated_audits(
-            read_table(truth, MATCHES),
-            read_table(cspace, CSPACE),
-            sample["image_id"].to_list(),
-            audit.raters,
+            read_table(truth, MATCHES), read_table(cspace, CSPACE), sample["image_id"].to_list(), audit.raters,
             seed=seed,
-        )
+        )  # fmt: skip
         write_table(work.out, AUDIT_SAMPLE, sample)
         write_table(work.out, AUDITS, said)
         return Outcome({"audit_sample": sample.height, "audits": said.height}, notes={"caveat": SIMULATED})
@@ -282,17 +279,11 @@ def wire_diversity(recipe: Recipe, run: Run) -> None:
     mapped, sample = Files(matches), Files([Path(audit.sample)] if audit.sample else ())
     audits = Files({"audits": Path(audit.file)} if audit.file else run.tables(roles.AUDIT))
     scored = qvs.stage(
-        mapped,
-        Files(run.tables(roles.QUALITY)),
-        audits,
-        sample,
-        Files(images),
-        truth=Files(run.tables(roles.TRUTH)),
-        limits=Files(limits(run)),
-        second=Files(second_instrument(run, audit.second) if audits else {}),
+        mapped, Files(run.tables(roles.QUALITY)), audits, sample, Files(images), truth=Files(run.tables(roles.TRUTH)),
+        limits=Files(limits(run)), second=Files(second_instrument(run, audit.second) if audits else {}),
         correction=Correction(audit.pool, recipe.seed, required=False, design=audit.design),
         options=with_corrected_order(recipe),
-    )
+    )  # fmt: skip
     run.add(scored, roles.SCORES)
     alike = run.models_with(roles.TRUTH) == tuple(run.models)
     compared(recipe, run, roles.SCORES, roles.COMPARISON, [] if alike else list(images.values()))
@@ -380,13 +371,10 @@ def held_against_people(run: Run, asked: Annotations, rated: Path, *, seed: int)
         seed=seed,
     )  # fmt: skip
     followed = meta.stage(
-        ValueTables([run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []),
-        rated,
+        ValueTables([run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []), rated,
         quality=Numbered(list(run.tables(roles.QUALITY).values())),
-        matches=Numbered(list(run.tables(roles.MATCHES).values())),
-        prompts=run.table(roles.PROMPTS),
-        options=options,
-    )
+        matches=Numbered(list(run.tables(roles.MATCHES).values())), prompts=run.table(roles.PROMPTS), options=options,
+    )  # fmt: skip
     run.add(followed, roles.META)
     if asked.judged is not None:
         drawn = Files([run.table(roles.RATED_SAMPLE)] if asked.project is None and run.has(roles.RATED_SAMPLE) else [])
@@ -566,23 +554,10 @@ def wire_metrics(recipe: Recipe, run: Run) -> None:
 
 
 EVALUATION = (
-    wire_index,
-    wire_models,
-    wire_diagnosis,
-    wire_instruments,
-    wire_tags,
-    wire_diversity,
-    wire_routes,
-    wire_stability,
-    wire_faithfulness,
-    wire_realism,
-    wire_within_images,
-    wire_within,
-    wire_gaps,
-    wire_languages,
-    wire_metrics,
+    wire_index, wire_models, wire_diagnosis, wire_instruments, wire_tags, wire_diversity, wire_routes, wire_stability,
+    wire_faithfulness, wire_realism, wire_within_images, wire_within, wire_gaps, wire_languages, wire_metrics,
     wire_people,
-)
+)  # fmt: skip
 """The parts of a run that evaluates models, each after what it reads."""
 
 

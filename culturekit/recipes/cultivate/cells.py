@@ -75,22 +75,17 @@ def _judged(judgments: pl.DataFrame, task: str) -> tuple[pl.DataFrame, str]:
     judges = rows["judge"].unique().sort().to_list()
     if len(judges) != 1:
         raise UsageError(
-            f"the judgments of the task {task!r} must come from one judge",
-            expected="one judge",
+            f"the judgments of the task {task!r} must come from one judge", expected="one judge",
             found=", ".join(judges) or f"no judgment of that task among {judgments.height}",
             hint="Score the judgments of each judge on their own." if judges else "",
-        )
+        )  # fmt: skip
     return rows, str(judges[0])
 
 
 def described_images(
-    images: pl.DataFrame,
-    descriptors: pl.DataFrame,
-    extracted: pl.DataFrame,
-    *,
-    has: tuple[str, ...] | None,
+    images: pl.DataFrame, descriptors: pl.DataFrame, extracted: pl.DataFrame, *, has: tuple[str, ...] | None,
     left_out: Counter[str],
-) -> Described:
+) -> Described:  # fmt: skip
     """Put together what was said of images and what should have been.
 
     Args:
@@ -155,9 +150,8 @@ def _check_dimensions(references: pl.DataFrame, phrases: pl.DataFrame, seen: Set
     raise UsageError(
         "ALIGN and HAL would leave a dimension out",
         expected="descriptors and judgments of the same dimensions (`setting` is a name of background)",
-        found="; ".join(lost),
-        hint="Rename the dimension, add its descriptors, or leave its judgments away.",
-    )
+        found="; ".join(lost), hint="Rename the dimension, add its descriptors, or leave its judgments away.",
+    )  # fmt: skip
 
 
 def named(frame: pl.DataFrame) -> pl.DataFrame:
@@ -295,11 +289,9 @@ def compare_images(found: Described, vectors: NDArray[np.floating], ids: Sequenc
     )
     n_pred = np.bincount(predictions["cell"].to_numpy(), minlength=frame.height)
     best = best_matches(
-        known,
-        references=lists(found.references["phrase"], groups["n_ref"].to_numpy(), rows),
-        predictions=lists(predictions["phrase"], n_pred, rows),
-        groups=frame["group"].to_numpy().astype(np.int64),
-    )
+        known, references=lists(found.references["phrase"], groups["n_ref"].to_numpy(), rows),
+        predictions=lists(predictions["phrase"], n_pred, rows), groups=frame["group"].to_numpy().astype(np.int64),
+    )  # fmt: skip
     columns = ("model", "prompt_id", "dimension", "image_id", pl.col("n_ref").cast(pl.Int64))
     return Cells(frame.select(*columns, n_pred=pl.Series(n_pred)), found.references, predictions, best)
 

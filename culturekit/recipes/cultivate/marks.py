@@ -185,8 +185,7 @@ def _unlisted(careful: pl.DataFrame, ticked: pl.DataFrame, left_out: Counter[str
     things = texts.with_columns(pl.col("text").str.strip_chars("; ").str.split(";")).explode("text")
     parts = things.select("item_id", "annotator", part=pl.col("text").str.split_exact(":", 1)).unnest("part")
     named = parts.select(
-        "item_id", "annotator",
-        dimension=pl.col("field_0").map_elements(dimension_name, return_dtype=pl.String),
+        "item_id", "annotator", dimension=pl.col("field_0").map_elements(dimension_name, return_dtype=pl.String),
         phrase=pl.col("field_1").map_elements(normalise_phrase, return_dtype=pl.String),
     )  # fmt: skip
     known = named.filter(pl.col("dimension").is_in(DIMENSIONS), pl.col("phrase").is_not_null())

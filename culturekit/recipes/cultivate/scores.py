@@ -291,14 +291,10 @@ def ahead(
         how = options if like is None else replace(options, tau=how_scored(like)[0])  # found on the same images
         vectors, ids = phrases.vectors()
         tables = AheadInput(
-            images=images.together(IMAGES),
-            prompts=asked(prompts, work.scratch),
-            descriptors=read_table(descriptors, DESCRIPTORS),
-            extracted=extracted.together(JUDGMENTS),
-            vectors=vectors,
-            ids=ids,
-            stereotypes=stereotypes.together(JUDGMENTS) if stereotypes else None,
-        )
+            images=images.together(IMAGES), prompts=asked(prompts, work.scratch),
+            descriptors=read_table(descriptors, DESCRIPTORS), extracted=extracted.together(JUDGMENTS), vectors=vectors,
+            ids=ids, stereotypes=stereotypes.together(JUDGMENTS) if stereotypes else None,
+        )  # fmt: skip
         answer = score_ahead(tables, options=how)
     except NothingScored:
         write_table(work.out, DESCRIPTOR_MATCHES, pl.DataFrame(schema=DESCRIPTOR_MATCHES.schema))  # is read later
@@ -369,12 +365,8 @@ def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
     matched = {"tau": tau, **extractor, **({"encoder": options.encoder} if options.encoder else {})}
     averaged = {**matched, "aggregate": options.aggregate}
     params: dict[str, dict[str, object]] = {
-        "align": averaged,
-        "hal": averaged,
-        "ddiv": matched,
-        "sdiv": matched,
-        "empty": extractor,
-    }
+        "align": averaged, "hal": averaged, "ddiv": matched, "sdiv": matched, "empty": extractor,
+    }  # fmt: skip
     if tables.stereotypes is not None:
         real = options.real or ""
         excess = excess_of_images(images, tables.stereotypes, real=real, reduce=options.reduce, left_out=left_out)

@@ -183,15 +183,9 @@ def simulated_marks_stage(
 
 
 def marks_by_person(
-    person: str,
-    row: Mapping[str, Any],
-    *,
-    shown: Mapping[str, Sequence[tuple[str, str]]],
-    scores: Mapping[tuple[str, str], float],
-    about: Mapping[str, Mapping[str, Any]],
-    how: SimulatedPeople,
-    seed: int,
-) -> Mapping[str, str | Sequence[str]]:
+    person: str, row: Mapping[str, Any], *, shown: Mapping[str, Sequence[tuple[str, str]]],
+    scores: Mapping[tuple[str, str], float], about: Mapping[str, Mapping[str, Any]], how: SimulatedPeople, seed: int,
+) -> Mapping[str, str | Sequence[str]]:  # fmt: skip
     """Fill in the form as one person: ratings scatter around the truth, and few marks are wrong."""
     item = row["item_id"]
     draws = person_draws(person, item, "again" if row["kind"] != "item" else "first", seed=seed)

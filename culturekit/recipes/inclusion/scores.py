@@ -502,13 +502,11 @@ def _kappa_rows(answers: pl.DataFrame, items: pl.DataFrame, by: tuple[str, ...],
 
 @scores("survey", THEME_KAPPA, THEME_SHARE, version=2, example="--codes survey_codes.parquet --out scores")
 def survey(
-    codes: Annotated[Path, Field(description="Table of how coders read the responses.")],
-    *,
+    codes: Annotated[Path, Field(description="Table of how coders read the responses.")], *,
     least: Annotated[float, Field(ge=-1, le=1, description="Fleiss' kappa that a code must reach.")] = LEAST_KAPPA,
     coders: Annotated[int, Field(ge=3, description="How many coders read each response; an odd number.")] = CODERS,
-    confidence: Confidence = CONFIDENCE,
-    benchmark: str = BENCHMARK,
-) -> Scored:
+    confidence: Confidence = CONFIDENCE, benchmark: str = BENCHMARK,
+) -> Scored:  # fmt: skip
     """Score the themes of a survey.
 
     Coders' agreement, and who mentions what.

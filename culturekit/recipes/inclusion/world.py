@@ -192,11 +192,9 @@ class ObjectsBackend:
             return Failure("failed", f"the simulated world has no such object, or no such region: {request.text!r}")
         scene = self.scene(name, homes, seed=request.seed)
         return Picture(
-            draw_object(scene, size=size, seed=request.seed),
-            seed_honoured=True,
-            truth_country=scene.country,
+            draw_object(scene, size=size, seed=request.seed), seed_honoured=True, truth_country=scene.country,
             truth_scene=canonical_json(scene.as_data()).decode(),
-        )
+        )  # fmt: skip
 
     def scene(self, name: str, homes: Sequence[str], *, seed: int) -> ObjectScene:
         """Put a picture together by its seed: of one of some countries, or of nowhere."""

@@ -365,15 +365,13 @@ def dialects_stage(
 
 
 def draft_stage(
-    standard_corpus: StandardCorpus = None,
-    other_corpus: OtherCorpus = None,
-    *,
+    standard_corpus: StandardCorpus = None, other_corpus: OtherCorpus = None, *,
     dialect: Annotated[str, Field(description="The dialect, such as Singlish.")],
     proposer: Annotated[str, Field(description="Who proposes pairs, as a SPEC."), Typed("llm")],
     standard: Annotated[str, Field(description="The standard dialect.")] = SAE_AND_AAE.standard,
     count: Annotated[int, Field(ge=1, le=1000, description="Pairs that are asked for.")] = SAE_AND_AAE.count,
     llm: LlmOptions = DEFAULTS,
-) -> Stage:
+) -> Stage:  # fmt: skip
     """Draft pairs of a dialect.
 
     A model proposes, corpora are looked through, and people who speak it decide on a sheet.

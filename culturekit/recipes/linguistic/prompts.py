@@ -185,13 +185,9 @@ def _neutral_prompts(nouns: Sequence[str], groups: Sequence[Group]) -> list[dict
 
 
 @builds(
-    "build-specific",
-    "prompts",
-    version=2,
-    packages=("numpy", "polars"),
-    example="--out prompts",
+    "build-specific", "prompts", version=2, packages=("numpy", "polars"), example="--out prompts",
     reads=lambda given: lists_input(given["lists"]),
-)
+)  # fmt: skip
 def specific(
     work: Work,
     lists: Annotated[Path | None, Field(description="YAML with `specific`. [the shipped lists]")] = None,

@@ -344,13 +344,9 @@ def _with_encoder(vectors: NamedVectors, options: Any, **_: object) -> dict[str,
     settle=_with_encoder,
 )  # fmt: skip
 def neutral(
-    work: Work,
-    images: AnyImages,
-    prompts: GroupedPrompts,
-    vectors: Annotated[NamedVectors, Field(description="Folder of vectors of the images.")],
-    *,
-    options: NeutralOptions,
-) -> Scored:
+    work: Work, images: AnyImages, prompts: GroupedPrompts,
+    vectors: Annotated[NamedVectors, Field(description="Folder of vectors of the images.")], *, options: NeutralOptions,
+) -> Scored:  # fmt: skip
     """Score how pictures of neutral prompts resemble each group's.
 
     --pair: [artifact_id].
@@ -491,14 +487,11 @@ class QuestionPairOptions:
     "--out scores",
 )  # fmt: skip
 def question_pairs(
-    work: Work,
-    images: AnyImages,
-    prompts: GroupedPrompts,
+    work: Work, images: AnyImages, prompts: GroupedPrompts,
     vectors: Annotated[NamedVectors, Field(description="Folder of vectors of the images.")],
-    captions: Annotated[NamedVectors, Field(description="Folder of vectors of the captions, ids the captions.")],
-    *,
+    captions: Annotated[NamedVectors, Field(description="Folder of vectors of the captions, ids the captions.")], *,
     options: QuestionPairOptions,
-) -> Scored:
+) -> Scored:  # fmt: skip
     """Score which of two captions fits pictures better, per group.
 
     Traditional or modern, for instance.

@@ -191,13 +191,11 @@ def tones(
     """
     tables = [(path, read_table(path, IMAGES)) for path in images.places]
     return score_tones(
-        _tones_of_pictures(work, tables, options.detector),
-        images.together(IMAGES),
+        _tones_of_pictures(work, tables, options.detector), images.together(IMAGES),
         None if prompts is None else asked(prompts, work.scratch),
-        None if annotations is None else answers_in(work, annotations, TONE_CRITERION),
-        samples_of(sample),
+        None if annotations is None else answers_in(work, annotations, TONE_CRITERION), samples_of(sample),
         options=options,
-    )
+    )  # fmt: skip
 
 
 def score_tones(

@@ -187,21 +187,13 @@ def model_page(site: SiteRun, line: ModelLine) -> ModelPage:
                   key=lambda each: (-each[1].value, each[0]))  # fmt: skip
     (mosaics,) = mosaic_of(run, {model: site.looks[model]}, site.references, site.thumbnails)
     return ModelPage(
-        run=site.part.name,
-        line=line,
-        shows_nothing=model in site.part.verdict.named,
-        size=run.size,
-        kernel=run.kernel,
-        confidence=run.confidence(),
-        tables=tuple(kernel_tables(run.headline_scores(), [model], size=run.size)),
-        countries=tuple(seen),
-        never=0 if shares is None else shares.never(model),
-        corrected=shares is not None and model in shares.corrected,
-        artifacts=tuple(site.shown(site.looks[model])),
-        mosaics=mosaics.mosaics,
-        caveats=site.part.caveats,
+        run=site.part.name, line=line, shows_nothing=model in site.part.verdict.named, size=run.size,
+        kernel=run.kernel, confidence=run.confidence(),
+        tables=tuple(kernel_tables(run.headline_scores(), [model], size=run.size)), countries=tuple(seen),
+        never=0 if shares is None else shares.never(model), corrected=shares is not None and model in shares.corrected,
+        artifacts=tuple(site.shown(site.looks[model])), mosaics=mosaics.mosaics, caveats=site.part.caveats,
         thumbnails=site.folder,
-    )
+    )  # fmt: skip
 
 
 def write_model_pages(out: Path, sites: Sequence[SiteRun]) -> int:
@@ -355,11 +347,9 @@ def samples_of(run: RunFolders, model: str, record: dict[str, Any], path: str) -
     samples = [{"schema_version": SCHEMA, **whose, **one} for one in samples]
     if samples:
         record["detailed_evaluation_results"] = {
-            "format": "jsonl",
-            "file_path": path.removesuffix(".json") + "_samples.jsonl",
-            "hash_algorithm": "sha256",
+            "format": "jsonl", "file_path": path.removesuffix(".json") + "_samples.jsonl", "hash_algorithm": "sha256",
             "total_rows": len(samples),
-        }
+        }  # fmt: skip
     return samples
 
 

@@ -286,5 +286,5 @@ def test_candidates_never_pile_up() -> None:
     seen = NumpySearcher(vectors).begin(vectors[:4], 3)
     for start in range(0, 5000, 500):
         seen.offer(vectors[start : start + 500] @ vectors[:4].T, start, group=16)
-        assert sum(len(part[0]) for part in seen.waiting) + len(seen.close[0]) <= 2 * seen.limit
+        assert sum(len(part[0]) for part in seen.waiting) <= seen.limit
     assert seen.finish().rows.tolist() == [[0, 1, 2]] * 4

@@ -37,11 +37,9 @@ class World:
             images=pl.DataFrame(self.images, schema=IMAGES.schema),
             prompts=pl.DataFrame(self.prompts, schema=PROMPTS.schema),
             descriptors=pl.DataFrame(self.descriptors, schema=DESCRIPTORS.schema),
-            extracted=pl.DataFrame(self.extracted, schema=JUDGMENTS.schema),
-            vectors=self.vectors,
-            ids=self.ids,
+            extracted=pl.DataFrame(self.extracted, schema=JUDGMENTS.schema), vectors=self.vectors, ids=self.ids,
             stereotypes=pl.DataFrame(self.stereotypes, schema=JUDGMENTS.schema) if stereotypes else None,
-        )
+        )  # fmt: skip
 
     def stored(self, folder: Path, *, stereotypes: bool = True) -> dict[str, Any]:
         """Write the tables, of real images and of others apart, and the vectors; give them as the stage takes them."""

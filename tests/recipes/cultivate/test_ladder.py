@@ -23,12 +23,9 @@ def items(places: dict[str, str | None], *, images: int = 4, seed: int = 0) -> p
 
 
 def climbed(
-    values: pl.DataFrame,
-    groups: dict[str, str] | None = None,
-    *,
-    target: Target = "population",
+    values: pl.DataFrame, groups: dict[str, str] | None = None, *, target: Target = "population",
     prompt_items: bool = False,
-) -> dict[tuple[str | None, str | None], Interval]:
+) -> dict[tuple[str | None, str | None], Interval]:  # fmt: skip
     found = rungs(values, groups or {}, target=target, confidence=0.95, prompt_items=prompt_items)
     return {(country, group): answer for country, group, answer in found}
 

@@ -12,76 +12,89 @@ from culturekit.core.schemas import ANNOTATIONS, SCENE_ITEMS, SCORES, VALUES
 from culturekit.core.tables import read_table
 from culturekit.recipes.cultivate.breakdown import gaps_of_scores_stage, grouped_values_stage
 from tests.recipes.built import built, scores_row, stored
-from tests.recipes.cultivate.marked_scenes import OFFERED, Rows, blank, marked
+from tests.recipes.cultivate.marked_scenes import OFFERED, REFERENCES, Rows, blank, marked
 
 ALL: dict[str, Sequence[Any]] = {"shown": [("samovar", "gondola")] * 3, "relevant": [("samovar", "hand drums")] * 3}
 
 
-def marks_of(folder: Path, item: str = "i-IR") -> dict[str, list[float]]:
-    table = read_table(folder / "annotations.parquet", ANNOTATIONS).filter(item_id=item)
-    own = table.filter(pl.col("criterion").str.ends_with("_marked"))
-    return {name: own.filter(criterion=name)["value"].to_list() for name in ("align_marked", "hal_marked")}
+def joined_by_others(rows: Rows) -> Rows:
+    """Add as many people of other countries, who tick everything."""
+    others = [{**row, "annotator": f"{row['annotator']}-abroad", "in_region": False} for row in rows]
+    return rows + [{**row, "value": 1.0} if "/" in row["criterion"] else row for row in others]
 
 
-def test_each_thing_is_offered_once_with_its_kind(tmp_path: Path) -> None:
-    marked(tmp_path, ALL)
-    items = read_table(tmp_path / "items/scene_items.parquet", SCENE_ITEMS)
-    row = items.filter(item_id="i-IR").to_dicts()[0]
-    assert tuple(row["descriptors"]) == OFFERED, "a samovar and samovar are one thing"
-    assert row["dimensions"] == ["attire", "objects", "objects", "objects", "attire"]
-    assert (row["country_name"], row["model"], row["activity"]) == ("Iran", "m", "A photo of wrestling.")
+TWO_OF = {"shown": [("samovar", "gondola")] * 2 + [("samovar", "gondola", "silk sari")]}
+WITH_PLACES = {"objects": ("samovar", "hand drums"), "background": ("bazaar",)}
+IN_BOTH = {"objects": ("samovar", "hand drums"), "attire": ("samovar",)}
+WITH_PEOPLE = {"objects": ("samovar", "hand drums"), "attire": ("silk sari",), "people": ("beret",)}
+# One of three names, ticks and finds relevant what the others do not
+ALONE = {"shown": [("samovar",), (), ()], "relevant": [("samovar",), (), ()], "other": ["objects: kite", "", ""]}
+WITHOUT_KIND = "things that people name without a kind"
+JUST_HALF = "ticks of just half of the people, which do not count"
+ABROAD = "answers of people of other countries"
+
+# What people tick and how they are asked; ALIGN and HAL of an image, of how many people, and what is counted.
+# Of objects 1 of 2 references is shown and 1 of 2 things wrong; of attire nothing is shown, which is 0 and 0.
+MARKED: dict[str, tuple[dict[str, Any], dict[str, Any], float, float, int, dict[str, int]]] = {
+    "most people decide": ({}, {}, 0.25, 0.25, 3, {}),
+    "one of three decides nothing": (TWO_OF, {}, 0.25, 0.25, 3, {}),
+    "what most name is wrong": (
+        {"other": ["objects: talking drum; attire: fez", "Objects:  Talking Drum", "objects: kite"]}, {},
+        0.25, (2 / 3 + 0) / 2, 3, {},
+    ),
+    "a kind has two names": (
+        {"other": ["setting: palm tree;", "Background: palm tree; a tall building", "fez"]},
+        {"references": WITH_PLACES}, 0.25, (0.5 + 1) / 2, 3, {WITHOUT_KIND: 2 * 2},
+    ),
+    "who did not read along does not count": (
+        {"shown": [("samovar",), ("samovar",), OFFERED]}, {"flags": ["too-fast"]}, 0.25, 0.0, 2, {}
+    ),
+    "half is not shown": (
+        {"shown": [("samovar", "gondola"), ("samovar",), ()]}, {"flags": ["too-fast"]}, 0.25, 0.0, 2, {JUST_HALF: 2}
+    ),
+    "where somebody was found is no reason": ({}, {"flags": ["recruitment:prolific"]}, 0.25, 0.25, 3, {}),
+    "nobody ticks anything": ({}, {"change": blank("i-IR")}, 0.0, 0.0, 3, {}),
+    "who ticks nothing was asked too": (ALONE, {}, 0.0, 0.0, 3, {WITHOUT_KIND: 2 * 2}),
+    "pooled as the scores are": ({}, {"aggregate": "pooled"}, 1 / 3, 0.5, 3, {}),
+    "other countries are apart": ({}, {"change": joined_by_others}, 0.25, 0.25, 3, {ABROAD: 2 * 3 * 12}),
+    "a phrase of two dimensions": ({}, {"references": IN_BOTH}, 0.75, 0.25, 3, {}),
+    "what is not extracted is no part": ({}, {"references": WITH_PEOPLE}, 0.25, 0.25, 3, {}),
+}  # fmt: skip
 
 
-def test_align_and_hal_are_those_of_what_most_people_tick(tmp_path: Path) -> None:
-    """Objects: 1 of 2 references, 1 of 2 things wrong; attire: nothing shown, which is 0 and 0."""
-    assert marks_of(marked(tmp_path, ALL)) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
+@pytest.mark.parametrize("case", MARKED)
+def test_align_and_hal_are_those_of_what_most_people_tick(case: str, tmp_path: Path) -> None:
+    ticks, how, align, hal, people, counted = MARKED[case]
+    folder = marked(tmp_path, {**ALL, **ticks}, **how)
+    table = read_table(folder / "annotations.parquet", ANNOTATIONS).filter(item_id="i-IR")
+    for name, value in (("align_marked", align), ("hal_marked", hal)):
+        assert table.filter(criterion=name)["value"].to_list() == pytest.approx([value] * people)
+    drops = manifest_of(folder).drops
+    assert {reason: drops.get(reason, 0) for reason in (WITHOUT_KIND, JUST_HALF, ABROAD)} == {
+        WITHOUT_KIND: 0, JUST_HALF: 0, ABROAD: 0, **counted,
+    }  # fmt: skip
+
+
+def test_each_thing_is_offered_once_with_its_kinds(tmp_path: Path) -> None:
+    for references, offered, kinds in (
+        (REFERENCES, OFFERED, ["attire", "objects", "objects", "objects", "attire"]),
+        (IN_BOTH, ("beret", "gondola", "hand drums", "samovar", "samovar"),
+         ["attire", "objects", "objects", "attire", "objects"]),
+    ):  # fmt: skip
+        root = tmp_path / str(len(references["attire"][0]))
+        marked(root, ALL, references=references)
+        items = read_table(root / "items/scene_items.parquet", SCENE_ITEMS)
+        row = items.filter(item_id="i-IR").to_dicts()[0]
+        assert tuple(row["descriptors"]) == offered, "a samovar and samovar are one thing"
+        assert row["dimensions"] == kinds
+        assert (row["country_name"], row["model"], row["activity"]) == ("Iran", "m", "A photo of wrestling.")
 
 
 def test_faith_is_made_of_marks_and_of_the_rating_of_exaggeration(tmp_path: Path) -> None:
     """2 of 1 to 5 is 0.25."""
     table = read_table(marked(tmp_path, ALL) / "annotations.parquet", ANNOTATIONS)
-    own = table.filter(item_id="i-IR", criterion="faith_marked")["value"].to_list()
-    assert own == pytest.approx([(0.25 + 0.75 + 0.75) / 3] * 3)
-
-
-def test_one_of_three_decides_nothing(tmp_path: Path) -> None:
-    ticks = {**ALL, "shown": [("samovar", "gondola"), ("samovar", "gondola"), ("samovar", "gondola", "silk sari")]}
-    assert marks_of(marked(tmp_path, ticks))["align_marked"] == [0.25] * 3
-
-
-def test_what_is_not_listed_is_wrong_where_most_name_it(tmp_path: Path) -> None:
-    """Objects: 2 of 3 things are wrong with the drum that two name."""
-    named = ["objects: talking drum; attire: fez", "Objects:  Talking Drum", "objects: kite"]
-    found = marks_of(marked(tmp_path, {**ALL, "other": named}))
-    assert found["hal_marked"] == pytest.approx([(2 / 3 + 0) / 2] * 3)
-    assert found["align_marked"] == [0.25] * 3
-
-
-def test_what_is_named_by_another_name_of_its_kind_counts_and_without_a_kind_is_counted(tmp_path: Path) -> None:
-    references = {"objects": ("samovar", "hand drums"), "background": ("bazaar",)}
-    named = ["setting: palm tree;", "Background: palm tree; a tall building", "fez"]
-    folder = marked(tmp_path, {**ALL, "other": named}, references=references)
-    assert marks_of(folder)["hal_marked"] == [(0.5 + 1) / 2] * 3
-    manifest = manifest_of(folder)
-    assert manifest.drops["things that people name without a kind"] == 2 * 2
-
-
-def test_who_did_not_read_along_does_not_count(tmp_path: Path) -> None:
-    ticks = {**ALL, "shown": [("samovar",), ("samovar",), OFFERED]}
-    found = marks_of(marked(tmp_path, ticks, flags=["too-fast"]))
-    assert found == {"align_marked": [0.25] * 2, "hal_marked": [0.0] * 2}
-
-
-def test_what_just_half_of_the_people_tick_is_counted_as_not_shown(tmp_path: Path) -> None:
-    folder = marked(tmp_path, {**ALL, "shown": [("samovar", "gondola"), ("samovar",), ()]}, flags=["too-fast"])
-    assert marks_of(folder) == {"align_marked": [0.25] * 2, "hal_marked": [0.0] * 2}
-    manifest = manifest_of(folder)
-    assert manifest.drops["ticks of just half of the people, which do not count"] == 2
-
-
-def test_where_somebody_was_found_is_no_reason_to_leave_them_out(tmp_path: Path) -> None:
-    folder = marked(tmp_path, ALL, flags=["recruitment:prolific"])
-    assert marks_of(folder) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
+    found = table.filter(item_id="i-IR", criterion="faith_marked")["value"].to_list()
+    assert found == pytest.approx([(0.25 + 0.75 + 0.75) / 3] * 3)
 
 
 def test_people_who_tick_at_random_are_refused(tmp_path: Path) -> None:
@@ -90,64 +103,23 @@ def test_people_who_tick_at_random_are_refused(tmp_path: Path) -> None:
         marked(tmp_path, ticks)
 
 
-def test_the_share_of_references_that_matter_is_scored_by_country(tmp_path: Path) -> None:
-    scores = read_table(marked(tmp_path, ALL) / "scores.parquet", SCORES)
+@pytest.mark.parametrize(
+    ("ticks", "how", "iran", "france"),
+    [
+        (ALL, {}, 2 / 3, 2 / 3),
+        (ALL, {"change": blank("i-IR")}, 0.0, 2 / 3),
+        (ALONE, {}, 1 / 9, 1 / 9),
+        (ALL, {"change": joined_by_others}, 2 / 3, 2 / 3),
+    ],
+)
+def test_the_share_of_references_that_matter_is_scored_by_country(
+    ticks: dict[str, Any], how: dict[str, Any], iran: float, france: float, tmp_path: Path
+) -> None:
+    scores = read_table(marked(tmp_path, ticks, **how) / "scores.parquet", SCORES)
     assert set(scores["metric"]) == {"descriptor_accuracy"}
     assert scores.select("country", "value", "n").sort("country").rows() == [
-        (None, pytest.approx(2 / 3), 18), ("FR", pytest.approx(2 / 3), 9), ("IR", pytest.approx(2 / 3), 9),
+        (None, pytest.approx((iran + france) / 2), 18), ("FR", pytest.approx(france), 9), ("IR", pytest.approx(iran), 9)
     ]  # fmt: skip
-
-
-def test_an_image_of_which_nobody_ticks_anything_shows_nothing(tmp_path: Path) -> None:
-    folder = marked(tmp_path, ALL, change=blank("i-IR"))
-    assert marks_of(folder) == {"align_marked": [0.0] * 3, "hal_marked": [0.0] * 3}
-    scores = read_table(folder / "scores.parquet", SCORES).filter(country="IR")
-    assert scores.select("value", "n").rows() == [(0.0, 9)]
-
-
-def test_who_ticks_nothing_counts_among_those_who_were_asked(tmp_path: Path) -> None:
-    """One of three who names, ticks and finds relevant what the others do not is neither half nor all."""
-    ticks: dict[str, Sequence[Any]] = {
-        "shown": [("samovar",), (), ()], "relevant": [("samovar",), (), ()], "other": ["objects: kite", "", ""],
-    }  # fmt: skip
-    folder = marked(tmp_path, ticks)
-    assert marks_of(folder) == {"align_marked": [0.0] * 3, "hal_marked": [0.0] * 3}
-    scores = read_table(folder / "scores.parquet", SCORES).filter(country="IR")
-    assert scores.select("value", "n").rows() == [(pytest.approx(1 / 9), 9)]
-
-
-def test_what_is_shown_is_put_together_as_the_scores_are(tmp_path: Path) -> None:
-    """1 of 3 references in all, 1 of 2 things wrong."""
-    found = marks_of(marked(tmp_path, ALL, aggregate="pooled"))
-    assert found == {"align_marked": pytest.approx([1 / 3] * 3), "hal_marked": [0.5] * 3}
-
-
-def test_people_of_other_countries_are_a_pool_apart_that_puts_nothing_right(tmp_path: Path) -> None:
-    def joined_by_others(rows: Rows) -> Rows:
-        others = [{**row, "annotator": f"{row['annotator']}-abroad", "in_region": False} for row in rows]
-        return rows + [{**row, "value": 1.0} if "/" in row["criterion"] else row for row in others]
-
-    folder = marked(tmp_path, ALL, change=joined_by_others)
-    assert marks_of(folder) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
-    manifest = manifest_of(folder)
-    assert manifest.drops["answers of people of other countries"] == 2 * 3 * 12
-    assert read_table(folder / "scores.parquet", SCORES)["n"].max() == 18
-
-
-def test_a_phrase_that_two_dimensions_ask_for_is_shown_in_both(tmp_path: Path) -> None:
-    references = {"objects": ("samovar", "hand drums"), "attire": ("samovar",)}
-    assert marks_of(marked(tmp_path, ALL, references=references)) == {
-        "align_marked": [0.75] * 3, "hal_marked": [0.25] * 3,
-    }  # fmt: skip
-    items = read_table(tmp_path / "items/scene_items.parquet", SCENE_ITEMS).filter(item_id="i-IR").row(0, named=True)
-    offered = list(zip(items["descriptors"], items["dimensions"], strict=True))
-    assert [kind for token, kind in offered if token == "samovar"] == ["attire", "objects"]
-
-
-def test_what_the_extractor_is_not_asked_for_is_no_part_of_marks_either(tmp_path: Path) -> None:
-    references = {"objects": ("samovar", "hand drums"), "attire": ("silk sari",), "people": ("beret",)}
-    folder = marked(tmp_path, ALL, references=references)
-    assert marks_of(folder) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
 
 
 def test_values_stand_under_groups_of_countries_too(tmp_path: Path) -> None:

@@ -530,11 +530,9 @@ def ahead_scored() -> Scored:
 
 def score_of(ahead_scored: Scored, *, metric: str, model: str, group: str | None = None) -> float:
     rows = ahead_scored.scores.filter(
-        pl.col("metric") == metric,
-        pl.col("model") == model,
-        pl.col("country").is_null(),
+        pl.col("metric") == metric, pl.col("model") == model, pl.col("country").is_null(),
         pl.col("group").eq_missing(pl.lit(group, pl.String)),
-    )
+    )  # fmt: skip
     assert rows.height == 1
     return float(rows["value"][0])
 

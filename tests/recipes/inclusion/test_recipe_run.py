@@ -5,10 +5,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.recipes.run_recipe import report_of
 from culturekit.verify.verify_run import verify_run
 from tests.recipes.inclusion import small_world
-from tests.recipes.shipped_recipes import check_reused, shared_small
+from tests.recipes.shipped_recipes import shared_small
 
 pytestmark = pytest.mark.slow
 
@@ -16,36 +15,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def finished(shared_folder: Path) -> Path:
     return shared_small("inclusion", shared_folder)
-
-
-def first_of(folder: Path, table: str, metric: str, **where: str) -> str:
-    """Name the model that a table ranks first over all images."""
-    scores = pl.read_parquet(folder / table / "scores.parquet").filter(pl.col("group").is_null(), metric=metric)
-    for name, value in where.items():
-        scores = scores.filter(pl.col("params").str.json_path_match(f"$.{name}") == value)
-    assert scores.height == 4
-    return str(scores.sort("value")["model"][-1])
-
-
-def test_every_stage_is_built_and_then_reused(finished: Path, tmp_path: Path) -> None:
-    check_reused("inclusion", finished, tmp_path)
-
-
-def test_the_report_has_a_section_for_every_table(finished: Path) -> None:
-    page = (finished / "report/report.html").read_text(encoding="utf-8")
-    for anchor in ("corrected", "realism", "extractors", "names", "seen", "agreement", "compared"):
-        assert f'id="{anchor}"' in page
-    assert "Extractors put models in opposite orders: in precision" in page
-    assert report_of(finished).kind == "inclusion-report"
-
-
-def test_the_encoder_and_outsiders_rank_the_cliche_first_and_people_at_home_do_not(finished: Path) -> None:
-    folder = finished
-    assert first_of(folder, "judged-regions", "region_recognised", labels="judged") == "postcard"
-    assert first_of(folder, "judged-regions", "region_recognised", labels="corrected", pool="in-region") == "local"
-    outside = {"labels": "corrected", "pool": "out-of-region"}
-    assert first_of(folder, "judged-regions", "region_recognised", **outside) == "postcard"
-    assert first_of(folder, "truth", "region_recognised") == "local"
 
 
 def test_each_score_tells_a_realistic_model_without_a_region_from_a_regional_one_that_is_crude(finished: Path) -> None:
