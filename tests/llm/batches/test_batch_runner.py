@@ -330,18 +330,18 @@ class DyingJournal(Journal):
 def test_results_that_nobody_counted_are_owed_at_their_worst_also_when_a_kill_follows_them(tmp_path: Path) -> None:
     client, shop = Uncounted(), Shop()
 
-    def ask(journal: Journal) -> list[Answered]:
-        jobs = Jobs(FakeBatches(client, shop), clock=TestClock())
-        return list(AskEngine(client, journal, AskOptions(budget=1.0), run="run", transport=jobs).ask_all(questions(2)))
+    def ask(journal: Journal, count: int) -> list[Answered]:
+        options, jobs = AskOptions(budget=1.0), Jobs(FakeBatches(client, shop), clock=TestClock())
+        return list(AskEngine(client, journal, options, run="run", transport=jobs).ask_all(questions(count)))
 
     with pytest.raises(Killed), DyingJournal(tmp_path) as dying:
-        ask(dying)
+        ask(dying, 2)
     with Journal(tmp_path) as journal:
-        assert len(ask(journal)) == 2
-        reserved = JobBook(journal).records[1].reserved
+        assert len(ask(journal, 3)) == 3
+        reserved = sum(record.reserved for record in JobBook(journal).records.values())
     owed = dollars(unsure_of(journal.path, "run").picodollars)
     assert owed > 0.0 and spent_in_run(journal.path, "run") + owed == pytest.approx(reserved)
-    assert shop.bought == {"Q0": 1, "Q1": 1}
+    assert shop.bought == {"Q0": 1, "Q1": 1, "Q2": 1}
 
 
 @pytest.mark.parametrize("what", ["rows", "bodies"])
