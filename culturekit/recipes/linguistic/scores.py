@@ -65,33 +65,23 @@ _OF_THE_SCORER = (
 )
 
 DIALECT_SCORE = describe(
-    "dialect_score",
-    "Score of a dialect's pictures",
+    "dialect_score", "Score of a dialect's pictures",
     "mean over prompts of the dialect (group) of the mean of its pictures' params.of",
     paper=f"{PAPER}, section 3.1.2 and table 1",
     inputs=("quality: image_id, scorer, value", IMAGES_READ, PROMPTS_READ, ANNOTATIONS_READ),
-    pitfalls=(*_OF_THE_SCORER, BY_PROMPT),
-    low=-UNBOUNDED,
-    high=UNBOUNDED,
-    unit="score",
-    licence=CLIP,
-)
+    pitfalls=(*_OF_THE_SCORER, BY_PROMPT), low=-UNBOUNDED, high=UNBOUNDED, unit="score", licence=CLIP,
+)  # fmt: skip
 DIALECT_GAP = describe(
-    "dialect_gap",
-    "Gap between dialects",
+    "dialect_gap", "Gap between dialects",
     "mean over pairs of prompts of the standard dialect's score minus the other's (params.of: a scorer, or `correct`, "
     "the share of pictures that people call correct)",
-    paper=f"{PAPER}, section 3.1.2 and table 1",
-    inputs=DIALECT_SCORE.inputs,
+    paper=f"{PAPER}, section 3.1.2 and table 1", inputs=DIALECT_SCORE.inputs,
     pitfalls=(
         "Only pairs that both dialects have enter; the interval is t over pairs, p (params.p) that of sign flips.",
         *_OF_THE_SCORER,
     ),
-    low=-UNBOUNDED,
-    high=UNBOUNDED,
-    unit="difference",
-    licence=CLIP,
-)
+    low=-UNBOUNDED, high=UNBOUNDED, unit="difference", licence=CLIP,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,49 +231,37 @@ def _gap_row(sides: dict[str, pl.DataFrame], model: str, params: dict[str, objec
 
 
 NEUTRAL_SIMILARITY = describe(
-    "neutral_similarity",
-    "Likeness of neutral pictures and a group's",
+    "neutral_similarity", "Likeness of neutral pictures and a group's",
     "mean over prompts of the mean cosine of all pairs of a neutral picture and a picture of the same prompt with the "
     "group named: a row of the heat map",
-    paper=f"{PAPER}, section 3.2.3 and figure 4",
-    inputs=("folder of vectors of images", IMAGES_READ, PROMPTS_READ),
+    paper=f"{PAPER}, section 3.2.3 and figure 4", inputs=("folder of vectors of images", IMAGES_READ, PROMPTS_READ),
     pitfalls=(
         "Cosines of an encoder have a narrow range of their own; read groups against each other.",
         "The interval is t over prompts.",
     ),
-    low=-1.0,
-    unit="cosine",
-    licence=CLIP,
-)
+    low=-1.0, unit="cosine", licence=CLIP,
+)  # fmt: skip
 NEUTRAL_STD = describe(
-    "neutral_std",
-    "Unevenness of neutral pictures over groups (STD)",
+    "neutral_std", "Unevenness of neutral pictures over groups (STD)",
     "mean over prompts of the population standard deviation over groups of neutral similarities",
-    paper=f"{PAPER}, table 3 and figure 8",
-    inputs=NEUTRAL_SIMILARITY.inputs,
+    paper=f"{PAPER}, table 3 and figure 8", inputs=NEUTRAL_SIMILARITY.inputs,
     pitfalls=(
         "neutral_std_of_means, the spread of the heat map itself, averages out what differs between prompts.",
         "The interval is t over prompts.",
     ),
-    direction="lower",
-    unit="standard deviation",
-    licence=CLIP,
-)
+    direction="lower", unit="standard deviation", licence=CLIP,
+)  # fmt: skip
 NEUTRAL_MAD = describe(
-    "neutral_mad",
-    "Unevenness of neutral pictures over groups (MAD)",
-    "mean over prompts of the mean absolute deviation over groups of neutral similarities",
-    paper=f"{PAPER}, table 3",
+    "neutral_mad", "Unevenness of neutral pictures over groups (MAD)",
+    "mean over prompts of the mean absolute deviation over groups of neutral similarities", paper=f"{PAPER}, table 3",
     inputs=NEUTRAL_SIMILARITY.inputs,
     pitfalls=(
         "The paper's MAD column cannot come from the same six values as its STD: MAD is at least 0.577 of STD over "
         "six values, and the table has 0.27 to 0.41.",
         *NEUTRAL_STD.pitfalls,
     ),
-    direction="lower",
-    unit="mean absolute deviation",
-    licence=CLIP,
-)
+    direction="lower", unit="mean absolute deviation", licence=CLIP,
+)  # fmt: skip
 
 
 _OF_THE_MAP = (
@@ -312,15 +290,11 @@ QUESTION_SHARE = describe(
     licence=CLIP,
 )
 QUESTION_SD = describe(
-    "question_sd",
-    "Deviation of the share of the first of two captions",
-    "sample standard deviation (ddof = 1) over pictures of question_share",
-    paper=f"{PAPER}, table 5",
-    inputs=QUESTION_SHARE.inputs,
-    pitfalls=("It says how far pictures lie apart, not how certain their mean is.",),
-    unit="standard deviation",
-    licence=CLIP,
-)
+    "question_sd", "Deviation of the share of the first of two captions",
+    "sample standard deviation (ddof = 1) over pictures of question_share", paper=f"{PAPER}, table 5",
+    inputs=QUESTION_SHARE.inputs, pitfalls=("It says how far pictures lie apart, not how certain their mean is.",),
+    unit="standard deviation", licence=CLIP,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

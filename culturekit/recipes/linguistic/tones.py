@@ -72,20 +72,15 @@ _SKIN = (
 )
 
 TONE_SHARE = describe(
-    "tone_share",
-    "Pictures with a skin tone",
+    "tone_share", "Pictures with a skin tone",
     "share of pictures whose skin is nearest to tone params.tone of the Monk scale: mean RGB of the pixels that pass, "
     "nearest swatch by L1, the first on ties",
-    paper=f"{PAPER}, section 3.1.2",
-    inputs=(IMAGES_READ, ANNOTATIONS_READ),
+    paper=f"{PAPER}, section 3.1.2", inputs=(IMAGES_READ, ANNOTATIONS_READ),
     pitfalls=(*_SKIN, "The interval is Wilson's for pictures that go together by prompt."),
-)
+)  # fmt: skip
 TONE_STD = describe(
-    "tone_std",
-    "Unevenness of skin tones (STD)",
-    "population standard deviation over the ten shares of the histogram",
-    paper=f"{PAPER}, equation 2 and table 2",
-    inputs=(IMAGES_READ, ANNOTATIONS_READ),
+    "tone_std", "Unevenness of skin tones (STD)", "population standard deviation over the ten shares of the histogram",
+    paper=f"{PAPER}, equation 2 and table 2", inputs=(IMAGES_READ, ANNOTATIONS_READ),
     pitfalls=(
         *_SKIN,
         "0.3 is one tone only; the paper's table prints that row with STD and MAD swapped.",
@@ -94,40 +89,29 @@ TONE_STD = describe(
         "times in 100 in simulation, but 7 in 10 where the truth is exactly even.",
         "An even histogram over tones is no goal in itself: neither prompts nor people are spread evenly over them.",
     ),
-    high=0.3,
-    direction="lower",
-    unit="standard deviation",
-)
+    high=0.3, direction="lower", unit="standard deviation",
+)  # fmt: skip
 TONE_MAD = describe(
-    "tone_mad",
-    "Unevenness of skin tones (MAD)",
-    "mean absolute deviation over the ten shares of the histogram",
-    paper=f"{PAPER}, equation 3 and table 2",
-    inputs=(IMAGES_READ, ANNOTATIONS_READ),
+    "tone_mad", "Unevenness of skin tones (MAD)", "mean absolute deviation over the ten shares of the histogram",
+    paper=f"{PAPER}, equation 3 and table 2", inputs=(IMAGES_READ, ANNOTATIONS_READ),
     pitfalls=(
         *TONE_STD.pitfalls[:3],
         "0.18 is the most it can be; one cell of the paper's table (0.1808) lies above.",
         *TONE_STD.pitfalls[4:],
     ),
-    high=0.18,
-    direction="lower",
-    unit="mean absolute deviation",
-)
+    high=0.18, direction="lower", unit="mean absolute deviation",
+)  # fmt: skip
 MEAN_TONE = describe(
-    "mean_tone",
-    "Mean skin tone",
+    "mean_tone", "Mean skin tone",
     "mean over prompts, of their pictures' mean, of the tone on the Monk scale, 1 lightest to 10 darkest",
-    paper=f"{PAPER}, section 3.1.2 (the scale)",
-    inputs=(IMAGES_READ, ANNOTATIONS_READ),
+    paper=f"{PAPER}, section 3.1.2 (the scale)", inputs=(IMAGES_READ, ANNOTATIONS_READ),
     pitfalls=(
         *_SKIN,
         "The tones are ranks: their mean hides whether pictures are all alike or at both ends.",
         BY_PROMPT,
     ),
-    low=1.0,
-    high=10.0,
-    unit="tone",
-)
+    low=1.0, high=10.0, unit="tone",
+)  # fmt: skip
 
 
 @cache
