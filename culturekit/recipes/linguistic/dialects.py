@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeAlias
@@ -131,14 +131,13 @@ def _lines_of(path: Path, *, keep: int) -> Iterator[tuple[str, int]]:
 DETERMINERS = "a an the his her their my your our its this that these those"
 SINGLE = frozenset(("a", "an", "this", "that"))
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|\d+")
+# What Multi-VALUE calls dialects; others by the names of its classes, or the first word of them: Irish.
 OF_DIALECTS = {
     "AAE": "AfricanAmericanVernacular", "AAVE": "AfricanAmericanVernacular", "Singlish": "ColloquialSingaporeDialect",
 }  # fmt: skip
-"""What Multi-VALUE calls dialects; others by the names of its classes, or the first word of them: Irish."""
-
+# Times that Multi-VALUE is asked at most. Its rules hold by chance, as often as they are attested: version 0.3 leaves
+# "a man driving his car" as it is in 14 of 100 draws, and what comes in one of ten is missed once in a thousand.
 DRAWS = 64
-"""Times that Multi-VALUE is asked at most. Its rules hold by chance, as often as they are attested: version 0.3 leaves
-"a man driving his car" as it is in 14 of 100 draws, and what comes in one of ten is missed once in a thousand."""
 
 
 class GrammarChecker(Protocol):
@@ -154,6 +153,9 @@ class Rules:
     """A few rules that hold in every dialect of English: articles, doubled words, words that are none."""
 
     name = "rules"
+
+    def __init__(self, _: Spec | None = None) -> None:
+        """Take no options."""
 
     def problem(self, sentence: str, counterpart: str, dialect: str) -> str:
         """Say which rule a sentence breaks."""
@@ -244,11 +246,6 @@ def _plain(sentence: str) -> str:
     return " ".join(sentence.casefold().split()).rstrip(".")
 
 
-def make_rules(_: Spec) -> GrammarChecker:
-    """Make our own rules."""
-    return Rules()
-
-
 def make_multi_value(_: Spec) -> GrammarChecker:
     """Make the adapter, where Multi-VALUE is installed."""
     with _loading():
@@ -258,13 +255,11 @@ def make_multi_value(_: Spec) -> GrammarChecker:
 GRAMMARS: Registry[GrammarChecker] = Registry(
     "grammar",
     [
-        Entry("rules", f"{__name__}:make_rules", "articles, doubled words and words that are none, in any dialect"),
+        Entry("rules", f"{__name__}:Rules", "articles, doubled words and words that are none, in any dialect"),
         Entry("multi-value", f"{__name__}:make_multi_value", "the rules of Multi-VALUE, where it is installed"),
     ],
     point="grammar",
 )
-"""The checkers that culturekit knows by name."""
-
 
 PROPOSE_PAIRS = "dialects.propose"
 KEPT, NOT_REVIEWED, REPEATED, MALFORMED = "kept", "unreviewed", "repeated", "malformed"
@@ -309,14 +304,12 @@ class DialectOptions:
 SAE_AND_AAE = DialectOptions()
 
 
-@cache
-def _instructions() -> str:
-    return shipped("recipes/linguistic/dialects_propose.txt").read_text(encoding="utf-8")
+INSTRUCTIONS = "recipes/linguistic/dialects_propose.txt"
 
 
 def pair_requests(options: DialectOptions) -> Iterator[Request]:
     """Ask for pairs, some at a time; what is said twice is dropped afterwards."""
-    instructions = _instructions()
+    instructions = shipped(INSTRUCTIONS).read_text(encoding="utf-8")
     for number, start in enumerate(range(0, options.count, PER_QUESTION), start=1):
         asked = row_id(options.standard, options.other, str(number))
         wanted = min(PER_QUESTION, options.count - start)
@@ -394,7 +387,8 @@ def _pairs_stage(
 
     def written(work: Work, rows: list[dict[str, Any]]) -> tuple[dict[str, int], Counter[str]]:
         sifted = _sifted(rows, looked_through, options)
-        return _write_draft(work, sifted) if draft else _write_pairs(work, sifted, options)
+        fell = Counter(row["outcome"] for row in sifted if row["outcome"] != KEPT)
+        return (_write_draft(work, sifted) if draft else _write_pairs(work, sifted, options)), fell
 
     def run(work: Work) -> Outcome:
         if client is None:
@@ -419,7 +413,7 @@ def _pairs_stage(
     def plan(out: Path, _: object) -> AskPlan:
         return plan_to_ask(client, "questions", pair_requests(options), out, llm)
 
-    asking = {"task": PROPOSE_PAIRS, "wording": digest_bytes(_instructions().encode())}
+    asking = {"task": PROPOSE_PAIRS, "wording": digest_bytes(shipped(INSTRUCTIONS).read_bytes())}
     stage = replace(stage, options={**decided, **asking})
     return asking_stage(stage, options.proposer, client, unit="questions", plan=plan, ahead=True, llm=llm)
 
@@ -434,28 +428,24 @@ def _corpus_record(place: Path, final: Path) -> InputRecord:
     return InputRecord(corpus_digest(place), "a corpus")
 
 
-def _write_pairs(
-    work: Work, rows: Sequence[dict[str, Any]], options: DialectOptions
-) -> tuple[dict[str, int], Counter[str]]:
-    """Write all pairs, and prompts of those that are left; count both, and those that fell by what became of them."""
+def _write_pairs(work: Work, rows: Sequence[dict[str, Any]], options: DialectOptions) -> dict[str, int]:
+    """Write all pairs, and prompts of those that are left; count both."""
     table = pl.DataFrame([{**row, "position": n} for n, row in enumerate(rows, 1)], schema=DIALECT_PAIRS.schema)
     write_table(work.out, DIALECT_PAIRS, table)
     left = (KEPT, NOT_REVIEWED) if options.unreviewed else (KEPT,)
     prompts = _dialect_prompts([row for row in rows if row["outcome"] in left], options)
     write_table(work.out, PROMPTS, pl.DataFrame(prompts, schema=PROMPTS.schema).sort(PROMPTS.key))
-    fell = Counter(row["outcome"] for row in rows if row["outcome"] != KEPT)
-    return {"pairs": table.height, "kept": table.height - fell.total(), "prompts": len(prompts)}, fell
+    return {"pairs": table.height, "kept": table.filter(outcome=KEPT).height, "prompts": len(prompts)}
 
 
-def _write_draft(work: Work, rows: Sequence[dict[str, Any]]) -> tuple[dict[str, int], Counter[str]]:
+def _write_draft(work: Work, rows: Sequence[dict[str, Any]]) -> dict[str, int]:
     """Write the sheet on which people decide, those first that nothing speaks against; repeated pairs are not on it."""
-    fell = Counter(row["outcome"] for row in rows if row["outcome"] != KEPT)
     blank = dict.fromkeys(("source", "decision", "new_name"), "")
     shown = sorted((row for row in rows if row["outcome"] != REPEATED), key=lambda row: row["outcome"] != KEPT)
     cells = [{**row, **blank, "frames": BETWEEN.join(row["frames"]), "detail": row["detail"] or "",
               "outcome": row["outcome"].replace(KEPT, NOT_REVIEWED)} for row in shown]  # fmt: skip
     write_atomically(work.out / REVIEW, sheet_bytes(SHEET, cells))
-    return {"pairs": len(cells)}, fell
+    return {"pairs": len(cells)}
 
 
 def accepted_pairs(sheet: Path) -> list[DialectPair]:
