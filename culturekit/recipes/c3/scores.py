@@ -57,8 +57,7 @@ _INTERVAL = (
 _cosine = partial(describe, low=-1.0, direction="higher", unit="cosine")
 
 TEXT = _cosine(
-    "c3_text",
-    "Text-text alignment of captions",
+    "c3_text", "Text-text alignment of captions",
     "A_ST = mean over tokens s of the original of max over tokens t of the translation of cos(s, t)",
     paper=f"{_PAPER}; on sentence vectors of LaBSE it is the baseline of that name",
     inputs=("folders of vectors, ids ITEM or ITEM#k: source, target",),
@@ -67,10 +66,9 @@ TEXT = _cosine(
         _INTERVAL,
     ),
     licence=_LABSE,
-)
+)  # fmt: skip
 IMAGE = _cosine(
-    "c3_image",
-    "Image-text alignment of captions",
+    "c3_image", "Image-text alignment of captions",
     "A_IT = max over tokens t of the translation of cos(image, t); of an image's patches, their mean of it",
     paper=f"{_PAPER}; on caption vectors of CLIP it is the baseline of that name",
     inputs=("folders of vectors, ids ITEM or ITEM#k: image, image_target",),
@@ -79,7 +77,7 @@ IMAGE = _cosine(
         _INTERVAL,
     ),
     licence=_CLIP,
-)
+)  # fmt: skip
 OBJECT = _cosine(
     "c3_object", "Object-text alignment of captions",
     "A_OT = mean over detected objects o of max over tokens t of the translation of cos(o, t)", paper=_PAPER,

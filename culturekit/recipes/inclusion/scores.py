@@ -83,8 +83,7 @@ LOCATION_UNANIMITY = describe(
     ),
 )  # fmt: skip
 CLOSER_CHOICE_RATE = describe(
-    "closer_choice_rate",
-    "Annotations that choose the closer image",
+    "closer_choice_rate", "Annotations that choose the closer image",
     "share of annotations whose more similar image is the closer one to the reference in the space of "
     "params.extractor, for triplets whose distance |f(ref) - f(far)|² - |f(ref) - f(close)|², over the extractor's "
     "maximum, lies in params.bin",
@@ -97,25 +96,23 @@ CLOSER_CHOICE_RATE = describe(
         _INTERVAL,
     ),
     direction="higher",
-)
+)  # fmt: skip
 APPEAL_WITH_SIMILARITY = describe(
     "appeal_with_similarity", "Annotations whose similar image is also the appealing one",
     "share of annotations that choose the same image as more similar and as more appealing",
     paper=f"{_PAPER}, figure 7b", inputs=(_TASK1,), pitfalls=("Chance is one half.", _INTERVAL),
 )  # fmt: skip
 APPEAL_BY_DISTANCE = describe(
-    "appeal_by_distance",
-    "Annotations whose similar image is also the appealing one, by distance",
+    "appeal_by_distance", "Annotations whose similar image is also the appealing one, by distance",
     "share of annotations that choose the same image as more similar and as more appealing, of those whose more "
     "similar image is the closer or the further one (params.chosen) by params.extractor, in the bins of "
     "closer_choice_rate",
     paper=f"{_PAPER}, figure 12",
     inputs=(_TASK1, "folders of vectors, one per extractor, ids the images of the triplets"),
     pitfalls=("Chance is one half.", _INTERVAL),
-)
+)  # fmt: skip
 APPEAL_IN_MANIFOLD = describe(
-    "appeal_in_manifold",
-    "Appealing generated images that lie among real ones",
+    "appeal_in_manifold", "Appealing generated images that lie among real ones",
     "of annotations of combo A triplets with exactly one image inside the manifold of real images, the share whose "
     "more appealing image is the one inside; inside: strictly closer to a real image than its k-th real neighbour",
     paper=f"{_PAPER}, section 3.2.2 and figure 7c",
@@ -125,7 +122,7 @@ APPEAL_IN_MANIFOLD = describe(
         "It belongs to params.k, the extractor and the real images; a larger k makes everything lie inside.",
         _INTERVAL,
     ),
-)
+)  # fmt: skip
 IN_REGION_RATE = describe(
     "in_region_rate", "Annotations that see an image's own region",
     "share of all annotations of a side (params.side: annotators in the image's region, or out of it) that name the "

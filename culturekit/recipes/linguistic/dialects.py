@@ -56,14 +56,13 @@ LONGEST_TOKEN = 1 << 14  # bytes of a line that are looked at together
 CORPUS_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
-def corpus_files(place: Path) -> Iterator[Path]:
+def corpus_files(location: Path) -> Iterator[Path]:
     """Yield the files of a corpus, folder by folder in the order of names; there is at least one."""
-    found = iter([place]) if place.is_file() else _files_below(place)
+    found = iter([location]) if location.is_file() else _files_below(location)
     first = next(found, None)
     if first is None:
-        raise UsageError(
-            "there is no corpus", where=str(place), expected=f"a file, or a folder of {', '.join(SUFFIXES)}"
-        )
+        expected = f"a file, or a folder of {', '.join(SUFFIXES)}"
+        raise UsageError("there is no corpus", where=str(location), expected=expected)
     return chain([first], found)
 
 
@@ -73,20 +72,24 @@ def _files_below(folder: Path) -> Iterator[Path]:
         yield from (Path(parent, name) for name in sorted(names) if name.endswith(SUFFIXES))
 
 
-def corpus_digest(place: Path) -> str:
+def corpus_digest(location: Path) -> str:
     """Hash the names of a corpus's files and what they hold, one after the other."""
     every = hashlib.sha256()
-    for path in corpus_files(place):
-        every.update(f"{path.relative_to(place).as_posix()}\0{digest_file(path)}\n".encode())
+    for path in corpus_files(location):
+        every.update(f"{path.relative_to(location).as_posix()}\0{digest_file(path)}\n".encode())
     return every.hexdigest()
 
 
-def phrases_met(place: Path, phrases: Collection[str]) -> dict[str, int]:
+def _corpus_record(location: Path, _: Path) -> InputRecord:
+    return InputRecord(corpus_digest(location), "a corpus")
+
+
+def phrases_met(location: Path, phrases: Collection[str]) -> dict[str, int]:
     """Count how often each phrase stands in a line of a corpus, as whole words, whatever their case."""
     wanted = {_words_of(phrase): phrase for phrase in phrases}
     met = dict.fromkeys(phrases, 0)
     lengths = sorted({len(words) for words in wanted})
-    for path in corpus_files(place):
+    for path in corpus_files(location):
         for text, counted in _lines_of(path, keep=max(lengths, default=1) - 1):
             words = _words_of(text)
             for length in lengths:
@@ -423,11 +426,6 @@ DIALECTS = AskingCommand(dialects_stage, f"--llm {quoted('text')} {CORPORA} --ou
 DRAFT = AskingCommand(draft_stage, f"--dialect Singlish --llm {quoted('text')} --out draft")
 
 
-def _corpus_record(place: Path, final: Path) -> InputRecord:
-    del final
-    return InputRecord(corpus_digest(place), "a corpus")
-
-
 def _write_pairs(work: Work, rows: Sequence[dict[str, Any]], options: DialectOptions) -> dict[str, int]:
     """Write all pairs, and prompts of those that are left; count both."""
     table = pl.DataFrame([{**row, "position": n} for n, row in enumerate(rows, 1)], schema=DIALECT_PAIRS.schema)
@@ -450,8 +448,8 @@ def _write_draft(work: Work, rows: Sequence[dict[str, Any]]) -> dict[str, int]:
 
 def accepted_pairs(sheet: Path) -> list[DialectPair]:
     """Read the pairs that people accept, some with another word."""
-    said = ("standard", "other", "frames", "source")
-    decided = decided_rows(sheet, (*said[:3], "decision"), lambda row: tuple(row.cells.get(name, "") for name in said),
+    names = ("standard", "other", "frames", "source")
+    decided = decided_rows(sheet, (*names[:3], "decision"), lambda row: tuple(row.cells.get(name, "") for name in names),
                            cell_mistakes, decision_of)  # fmt: skip
     accepted = [
         DialectPair(standard=standard, other=decision.name or other, frames=tuple(frames.split(BETWEEN)),

@@ -184,9 +184,8 @@ def _neutral_prompts(nouns: Sequence[str], groups: Sequence[Group]) -> list[dict
     reads=lambda given: lists_input(given["lists"]),
 )  # fmt: skip
 def specific(
-    work: Work,
-    lists: Annotated[Path | None, Field(description="YAML with `specific`. [the shipped lists]")] = None,
-) -> Outcome:
+    work: Work, lists: Annotated[Path | None, Field(description="YAML with `specific`. [the shipped lists]")] = None,
+) -> Outcome:  # fmt: skip
     """Build prompts about the places of groups."""
     rows = [
         prompt_row(f"specific-{slug(each.group)}-{number:02}", text, "specific", group=each.group, thing=None,

@@ -209,13 +209,11 @@ def _dialect_rows(
             items = side.select(prompt_id="pair", item="image_id", value="value")
             place = Place("dialect_score", model, options.benchmark, dialect)
             yield mean_rows(items, place, params, confidence=options.confidence)
-    if len(sides) == 2 and not set.intersection(*(set(side["pair"]) for side in sides.values())):
+    if len(sides) < 2:
+        return
+    if not set.intersection(*(set(side["pair"]) for side in sides.values())):
         left_out[UNPAIRED] += 1
-    elif len(sides) == 2:
-        yield _gap_row(sides, model, params, options), []
-
-
-def _gap_row(sides: dict[str, pl.DataFrame], model: str, params: dict[str, object], options: DialectGapOptions) -> Row:
+        return
     found = dialect_gap(
         {dialect: side["value"].to_numpy() for dialect, side in sides.items()},
         {dialect: side["pair"].to_list() for dialect, side in sides.items()},
@@ -223,11 +221,11 @@ def _gap_row(sides: dict[str, pl.DataFrame], model: str, params: dict[str, objec
         rng=own_generator(options.seed, "dialect_gap", model, *params.values()),
     )  # fmt: skip
     about = {"a": options.standard, "b": options.other, "pairs": found.n, "left_out": found.left_out}
-    return statistic_row(
+    yield statistic_row(
         "dialect_gap", model=model, benchmark=options.benchmark, answer=found.interval,
         params={**params, **about, "p": None if found.p != found.p else found.p},
         group=f"{options.standard} - {options.other}",
-    )  # fmt: skip
+    ), []  # fmt: skip
 
 
 NEUTRAL_SIMILARITY = describe(
@@ -275,8 +273,7 @@ NEUTRAL_STD_OF_MEANS, NEUTRAL_MAD_OF_MEANS = (
                                  (NEUTRAL_MAD, "MAD", "mean absolute deviation"))
 )  # fmt: skip
 QUESTION_SHARE = describe(
-    "question_share",
-    "Share of the first of two captions",
+    "question_share", "Share of the first of two captions",
     "mean over prompts, of their pictures' mean, of the softmax share of params.first against params.second; cosines "
     "times params.logit_scale",
     paper=f"{PAPER}, section 3.4.2 and table 5",
@@ -288,7 +285,7 @@ QUESTION_SHARE = describe(
         BY_PROMPT,
     ),
     licence=CLIP,
-)
+)  # fmt: skip
 QUESTION_SD = describe(
     "question_sd", "Deviation of the share of the first of two captions",
     "sample standard deviation (ddof = 1) over pictures of question_share", paper=f"{PAPER}, table 5",
@@ -372,12 +369,10 @@ def _similarity_table(model: pl.DataFrame, groups: Sequence[str], vectors: Vecto
     """Compare the neutral pictures of each prompt with those of every group, (n_groups,) per pair."""
     table = {}
     for (pair,), pictures in sorted(model.partition_by("pair", as_dict=True).items()):
-        rows = {
-            group: part["row"].to_numpy() for (group,), part in pictures.partition_by("group", as_dict=True).items()
-        }
-        if groups and None in rows and all(group in rows for group in groups):
-            neutral = np.asarray(vectors[rows[None]])
-            table[str(pair)] = [neutral_similarity(neutral, np.asarray(vectors[rows[group]])) for group in groups]
+        by_group = pictures.partition_by("group", as_dict=True)
+        if groups and {(None,), *((group,) for group in groups)} <= by_group.keys():
+            neutral, *others = (np.asarray(vectors[by_group[(group,)]["row"].to_numpy()]) for group in (None, *groups))
+            table[str(pair)] = [neutral_similarity(neutral, other) for other in others]
     return table
 
 
@@ -390,20 +385,15 @@ def _model_rows(
     spread = neutral_spread(list(table.values()), list(table))
     per_prompt = list(spread.per_prompt.values())
     columns: list[tuple[str, str | None, NDArray[np.float64]]] = [
-        *(
-            ("neutral_similarity", group, column)
-            for group, column in zip(groups, np.array([*table.values()]).T, strict=True)
-        ),
-        ("neutral_std", None, np.array([each.std for each in per_prompt])),
-        ("neutral_mad", None, np.array([each.mad for each in per_prompt])),
+        ("neutral_similarity", *column) for column in zip(groups, np.array([*table.values()]).T, strict=True)
     ]
+    columns += [(f"neutral_{kind}", None, np.array([getattr(each, kind) for each in per_prompt]))
+                for kind in ("std", "mad")]  # fmt: skip
     rows, values = list[Row](), list[pl.DataFrame]()
     for metric, group, numbers in columns:
         place = asdict(Place(metric, model, options.benchmark, group))
-        # One number per prompt: the interval speaks about other prompts.
-        answer = mean_interval(
-            simple_mean(np.sort(numbers)), n=len(numbers), target="population", confidence=options.confidence
-        )
+        mean = simple_mean(np.sort(numbers))  # of one number per prompt: the interval speaks about other prompts
+        answer = mean_interval(mean, n=len(numbers), target="population", confidence=options.confidence)
         rows.append(statistic_row(**place, answer=answer, params=params))
         below = pl.DataFrame({"item": list(table), "prompt_id": list(table), "value": numbers})
         values.append(value_rows(place, params, below))
