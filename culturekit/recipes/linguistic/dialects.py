@@ -449,7 +449,7 @@ def _write_draft(work: Work, rows: Sequence[dict[str, Any]]) -> dict[str, int]:
 def accepted_pairs(sheet: Path) -> list[DialectPair]:
     """Read the pairs that people accept, some with another word."""
     names = ("standard", "other", "frames", "source")
-    decided = decided_rows(sheet, (*names[:3], "decision"), lambda row: tuple(row.cells.get(name, "") for name in names),
+    decided = decided_rows(sheet, (*names[:3], "decision"), lambda row: tuple(row.cells.get(one, "") for one in names),
                            cell_mistakes, decision_of)  # fmt: skip
     accepted = [
         DialectPair(standard=standard, other=decision.name or other, frames=tuple(frames.split(BETWEEN)),
