@@ -72,7 +72,7 @@ from culturekit.scores.judged import JudgedOptions, judged
 from culturekit.scores.ratings import RatingOptions, ratings
 
 Asked = Annotated[str, AfterValidator(existing_table(PROMPTS))]
-Place = Annotated[str, AfterValidator(lambda name: str(next(corpus_files(Path(name)))) and name)]
+Corpus = Annotated[str, AfterValidator(lambda name: str(next(corpus_files(Path(name)))) and name)]
 Kind = Literal["dialects", "neutral", "specific"]
 KINDS: tuple[Kind, ...] = ("dialects", "neutral", "specific")
 
@@ -97,8 +97,8 @@ class Pairs(StrictModel):
     count: Annotated[int, rules_of(DialectOptions, "count")] = DialectOptions().count
     grammar: Annotated[str, rules_of(DialectOptions, "grammar")] = DialectOptions().grammar
     unreviewed: Annotated[bool, rules_of(DialectOptions, "unreviewed")] = DialectOptions().unreviewed
-    standard_corpus: Annotated[Place | None, rules_of(dialects_stage, "standard_corpus")] = None
-    other_corpus: Annotated[Place | None, rules_of(dialects_stage, "other_corpus")] = None
+    standard_corpus: Annotated[Corpus | None, rules_of(dialects_stage, "standard_corpus")] = None
+    other_corpus: Annotated[Corpus | None, rules_of(dialects_stage, "other_corpus")] = None
 
     def stage(self, lists: str | None, llm: LlmOptions) -> Stage:
         """Build the prompts; `lists` has pairs where nothing else says which."""

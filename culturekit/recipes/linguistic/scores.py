@@ -207,8 +207,8 @@ def _dialect_rows(
             sides[dialect] = side
             # A value stands under its pair, so that the other dialect's can be found.
             items = side.select(prompt_id="pair", item="image_id", value="value")
-            place = Place("dialect_score", model, options.benchmark, dialect)
-            yield mean_rows(items, place, params, confidence=options.confidence)
+            of_dialect = Place("dialect_score", model, options.benchmark, dialect)
+            yield mean_rows(items, of_dialect, params, confidence=options.confidence)
     if len(sides) < 2:
         return
     if not set.intersection(*(set(side["pair"]) for side in sides.values())):
@@ -391,12 +391,12 @@ def _model_rows(
                 for kind in ("std", "mad")]  # fmt: skip
     rows, values = list[Row](), list[pl.DataFrame]()
     for metric, group, numbers in columns:
-        place = asdict(Place(metric, model, options.benchmark, group))
+        about = asdict(Place(metric, model, options.benchmark, group))
         mean = simple_mean(np.sort(numbers))  # of one number per prompt: the interval speaks about other prompts
         answer = mean_interval(mean, n=len(numbers), target="population", confidence=options.confidence)
-        rows.append(statistic_row(**place, answer=answer, params=params))
+        rows.append(statistic_row(**about, answer=answer, params=params))
         below = pl.DataFrame({"item": list(table), "prompt_id": list(table), "value": numbers})
-        values.append(value_rows(place, params, below))
+        values.append(value_rows(about, params, below))
     ranked = {**params, "prompts_ranked": list(spread.ranking)}
     for metric, value in (("neutral_std_of_means", spread.of_means.std), ("neutral_mad_of_means", spread.of_means.mad)):
         rows.append(plain_row(Place(metric, model, options.benchmark), value, len(table), ranked))
@@ -492,11 +492,11 @@ def score_question_pairs(
         if options.encoder:
             params["encoder"] = options.encoder
         for part in parts_by_group(answered, item="item"):
-            place = Place("question_share", part["model"][0], options.benchmark, part["group"][0])
-            row, below = mean_rows(part, place, params, confidence=options.confidence)
+            of_group = Place("question_share", part["model"][0], options.benchmark, part["group"][0])
+            row, below = mean_rows(part, of_group, params, confidence=options.confidence)
             rows.append(row)
             values += below
             if part.height > 1:
                 deviation = float(np.sort(part["value"].to_numpy()).std(ddof=1))
-                rows.append(plain_row(replace(place, metric="question_sd"), deviation, part.height, params))
+                rows.append(plain_row(replace(of_group, metric="question_sd"), deviation, part.height, params))
     return scored(rows, values, left_out=left_out)

@@ -250,16 +250,16 @@ def _tone_rows(part: pl.DataFrame, answer: Answers, options: ToneOptions) -> Ite
         params["warning"] = TONE_WARNINGS[answer.detector]  # type: ignore[index]
     weights = seen.select(WEIGHTS).to_numpy().astype(np.float64)
     units = seen.select(pl.coalesce("prompt_id", "image_id")).to_series().to_list()
-    place = {"model": seen["model"][0], "benchmark": options.benchmark, "group": seen["group"][0]}
+    of_group = {"model": seen["model"][0], "benchmark": options.benchmark, "group": seen["group"][0]}
     named = seen.select("prompt_id", item="image_id", value=pl.Series(weights @ np.arange(1.0, SCALE + 1)))
-    yield mean_rows(named, Place("mean_tone", **place), params, confidence=options.confidence)
+    yield mean_rows(named, Place("mean_tone", **of_group), params, confidence=options.confidence)
     for kind in KINDS:
         spread = tone_spread_interval(weights, units, kind=kind, confidence=options.confidence)
-        yield statistic_row(f"tone_{kind}", answer=spread, params=with_reason(params, spread, ONE), **place), []
+        yield statistic_row(f"tone_{kind}", answer=spread, params=with_reason(params, spread, ONE), **of_group), []
     for number in range(1, SCALE + 1):
         share = clustered_share(weights[:, number - 1], {"prompt": units}, confidence=options.confidence)
         about = with_reason({**params, "tone": number}, share, ONE)
-        yield statistic_row("tone_share", answer=share, params=about, **place), []
+        yield statistic_row("tone_share", answer=share, params=about, **of_group), []
 
 
 def _corrected_rows(
@@ -293,10 +293,10 @@ def _corrected_rows(
         "trust": found.trust, "sees": sees(options.detector),
         **({} if found.held else {"marked": [ONE_RATER], "missed": MISSED}),
     }  # fmt: skip
-    place = {"model": model, "benchmark": options.benchmark, "group": group}
-    yield from (statistic_row(f"tone_{kind}", answer=getattr(found, kind), params=params, **place) for kind in KINDS)
+    of_group = {"model": model, "benchmark": options.benchmark, "group": group}
+    yield from (statistic_row(f"tone_{kind}", answer=getattr(found, kind), params=params, **of_group) for kind in KINDS)
     for number, share in enumerate(found.shares, start=1):
-        yield statistic_row("tone_share", answer=share, params={**params, "tone": number}, **place)
+        yield statistic_row("tone_share", answer=share, params={**params, "tone": number}, **of_group)
 
 
 Shard: TypeAlias = tuple[Path, Detector, list[tuple[str, str, str]]]  # a folder, a rule, and ids, paths and hashes
