@@ -73,14 +73,9 @@ def clustered(count: int, dim: int, *, spread: float, seed: int) -> Vectors:
 
 
 def agree(
-    make: Callable[..., Searcher],
-    vectors: Vectors,
-    queries: Vectors,
-    *,
-    k: int,
-    order: Order | None = None,
+    make: Callable[..., Searcher], vectors: Vectors, queries: Vectors, *, k: int, order: Order | None = None,
     slices: Sequence[slice] | None = None,
-) -> Found:
+) -> Found:  # fmt: skip
     found = make(vectors, order=order).best(queries, k=k, slices=slices)
     by_hand = best_by_hand(vectors, queries, k=k, order=order, slices=slices)
     np.testing.assert_array_equal(found.rows, by_hand.rows)
