@@ -303,9 +303,10 @@ def asks(
                 with _first_questions(lambda work: function(asked(work, planning=True), **given)) as (requests, more):  # type: ignore[call-arg]
                     return plan_to_ask(client, unit, requests, out, llm, left_out=more)
 
-            typed = settings(function, given) if decides is None else decides(given)
             elsewhere = (spec, "llm", "wording", *seeds.values())
+            typed = settings(function, given) if decides is None else {}
             options = {name: value for name, value in typed.items() if name not in elsewhere}
+            options |= decides(given) if decides else {}
             options |= {"task": task} if words else {}
             options |= {"wording": digest_bytes(instructions.encode())} if words and judge is not None else {}
             drawn = {role: given[name] for role, name in seeds.items()}

@@ -9,7 +9,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,23 +21,21 @@ import polars as pl
 from PIL import Image
 from pydantic import Field
 
-from culturekit.builders.asking import AskedRows, AskPlan, asking_stage, plan_to_ask, row_id, wording, wording_digest
+from culturekit.builders.asking import Asked, asks, row_id, wording, wording_digest
 from culturekit.core.atomic import write_atomically
-from culturekit.core.declared import AskingCommand, Typed
+from culturekit.core.declared import Given, Typed
 from culturekit.core.digests import digest, digest_bytes, source_hash
 from culturekit.core.errors import CultureKitError, UpstreamUnavailable, UsageError
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.schemas import PHOTOGRAPHS, PROMPTS
 from culturekit.core.spreadsheet_cells import frame_as_csv
-from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, write_drops, write_table
-from culturekit.core.work import Outcome, Work
+from culturekit.core.work import Outcome
 from culturekit.kg.countries import countries
 from culturekit.kg.polite_source import KeptAnswers, Pace, PoliteSource, address_of, check_contact, check_url
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.client import Request
 from culturekit.llm.models import quoted
 from culturekit.llm.untrusted import strip_hidden
 
@@ -79,11 +77,6 @@ class Found(msgspec.Struct, frozen=True):
 class CollectOptions:
     """Where photographs are searched, and how many are taken of each prompt and language."""
 
-    translator: Annotated[
-        str | None,
-        Field(description="Who translates prompts for a second search, as a SPEC. [searched in English alone]"),
-        Typed("llm"),
-    ] = None
     contact: Annotated[str, Field(description="Mail address or URL that services are told.")] = ""
     each: Annotated[int, Field(ge=1, le=50, description="Photographs of a prompt and language.")] = 10
     services: Annotated[
@@ -92,50 +85,6 @@ class CollectOptions:
     per_second: Annotated[float, Field(gt=0, le=10, description="Requests a second to a server, at most.")] = 1.0
     commons: Annotated[str, Field(description="Address of the Action API of Wikimedia Commons.")] = COMMONS
     openverse: Annotated[str, Field(description="Address of Openverse's search for images.")] = OPENVERSE
-
-
-def collect_stage(
-    prompts: Annotated[Path, Field(description="Prompts in English that name a country.")],
-    options: CollectOptions,
-    llm: LlmOptions = DEFAULTS,
-) -> Stage:
-    """Gather openly licensed photographs of prompts.
-
-    They come from Wikimedia Commons and Openverse, with licence and author, without doubles, and with a sheet to look
-    at; `folder:DIR` takes them as real images.
-    """
-    client = None if options.translator is None else CLIENTS.make(options.translator)
-
-    def contact() -> None:
-        check_contact(options.contact)
-
-    stage = Stage(
-        "photographs",
-        "collect-photographs",
-        1,
-        lambda work: collect(work, prompts, options, client, llm),
-        {"prompts": prompts},
-        {"each": options.each, "services": list(options.services), "commons": options.commons,
-         "openverse": options.openverse, "language": "own" if client else "en"},
-        packages=("pillow", "polars"),
-        before=contact,
-    )  # fmt: skip
-    if options.translator is None or client is None:
-        return stage
-
-    def plan(out: Path, _: object) -> AskPlan:
-        requests = [_translation(row) for row in wanted(prompts) if row["language"] != "en"]
-        return plan_to_ask(client, "prompts", requests, out, llm)
-
-    stage = replace(stage, options={**stage.options, "wording": wording_digest(WORDS)})
-    return asking_stage(stage, options.translator, client, unit="prompts", plan=plan, llm=llm)
-
-
-COLLECT = AskingCommand(
-    collect_stage,
-    f"--prompts prompts/prompts.parquet --contact you@example.org --llm {quoted('text-small')} --out photographs "
-    "--budget 5",
-)
 
 
 def wanted(prompts: Path) -> list[dict[str, Any]]:
@@ -159,19 +108,44 @@ def _translation(row: Mapping[str, Any]) -> Request:
     return Request("captions.translate", wording(WORDS), data, Translated, allowed={"id": (asked,)}, max_tokens=256)
 
 
+def _decides(given: Given) -> dict[str, object]:
+    options, translated = given["options"], given["translator"] is not None
+    wording = {"wording": wording_digest(WORDS)} if translated else {}
+    return {
+        "each": options.each, "services": list(options.services), "commons": options.commons,
+        "openverse": options.openverse, "language": "own" if translated else "en", **wording,
+    }  # fmt: skip
+
+
+@asks(
+    "collect-photographs", "photographs", "translate", words="", unit="prompts", packages=("pillow", "polars"),
+    key=lambda row: str(row["prompt_id"]), reads=lambda _: {}, decides=_decides,
+    example=f"--prompts prompts/prompts.parquet --contact you@example.org --llm {quoted('text-small')} "
+    "--out photographs --budget 5",
+)  # fmt: skip
 def collect(
-    work: Work, prompts: Path, options: CollectOptions, client: Client | FreeClient | None, llm: LlmOptions
+    asked: Asked,
+    prompts: Annotated[Path, Field(description="Prompts in English that name a country.")],
+    *,
+    translator: Annotated[
+        str | None,
+        Field(description="Who translates prompts for a second search, as a SPEC. [searched in English alone]"),
+        Typed("llm"),
+    ] = None,
+    options: CollectOptions,
+    llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
-    """Search, fetch and list photographs; what is no picture, or is there already, is dropped with the reason."""
-    check_contact(options.contact)
-    rows = wanted(prompts)
+    """Gather openly licensed photographs of prompts.
+
+    They come from Wikimedia Commons and Openverse, with licence and author, without doubles, and with a sheet to look
+    at; `folder:DIR` takes them as real images.
+    """
+    if not asked.planning:
+        check_contact(options.contact)
+    work, rows = asked.work, wanted(prompts)
     queries = [(row["prompt_id"], "en", str(row["query"])) for row in rows]
-    asked: AskedRows[dict[str, Any]] | None = None
-    if client is not None:
-        asked = AskedRows("translate", client, llm, lambda row: str(row["prompt_id"]))
-        foreign = [row for row in rows if row["language"] != "en"]
-        for row, value in asked.ask(work, foreign, _translation):
-            assert isinstance(value, Translated)
+    if not asked.nobody:
+        for row, value in asked.put([row for row in rows if row["language"] != "en"], _translation, unit=""):
             queries.append((row["prompt_id"], row["language"], " ".join(strip_hidden(value.translation).split())))
     gathering = _Gathering(work.scratch / "fetched", work.out, options)
     work.progress.begin(len(queries), "searches")
@@ -185,7 +159,7 @@ def collect(
     write_atomically(work.out / SHEET, contact_sheet(table).encode())
     drops = write_drops(work.out, [(*drop[:1], None, "collect", *drop[1:]) for drop in gathering.drops], once=True)
     notes = {"caveat": CAVEAT, "licences": dict(sorted(Counter(table["licence"]).items()))}
-    if asked is not None:
+    if not asked.nobody:
         notes |= {"translator": asked.client.model, "outcomes": dict(sorted(asked.outcomes.items()))}
     empty = len({row["prompt_id"] for row in rows} - set(table["prompt_id"]))
     if empty:

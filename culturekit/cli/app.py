@@ -53,7 +53,7 @@ COMMANDS = {
     "select": CommandAt("culturekit.builders.captions.pairs:select"),
     "select export": CommandAt("culturekit.builders.captions.pairs:export"),
     "finetune": at("finetune_command:finetune", "--pairs pairs --model diffusers:sdxl-base --size 1024 --out tuned"),
-    "references collect": CommandAt("culturekit.builders.photographs:COLLECT"),
+    "references collect": CommandAt("culturekit.builders.photographs:collect"),
     "references choose": CommandAt("culturekit.builders.judging.image_judge:choose"),
     "activities": at("groups:activities"),
     "descriptors": at("groups:descriptors"),

@@ -65,7 +65,7 @@ def doctor(
     named = models_in(f"{asked} {judge}")
     checks = [*all_checks(workdir), *(listed_models(named) if models else ending_models(named))]
     if judge:
-        from culturekit.builders.judging.judge_probe import probe_judge
+        from culturekit.builders.judging.image_judge import probe_judge
 
         checks += (Check("judge", one.name, one.level, one.found, one.hint) for one in probe_judge(judge))
     broken = [check for check in checks if check.level == "broken"]

@@ -55,12 +55,13 @@ class Spec:
         unknown = sorted(set(self.options) - set(known))
         if unknown:
             near = difflib.get_close_matches(unknown[0], known, n=1)
+            # What stands under a misspelled name of a key is not shown.
+            hidden = {name: "..." for name in unknown if LIKE_KEY.search(name)}
             raise UsageError(
                 f"{self.name} has no option {', '.join(unknown)}",
-                where=str(self.without_keys(unknown)),
-                expected=" or ".join(known) if known else "no options",
-                hint=f"Did you mean {near[0]!r}?" if near else "",
-            )
+                where=str(dataclasses.replace(self, options={**self.options, **hidden})),
+                expected=" or ".join(known) or "no options", hint=f"Did you mean {near[0]!r}?" if near else "",
+            )  # fmt: skip
         written = {name: f"0{value}" if re.match(r"\.\d", value) else value for name, value in self.options.items()}
         try:
             return msgspec.convert(written, options, strict=False)
@@ -70,16 +71,6 @@ class Spec:
     def state(self) -> tuple[object, ...]:
         """Say in which state the files are that stand in the SPEC."""
         return tuple(state_of(Path(text)) for text in (self.target, *self.options.values()) if text)
-
-    def without_keys(self, unknown: Sequence[str]) -> "Spec":
-        """Blank what stands under unknown options that may be misspelled names of a key."""
-        return dataclasses.replace(
-            self,
-            options={
-                name: "..." if name in unknown and LIKE_KEY.search(name) else value
-                for name, value in self.options.items()
-            },
-        )
 
     def refuse_options(self) -> None:
         """Make sure that nothing but the name is given."""
@@ -111,23 +102,17 @@ def parse_spec(text: str) -> Spec:
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Thing]):
-    """A name in a registry.
-
-    `factory` is `module:function` and `options` is `module:Dataclass`; both are imported on first use.
-    `extra` is the optional part of culturekit that brings what the module imports, `packages` what it imports of it;
-    `needs` names the keyword arguments the factory takes besides the SPEC, `reads` a shipped file that decides what the
-    thing makes. `plugin` is what another package brings.
-    """
+    """A name in a registry; what it stands for is imported on first use."""
 
     name: str
-    factory: str
+    factory: str  # `module:function`
     summary: str
-    options: str = ""
-    extra: str = ""
-    packages: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
-    reads: str = ""
-    plugin: Plugin | None = None
+    options: str = ""  # `module:Dataclass`
+    extra: str = ""  # the optional part of culturekit that brings what the module imports
+    packages: tuple[str, ...] = ()  # what it imports of that
+    needs: tuple[str, ...] = ()  # keyword arguments that the factory takes besides the SPEC
+    reads: str = ""  # a shipped file that decides what the thing makes
+    plugin: Plugin | None = None  # what another package brings
 
     def make(self, kind: str, spec: Spec, contract: Contract | None = None, **context: Any) -> Thing:  # noqa: ANN401
         """Make the thing; what another package makes is held to the contract."""
@@ -136,14 +121,12 @@ class Entry(Generic[Thing]):
             return factory(spec, **context)
         self.check(kind, spec)
         with self.plugin.blamed():
-            made = factory(spec, **context)
-        return made if contract is None else contract.held(made, self.plugin)
+            thing = factory(spec, **context)
+        return thing if contract is None else contract.held(thing, self.plugin)
 
     def check(self, kind: str, spec: Spec) -> None:
         """Check the options of a SPEC without making anything."""
-        options = self.plugin.options() if self.plugin else None
-        if self.options:
-            options = self.imported(kind, self.options)
+        options = self.load(kind, self.options) if self.options else self.plugin.options() if self.plugin else None
         if options is not None:
             spec.read(options)
 
@@ -154,25 +137,18 @@ class Entry(Generic[Thing]):
                 if find_spec(package) is None:
                     raise ModuleNotFoundError(name=package)
 
-    def load(self, kind: str) -> Any:  # noqa: ANN401 - a function, or a thing
-        """Import what the name stands for, or say which command installs what is missing."""
-        return self.imported(kind, self.factory) if self.plugin is None else self.plugin.load()
-
-    def imported(self, kind: str, reference: str) -> Any:  # noqa: ANN401 - a function or a class
-        """Import something of ours."""
-        module, _, name = reference.partition(":")
+    def load(self, kind: str, reference: str = "") -> Any:  # noqa: ANN401 - a function, a class, or a thing
+        """Import what the name stands for, or something else of ours; say which command installs what is missing."""
+        if self.plugin is not None:
+            return self.plugin.load()
+        module, _, name = (reference or self.factory).partition(":")
         with needing(self.extra or "all", f"the {kind} {self.name}"):
             return getattr(importlib.import_module(module), name)
 
 
 @contextmanager
 def needing(extra: str, asked_by: str) -> Iterator[None]:
-    """Say which extra of culturekit brings a package that an import in the block does not find.
-
-    Args:
-        extra: such as `kg`.
-        asked_by: what needs the package, such as `culturekit kg query`.
-    """
+    """Say which extra of culturekit, such as `kg`, brings a package that an import in the block does not find."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -185,25 +161,25 @@ def needing(extra: str, asked_by: str) -> Iterator[None]:
 
 
 class Registry(Generic[Thing]):
-    """The things of one kind, by name.
-
-    Attributes:
-        kind: what messages call one of them.
-        point: what the entry points of other packages begin with; empty where those can bring none.
-        contract: what a thing that another package makes is held to.
-        wanted: `module:Class` of what a name stands for, where it is the thing itself and no factory.
-    """
+    """The things of one kind, by name."""
 
     def __init__(
         self, kind: str, entries: Sequence[Entry[Thing]], *,
         point: str = "", contract: Contract | None = None, wanted: str = "",
     ) -> None:  # fmt: skip
-        """Take the names that culturekit itself knows."""
-        self.kind = kind
+        """Take the names that culturekit itself knows.
+
+        Args:
+            kind: what messages call one of them.
+            entries: the names.
+            point: what the entry points of other packages begin with; empty where those can bring none.
+            contract: what a thing that another package makes is held to.
+            wanted: `module:Class` of what a name stands for, where it is the thing itself and no factory.
+        """
+        self.kind, self.point, self.contract, self.wanted = kind, point, contract, wanted
         self.entries = {entry.name: entry for entry in entries}
-        self.point, self.contract, self.wanted = point, contract, wanted
         self.waiting: dict[object, Thing] = {}
-        self.made: dict[object, tuple[tuple[object, ...], Thing]] = {}
+        self.keeping: dict[object, tuple[tuple[object, ...], Thing]] = {}
         self.says: dict[object, Mapping[str, object]] = {}
 
     def names(self) -> list[str]:
@@ -219,9 +195,9 @@ class Registry(Generic[Thing]):
         parsed = parse_spec(spec) if isinstance(spec, str) else spec
         entry = self.find(parsed)
         if entry.plugin is not None and self.waiting and not context:
-            made = self.waiting.pop((entry.plugin.load(), str(parsed), parsed.state()), None)
-            if made is not None:
-                return made
+            waiting = self.waiting.pop((entry.plugin.load(), str(parsed), parsed.state()), None)
+            if waiting is not None:
+                return waiting
         return entry.make(self.kind, parsed, self.contract, **context)
 
     def kept(self, spec: str, **context: Path) -> Thing:
@@ -229,9 +205,9 @@ class Registry(Generic[Thing]):
         parsed = parse_spec(spec)
         asked = (str(parsed), *sorted(context.items()))
         state = (self.load(parsed.name), parsed.state(), *map(state_of, context.values()))
-        if self.made.get(asked, ((), None))[0] != state:
-            self.made[asked] = state, self.make(parsed, **context)
-        return self.made[asked][1]
+        if self.keeping.get(asked, ((), None))[0] != state:
+            self.keeping[asked] = state, self.make(parsed, **context)
+        return self.keeping[asked][1]
 
     def load(self, name: str) -> Any:  # noqa: ANN401 - one of `wanted`, or a function
         """Import what stands under a name, and make sure that it is what things of this kind are."""
@@ -269,8 +245,8 @@ class Registry(Generic[Thing]):
             return self.brought_by(parsed)
         asked = (plugin.load(), str(parsed), parsed.state())
         if asked not in self.says:
-            self.waiting[asked] = made = self.make(parsed)
-            self.says[asked] = dict(self.contract.says(made))
+            self.waiting[asked] = thing = self.make(parsed)
+            self.says[asked] = dict(self.contract.says(thing))
         return {f"{self.point}_plugin": {**plugin.made_of(), **self.says[asked]}}
 
     def ready(self, spec: str) -> None:

@@ -13,6 +13,7 @@ from culturekit.core.plugins import Contract, hold, maker_of, shown
 from culturekit.core.registry import Entry, Registry, parse_spec
 
 Pixels: TypeAlias = NDArray[np.uint8]  # uint8 (height, width, 3), RGB
+Slot: TypeAlias = tuple[str, int, int]  # prompt_id, repeat, slot
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import TypeAlias
 import polars as pl
 
 from culturekit.core.counting import counted
+from culturekit.generation.backend import Slot
 
 _UNKNOWN = "unknown"
-Slot: TypeAlias = tuple[str, int, int]  # prompt_id, repeat, slot
 _SEEDS_COMPARED = 1_000  # of so many slots, the first by prompt, two models' seeds are compared
 _UNSENT = '"negative_text":"not sent|"negative_prompt_left_out":'
 _CUT = '"prompt_cut":'  # how a backend says in `provider_params` what became of a prompt

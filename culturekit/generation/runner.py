@@ -24,8 +24,7 @@ from culturekit.core.schemas import IMAGES, PROMPTS
 from culturekit.core.stage_folder import is_sealed, run_shards, seal_pictures
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_table
 from culturekit.core.work import Outcome, Work
-from culturekit.generation.backend import BACKENDS, HeldBackend, ImageBackend, ImageReply, ImageRequest, Lane
-from culturekit.generation.comparability import Slot, traits_of
+from culturekit.generation.backend import BACKENDS, HeldBackend, ImageBackend, ImageReply, ImageRequest, Lane, Slot
 from culturekit.generation.picture_store import (
     Maker,
     Shard,
@@ -111,6 +110,8 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
     found = findings(images)
     notes = {**({"findings": found} if found else {}), **trying_again(images)}
     if isinstance(backend, HeldBackend):
+        from culturekit.generation.comparability import traits_of
+
         notes["traits"] = traits_of(images).noted()
     return Outcome({"images": images.height, "ok": made}, drops, notes)
 

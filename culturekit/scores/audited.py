@@ -24,7 +24,7 @@ from culturekit.core.tables import table_outcome
 from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import Design, audited_answers, marks_of
 from culturekit.metrics.corrected.audit_sampling import Drawing, Per, audit_sample
-from culturekit.metrics.corrected.audited_counts import AuditedShare, audited_rate, audited_share
+from culturekit.metrics.corrected.audited_counts import audited_rate, audited_share
 from culturekit.metrics.corrected.looks import Goal
 from culturekit.metrics.diversity.labels import Weights
 from culturekit.metrics.statistics.intervals import Interval
@@ -115,8 +115,8 @@ def audited(
     What share of images shows no culture, and what share shows each country.
     """
     mapped = pl.concat(tables_of_matches(matches.places))
-    said, left_out = answers_of(audits, distinct=options.distinct)
-    answer = score_audited(mapped, said, samples_of(sample), options=options)
+    answers, left_out = answers_of(audits, distinct=options.distinct)
+    answer = score_audited(mapped, answers, samples_of(sample), options=options)
     return replace(answer, left_out={**left_out, **answer.left_out})
 
 
@@ -170,7 +170,7 @@ def seen_images(
     taken = audited_answers(images, audits, weights=weights, pool=options.pool, sample=sample, design=options.design)
     label = pl.when(~pl.col("none_of_these")).then(pl.col(column))
     nothing = pl.col("none_of_these").cast(pl.Float64).mean()
-    found = taken.said.group_by("image_id").agg(found=label, nothing=nothing)
+    found = taken.answers.group_by("image_id").agg(found=label, nothing=nothing)
     mapped = images.select("image_id", "model", "concept", mapped=pl.col(column))
     return mapped.join(found, on="image_id", how="left", maintain_order="left")
 
@@ -181,24 +181,14 @@ def rows_of(
     """Write what the audit of some concepts says at one level."""
     sizes = [part.height for part in parts]
     looked = [part.drop_nulls("nothing") for part in parts]
-    n, model = sum(sizes), parts[0]["model"][0]
-    told = {"level": level, "audited": sum(part.height for part in looked), "confidence": options.confidence}
+    beside = {"level": level, "audited": sum(part.height for part in looked), "confidence": options.confidence}
     how = options.pool, options.design, LEVELS[level][0]
     marks = {mark for part in parts for mark in marks_of(part, audits, *how)}
-    told |= {"marked": sorted(marks)} if marks else {}
+    beside |= {"marked": sorted(marks)} if marks else {}
 
-    def row(metric: str, answer: AuditedShare, label: str | None = None, **more: object) -> Row:
-        interval = Interval(answer.value, answer.low, answer.high, n, "these")
-        params = {**told, **more}
-        return statistic_row(
-            metric,
-            model=model,
-            benchmark=options.benchmark,
-            answer=interval,
-            params=params,
-            concept=concept,
-            group=label,
-        )
+    def row(metric: str, answer: Interval, label: str | None = None, **more: object) -> Row:
+        stated = {"model": parts[0]["model"][0], "benchmark": options.benchmark, "concept": concept, "group": label}
+        return statistic_row(metric, answer=answer, params={**beside, **more}, **stated)
 
     right = [votes(part, part["mapped"]) for part in looked]
     yield row("mapping_accuracy", audited_rate(right, sizes, confidence=options.confidence))
@@ -209,10 +199,10 @@ def rows_of(
     labels = {label for part in parts for label in part["mapped"].drop_nulls()}
     labels |= {label for part in looked for label in part["found"].explode().drop_nulls()}
     for label in sorted(labels):
-        said = [votes(part, pl.Series([label] * part.height, dtype=pl.String)) for part in looked]
+        answered = [votes(part, pl.Series([label] * part.height, dtype=pl.String)) for part in looked]
         seen = [(part["mapped"] == label).fill_null(value=False).cast(pl.Float64).to_numpy() for part in looked]
         everywhere = [(part["mapped"] == label).sum() / part.height for part in parts]
-        answer = audited_share(said, seen, everywhere, sizes, confidence=options.confidence)
+        answer = audited_share(answered, seen, everywhere, sizes, confidence=options.confidence)
         yield row("shown_share", answer, label, labels="corrected")
 
 

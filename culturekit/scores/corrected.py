@@ -4,9 +4,9 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -49,50 +49,46 @@ from culturekit.scores.family import Row, Scored, scored, statistic_row
 # The answers of an audit as scores take them: places by their codes, and counted where they are about other images.
 
 
-# The answers, the drawn sample, and the matches of a second instrument, the last two where there are any
-People: TypeAlias = tuple[pl.DataFrame, pl.DataFrame | None, pl.DataFrame | None]
-
-
 def checked_answers(audits: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame:
     """Accept a table of answers; refuse names where the matches have codes, which would be labels of their own.
 
     What is named alone lies where the matches have it.
     """
-    said = checked(audits, AUDITS)
-    said = said.with_columns(audits[name] for name in AUDITS.optional if name in audits.columns)
+    answers = checked(audits, AUDITS)
+    answers = answers.with_columns(audits[name] for name in AUDITS.optional if name in audits.columns)
     artifacts = matches.select("artifact_id", "artifact").drop_nulls("artifact_id").unique().sort(pl.all()).rows()
     ids, codes = {artifact for artifact, _ in artifacts}, set(matches["country"])
     named = {folded_name(name): artifact for artifact, name in artifacts if name} | {
         folded_name(one): one for one in ids
     }
 
-    def id_of(place: str) -> str | None:
-        return named.get(folded_name(place)) or named.get(folded_name(place.rstrip("/").rpartition("/")[2]))
+    def id_of(name: str) -> str | None:
+        return named.get(folded_name(name)) or named.get(folded_name(name.rstrip("/").rpartition("/")[2]))
 
     for column, known, code in (("country", codes, country_code), ("artifact_id", ids, id_of)):
-        for place in said[column].drop_nulls().unique().sort():
-            if place not in known and code(place) not in (None, place):
+        for name in answers[column].drop_nulls().unique().sort():
+            if name not in known and code(name) not in (None, name):
                 raise UsageError(
                     f"an audit names what its column {column} has codes for",
-                    where=f"image {said.filter(pl.col(column) == place)['image_id'][0]!r}",
-                    expected=str(code(place)),
-                    found=repr(place),
+                    where=f"image {answers.filter(pl.col(column) == name)['image_id'][0]!r}",
+                    expected=str(code(name)),
+                    found=repr(name),
                     hint="Answers that name one place in two ways would look like two.",
                 )
-    check_placed(said, matches)
-    return in_places(said, matches)
+    check_placed(answers, matches)
+    return in_places(answers, matches)
 
 
 SHIFTED = 1e-6  # How seldom answers that stand where they belong would seem to belong a row away
 
 
-def check_placed(said: pl.DataFrame, matches: pl.DataFrame) -> None:
+def check_placed(answers: pl.DataFrame, matches: pl.DataFrame) -> None:
     """Refuse artifacts in countries that are none of their own, and answers that fit the images a row away better."""
     from scipy.stats import binomtest
 
-    own = matches.select("artifact_id", "countries").explode("countries").drop_nulls().unique()
-    listed = dict(own.group_by("artifact_id").agg("countries").iter_rows())
-    for row, (artifact, country) in enumerate(said.select("artifact_id", "country").iter_rows(), start=1):
+    listed_in = matches.select("artifact_id", "countries").explode("countries").drop_nulls().unique()
+    listed = dict(listed_in.group_by("artifact_id").agg("countries").iter_rows())
+    for row, (artifact, country) in enumerate(answers.select("artifact_id", "country").iter_rows(), start=1):
         if country is not None and country not in listed.get(artifact, [country]):
             raise UsageError(
                 "an audit has an artifact in a country that is none of its own", where=f"audits, row {row:,}",
@@ -100,7 +96,7 @@ def check_placed(said: pl.DataFrame, matches: pl.DataFrame) -> None:
                 hint="Were the cells of a column moved by a row?",
             )  # fmt: skip
     mapped = dict(matches.select("image_id", "country").iter_rows())
-    here = said.select(
+    here = answers.select(
         "country", mapped=pl.col("image_id").replace_strict(mapped, default=None, return_dtype=pl.String)
     )
     fits = here["country"] == here["mapped"]
@@ -143,6 +139,22 @@ UNRATED = f"qvs not corrected: the quality of fewer than {FEWEST_RATED} images i
 LEAST_RATED = 0.8
 
 
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What people answered about the images of models, and what is asked of that.
+
+    `sample` says which images were drawn, and `second`, MATCHES, what another instrument says of the images; both are
+    None where there is no such table.
+    """
+
+    audits: pl.DataFrame
+    sample: pl.DataFrame | None
+    second: pl.DataFrame | None
+    scorers: Mapping[str, pl.DataFrame]
+    options: QvsOptions
+    correction: Correction
+
+
 def score_corrected(
     matches: pl.DataFrame,
     audits: pl.DataFrame,
@@ -168,41 +180,33 @@ def score_corrected(
         second: conforms to MATCHES: the same images by another instrument.
     """
     nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
-    said = checked_answers(audits, nearest)
-    scorers = quality_by_scorer(quality)
-    rows: list[Row] = []
-    reasons = Refusals()
+    answers, scorers, reasons = checked_answers(audits, nearest), quality_by_scorer(quality), Refusals()
     models = nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True)
-    people = said, sample, second
-    waiting = dict[str, int]()
-    if planned_looks(sample) is not None:
-        looking = Looking(models, people, scorers, options, correction, reasons)
-        rows += looking.rows()
-        waiting = looking.waiting()
+    study, waiting = Study(answers, sample, second, scorers, options, correction), dict[str, int]()
+    if planned_looks(sample) is None:
+        rows = [row for images in models for row in model_rows(images, study, reasons)]
     else:
-        for images in models:
-            rows += model_rows(images, people, scorers, options, correction, reasons)
+        looks = Looks(models, study, reasons)
+        rows, waiting = list(looks.rows()), looks.waiting()
     if not rows and correction.required:
         raise reasons.refusal("no model could be corrected", partial(counted, many=KERNELS))
     products = sum({"qvs": 1, "vs": -len(scorers)}.get(row["metric"], 0) for row in rows)
-    left_out = {**reasons.left_out(NOT_CORRECTED), UNRATED: -products, **waiting, **answers_about_others(said, nearest)}
+    left_out = {
+        **reasons.left_out(NOT_CORRECTED),
+        UNRATED: -products,
+        **waiting,
+        **answers_about_others(answers, nearest),
+    }
     return scored(rows, left_out=left_out)
 
 
-def model_rows(
-    images: pl.DataFrame,
-    people: People,
-    scorers: Mapping[str, pl.DataFrame],
-    options: QvsOptions,
-    correction: Correction,
-    reasons: Refusals,
-) -> Iterator[Row]:
+def model_rows(images: pl.DataFrame, study: Study, reasons: Refusals) -> Iterator[Row]:
     """Make the rows of one model, each kernel on each concept and then over all concepts."""
     concepts = images.partition_by("concept", maintain_order=True)
-    audits, sample, _ = people
-    asked = {"pool": correction.pool} | ({"drawing": "batches"} if of_batches(sample) else {})
-    correcting = [Correcting(part, people, options, correction) for part in concepts]
-    for kernel in options.kernels:
+    pool = study.correction.pool
+    asked = {"pool": pool} | ({"drawing": "batches"} if of_batches(study.sample) else {})
+    correcting = [Correcting(part, study) for part in concepts]
+    for kernel in study.options.kernels:
         weights = check_weights(kernel)
         found = []
         for part, one in zip(concepts, correcting, strict=True):
@@ -210,62 +214,53 @@ def model_rows(
                 found.append((part, one.corrected(weights), one.second_used(weights)))
             except UsageError as error:
                 reasons.note(error, part["model"][0], part["concept"][0], f"kernel {kernel_name(weights)}")
-        unplaced = [unplaced_answers(answers_about(part, audits, correction.pool), weights) for part, *_ in found]
+        unplaced = [unplaced_answers(answers_about(part, study.audits, pool), weights) for part, *_ in found]
         for (part, (answer, ends), second), without in zip(found, unplaced, strict=True):
-            told = {**asked, **second, **without, **ends, **marked([part], audits, weights, correction)}
-            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
+            beside = {**asked, **second, **without, **ends, **marked([part], study, weights)}
+            yield from rows_of(part, part["concept"][0], answer, weights, study, beside)
         if len(found) == len(concepts) > 1:
             sizes = [part["prompt_id"].n_unique() for part in concepts]
             answers = [answer for _, answer, _ in found]
             second = {key: name for *_, used in found for key, name in used.items()}
-            overall = over_concepts(list(zip(sizes, (answer for answer, _ in answers), strict=True)), options.size)
+            overall = over_concepts(
+                list(zip(sizes, (answer for answer, _ in answers), strict=True)), study.options.size
+            )
             ends = ends_over(sizes, answers)
-            told = {**asked, **second, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
-            yield from rows_of(images, None, overall, weights, scorers, options, told)
+            beside = {**asked, **second, **total_of(unplaced), **ends, **marked(concepts, study, weights)}
+            yield from rows_of(images, None, overall, weights, study, beside)
 
 
 NOT_WHOLE = "not corrected: no look of it is answered yet"
 
 
-class Looking:
+class Looks:
     """The looks of an audit: each model is corrected by those that are answered, and pairs by all up to the last.
 
     Intervals of models hold over all looks: whoever stops at one does not make them lie.
     """
 
-    def __init__(
-        self,
-        models: Sequence[pl.DataFrame],
-        people: People,
-        scorers: Mapping[str, pl.DataFrame],
-        options: QvsOptions,
-        correction: Correction,
-        reasons: Refusals,
-    ) -> None:
+    def __init__(self, models: Sequence[pl.DataFrame], study: Study, reasons: Refusals) -> None:
         """Take the images of each model, and what people answered about images of a sample that has looks."""
-        said, sample, _ = people
-        planned = planned_looks(sample)
-        assert planned is not None and sample is not None
-        self.people, self.scorers, self.options, self.correction = people, scorers, options, correction
+        planned = planned_looks(study.sample)
+        assert planned is not None and study.sample is not None
+        self.study, self.sample, self.confidence = study, study.sample, study.options.confidence
         self.reasons, (self.planned, self.goal) = reasons, planned
         self.models = {images["model"][0]: images for images in models}
-        self.whole = whole_looks(sample, said["image_id"])
+        self.whole = whole_looks(self.sample, study.audits["image_id"])
         self.last: dict[tuple[str, int], list[Row]] = {}
-        self.limits = look_limits([count / self.planned[-1] for count in self.planned], alpha=1 - options.confidence)
+        self.limits = look_limits([count / self.planned[-1] for count in self.planned], alpha=1 - self.confidence)
 
-    def up_to(self, look: int) -> People:
+    def up_to(self, look: int) -> Study:
         """Give the part of the sample and of the answers that a look sees; answers about no drawn image stay."""
-        said, sample, second = self.people
-        assert sample is not None
-        later = sample.filter(pl.col("look") > look).select("image_id")
-        return said.join(later, on="image_id", how="anti"), sample.filter(pl.col("look") <= look), second
+        later = self.sample.filter(pl.col("look") > look).select("image_id")
+        audits = self.study.audits.join(later, on="image_id", how="anti")
+        return replace(self.study, audits=audits, sample=self.sample.filter(pl.col("look") <= look))
 
     def waiting(self) -> dict[str, int]:
         """Count the answers that wait until their look is whole."""
-        said, sample, _ = self.people
-        assert sample is not None
         whole = pl.col("model").replace_strict(self.whole, return_dtype=pl.Int64)
-        later = said.join(sample.filter(pl.col("look") > whole), on="image_id", how="semi").height
+        unseen = self.sample.filter(pl.col("look") > whole)
+        later = self.study.audits.join(unseen, on="image_id", how="semi").height
         return {"answers of looks that are not whole": later} if later else {}
 
     def rows(self) -> Iterator[Row]:
@@ -275,8 +270,8 @@ class Looking:
             if not look:
                 self.reasons.note(UsageError(NOT_WHOLE), model, "all concepts", "every kernel")
                 continue
-            people, factor = self.up_to(look), float(self.limits[look - 1]) / self.margin
-            rows = list(model_rows(images, people, self.scorers, self.options, self.correction, self.reasons))
+            factor = float(self.limits[look - 1]) / self.margin
+            rows = list(model_rows(images, self.up_to(look), self.reasons))
             named = [(row, json.loads(row["params"])["kernel"]) for row in rows if row["metric"] == "vs"]
             self.last[model, look] = [row for row, kernel in named if kernel == "country"]
             for one in rows:
@@ -288,16 +283,15 @@ class Looking:
         """How many standard errors an interval of one look reaches."""
         from scipy.special import ndtri
 
-        return float(ndtri((1 + self.options.confidence) / 2))
+        return float(ndtri((1 + self.confidence) / 2))
 
     def estimates(self, look: int) -> dict[str, Estimate]:
         """Give the diversity of countries of each model that has answered a look."""
-        found, only = {}, replace(self.options, kernels=(STANDARD_KERNELS["country"],))
+        found, only = {}, replace(self.study.options, kernels=(STANDARD_KERNELS["country"],))
         for model, images in self.models.items():
             if self.whole.get(model, 0) >= look:
-                rows = self.last.get((model, look)) or list(
-                    model_rows(images, self.up_to(look), {}, only, self.correction, Refusals())
-                )
+                study = replace(self.up_to(look), scorers={}, options=only)
+                rows = self.last.get((model, look)) or list(model_rows(images, study, Refusals()))
                 overall = [row for row in rows if row["concept"] is None] or rows
                 if len(overall) == 1 and overall[0]["ci_low"] is not None:
                     one, error = overall[0], (overall[0]["ci_high"] - overall[0]["ci_low"]) / 2 / self.margin
@@ -307,17 +301,17 @@ class Looking:
     def pairs(self) -> list[Pair]:
         """Say of each pair whether the looks so far settle which model shows more countries."""
         looks = [self.estimates(look) for look in range(1, max(self.whole.values(), default=0) + 1)]
-        return settled_pairs(looks, self.planned, goal=self.goal, confidence=self.options.confidence)
+        return settled_pairs(looks, self.planned, goal=self.goal, confidence=self.confidence)
 
     def row(self, pair: Pair) -> Row:
         """Write the difference of two models."""
         params = {
             "kernel": "country", "labels": "corrected", "over": pair.second, "state": pair.state, "goal": self.goal,
-            "look": pair.look, "looks": self.planned, "confidence": self.options.confidence,
+            "look": pair.look, "looks": self.planned, "confidence": self.confidence,
         }  # fmt: skip
         answer = Interval(pair.difference, pair.low, pair.high, self.planned[pair.look - 1], "these")
         return statistic_row(
-            "vs_difference", model=pair.first, benchmark=self.options.benchmark, answer=answer, params=params
+            "vs_difference", model=pair.first, benchmark=self.study.options.benchmark, answer=answer, params=params
         )
 
 
@@ -326,11 +320,10 @@ def looked_at(
 ) -> tuple[list[Pair], list[str]]:
     """Say of each pair of models what the looks so far settle, and about which models people are to be asked on."""
     nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1).sort("model", "concept", "image_id")
-    people = checked_answers(audits, nearest), sample, None
-    models = nearest.partition_by("model", maintain_order=True)
-    looking = Looking(models, people, {}, options, correction, Refusals())
-    pairs = looking.pairs()
-    return pairs, open_models(pairs, list(looking.models), looking.goal)
+    study = Study(checked_answers(audits, nearest), sample, None, {}, options, correction)
+    looks = Looks(nearest.partition_by("model", maintain_order=True), study, Refusals())
+    pairs = looks.pairs()
+    return pairs, open_models(pairs, list(looks.models), looks.goal)
 
 
 def held_over_looks(row: Row, factor: float, *, look: int, looks: Sequence[int]) -> Row:
@@ -342,30 +335,29 @@ def held_over_looks(row: Row, factor: float, *, look: int, looks: Sequence[int])
     return {**row, "params": canonical_json(params).decode(), "ci_low": low, "ci_high": high}
 
 
-def marked(
-    parts: Sequence[pl.DataFrame], audits: pl.DataFrame, weights: Weights, correction: Correction
-) -> dict[str, list[str]]:
+def marked(parts: Sequence[pl.DataFrame], study: Study, weights: Weights) -> dict[str, list[str]]:
     """Say what stands beside numbers of some parts of a model's images; nothing where all can be checked."""
-    level = closest_level(weights)[1]
-    found = {mark for part in parts for mark in marks_of(part, audits, correction.pool, correction.design, level)}
+    how, level = study.correction, closest_level(weights)[1]
+    found = {mark for part in parts for mark in marks_of(part, study.audits, how.pool, how.design, level)}
     return {"marked": sorted(found)} if found else {}
 
 
 class Correcting:
     """The images of one model and concept: kernels of one level share what is imputed."""
 
-    def __init__(self, images: pl.DataFrame, people: People, options: QvsOptions, correction: Correction) -> None:
-        """Take the images, the answers, the drawn sample, and what a second instrument says."""
-        self.images, (self.audits, self.sample, self.second) = images, people
-        self.options, self.correction = options, correction
+    def __init__(self, images: pl.DataFrame, study: Study) -> None:
+        """Take the images, and what a second instrument says of them."""
+        self.images, self.study = images, study
+        self.second = matches_about(study.second, images)
         self.by: dict[str, CorrectedImages] = {}
 
     def corrected(self, weights: Weights) -> tuple[RatedInterval, dict[str, float]]:
         """Correct a kernel, also as if all images that nobody could tell were alike, or different."""
-        own = answers_about(self.images, self.audits, self.correction.pool)
-        others = self.audits.join(self.images.select("image_id"), on="image_id", how="anti")
-        supposed = {name: answers_if(name, own, weights) for name in SUPPOSED}
-        return self.vendi("", self.audits, weights), {
+        audits = self.study.audits
+        about_these = answers_about(self.images, audits, self.study.correction.pool)
+        others = audits.join(self.images.select("image_id"), on="image_id", how="anti")
+        supposed = {name: answers_if(name, about_these, weights) for name in SUPPOSED}
+        return self.vendi("", audits, weights), {
             name: self.vendi(name, pl.concat([answers, others], how="diagonal"), weights).value
             for name, answers in supposed.items()
             if answers is not None
@@ -373,32 +365,25 @@ class Correcting:
 
     def vendi(self, supposed: str, answers: pl.DataFrame, weights: Weights) -> RatedInterval:
         """Correct a kernel by some answers: what is supposed of the others depends on the level it looks at."""
-        name = f"{supposed}\0{closest_level(weights)[0]}"
+        name, (options, how) = f"{supposed}\0{closest_level(weights)[0]}", (self.study.options, self.study.correction)
         if name not in self.by:
             self.by[name] = CorrectedImages(
-                self.images,
-                answers,
-                rng=lambda part: self.draws(f"{supposed}\0{part}"),
-                pool=self.correction.pool,
-                sample=self.sample,
-                design=self.correction.design,
-                second=own_matches(self.second, self.images),
-            )
-        options = self.options
-        q = options.q if of_batches(self.sample) else order_of(weights, options.q)
+                self.images, answers, rng=lambda part: self.draws(f"{supposed}\0{part}"), pool=how.pool,
+                sample=self.study.sample, design=how.design, second=self.second,
+            )  # fmt: skip
+        q = options.q if of_batches(self.study.sample) else order_of(weights, options.q)
         return self.by[name].vendi(weights, q=q, size=options.size, confidence=options.confidence)
 
     def second_used(self, weights: Weights) -> dict[str, str]:
         """Name the second instrument, where a kernel was corrected by it, too."""
         levels = self.by[f"\0{closest_level(weights)[0]}"].levels.values()
-        own = own_matches(self.second, self.images)
-        if own is None or all(counts.instruments is None for counts, _ in levels):
+        if self.second is None or all(counts.instruments is None for counts, _ in levels):
             return {}
-        return {"second": str(own["method"][0])}
+        return {"second": str(self.second["method"][0])}
 
     def draws(self, part: str) -> np.random.Generator:
         """Give the draws of a part of the work."""
-        key = f"{self.correction.seed}\0{self.images['model'][0]}\0{self.images['concept'][0]}\0{part}"
+        key = f"{self.study.correction.seed}\0{self.images['model'][0]}\0{self.images['concept'][0]}\0{part}"
         return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
 
 
@@ -412,10 +397,10 @@ def order_of(weights: Weights, q: float) -> float:
     return PAIRS_ORDER if weights[2] > 0 else q
 
 
-def own_matches(second: pl.DataFrame | None, images: pl.DataFrame) -> pl.DataFrame | None:
+def matches_about(second: pl.DataFrame | None, images: pl.DataFrame) -> pl.DataFrame | None:
     """Take what a second instrument says of a model's images; None where it says nothing of any."""
-    own = None if second is None else second.join(images.select("image_id"), on="image_id", how="semi")
-    return None if own is None or own.is_empty() else own
+    found = None if second is None else second.join(images.select("image_id"), on="image_id", how="semi")
+    return None if found is None or found.is_empty() else found
 
 
 def ends_over(sizes: Sequence[int], parts: Sequence[tuple[Interval, Mapping[str, float]]]) -> dict[str, float]:
@@ -433,12 +418,14 @@ def rows_of(
     concept: str | None,
     answer: Interval,
     weights: Weights,
-    scorers: Mapping[str, pl.DataFrame],
-    options: QvsOptions,
-    people: Mapping[str, Any],
+    study: Study,
+    beside: Mapping[str, Any],
 ) -> Iterator[Row]:
-    """Write the corrected diversity, and for each scorer its product with the quality, where that is known."""
-    batches = "drawing" in people
+    """Write the corrected diversity, and for each scorer its product with the quality, where that is known.
+
+    `n` counts the images that a score speaks about, `params.audited` those that people looked at.
+    """
+    batches, options = "drawing" in beside, study.options
     q = options.q if batches else order_of(weights, options.q)
     params: dict[str, object] = {
         "kernel": kernel_name(weights),
@@ -450,19 +437,21 @@ def rows_of(
         "method": "audit",
         "audited": answer.n,
         "confidence": options.confidence,
-        **people,
+        **beside,
     }
-    yield row(images, concept, "vs", answer, params, options)
-    for scorer, values in scorers.items():
+    write = partial(statistic_row, model=images["model"][0], benchmark=options.benchmark, concept=concept)
+    answer = replace(answer, n=images.height)
+    yield write("vs", answer=answer, params=params)
+    for scorer, values in study.scorers.items():
         rated = images.join(values, on="image_id", how="inner")["value"]
         if rated.len() < FEWEST_RATED:
             continue
-        product = times_quality(answer, rated, options.confidence)
-        about = {name: told for name, told in params.items() if name not in SUPPOSED}
+        about = {name: value for name, value in params.items() if name not in SUPPOSED}
         missing = {"images_left_out": images.height - rated.len()} if rated.len() < images.height else {}
         if rated.len() < LEAST_RATED * images.height:
-            about["marked"] = sorted([*people.get("marked", ()), FEW_RATED])
-        yield row(images, concept, "qvs", product, {**about, **missing, "scorer": scorer}, options)
+            about["marked"] = sorted([*beside.get("marked", ()), FEW_RATED])
+        product = times_quality(answer, rated, options.confidence)
+        yield write("qvs", answer=product, params={**about, **missing, "scorer": scorer})
 
 
 def times_quality(diversity: Interval, quality: pl.Series, confidence: float) -> Interval:
@@ -474,18 +463,3 @@ def times_quality(diversity: Interval, quality: pl.Series, confidence: float) ->
     below = math.hypot(mean * (diversity.value - diversity.low), diversity.value * margin)
     above = math.hypot(mean * (diversity.high - diversity.value), diversity.value * margin)
     return replace(diversity, value=(value := mean * diversity.value), low=value - below, high=value + above)
-
-
-def row(
-    images: pl.DataFrame,
-    concept: str | None,
-    metric: str,
-    answer: Interval,
-    params: Mapping[str, object],
-    options: QvsOptions,
-) -> Row:
-    """Write one score; `n` counts the images it speaks about, `params.audited` those that people looked at."""
-    answer = replace(answer, n=images.height)
-    return statistic_row(
-        metric, model=images["model"][0], benchmark=options.benchmark, answer=answer, params=params, concept=concept
-    )

@@ -107,18 +107,18 @@ def image_collections(
 
     With `countries`, of prompts, only images of these prompts are taken, and parted by country too.
     """
-    nearest = nearest_of(matches).with_columns(place=pl.lit(None, pl.String))
+    nearest = nearest_of(matches).with_columns(within=pl.lit(None, pl.String))
     if countries is not None:
-        place = pl.col("prompt_id").replace_strict(dict(countries), default=None, return_dtype=pl.String)
-        nearest = nearest.with_columns(place=place).drop_nulls("place")
-    ordered = nearest.sort("model", "concept", "place", "prompt_id", "repeat", "slot", "image_id")
-    for images in ordered.partition_by("model", "concept", "place", maintain_order=True):
+        within = pl.col("prompt_id").replace_strict(dict(countries), default=None, return_dtype=pl.String)
+        nearest = nearest.with_columns(within=within).drop_nulls("within")
+    ordered = nearest.sort("model", "concept", "within", "prompt_id", "repeat", "slot", "image_id")
+    for images in ordered.partition_by("model", "concept", "within", maintain_order=True):
         codes = code_labels(images.select(LEVELS), missing=missing, normalize=True)
         repeats = repeats_of(images)
         yield ImageCollection(
             model=images["model"][0],
             concept=images["concept"][0],
-            country=images["place"][0],
+            country=images["within"][0],
             method=only_method(images),
             images=images["image_id"],
             codes=codes,
@@ -231,7 +231,7 @@ class Answer:
     # float64, (n_repeats,): the mean of each repeat, NaN where it has none; empty without repeats
     repeats: NDArray[np.float64]
 
-    def place(self, benchmark: str) -> dict[str, str | None]:
+    def location(self, benchmark: str) -> dict[str, str | None]:
         """Say where it stands."""
         images = self.images
         about = {"model": images.model, "concept": images.concept, "country": images.country}
@@ -270,11 +270,11 @@ def answer_rows(answers: Sequence[Answer], benchmark: str) -> tuple[list[Row], l
     """Write scores, and the means of the repeats that they were averaged from."""
     rows, values = [], []
     for each in answers:
-        place = each.place(benchmark)
+        location = each.location(benchmark)
         answer = replace(each.interval, n=each.entered)
-        rows.append(statistic_row(**place, answer=answer, params=each.params))  # type: ignore[arg-type]
+        rows.append(statistic_row(**location, answer=answer, params=each.params))  # type: ignore[arg-type]
         if each.images.repeats is not None:
-            values.append(value_rows(place, each.params, each.images.repeats.values(each.repeats)))
+            values.append(value_rows(location, each.params, each.images.repeats.values(each.repeats)))
     return rows, values
 
 
@@ -313,13 +313,13 @@ def whole_diversity(
         groups = jackknife_groups(len(images.codes), GROUPS, np.random.default_rng(0))
         score = WholeScore(images.codes, weights, q, quality)
         corrected = jackknife(score, groups, confidence=confidence)
-    said = {
+    beside = {
         "interval": "jackknife, approximate",
         "bias_corrected": corrected.value if math.isfinite(corrected.value) else None,
         "target": "population",
     }
     answer = Interval(value, corrected.low, corrected.high, entered, "population")
-    return Answer(images, metric, {**params, **said}, answer, entered, NO_REPEATS)
+    return Answer(images, metric, {**params, **beside}, answer, entered, NO_REPEATS)
 
 
 class WholeScore:

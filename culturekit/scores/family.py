@@ -543,17 +543,17 @@ def held_family(family: Family, plugin: Plugin) -> Family:
         taken = [(family.stage.__name__, each) for each in declared(family.stage)]
         within = [(one.kind.__name__, each) for _, one in taken if is_group(one) for each in declared(one.kind)]
         for where, each in [*within, *taken]:
-            said = each.help or each.default is not MISSING or is_group(each)
-            hold(bool(said), "Annotated[..., Field(description=...)] of each", f"{where}.{each.name} without")
+            described = each.help or each.default is not MISSING or is_group(each)
+            hold(bool(described), "Annotated[..., Field(description=...)] of each", f"{where}.{each.name} without")
 
     @wraps(family.stage)
     def stage(*given: Any, **named: Any) -> Stage:  # noqa: ANN401 - what it reads, and its options
         with plugin.blamed(answering="a stage"):
-            made = family.stage(*given, **named)
-            hold(isinstance(made, Stage), "a Stage", shown(made))
-            hold(made.kind.startswith("score-"), "a kind score-NAME", repr(made.kind))
-        options = {**made.options, "metric_plugin": plugin.made_of()}
-        return replace(made, run=held_run(made.run, family, plugin), options=options)
+            scoring = family.stage(*given, **named)
+            hold(isinstance(scoring, Stage), "a Stage", shown(scoring))
+            hold(scoring.kind.startswith("score-"), "a kind score-NAME", repr(scoring.kind))
+        options = {**scoring.options, "metric_plugin": plugin.made_of()}
+        return replace(scoring, run=held_run(scoring.run, family, plugin), options=options)
 
     return replace(family, stage=stage)
 

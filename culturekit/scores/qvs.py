@@ -89,11 +89,11 @@ def asked_images(matches: pl.DataFrame, images: pl.DataFrame) -> AskedImages:
             where=f"image {strangers['image_id'][0]!r}",
             hint="Give the images that were mapped.",
         )
-    place = ("model", "prompt_id", "concept", "repeat", "slot")
-    asked = with_concept(images).select("image_id", *place)
+    columns = ("model", "prompt_id", "concept", "repeat", "slot")
+    asked = with_concept(images).select("image_id", *columns)
     found = nearest.filter(~pl.col("abstained") & pl.col("artifact").is_not_null())
     methods = nearest["method"].unique().sort().to_list() or ["none"]
-    rows = asked.join(found.drop(place), on="image_id", how="left", maintain_order="left").with_columns(
+    rows = asked.join(found.drop(columns), on="image_id", how="left", maintain_order="left").with_columns(
         pl.col("method").fill_null(methods[0]),
         pl.col("countries").fill_null([]),
         pl.col("rank").fill_null(1).cast(pl.UInt16),
@@ -106,12 +106,12 @@ def asked_images(matches: pl.DataFrame, images: pl.DataFrame) -> AskedImages:
 
 def bounded_answers(images: ImageCollection, unknown: frozenset[str], options: QvsOptions) -> Iterator[Answer]:
     """Bound the diversity of one model and concept."""
-    told = ~images.images.is_in(list(unknown)).to_numpy()
-    shares = {"unknown": int((~told).sum()), "images": len(told)}
+    known = ~images.images.is_in(list(unknown)).to_numpy()
+    shares = {"unknown": int((~known).sum()), "images": len(known)}
     entered = int(images.batches.present.sum())
     for q in options.orders:
         for weights in options.kernels:
-            bounds = batch_bounds(images, told, weights=weights, q=q)
+            bounds = batch_bounds(images, known, weights=weights, q=q)
             params = {**kernel_params(images, weights, q, options), **shares}
             for metric, values in zip(("vs_worst", "vs_best"), bounds.T, strict=True):
                 yield over_repeats(
@@ -121,14 +121,14 @@ def bounded_answers(images: ImageCollection, unknown: frozenset[str], options: Q
 
 
 def batch_bounds(
-    images: ImageCollection, told: NDArray[np.bool_], *, weights: Weights, q: float
+    images: ImageCollection, known: NDArray[np.bool_], *, weights: Weights, q: float
 ) -> NDArray[np.float64]:
     """Bound VS/N of each batch, float64 (n_batches, 2); batches of the same pattern are solved once."""
     rows = images.batches.rows
     bounds = np.empty((len(rows), 2))
     solved: dict[tuple[Any, ...], tuple[float, float]] = {}
     for number, batch in enumerate(rows):
-        codes = images.codes[batch[told[batch]]]
+        codes = images.codes[batch[known[batch]]]
         key = pattern(codes)
         if (key, len(batch)) not in solved:
             solved[key, len(batch)] = bounds_of_codes(codes, len(batch) - len(codes), weights=weights, q=q)
@@ -360,11 +360,11 @@ def qvs(
     if audits:
         from culturekit.scores.corrected import score_corrected
 
-        said, copies = answers_of(audits, distinct=correction.distinct)
+        answers, copies = answers_of(audits, distinct=correction.distinct)
         sampled, other = samples_of(sample), second.together(MATCHES) if second else None
         found.append(
             score_corrected(
-                pl.concat(mapped), said, rated, options=options, correction=correction,
+                pl.concat(mapped), answers, rated, options=options, correction=correction,
                 sample=sampled, second=other,
             )
         )  # fmt: skip
@@ -429,8 +429,8 @@ def samples_of(samples: Files) -> pl.DataFrame | None:
     """Read which images were drawn, each with the name of its drawing."""
     known = [*AUDIT_SAMPLE.columns, *AUDIT_SAMPLE.optional]
     tables = [read_table(path, AUDIT_SAMPLE) for path in samples.places]
-    told = [one.select(name for name in one.columns if name in known) for one in tables]
-    named = [one.with_columns(drawing=pl.lit(drawing_of(one))) for one in told]
+    tables_read = [one.select(name for name in one.columns if name in known) for one in tables]
+    named = [one.with_columns(drawing=pl.lit(drawing_of(one))) for one in tables_read]
     return pl.concat(named, how="diagonal") if named else None
 
 

@@ -8,8 +8,7 @@ import pytest
 from culturekit.builders.activities.extracting import AT_MOST, section_request
 from culturekit.builders.asking import bounded
 from culturekit.builders.captions.expanding import SAMPLED, Question, culture_file, load_culture
-from culturekit.builders.descriptors.proposing import ActivityDimension, proposal_request
-from culturekit.builders.descriptors.refining import stereotype_request
+from culturekit.builders.descriptors.proposing import ActivityDimension, proposal_request, stereotype_request
 from culturekit.llm.client import Request
 from culturekit.llm.reply_schema import TARGETS, Target, schema_of
 from culturekit.recipes.linguistic.dialects import PER_QUESTION, DialectOptions, pair_requests

@@ -17,7 +17,7 @@ from culturekit.core.tables import read_table
 from culturekit.kg.concepts import Concept, Root, RootChoice, load_concept, load_successors
 from culturekit.kg.exchange.extract_stage import extract_stage
 from culturekit.kg.extract import ExtractOptions, extract
-from tests.kg.walk_worlds import Said, graph_of, hands
+from tests.kg.worlds import ITEMS, Said, make_graph, work_in
 
 FRANCE, SOVIET_UNION, RUSSIA = 142, 15180, 159
 
@@ -64,7 +64,7 @@ def test_every_decision_is_an_option_of_the_command(
 
 def published(folder: Path) -> Path:
     """Ingest the world with the command."""
-    graph_of(WORLD, folder / "world")
+    make_graph(folder / "world", WORLD, ITEMS)
     words = ["kg", "ingest", str(folder / "world/dump.json"), "--out", str(folder / "graph")]
     assert CliRunner().invoke(app, words).exit_code == 0
     return folder / "graph"
@@ -72,17 +72,17 @@ def published(folder: Path) -> Path:
 
 def test_a_statement_without_a_value_is_neither_edge_nor_country_and_is_flagged(tmp_path: Path) -> None:
     world = [*WORLD, Said(6, "P31", 2), Said(6, "P495", -1), Said(6, "P17", 0), Said(7, "P31", 0), Said(7, "P17", 5)]
-    work = hands(tmp_path / "out")
-    outcome = extract(work, graph_of(world, tmp_path), [FOOD])
+    work = work_in(tmp_path / "out")
+    outcome = extract(work, make_graph(tmp_path, world, ITEMS), [FOOD])
     rows = read_table(work.out / "candidates.parquet", CANDIDATES)
     assert rows.select("qid", "valueless", "p495", "p17").rows() == [("Q3", ["P17 novalue"], ["Q15180"], ["Q142"])]
     assert outcome.notes["candidates with valueless statements"] == 1
 
 
 def test_an_artifact_of_no_wanted_country_is_dropped_with_its_countries(tmp_path: Path) -> None:
-    work = hands(tmp_path / "out")
+    work = work_in(tmp_path / "out")
     world = [*WORLD, Said(6, "P31", 1), Said(6, "P17", RUSSIA), Said(6, "P17", 77)]
-    outcome = extract(work, graph_of(world, tmp_path), [FOOD.model_copy(update={"countries": ("FR",)})])
+    outcome = extract(work, make_graph(tmp_path, world, ITEMS), [FOOD.model_copy(update={"countries": ("FR",)})])
     assert read_table(work.out / "candidates.parquet", CANDIDATES)["qid"].to_list() == ["Q3"]
     drops = read_table(work.out / "drops.parquet", DROPS)
     assert drops.select("key", "reason", "detail").rows() == [("Q6", "country out of scope", "Q159 Q77")]
@@ -94,10 +94,9 @@ def test_forty_hops_end_in_a_tangle_of_cycles_and_go_no_further_down_a_chain(tmp
     chain = [Said(number + 1, "P279", number) for number in range(100, 150)]
     countries = [Said(number, "P17", 5000) for number in (8, 140, 141)]
     roots = (Root(qid="Q1", label=""), Root(qid="Q100", label=""))
-    work = hands(tmp_path / "out")
-    outcome = extract(
-        work, graph_of([*tangle, *chain, *countries], tmp_path), [FOOD.model_copy(update={"hops": 40, "roots": roots})],
-    )  # fmt: skip
+    work = work_in(tmp_path / "out")
+    graph = make_graph(tmp_path, [*tangle, *chain, *countries], ITEMS)
+    outcome = extract(work, graph, [FOOD.model_copy(update={"hops": 40, "roots": roots})])
     rows = read_table(work.out / "candidates.parquet", CANDIDATES)
     assert rows.select("qid", "hop").rows() == [("Q140", 40), ("Q8", 1)]
     assert outcome.notes["ground"] == {"self_loops": 7, "cycles": 1, "nodes_in_cycles": 7}
@@ -105,11 +104,11 @@ def test_forty_hops_end_in_a_tangle_of_cycles_and_go_no_further_down_a_chain(tmp
 
 def test_authors_semantics_refuses_more_rows_than_are_wanted(tmp_path: Path) -> None:
     tangle = [Said(child, "P279", parent) for child in range(1, 8) for parent in range(1, 8)]
-    graph = graph_of([*tangle, Said(8, "P31", 1), Said(8, "P17", 5000)], tmp_path)
+    graph = make_graph(tmp_path, [*tangle, Said(8, "P31", 1), Said(8, "P17", 5000)], ITEMS)
     deep = FOOD.model_copy(update={"hops": 40})
     with pytest.raises(UsageError, match=r"too many ways .* at most 10,000,000 rows.* by hop 11.*--max-rows"):
-        extract(hands(tmp_path / "deep"), graph, [deep], ExtractOptions("authors"))
-    work = hands(tmp_path / "out")
+        extract(work_in(tmp_path / "deep"), graph, [deep], ExtractOptions("authors"))
+    work = work_in(tmp_path / "out")
     extract(work, graph, [FOOD.model_copy(update={"hops": 3})], ExtractOptions("authors", most_rows=9))
     rows = read_table(work.out / "authors_rows.parquet", AUTHORS_ROWS)
     assert rows.group_by("hop").agg(pl.len(), copies=pl.col("copy").max()).sort("hop").rows() == [
@@ -118,7 +117,7 @@ def test_authors_semantics_refuses_more_rows_than_are_wanted(tmp_path: Path) -> 
         (3, 7, 7),
     ]
     with pytest.raises(UsageError, match="at most 8 rows"):
-        extract(hands(tmp_path / "less"), graph, [FOOD.model_copy(update={"hops": 3})], ExtractOptions("authors", 8))
+        extract(work_in(tmp_path / "less"), graph, [FOOD.model_copy(update={"hops": 3})], ExtractOptions("authors", 8))
 
 
 def test_a_bound_on_rows_that_nobody_writes_is_refused() -> None:
@@ -155,18 +154,18 @@ def test_what_changes_the_rows_changes_the_key(tmp_path: Path) -> None:
 
 
 def test_broken_tables_are_said_to_be_broken(tmp_path: Path) -> None:
-    graph = graph_of(WORLD, tmp_path)
+    graph = make_graph(tmp_path, WORLD, ITEMS)
     statements = graph / "statements.parquet"
     good = statements.read_bytes()
     pl.read_parquet(statements).drop("ended").write_parquet(statements)
     with pytest.raises(IntegrityError, match="not a statements table: column ended is missing"):
-        extract(hands(tmp_path / "missing"), graph, [FOOD])
+        extract(work_in(tmp_path / "missing"), graph, [FOOD])
     statements.write_bytes(good[: len(good) // 2])
     with pytest.raises(IntegrityError, match="not a readable Parquet file"):
-        extract(hands(tmp_path / "short"), graph, [FOOD])
+        extract(work_in(tmp_path / "short"), graph, [FOOD])
     os.truncate(graph / "children.npy", 10)
     with pytest.raises(IntegrityError, match="not a graph store"):
-        extract(hands(tmp_path / "arrays"), graph, [FOOD])
+        extract(work_in(tmp_path / "arrays"), graph, [FOOD])
 
 
 def test_the_json_of_the_command_counts_the_authors_rows(tmp_path: Path) -> None:

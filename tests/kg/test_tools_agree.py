@@ -5,24 +5,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept
 from culturekit.kg.extract import extract
 from culturekit.kg.inspection.explain import explain
 from culturekit.kg.inspection.preview import PreviewOptions, preview
-from tests.conftest import HeardProgress, HereEngine
 from tests.effort import examples
-from tests.kg.worlds import Said, concept_of, make_graph
+from tests.kg.worlds import ITEMS, Said, concept_of, make_graph, work_in, worlds
 
-statements = st.lists(
-    st.builds(
-        Said, st.integers(1, 8), st.sampled_from(["P31", "P279", "P279", "P495", "P17"]),
-        st.one_of(st.integers(-1, 8), st.sampled_from([155, 142, 30])),
-        st.sampled_from(["preferred", "normal", "normal", "deprecated"]), st.booleans(),
-    ),
-    min_size=6,
-    max_size=30,
-)  # fmt: skip
+values = st.one_of(st.integers(-1, 8), st.sampled_from([155, 142, 30]))
+statements = worlds(["P31", "P279", "P279", "P495", "P17"], values, least=6)
 concepts = st.builds(
     lambda roots, scope, rules: concept_of(
         dict.fromkeys(roots), hops=3, classes=[3], items=[6], countries=scope
@@ -56,10 +47,8 @@ def test_extract_preview_and_explain_agree(
     world: list[Said], concept: Concept, heir: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("world")
-    graph = make_graph(folder / "w", world, items=range(1, 9))
-    out = Work({}, folder / "out", folder / "scratch", HereEngine(), HeardProgress())
-    out.out.mkdir()
-    out.scratch.mkdir()
+    graph = make_graph(folder / "w", world, ITEMS)
+    out = work_in(folder / "out")
     successors = {30: 155} if heir else {}
     extract(out, graph, [concept], successors=successors)
     rows = {row["qid"]: row for row in pl.read_parquet(out.out / "candidates.parquet").iter_rows(named=True)}
@@ -75,7 +64,7 @@ def test_extract_preview_and_explain_agree(
         if cell.country != "out of scope"
     }
     assert inside == rows.keys()
-    for number in range(1, 9):
+    for number in ITEMS:
         told = explain(graph, f"Q{number}", concept, successors=successors)
         assert (told.verdict == "in") == (told.qid in rows), told
         if told.qid in rows:

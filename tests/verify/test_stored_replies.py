@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from culturekit.builders.completing.completion import complete
+from culturekit.builders.filtering.candidate_review import settle
 from culturekit.builders.filtering.cspace_filter import filter_candidates
-from culturekit.builders.filtering.second_judge import settle
 from culturekit.builders.judging.geo_tag import tag
 from culturekit.builders.judging.image_judge import ImageQuestion, judge_own, vqascore
 from culturekit.builders.judging.question_graph import answer, build

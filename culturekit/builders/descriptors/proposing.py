@@ -1,9 +1,9 @@
-"""Descriptors as a model proposes them: what one is, a question per prompt and dimension, and why others went."""
+"""Descriptors as models propose them, dimension by dimension, and as one chooses among them; and stereotypes."""
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -16,7 +16,8 @@ from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, PER_CAT
 from culturekit.builders.asking import Asked, GivenWording, asks, bounded, row_id, sifted
 from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
-from culturekit.core.schemas import PROMPTS, PROPOSED_DESCRIPTORS
+from culturekit.core.inputs import Numbered
+from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, PROMPTS, PROPOSED_DESCRIPTORS, STEREOTYPES
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome
 from culturekit.kg.countries import country
@@ -143,7 +144,7 @@ def token_problem(token: str) -> str:
 
 PROPOSE = "descriptors.propose"
 PROPOSED = "proposed"
-REPLY_TOKENS = 1024
+PROPOSE_TOKENS = 1024
 MOST_READ = 200
 
 
@@ -221,7 +222,7 @@ def proposal_request(row: ActivityDimension, *, at_most: int, instructions: str)
     """Ask for the descriptors of a dimension."""
     data, bound = {**row.asked(), "at_most": at_most}, bounded(AskedDescriptors, "descriptors", at_most)
     return Request(PROPOSE, instructions, data, ProposedDescriptors, allowed={"id": (row.id,)},
-                   max_tokens=REPLY_TOKENS, asks=bound)  # fmt: skip
+                   max_tokens=PROPOSE_TOKENS, asks=bound)  # fmt: skip
 
 
 def _proposed_rows(
@@ -238,3 +239,287 @@ def _proposed_rows(
             "token": each.token, "style": each.style, "necessity": each.necessity, "outcome": why or PROPOSED,
             "detail": each.note or None,
         }  # fmt: skip
+
+
+# A refiner chooses among proposals and merges them, by number, and adds nothing. Each descriptor knows who proposed it
+# and what was merged into it; each other proposal knows why it went.
+
+REFINE = "descriptors.refine"
+REFINE_TOKENS = 1536
+KEPT, MERGED, TOO_MANY = "kept", "merged", "too many"
+INVENTED, NOT_CHOSEN, NO_ANSWER = "invented", "not chosen", "the refiner gave no answer"
+NONE_LEFT = "no descriptor is left"
+
+Number = str
+Why = Literal["wrong", "other dimension", "unrelated", "repeats", "too many"]
+
+
+class KeptNumber(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A candidate that is kept, and those that say the same."""
+
+    number: str
+    merges: list[str]
+
+
+class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A candidate that is left out, and why."""
+
+    number: str
+    reason: Why
+
+
+class Refinement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a refiner answers: numbers of candidates, never words of its own."""
+
+    id: str
+    kept: list[KeptNumber]
+    left_out: list[LeftOut]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Equal phrases of all proposers."""
+
+    token: str
+    style: str
+    necessity: str
+    proposers: tuple[str, ...]
+    position: int
+
+    def joined(self, other: "Candidate") -> "Candidate":
+        """Take in another one: it is necessary where one of them is, and of the styles of both."""
+        return replace(
+            self,
+            style=joined_styles(self.style, other.style),
+            necessity="necessary" if "necessary" in (self.necessity, other.necessity) else "optional",
+            proposers=tuple(dict.fromkeys((*self.proposers, *other.proposers))),
+        )
+
+
+def _candidate(row: Mapping[str, Any]) -> Candidate:
+    """Read a proposal."""
+    return Candidate(row["token"], row["style"], row["necessity"], (row["proposer"],), row["position"])
+
+
+def _candidates_of(proposals: Sequence[Mapping[str, Any]]) -> list[Candidate]:
+    """Join equal phrases, and put those first that more proposers name, then those that were named earlier."""
+    found: dict[str, Candidate] = {}
+    for row in proposals:
+        phrase, one = normalise_phrase(row["token"]), _candidate(row)
+        found[phrase] = found[phrase].joined(one) if phrase in found else one
+    return sorted(found.values(), key=lambda each: (-len(each.proposers), each.position))
+
+
+@dataclass
+class Cell:
+    """One dimension of a prompt on its way from candidates to descriptors."""
+
+    row: ActivityDimension
+    candidates: Mapping[Number, Candidate]
+    rejected: Sequence[Mapping[str, Any]] = ()
+    answered: bool = False
+    fates: dict[Number, tuple[str, Number | None]] = field(default_factory=dict)
+    invented: list[str] = field(default_factory=list)
+
+    def take(self, value: Refinement, *, at_most: int) -> None:
+        """Read a reply: what it keeps and merges first, then why it left out the rest."""
+        self.answered = True
+        kept = 0
+        for each in value.kept:
+            number = self.known(each.number)
+            if number is None or number in self.fates:
+                continue
+            kept += 1
+            self.fates[number] = (KEPT, number) if kept <= at_most else (TOO_MANY, None)
+            for merged in filter(None, map(self.known, each.merges)):
+                self.fates.setdefault(merged, (MERGED, number) if kept <= at_most else (TOO_MANY, None))
+        for left in value.left_out:
+            number = self.known(left.number)
+            if number is not None:
+                self.fates.setdefault(number, (left.reason, None))
+
+    def known(self, named: str) -> Number | None:
+        """Find the candidate that a reply names, by its number or its own words; what is none is invented."""
+        if named in self.candidates:
+            return named
+        same = [n for n, each in self.candidates.items() if normalise_phrase(each.token) == normalise_phrase(named)]
+        if not same:
+            self.invented.append(named)
+        return same[0] if same else None
+
+    def descriptors(self) -> Iterator[dict[str, Any]]:
+        """Write the descriptors that are kept, with all that was merged into them."""
+        for number, (fate, _) in self.fates.items():
+            if fate == KEPT:
+                whole = self.candidates[number]
+                for other, (how, into) in self.fates.items():
+                    if how == MERGED and into == number:
+                        whole = whole.joined(self.candidates[other])
+                yield self.about(whole)
+
+    def trail(self, refiner: str) -> Iterator[dict[str, Any]]:
+        """Write what became of each candidate, of what was no descriptor, and of what the refiner invented."""
+        untold = NOT_CHOSEN if self.answered else NO_ANSWER
+        fates = [(each, *self.fates.get(number, (untold, None))) for number, each in self.candidates.items()]
+        fates += [(_candidate(row), row["outcome"], None) for row in self.rejected]
+        fates += [
+            (Candidate(named[:400], "neutral", "optional", (), 0), INVENTED, None)
+            for named in dict.fromkeys(self.invented)
+        ]
+        for place, (each, fate, into) in enumerate(fates, start=1):
+            kept_as = None if into is None else self.candidates[into].token
+            yield self.about(each) | {"number": place, "outcome": fate, "kept_as": kept_as, "refiner": refiner}
+
+    def about(self, each: Candidate) -> dict[str, Any]:
+        """Write a candidate."""
+        return {"prompt_id": self.row.prompt_id, "dimension": self.row.dimension, "token": each.token,
+                "style": each.style, "necessity": each.necessity, "proposers": list(each.proposers)}  # fmt: skip
+
+    def request(self, *, at_most: int, instructions: str) -> Request:
+        """Ask which candidates stay."""
+        candidates = [
+            {"number": number, "token": each.token, "style": each.style, "necessity": each.necessity,
+             "proposers": len(each.proposers)}
+            for number, each in self.candidates.items()
+        ]  # fmt: skip
+        data = {**self.row.asked(), "at_most": at_most, "candidates": candidates}
+        allowed = {"id": (self.row.id,)}
+        return Request(REFINE, instructions, data, Refinement, allowed=allowed, max_tokens=REFINE_TOKENS)
+
+
+@asks(
+    "refine-descriptors", "descriptors", REFINE, words="descriptors_refine", unit="dimensions of prompts",
+    key=lambda cell: cell.row.key, ahead=lambda given: bool(given["grid"]),
+    example="--prompts prompts/prompts.parquet --proposals proposals/proposed_descriptors.parquet "
+    f"--llm {quoted('text')} --out descriptors --budget 20",
+)  # fmt: skip
+def refine(
+    asked: Asked,
+    prompts: Annotated[Path, Field(description="Prompts table that was proposed for.")],
+    proposals: Annotated[Numbered, Field(description="Table that `descriptors propose` wrote; one for each proposer.")],
+    *,
+    refiner: Annotated[
+        str,
+        Field(
+            description="Who chooses, as a SPEC: openai:MODEL, google:MODEL or another; `rules` takes the first of "
+            "all, those that more proposers name."
+        ),
+        Typed("llm"),
+    ],
+    at_most: AtMost = 10,
+    wording: GivenWording = None,
+    grid: tuple[str, ...] = (),
+    per_category: int = PER_CATEGORY,
+    llm: LlmOptions = DEFAULTS,
+) -> Outcome:
+    """Have a model choose among proposals, and merge them.
+
+    What says the same is merged; it can add nothing.
+    """
+    if asked.planning and not all(path.is_file() for path in (prompts, *proposals.places)):
+        ahead = activities_of(prompts, grid=grid, per_category=per_category)
+        # Before anything was proposed cells are as large as they can become.
+        usual = {str(n): Candidate(f"seated around low table {n}", "traditional", "optional", ("",), n)
+                 for n in range(1, 1 + len(proposals.places) * at_most)}  # fmt: skip
+        cells = [Cell(row, usual) for row in dimensions_of(ahead)]
+    else:
+        cells = _cells_of(prompts, proposals.places)
+    request = partial(Cell.request, at_most=at_most, instructions=asked.instructions)
+    for cell, value in asked.put([cell for cell in cells if cell.candidates], request, unit="dimensions"):
+        cell.take(value, at_most=at_most)
+        if not any(fate == KEPT for fate, _ in cell.fates.values()):
+            asked.drop(cell, NONE_LEFT)
+    kept = [row for cell in cells for row in cell.descriptors()]
+    trail = [row for cell in cells for row in cell.trail(asked.client.model)]
+    write_table(asked.work.out, DESCRIPTORS, pl.DataFrame(kept, schema=DESCRIPTORS.schema))
+    table = pl.DataFrame(trail, schema=DESCRIPTOR_TRAIL.schema)
+    write_table(asked.work.out, DESCRIPTOR_TRAIL, table)
+    fates = dict(table.group_by("outcome").len().sort("outcome").iter_rows())
+    return asked.outcome(asked.work, {"dimensions": len(cells), "descriptors": len(kept)}, candidates=fates)
+
+
+def _cells_of(prompts: Path, proposals: Sequence[Path]) -> list[Cell]:
+    """Gather the candidates of each dimension."""
+    rows = {(row.prompt_id, row.dimension): row for row in dimensions_of(activities_of(prompts))}
+    tables = [read_table(path, PROPOSED_DESCRIPTORS) for path in proposals]
+    every = pl.concat([table.select(list(PROPOSED_DESCRIPTORS.schema)) for table in tables])
+    strange = sorted(set(every["prompt_id"]) - {prompt for prompt, _ in rows})
+    if strange:
+        raise UsageError(
+            f"{len(strange)} prompts of the proposals are not among the prompts", where=str(prompts),
+            found=", ".join(strange[:5]),
+        )  # fmt: skip
+    cells = []
+    for key, group in every.partition_by("prompt_id", "dimension", as_dict=True, maintain_order=True).items():
+        proposed = list(group.filter(outcome=PROPOSED).iter_rows(named=True))
+        rejected = list(group.filter(pl.col("outcome") != PROPOSED).iter_rows(named=True))
+        numbered = {str(number): each for number, each in enumerate(_candidates_of(proposed), start=1)}
+        cells.append(Cell(rows[str(key[0]), str(key[1])], numbered, rejected))
+    return sorted(cells, key=lambda cell: (cell.row.prompt_id, DIMENSIONS.index(cell.row.dimension)))
+
+
+# What pictures of a country overdo, as a model names it.
+
+STEREOTYPE = "stereotypes.propose"
+STEREOTYPE_TOKENS = 512
+
+
+class Stereotypes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a model answers about one country."""
+
+    id: str
+    stereotypes: Annotated[list[str], msgspec.Meta(max_length=MOST_READ)]
+
+
+@asks(
+    "name-stereotypes", "stereotypes", STEREOTYPE, words="stereotypes_propose", unit="countries", version=3,
+    key="/".join, ahead=lambda given: bool(given["grid"]),
+    example=f"--prompts prompts/prompts.parquet --llm {quoted('text')} --out stereotypes",
+)  # fmt: skip
+def stereotypes(
+    asked: Asked,
+    prompts: PromptsOfActivities,
+    *,
+    proposer: Annotated[
+        str,
+        Field(description="Who names them, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER or another."),
+        Typed("llm"),
+    ],
+    at_most: Annotated[int, Field(ge=1, le=100, description="Stereotypes of a country.")] = 15,
+    wording: GivenWording = None,
+    grid: tuple[str, ...] = (),
+    per_category: int = PER_CATEGORY,
+    llm: LlmOptions = DEFAULTS,
+) -> Outcome:
+    """Have a model name what pictures of each country overdo."""
+    isos = sorted(set(activities_of(prompts, grid=grid, per_category=per_category)["country"]))
+    kept: list[tuple[str, str]] = []
+
+    def request(row: tuple[str, str]) -> Request:
+        return stereotype_request(row[0], at_most=at_most, instructions=asked.instructions)
+
+    for (iso, _), value in asked.put([(iso, "") for iso in isos], request, unit="countries"):
+        tokens = (read_descriptor(named, "neutral", "optional").token for named in value.stereotypes)
+        for token, why in sifted(tokens, problem=token_problem, key=normalise_phrase, at_most=at_most):
+            if why:
+                asked.drop((iso, token[:80]), why)
+            else:
+                kept.append((iso, token))
+    if not kept:
+        ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(asked.outcomes.items()))
+        raise UsageError(
+            f"{asked.client.model} names no stereotype of any country", found=f"questions ended {ended}",
+            hint="Ask another model: without stereotypes there is no EXAG and no FAITH.",
+        )  # fmt: skip
+    write_table(asked.work.out, STEREOTYPES, pl.DataFrame(kept, schema=STEREOTYPES.schema, orient="row"))
+    return asked.outcome(asked.work, {"countries": len(isos), "stereotypes": len(kept)})
+
+
+def stereotype_request(iso: str, *, at_most: int, instructions: str) -> Request:
+    """Ask for the stereotypes of a country."""
+    name = country(iso).name
+    own = row_id("stereotypes", name)
+    return Request(
+        STEREOTYPE, instructions, {"id": own, "country": name, "at_most": at_most}, Stereotypes,
+        allowed={"id": (own,)}, max_tokens=STEREOTYPE_TOKENS, asks=bounded(Stereotypes, "stereotypes", at_most),
+    )  # fmt: skip

@@ -446,9 +446,9 @@ def write_judged(
     return {**found, "drops": drops.height}, write_drops(folder, drops)
 
 
-def as_drops(removed: pl.DataFrame) -> pl.DataFrame:
+def as_drops(removed: pl.DataFrame, stage: str = "filter") -> pl.DataFrame:
     """Write removed candidates as drops."""
-    rows = removed.select("concept", "reason", "detail", key="qid", stage=pl.lit("filter"))
+    rows = removed.select("concept", "reason", "detail", key="qid", stage=pl.lit(stage))
     return rows.select(list(DROPS.columns))
 
 

@@ -12,10 +12,7 @@ from typing import Any
 import msgspec
 
 from culturekit.builders.country_names import country_code
-from culturekit.builders.simulated.simulated_encoder import read_scene
 from culturekit.core.errors import UsageError
-from culturekit.core.pictures.picture_files import NoPicture
-from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.registry import Spec
 from culturekit.generation.simulated.scenes.scenes_backend import (
     DIMENSIONS,
@@ -318,6 +315,10 @@ READ: OrderedDict[str, Scene | None] = OrderedDict()
 
 def seen(image: Image) -> Scene | None:
     """Read a picture, once; None where it is no scene."""
+    from culturekit.builders.simulated.simulated_encoder import read_scene
+    from culturekit.core.pictures.picture_files import NoPicture
+    from culturekit.core.pictures.picture_reading import picture_from
+
     if image.sha256 not in READ:
         picture = picture_from(image.content)
         READ[image.sha256] = None if isinstance(picture, NoPicture) else read_scene(picture.pixels)

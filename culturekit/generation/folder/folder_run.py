@@ -172,11 +172,11 @@ def _duplicates_of(plan: FolderPlan) -> dict[int, int]:
     """Find files with the same bytes: for each further one, by its place among the rows, the place of the first."""
     first: dict[str, int] = {}
     found: dict[int, int] = {}
-    for place, row in enumerate(plan.rows):
+    for index, row in enumerate(plan.rows):
         if row.file is not None and row.file.sha256:
-            original = first.setdefault(row.file.sha256, place)
-            if original != place:
-                found[place] = original
+            original = first.setdefault(row.file.sha256, index)
+            if original != index:
+                found[index] = original
     return found
 
 
@@ -292,7 +292,7 @@ def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, 
     check_rows(pl.DataFrame({"model": [str(row.cells["model"]) for row in plan.rows]}), IMAGES, str(listing.root))
     same = _duplicates_of(plan)
     rows = [
-        (row, _image_id_of(plan.rows[same[place]]) if place in same else None) for place, row in enumerate(plan.rows)
+        (row, _image_id_of(plan.rows[same[index]]) if index in same else None) for index, row in enumerate(plan.rows)
     ]
     imported = [(row, original) for row, original in rows if row.file is not None and not row.status]
     root = listing.root.resolve()
@@ -325,10 +325,10 @@ def _pictures_first(images: pl.DataFrame, dealt: Sequence[str]) -> pl.DataFrame:
     One picture that cannot be read would else leave the batch of seven others incomplete.
     """
     free = pl.col("image_id").is_in(pl.Series(dealt, dtype=pl.String).implode())
-    keys, place = ["model", "prompt_id"], ["repeat", "slot"]
+    keys, slots = ["model", "prompt_id"], ["repeat", "slot"]
     some = images.filter(free)
-    places = some.sort(*keys, *place, nulls_last=True).select(place)
-    holders = some.sort(*keys, pl.col("status") != "ok", *place, nulls_last=True).with_columns(*places)
+    places = some.sort(*keys, *slots, nulls_last=True).select(slots)
+    holders = some.sort(*keys, pl.col("status") != "ok", *slots, nulls_last=True).with_columns(*places)
     return pl.concat([images.filter(~free), holders])
 
 
@@ -336,7 +336,7 @@ def _account(
     images: pl.DataFrame, listing: Listing, naming: Naming, plan: FolderPlan, same: Mapping[int, int]
 ) -> tuple[dict[str, int], dict[str, int], dict[str, object]]:
     """Give counts, drops by status, and the notes that stand in the manifest."""
-    made, others = statuses_of(images)
+    ok, others = statuses_of(images)
     failures = Counter(reason.partition(":")[0] for reason in images.filter(pl.col("status") == "failed")["reason"])
     notes: dict[str, object] = {
         "naming": {
@@ -351,7 +351,7 @@ def _account(
         "columns_not_used": list(naming.listed.unused) if naming.listed else [],
         "findings": list(findings_of(plan, listing, failed=others.get("failed", 0))),
     }
-    counts = {"images": images.height, "ok": made, "duplicates": len(same)}
+    counts = {"images": images.height, "ok": ok, "duplicates": len(same)}
     return counts, others, {name: note for name, note in notes.items() if note}
 
 
@@ -366,10 +366,10 @@ def other_kinds(listing: Listing) -> dict[str, list[str]]:
 def _duplicate_groups(plan: FolderPlan, same: Mapping[int, int]) -> dict[str, object]:
     """Say how many files repeat the bytes of another, and which."""
     groups: dict[int, list[int]] = defaultdict(list)
-    for place, original in same.items():
-        groups[original].append(place)
+    for index, original in same.items():
+        groups[original].append(index)
     first = list(groups.items())[:_SAMPLES]
-    samples = [[str(plan.rows[place].source) for place in [one, *places[:_SAMPLES]]] for one, places in first]
+    samples = [[str(plan.rows[index].source) for index in [one, *places[:_SAMPLES]]] for one, places in first]
     return {"files": len(same), "of": len(groups), "samples": samples} if groups else {}
 
 
@@ -466,10 +466,10 @@ class ImageFolder:
     def listing(self) -> tuple[Listing, Naming]:
         """List the folder, nothing hashed yet."""
         naming = naming_of(self.root, pattern=self.options.pattern, manifest=self.options.manifest)
-        path, own = self.list_path, ""
+        path, beside = self.list_path, ""
         if path is not None and path.resolve().is_relative_to(self.root.resolve()):
-            own = path.resolve().relative_to(self.root.resolve()).as_posix()
-        return list_folder(self.root, listed=naming.listed.files if naming.listed else (), leave_out=own), naming
+            beside = path.resolve().relative_to(self.root.resolve()).as_posix()
+        return list_folder(self.root, listed=naming.listed.files if naming.listed else (), leave_out=beside), naming
 
     def record(self, final: Path) -> InputRecord:
         """Name the folder by the content of its images."""
@@ -540,9 +540,9 @@ def stage_of(folder: ImageFolder, *, form: PictureFormat = "png") -> Stage:
         trees["list"] = lambda _: InputRecord(digest_file(path), path.name)
     tables = {"list": path, "prompts": folder.prompts, "cspace": folder.cspace}
     inputs = {role: table for role, table in tables.items() if table is not None}
-    told = {"backend": FOLDER, "pattern": folder.options.pattern, **asdict(folder.layout)}
+    options = {"backend": FOLDER, "pattern": folder.options.pattern, **asdict(folder.layout)}
     return Stage(
         "images", "generate", 2, partial(folder.take, form=form),
-        {"folder": folder.root, **country_files(), **inputs}, {**told, "kinds": list(folder.kinds), "format": form},
+        {"folder": folder.root, **country_files(), **inputs}, {**options, "kinds": list(folder.kinds), "format": form},
         packages=("numpy", "pillow", "polars"), trees=trees,
     )  # fmt: skip

@@ -103,9 +103,9 @@ class _Place:
         """Connect to the very number that was checked; `silence` is how many seconds may pass without a byte."""
         left, address = min(until - time.monotonic(), _LONGEST_SILENCE), (self.number, self.port)
         secure = self.scheme == "https"
-        made = PinnedConnection(self.host, address, secure=secure, until=until, timeout=left, silence=silence)
-        made.connect()
-        return made
+        connection = PinnedConnection(self.host, address, secure=secure, until=until, timeout=left, silence=silence)
+        connection.connect()
+        return connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,19 +168,19 @@ def _content_of(url: str, *, base_url: str, limits: FetchLimits) -> bytes:
     check_sending("the address of a picture")
     until = time.monotonic() + limits.seconds
     for _ in range(limits.moves + 1):
-        place = place_of(url, base_url=base_url)
-        answer = _answer_of(place, until=until, limits=limits)
+        address = place_of(url, base_url=base_url)
+        answer = _answer_of(address, until=until, limits=limits)
         if isinstance(answer, bytes):
             return answer
         url = urljoin(url, answer)
     raise Refused(f"it was sent on more than {limits.moves} times")
 
 
-def _answer_of(place: _Place, *, until: float, limits: FetchLimits) -> bytes | str:
+def _answer_of(address: _Place, *, until: float, limits: FetchLimits) -> bytes | str:
     """Ask one machine: the picture, or the address it sends on to."""
-    connection = place.connection(until)
+    connection = address.connection(until)
     try:
-        connection.request("GET", place.path, headers={"Accept": "image/*", "User-Agent": "culturekit"})
+        connection.request("GET", address.path, headers={"Accept": "image/*", "User-Agent": "culturekit"})
         response = connection.getresponse()
         if response.status in _MOVED:
             return response.getheader("Location") or ""
@@ -207,18 +207,18 @@ def place_of(url: str, *, base_url: str) -> _Place:
     try:
         parts, base = urlsplit(url), urlsplit(base_url)
         host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
-        own = (host, port) == (base.hostname, base.port or _PORTS.get(base.scheme, 0))
+        same_host = (host, port) == (base.hostname, base.port or _PORTS.get(base.scheme, 0))
     except ValueError:
         raise Refused("an address that cannot be read") from None
     if parts.scheme not in _PORTS or not host or parts.username or parts.password:
         raise Refused("an address that is not https:// and a host")
     if not url.isascii() or any(char.isspace() or not char.isprintable() for char in url):
         raise Refused("an address with signs that belong in none")
-    if parts.scheme == "http" and not own and not is_loopback(base_url):
+    if parts.scheme == "http" and not same_host and not is_loopback(base_url):
         raise Refused("an address without encryption")
     path = parts.path or "/"
     try:
-        number = resolve(host, port, here=is_loopback(base_url), anywhere=own)
+        number = resolve(host, port, here=is_loopback(base_url), anywhere=same_host)
     except NotPublic:
         raise Refused("an address in a private network") from None
     except (OSError, UnicodeError):
@@ -255,25 +255,29 @@ class _RowMaker:
         if answered.outcome in {"blocked", "invalid"} and answered.raw:
             error = read_error(answered.raw.encode("utf-8", "replace"))
             closed = ": ".join(filter(None, [_error_code(answered), error.message]))
-        said = "; ".join(filter(None, [answered.detail, closed]))
+        detail = "; ".join(filter(None, [answered.detail, closed]))
         if not isinstance(answered.value, Made):
             status = _ENDED.get(answered.outcome, "failed")
-            reason = said or answered.outcome
+            reason = detail or answered.outcome
             safety = (_error_code(answered) or answered.detail) if status == "filtered" else None
             ended = {"status": status, "reason": reason, "safety": safety or None}
             facts = {**self.client.sent_options, PASSING: True} if answered.outcome == "exhausted" else {}
             return [{**self.row(request, at, facts), **ended} for request in call]
-        made = answered.value
-        facts = {**self.client.sent_options, "n": len(call), **msgspec.json.decode(made.facts.encode())}
-        if len(made.candidates) > len(call):
-            facts["candidates"] = len(made.candidates)
+        found = answered.value
+        facts = {**self.client.sent_options, "n": len(call), **msgspec.json.decode(found.facts.encode())}
+        if len(found.candidates) > len(call):
+            facts["candidates"] = len(found.candidates)
         return [
             {
                 **self.row(request, at, facts),
-                "model_version": made.version or self.client.model,
-                **(self.bring_in(request, made.candidates[place]) if place < len(made.candidates) else _missing(made)),
+                "model_version": found.version or self.client.model,
+                **(
+                    self.bring_in(request, found.candidates[index])
+                    if index < len(found.candidates)
+                    else _missing(found)
+                ),
             }
-            for place, request in enumerate(call)
+            for index, request in enumerate(call)
         ]
 
     def row(self, request: ImageRequest, at: float | None, facts: Mapping[str, object]) -> dict[str, Any]:
@@ -292,20 +296,20 @@ class _RowMaker:
 
     def bring_in(self, request: ImageRequest, candidate: Candidate) -> dict[str, Any]:
         """Bring one image of a reply into the folder."""
-        told: dict[str, Any] = {"prompt_revised": candidate.revised or None, "safety": candidate.safety or None}
+        cells: dict[str, Any] = {"prompt_revised": candidate.revised or None, "safety": candidate.safety or None}
         if candidate.revised:
-            told["rewriter"] = "on"
+            cells["rewriter"] = "on"
         if not candidate.picture:
-            return {**told, "status": "filtered" if candidate.safety else "failed", "reason": candidate.reason}
+            return {**cells, "status": "filtered" if candidate.safety else "failed", "reason": candidate.reason}
         if self.client.filters and not candidate.safety:
-            told["safety"] = "passed"
+            cells["safety"] = "passed"
         sha256 = candidate.picture.removeprefix(KEPT)
         if candidate.picture.startswith(URL):
             came = fetched(candidate.picture.removeprefix(URL), self.store, base_url=self.client.identity.base_url)
             if came.reason:
-                return {**told, "status": "failed", "reason": came.reason}
+                return {**cells, "status": "failed", "reason": came.reason}
             sha256 = came.sha256
-        return {**told, "source_sha256": sha256, **self.taken(request, sha256)}
+        return {**cells, "source_sha256": sha256, **self.taken(request, sha256)}
 
     def taken(self, request: ImageRequest, sha256: str) -> dict[str, Any]:
         """Read a picture, and put it where its row says; one that needs no change stays as it came."""
@@ -319,12 +323,12 @@ class _RowMaker:
         return {"image_id": image_id_of(self.model, request, picture.pixels), **cells}
 
 
-def _missing(made: Made) -> dict[str, Any]:
+def _missing(reply: Made) -> dict[str, Any]:
     """Describe an image that a call asked for and did not bring."""
-    told: Sequence[str] = sorted({candidate.reason for candidate in made.candidates if candidate.reason})
-    count = len(made.candidates)
+    reasons: Sequence[str] = sorted({candidate.reason for candidate in reply.candidates if candidate.reason})
+    count = len(reply.candidates)
     reason = f"the reply has {counted(count, 'images')} in place of those asked for"
-    return {"status": "filtered", "reason": "; ".join([reason, *told]), "safety": "left out of the reply"}
+    return {"status": "filtered", "reason": "; ".join([reason, *reasons]), "safety": "left out of the reply"}
 
 
 def _error_code(answered: Answered) -> str:
@@ -365,9 +369,9 @@ def buy_images(
             _buy_parts(work, left, maker, journal, llm)
     images = merge_parts(list(parts), _PAID_SCHEMA)
     write_table(work.out, IMAGES, images)
-    made, drops = statuses_of(images)
+    ok, drops = statuses_of(images)
     notes = {"traits": traits_of(images).noted(), **trying_again(images)}
-    return Outcome({"images": images.height, "ok": made}, drops, notes)
+    return Outcome({"images": images.height, "ok": ok}, drops, notes)
 
 
 def _buy_parts(work: Work, left: dict[Path, list[Call]], maker: _RowMaker, journal: Journal, llm: LlmOptions) -> None:
@@ -376,7 +380,7 @@ def _buy_parts(work: Work, left: dict[Path, list[Call]], maker: _RowMaker, journ
     requests = [question_of(call) for some in left.values() for call in some]
     with (
         closing(bought_answers(maker.client, requests, journal, work=work, llm=llm)) as answered,
-        _hands_for(maker.store) as hands,
+        _hands_for(maker.store) as threads,
     ):
         for path, some in left.items():
             waiting: list[Future[list[dict[str, Any]]]] = []
@@ -386,7 +390,7 @@ def _buy_parts(work: Work, left: dict[Path, list[Call]], maker: _RowMaker, journ
                 replies = [entry for entry in entries if entry.kind == "reply"] if answer.value is not None else entries
                 at = replies[-1].at if replies else None
                 maker.client.settled(question_of(call), answer)
-                waiting.append(hands.submit(maker.rows, call, answer, at))
+                waiting.append(threads.submit(maker.rows, call, answer, at))
                 work.progress.advance(len(call))
             rows = [row for future in waiting for row in future.result()]
             save_parquet(pl.DataFrame(rows, schema=_PAID_SCHEMA), path)
@@ -396,12 +400,12 @@ def _buy_parts(work: Work, left: dict[Path, list[Call]], maker: _RowMaker, journ
 @contextmanager
 def _hands_for(store: PictureStore) -> Iterator[ThreadPoolExecutor]:
     """Give threads that place pictures; when the run ends early, what they have not begun is left."""
-    with ThreadPoolExecutor(_HANDS, "pictures") as hands:
+    with ThreadPoolExecutor(_HANDS, "pictures") as threads:
         try:
-            yield hands
+            yield threads
         except BaseException:
             store.leaving.set()
-            hands.shutdown(cancel_futures=True)
+            threads.shutdown(cancel_futures=True)
             raise
 
 

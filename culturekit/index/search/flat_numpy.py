@@ -63,13 +63,10 @@ class Candidates:
     # (k, n), the k best products of different groups of rows, less their error: at least k rows reach the least of
     # them, so that a row is out whose product and error together do not
     best: NDArray[np.float32] = field(init=False)
-    # what the k-th best score reaches for certain, from candidates that were looked at
-    proven: NDArray[np.float32] = field(init=False)
+    proven: NDArray[np.float32] = field(init=False)  # the k-th best score among candidates that were scored
     limit: int = field(init=False)
     # queries, rows, and products with their error on top, of candidates that wait
     waiting: list[tuple[Rows, Rows, Vectors]] = field(default_factory=list)
-    # queries, rows and products of candidates that were looked at
-    close: tuple[Rows, Rows, Vectors] = field(init=False)
 
     def __post_init__(self) -> None:
         """Start with nothing seen."""
@@ -77,18 +74,14 @@ class Candidates:
         self.best = np.full((self.k, count), -np.inf, np.float32)
         self.proven = np.full(count, -np.inf, np.float32)
         self.limit = max(_WAITING_PER_QUERY, 4 * self.k) * count
-        self.close = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
 
     def floor(self) -> NDArray[np.float32]:
         """Say what a row among the best must be able to reach."""
         floor: NDArray[np.float32] = np.maximum(self.best[0], self.proven)
         return floor
 
-    def offer(self, products: Vectors, rows: Rows | int, *, group: int) -> None:
-        """Look at products (rows, queries); `rows` numbers the rows, or the first where they follow on.
-
-        A product of -inf is never taken.
-        """
+    def offer(self, products: Vectors, rows: Rows, *, group: int) -> None:
+        """Look at products (rows, queries) of numbered rows; a product of -inf is never taken."""
         if missing := -len(products) % group:  # fill up with what never counts
             products = np.concatenate([products, np.full((missing, products.shape[1]), -np.inf, np.float32)])
         grouped = products.reshape(-1, group, products.shape[1])
@@ -103,9 +96,7 @@ class Candidates:
         near += self.error[owners, None]
         at = np.flatnonzero((near >= floor[owners, None]) & (near > -np.inf))
         hit, column = np.divmod(at, group)
-        places = groups[hit] * group + column
-        numbers = places + rows if isinstance(rows, int) else rows[places]
-        self.waiting.append((owners[hit], numbers, near.ravel()[at]))
+        self.waiting.append((owners[hit], rows[groups[hit] * group + column], near.ravel()[at]))
         if sum(len(part[0]) for part in self.waiting) > self.limit:
             self.look_closer()
 
@@ -119,59 +110,28 @@ class Candidates:
 
     def look_closer(self) -> None:
         """Keep those of the waiting candidates that could be among the best."""
-        if not self.waiting:
-            return
         owners, rows, reaches = (np.concatenate(parts) for parts in zip(*self.waiting, strict=True))
         near = np.flatnonzero(reaches >= self.floor()[owners])
-        near = near[_in_order(owners[near])]
-        owners, rows = owners[near], rows[near]
-        self.waiting = []
-        products = reaches[near] - self.error[owners]
-        owners, rows = np.concatenate([self.close[0], owners]), np.concatenate([self.close[1], rows])
-        products = np.concatenate([self.close[2], products])
-        by_owner = _in_order(owners)
-        owners, rows, products = owners[by_owner], rows[by_owner], products[by_owner]
-        least = _kth_best(owners, products, queries=len(self.error), k=self.k) - self.error
-        self.proven = np.maximum(self.proven, least)
-        kept = products >= (self.proven - self.error)[owners]
-        self.close = owners[kept], rows[kept], products[kept]
-        if len(self.close[0]) > self.limit:  # many are equal or nearly so: keep k of each query by their scores
-            best = self.best_of_close()
+        owners, rows, reaches = owners[near], rows[near], reaches[near]
+        if len(owners) > self.limit:  # many are equal or nearly so: keep k of each query by their scores
+            best = self._ranked(owners, rows)
             owners, places = np.nonzero(best.rows >= 0)
-            self.close = owners, best.rows[owners, places], best.scores[owners, places]
+            rows, reaches = best.rows[owners, places], best.scores[owners, places]
             self.proven = np.maximum(self.proven, best.scores[:, self.k - 1])
+        self.waiting = [(owners, rows, reaches)]
 
-    def best_of_close(self) -> Found:
-        """Give the candidates that were looked at their scores, and rank them."""
-        owners, rows, _ = self.close
+    def _ranked(self, owners: Rows, rows: Rows) -> Found:
+        """Give candidates their scores, and rank them."""
         scores = self.score(owners, rows)
         return ranked(len(self.error), self.k, owners=owners, rows=rows, scores=scores, order=self.order)
 
     def finish(self) -> Found:
         """Give the k best of each query, once all rows were seen."""
+        if not self.waiting:
+            return nothing_found(len(self.error), self.k)
         self.look_closer()
-        return self.best_of_close()
-
-
-def _in_order(owners: Rows) -> Rows:
-    """Give the places that sort owners, of which there are few: counting sorts them."""
-    few = owners.max(initial=0) < 2**16
-    places: Rows = np.argsort(owners.astype(np.uint16) if few else owners, kind="stable")
-    return places
-
-
-def _kth_best(owners: Rows, products: Vectors, *, queries: int, k: int) -> NDArray[np.float32]:
-    """Give the k-th best product of each query; -inf where there are fewer; owners ascend."""
-    starts = np.searchsorted(owners, np.arange(queries + 1))
-    counts = np.diff(starts)
-    least = np.full(queries, -np.inf, np.float32)
-    enough = np.flatnonzero(counts >= k)
-    if len(enough):
-        padded = np.full((queries, counts.max()), -np.inf, np.float32)
-        padded[owners, np.arange(len(owners)) - starts[owners]] = products
-        width = padded.shape[1]
-        least[enough] = np.partition(padded[enough], width - k, axis=1)[:, width - k]
-    return least
+        owners, rows, _ = self.waiting[0]
+        return self._ranked(owners, rows)
 
 
 def _scores_once(queries: Vectors, vectors: Vectors, owners: Rows, rows: Rows) -> Vectors:
@@ -239,11 +199,10 @@ class NumpySearcher(FlatSearcher):
         asked = [(queries[part], self.begin(queries[part], k)) for part in parts]
         room = np.empty(_PRODUCTS_AT_ONCE, np.float32)
         size = min(_MOST_ROWS_AT_ONCE, _PRODUCTS_AT_ONCE // max(len(some) for some, _ in asked))
-        for block in blocks_of(self.vectors, runs, size):
-            count = len(block.vectors)
+        for vectors, rows in blocks_of(self.vectors, runs, size):
             for some, seen in asked:
-                products = np.matmul(block.vectors, some.T, out=room[: count * len(some)].reshape(count, -1))
-                seen.offer(products, block.numbers, group=group_for(count, k))
+                products = np.matmul(vectors, some.T, out=room[: len(rows) * len(some)].reshape(len(rows), -1))
+                seen.offer(products, rows, group=group_for(len(rows), k))
         return ((part, seen.finish()) for part, (_, seen) in zip(parts, asked, strict=True))
 
 

@@ -230,17 +230,17 @@ class TakenAnswers:
     """Answers that carry a correction.
 
     Attributes:
-        said: rows of AUDITS about a model's images, each with its `label` on the closest level that a kernel looks at.
+        answers: rows of AUDITS about a model's images, with the `label` of each on the closest level of a kernel.
         gold: what the raters answered to gold items on that level: annotator, asked, right.
     """
 
-    said: pl.DataFrame
+    answers: pl.DataFrame
     gold: pl.DataFrame
 
     @property
     def adrift(self) -> Mapping[str, float]:
         """Give the share of images of which an answer does not say the country, and the continent, of what it names."""
-        return said_adrift(self.said)
+        return said_adrift(self.answers)
 
 
 def audited_answers(
@@ -518,9 +518,9 @@ def rest_on_one(answers: pl.DataFrame, gold: pl.DataFrame) -> bool:
         gold: annotator, asked: how many gold items each answered.
     """
     together = answers.with_columns(together=pl.col("annotator").n_unique().over("image_id") > 1)
-    raters = together.group_by("annotator").agg(said=pl.len(), held=pl.col("together").sum())
+    raters = together.group_by("annotator").agg(answered=pl.len(), held=pl.col("together").sum())
     held = pl.col("held") + pl.col("asked").fill_null(0)
-    alone = raters.join(gold, on="annotator", how="left").filter(held < FEWEST_GOLD)["said"].sum()
+    alone = raters.join(gold, on="annotator", how="left").filter(held < FEWEST_GOLD)["answered"].sum()
     return bool(alone > MOST_UNHELD * answers.height)
 
 

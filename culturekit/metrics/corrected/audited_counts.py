@@ -182,7 +182,7 @@ def modelled_answers(found: pl.DataFrame, gold: pl.DataFrame, *, labels: int) ->
     return rater_model(images, raters, table["label"].to_numpy().astype(np.int64), labels=labels, gold=asked)
 
 
-TOLD = 9
+DIGITS = 9
 """Digits of what people say of an image that count: labels that are equally likely stay so, and are drawn alike."""
 
 
@@ -213,14 +213,14 @@ def audited_counts(
     taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
     others = None if second is None else of_same_images(second.filter(pl.col("rank") == 1), nearest)
     places = [nearest] if others is None else [nearest, others]
-    parents = continents_of(pl.concat([one.select(_PLACES) for one in places]), taken.said, column)
+    parents = continents_of(pl.concat([one.select(_PLACES) for one in places]), taken.answers, column)
     labels = tuple(sorted(parents))
     number = pl.Enum(labels)
     images, instruments = numbered_images(nearest, labels, column), None
-    answered = taken.said.select("image_id", "annotator", label=pl.col("label").cast(number).to_physical())
+    answered = taken.answers.select("image_id", "annotator", label=pl.col("label").cast(number).to_physical())
     model = modelled_answers(answered, taken.gold, labels=len(labels))
     seen = images.join(answered, on="image_id", how="semi", maintain_order="left")
-    shown, codes = model.shares.round(TOLD), len(labels)
+    shown, codes = model.shares.round(DIGITS), len(labels)
     if others is not None:
         beside = numbered_images(others, labels, column)
         both = [seen["label"], beside.join(seen, on="image_id", how="semi", maintain_order="left")["label"]]
@@ -328,16 +328,7 @@ def continents_of(nearest: pl.DataFrame, answers: pl.DataFrame, column: str) -> 
 Values = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedShare:
-    """A share of images with its limits."""
-
-    value: float
-    low: float
-    high: float
-
-
-def audited_rate(parts: Sequence[Values], sizes: Sequence[int], *, confidence: float) -> AuditedShare:
+def audited_rate(parts: Sequence[Values], sizes: Sequence[int], *, confidence: float) -> Interval:
     """Estimate a share of all images from what was seen on some of each part.
 
     Each part has Wilson's interval; their distances, weighed by the images of the parts, add in squares.
@@ -352,7 +343,7 @@ def audited_rate(parts: Sequence[Values], sizes: Sequence[int], *, confidence: f
     value = math.fsum(weight * float(part.mean()) for weight, part in zip(weights, parts, strict=True))
     below = math.hypot(*(w * (float(p.mean()) - low) for w, p, (low, _) in zip(weights, parts, limits, strict=True)))
     above = math.hypot(*(w * (high - float(p.mean())) for w, p, (_, high) in zip(weights, parts, limits, strict=True)))
-    return AuditedShare(value, max(value - below, 0.0), min(value + above, 1.0))
+    return Interval(value, max(value - below, 0.0), min(value + above, 1.0), sum(sizes), "these")
 
 
 def wilson(share: float, trials: int, confidence: float) -> tuple[float, float]:
@@ -372,7 +363,7 @@ def audited_share(
     sizes: Sequence[int],
     *,
     confidence: float,
-) -> AuditedShare:
+) -> Interval:
     """Estimate the share of images that show something, by what people said, helped by what was mapped to it.
 
     The mapping counts as far as it foretells what people say (PPI++), so that it never makes the share less sure than
@@ -399,4 +390,4 @@ def audited_share(
         one = max(one, weight / len(rest))
     margin = float(ndtri((1 + confidence) / 2)) * math.sqrt(variance + one**2)
     value = min(max(value, 0.0), 1.0)
-    return AuditedShare(value, max(value - margin, 0.0), min(value + margin, 1.0))
+    return Interval(value, max(value - margin, 0.0), min(value + margin, 1.0), sum(sizes), "these")

@@ -183,8 +183,8 @@ def _without_errors(
         others, more = len(named) - (end - start), -y
         for _ in range(_ERRORS_ADDED):
             labels, err = batches.found.copy(), np.flatnonzero((rng.random(len(label)) < again) & (others > 0))
-            place = rng.integers(others[err])
-            labels[looked_at[err]] = named[np.where(place < start[err], place, place + (end - start)[err])]
+            chosen = rng.integers(others[err])
+            labels[looked_at[err]] = named[np.where(chosen < start[err], chosen, chosen + (end - start)[err])]
             more = more + score(labels, batches.rows) / _ERRORS_ADDED
         slope = more / (again * right)
         supposed.append((y - slope * (1 - right), abs(float(slope.mean())) * doubt))

@@ -89,12 +89,12 @@ class FoundLevels:
 def found_levels(nearest: pl.DataFrame, taken: TakenAnswers) -> FoundLevels:
     """Put beside what images are mapped to what most people say of them."""
     mapped = [pl.col(column).fill_null(NOTHING).alias(level) for level, column in _COLUMNS]
-    answers = _one_answer(taken.said).rename(dict(zip(LEVELS, _FOUND, strict=True))).drop("len")
+    answers = _one_answer(taken.answers).rename(dict(zip(LEVELS, _FOUND, strict=True))).drop("len")
     both = nearest.select("image_id", "prompt_id", *mapped).join(
         answers, on="image_id", how="left", maintain_order="left"
     )
     numbered = both.with_columns(pl.exclude("image_id", "prompt_id").rank("dense").cast(pl.Int64))
-    labels = taken.said.select("image_id", "annotator", label=pl.col("label").rank("dense").cast(pl.Int64) - 1)
+    labels = taken.answers.select("image_id", "annotator", label=pl.col("label").rank("dense").cast(pl.Int64) - 1)
     raters = modelled_answers(labels, taken.gold, labels=labels["label"].n_unique())
     return FoundLevels(numbered, raters, taken.adrift)
 

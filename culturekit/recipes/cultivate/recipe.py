@@ -11,8 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.activities import extracting, page_list
 from culturekit.builders.activities.extracting import FIXED, LOOKED_FOR, PER_CATEGORY
-from culturekit.builders.descriptors.proposing import propose
-from culturekit.builders.descriptors.refining import refine, stereotypes
+from culturekit.builders.descriptors.proposing import propose, refine, stereotypes
 from culturekit.builders.judging.image_judge import choose, vqascore
 from culturekit.builders.judging.scene_judge import LIKERT as SCALES
 from culturekit.builders.judging.scene_judge import MOST_STEREOTYPES, extract, likert, stereotypes_shown

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.activities.extracting import activity_prompt
-from culturekit.builders.descriptors.proposing import propose, read_descriptor, token_problem
-from culturekit.builders.descriptors.refining import refine, stereotypes
+from culturekit.builders.descriptors.proposing import propose, read_descriptor, refine, stereotypes, token_problem
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, DROPS, PROMPTS, PROPOSED_DESCRIPTORS, STEREOTYPES

@@ -15,9 +15,9 @@ from culturekit.builders.filtering.candidate_review import (
     known_candidates,
     read_candidate_sheet,
     review_candidates,
+    settle,
 )
 from culturekit.builders.filtering.cspace_filter import filter_candidates, parted, questions_about, words_of
-from culturekit.builders.filtering.second_judge import settle
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.space.cspace import release
 from culturekit.core.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT, REMOVED, VERDICTS

@@ -3,7 +3,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from culturekit.builders.judging.judge_probe import probe_judge
+from culturekit.builders.judging.image_judge import probe_judge
 from culturekit.cli.app import app
 from culturekit.core.errors import UsageError
 from tests.builders.judging.test_vqa_judgments import likely

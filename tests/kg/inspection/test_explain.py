@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from culturekit.core.errors import UsageError
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.kg.inspection.explain import Explanation, explain, explain_lines
-from tests.kg.worlds import Said, concept_of, make_graph
+from tests.kg.worlds import Said, concept_of, make_graph, worlds
 
 BRAZIL, FRANCE = 155, 142
 
@@ -40,13 +40,7 @@ def naive_paths(world: list[Said], concept: Concept, item: int) -> set[tuple[int
     return found
 
 
-statements = st.lists(
-    st.builds(
-        Said, st.integers(1, 8), st.sampled_from(["P31", "P279", "P495", "P17"]), st.integers(-1, 9),
-        st.sampled_from(["preferred", "normal", "normal", "deprecated"]),
-    ),
-    max_size=26,
-)  # fmt: skip
+statements = worlds(["P31", "P279", "P495", "P17"], st.integers(-1, 9), ended=False, most=26)
 concepts = st.builds(
     lambda roots, hops, own, classes, items, follow, by: concept_of(
         {n: own if n % 2 else None for n in roots}, hops=hops, classes=classes, items=items

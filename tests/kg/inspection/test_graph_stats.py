@@ -14,15 +14,9 @@ from culturekit.core.schemas import CANDIDATES, DIFF
 from culturekit.core.tables import read_table, write_table
 from culturekit.kg.inspection.graph_stats import compare, diff_graphs, diff_totals, graph_stats, stats_lines
 from tests.effort import examples
-from tests.kg.worlds import Said, make_graph
+from tests.kg.worlds import Said, make_graph, worlds
 
-statements = st.lists(
-    st.builds(
-        Said, st.integers(1, 9), st.sampled_from(["P31", "P279", "P279", "P17", "P361"]), st.integers(-1, 12),
-        st.sampled_from(["preferred", "normal", "normal", "deprecated"]), st.booleans(),
-    ),
-    max_size=30,
-)  # fmt: skip
+statements = worlds(["P31", "P279", "P279", "P17", "P361"], st.integers(-1, 12), items=range(1, 10))
 
 
 @settings(max_examples=50, deadline=None)
@@ -65,13 +59,7 @@ def test_labels_are_counted_by_language_with_the_share_of_mul(tmp_path: Path) ->
 # Comparisons held against comparing sets in plain Python.
 
 
-world = st.lists(
-    st.builds(
-        Said, st.integers(1, 5), st.sampled_from(["P31", "P279", "P17", "P361"]), st.integers(-1, 4),
-        st.sampled_from(["preferred", "normal", "deprecated"]), st.booleans(),
-    ),
-    max_size=14,
-)  # fmt: skip
+world = worlds(["P31", "P279", "P17", "P361"], st.integers(-1, 4), items=range(1, 6), most=14)
 PARTS = {"P31": "edge", "P279": "edge", "P17": "country", "P361": "statement"}
 
 

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.core.errors import BudgetReached, IntegrityError, UpstreamUnavailable, UsageError
+from culturekit.core.errors import BudgetReached, IntegrityError, UnusableReplies, UpstreamUnavailable, UsageError
 from culturekit.llm.batch_runner import JobBook, Jobs, Planned, _Plan
 from culturekit.llm.batches import BatchLimits, BatchResult, Job
-from culturekit.llm.client import Failure, FailureKind, Rate, Request
+from culturekit.llm.client import Failure, FailureKind, Rate, Reply, Request, Usage
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry
-from culturekit.llm.ledger import JournalPlace, read_ledger
-from culturekit.llm.rows import Answered
-from culturekit.llm.usage import input_bound
+from culturekit.llm.ledger import JournalPlace, read_ledger, spent_in_run, unsure_of
+from culturekit.llm.rows import Answered, ReplyWatch
+from culturekit.llm.usage import dollars, input_bound
 from tests.effort import SHARED_FIXTURE, examples
 from tests.llm.batches.fake_batches import SMALL, FakeBatches, Killed, Plan, Shop, TestClock
 from tests.llm.fake_client import FakeClient, answer_for, questions
@@ -84,12 +84,6 @@ def test_jobs_are_cut_by_rows_and_bytes(desk: Desk, limits: BatchLimits, most: i
     assert max(map(len, desk.shop.uploads.values())) <= limits.size
 
 
-def test_the_same_question_twice_is_one_row_of_a_job(desk: Desk) -> None:
-    answers = desk.ask([*questions(2), *questions(2)])
-    assert [answer.value.id for answer in answers] == ["Q0", "Q1", "Q0", "Q1"]  # type: ignore[union-attr]
-    assert desk.shop.bought == {"Q0": 1, "Q1": 1}
-
-
 def test_a_row_that_fits_into_no_job_is_invalid_and_costs_nothing(desk: Desk) -> None:
     big = replace(questions(1)[0], data={"id": "Q0", "label": "x" * 2000})
     desk.limits = BatchLimits(rows=100, size=1000)
@@ -144,16 +138,15 @@ def test_a_repair_that_could_not_be_read_is_paid_for_as_online(desk: Desk) -> No
         assert {line.outcome: line.requests for line in lines} == {"repaired": 3}
 
 
-@pytest.mark.parametrize(("stop", "outcome"), [("refusal", "refused"), ("blocked", "blocked"), ("length", "truncated")])
-def test_replies_that_stopped_otherwise_end_the_row_and_are_asked_again_in_another_run(
-    desk: Desk, stop: str, outcome: str
-) -> None:
-    desk.shop.behaviour = lambda identifier, time: (
-        answer_for(identifier) if time > 1 else b'{"text":"","in":9,"out":1,"stop":"%s"}' % stop.encode()
-    )
-    assert desk.outcomes(1) == desk.outcomes(1) == [outcome]
-    assert desk.shop.bought == {"Q0": 1}
-    assert desk.outcomes(1, run="other") == ["ok"]
+def test_a_batch_whose_first_replies_are_no_answers_is_not_repaired_unless_somebody_goes_on(desk: Desk) -> None:
+    desk.limits = BatchLimits(rows=100, size=100_000)
+    desk.shop.behaviour = lambda *_: b'{"text": "no", "in": 1, "out": 1, "stop": "end"}'
+    with pytest.raises(UnusableReplies, match="30 of the first 30 rows"):
+        desk.ask(questions(30), options=AskOptions(watch=ReplyWatch()))
+    assert sum(desk.shop.bought.values()) == 30
+    watch = ReplyWatch(go_on=True)
+    assert desk.outcomes(30, options=AskOptions(watch=watch)) == ["invalid"] * 30
+    assert (sum(desk.shop.bought.values()), watch.rows) == (60, 30)
 
 
 @pytest.mark.parametrize("kind", ["busy", "server", "timeout"])
@@ -218,13 +211,23 @@ def test_a_budget_is_never_passed_and_what_it_buys_is_kept(desk: Desk) -> None:
     client = FakeClient(rate=Rate(1.0, 2.0))
     worst = 0.5 * (input_bound(client.compose(questions(1)[0]), client.identity) * 1.0 + 20 * 2.0) / 1e6
     each = 0.5 * (50 * 1.0 + 10 * 2.0) / 1e6
-    got: list[Answered] = []
-    with Journal(desk.folder) as journal, pytest.raises(BudgetReached):
-        got.extend(desk.answers(journal, questions(9), run="run", options=AskOptions(budget=worst + 4.5 * each)))
-    assert [answer.value.id for answer in got] == ["Q0", "Q1", "Q2", "Q3", "Q4"]  # type: ignore[union-attr]
-    assert sum(desk.shop.bought.values()) == 5
+    for process in ("first", "resumed"):
+        got: list[Answered] = []
+        with Journal(desk.folder) as journal, pytest.raises(BudgetReached):
+            got.extend(desk.answers(journal, questions(9), run="run", options=AskOptions(budget=worst + 4.5 * each)))
+        assert [answer.value.id for answer in got] == ["Q0", "Q1", "Q2", "Q3", "Q4"]  # type: ignore[union-attr]
+        assert sum(desk.shop.bought.values()) == 5, process
     assert desk.outcomes(9) == ["ok"] * 9
     assert set(desk.shop.bought.values()) == {1}
+
+
+def test_what_a_job_under_way_may_cost_is_no_longer_there_for_others_after_a_kill(desk: Desk) -> None:
+    client = FakeClient(rate=Rate(1.0, 2.0))
+    worst = 0.5 * (input_bound(client.compose(questions(1)[0]), client.identity) * 1.0 + 20 * 2.0) / 1e6
+    desk.shop.plans = [Plan(polls=5)]
+    desk.dies_at(5, 4)
+    assert desk.outcomes(8, options=AskOptions(budget=5.5 * worst)) == ["ok"] * 8
+    assert [len(made.names) for made in desk.shop.jobs.values()] == [4, 1, 3]
 
 
 def test_a_job_of_another_run_that_is_under_way_is_waited_for_not_bought_again(desk: Desk) -> None:
@@ -307,6 +310,38 @@ def test_killed_anywhere_any_number_of_times_nothing_is_bought_twice(
     ]
     assert shop.bodies == calm.bodies
     assert disturbed_kept == calm_kept
+
+
+class Uncounted(FakeClient):
+    """A client of a server that counts no tokens."""
+
+    def read(self, raw: bytes) -> Reply:
+        return replace(super().read(raw), usage=Usage(0, 10, counted="here"))
+
+
+class DyingJournal(Journal):
+    """A journal whose process dies as soon as results are written."""
+
+    def append_all(self, entries: Sequence[Entry], facts: Sequence[tuple[str, bytes | None]] = ()) -> list[int]:
+        super().append_all(entries, facts)
+        raise Killed
+
+
+def test_results_that_nobody_counted_are_owed_at_their_worst_also_when_a_kill_follows_them(tmp_path: Path) -> None:
+    client, shop = Uncounted(), Shop()
+
+    def ask(journal: Journal) -> list[Answered]:
+        jobs = Jobs(FakeBatches(client, shop), clock=TestClock())
+        return list(AskEngine(client, journal, AskOptions(budget=1.0), run="run", transport=jobs).ask_all(questions(2)))
+
+    with pytest.raises(Killed), DyingJournal(tmp_path) as dying:
+        ask(dying)
+    with Journal(tmp_path) as journal:
+        assert len(ask(journal)) == 2
+        reserved = JobBook(journal).records[1].reserved
+    owed = dollars(unsure_of(journal.path, "run").picodollars)
+    assert owed > 0.0 and spent_in_run(journal.path, "run") + owed == pytest.approx(reserved)
+    assert shop.bought == {"Q0": 1, "Q1": 1}
 
 
 @pytest.mark.parametrize("what", ["rows", "bodies"])

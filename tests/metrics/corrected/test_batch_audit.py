@@ -73,6 +73,18 @@ def test_kernels_with_artifacts_take_every_order_and_many_prompts() -> None:
         assert 1 / 8 <= answer.low < answer.value < answer.high <= 1
 
 
+def test_answers_that_name_the_level_of_a_kernel_alone_make_whole_batches() -> None:
+    matches, truth = world(4)
+    sample = sample_of(matches, 18)
+    audits = audits_of({image: truth[image] for image in sample["image_id"]})
+    countries = audits.with_columns(artifact_id=pl.lit(None, pl.String))
+    whole, named = (
+        vendi_corrected(matches, answers, weights=COUNTRY, rng=np.random.default_rng(0), sample=sample)
+        for answers in (audits, countries)
+    )
+    assert whole == named
+
+
 def test_widths_are_foretold_by_the_scatter_of_mapped_batches() -> None:
     foretold, found = [], []
     for seed in range(8):
