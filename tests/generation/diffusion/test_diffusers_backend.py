@@ -396,11 +396,8 @@ except MissingDependency as error:
 @pytest.mark.slow
 def test_a_pipeline_that_needs_torchvision_says_so_where_there_is_none(folders: Folders) -> None:
     told = [
-        subprocess.run(
-            [sys.executable, "-c", NO_TORCHVISION, folders(kind)], capture_output=True, text=True, check=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        ).stdout
-        for kind in ("flux2", "sdxl")
+        subprocess.run([sys.executable, "-c", NO_TORCHVISION, folders(kind)], capture_output=True, text=True,
+            check=True, env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout for kind in ("flux2", "sdxl")
     ]  # fmt: skip
     assert "PixtralProcessor requires the Torchvision library" in told[0]
     assert "culturekit[embed,generate]" in told[0]

@@ -168,11 +168,9 @@ def test_names_that_count_from_one_can_be_shifted(tmp_path: Path) -> None:
 
 def test_prompts_are_found_by_their_text_as_file_names_spell_it(tmp_path: Path) -> None:
     names = {
-        "A_photo_of_Jollof_rice,_from_Nigeria__1.png": "p1",
-        "a-photo-of-creme-brulee-from-france__1.png": "p2",
-        "写真_抹茶_日本__1.png": "p3",
-        "a photo of jollof rice and__1.png": "p4",
-    }
+        "A_photo_of_Jollof_rice,_from_Nigeria__1.png": "p1", "a-photo-of-creme-brulee-from-france__1.png": "p2",
+        "写真_抹茶_日本__1.png": "p3", "a photo of jollof rice and__1.png": "p4",
+    }  # fmt: skip
     root = fill(tmp_path / "pics", [*names, "a photo of jollof rice__1.png", "a photo of a cat__1.png"])
     run, rows = take(f"folder:{root}?pattern={{prompt}}__{{id}}.png", tmp_path / "out", prompts(tmp_path))
     found = dict(zip(rows["source"], rows["prompt_id"], strict=True))

@@ -140,10 +140,8 @@ def test_the_skewness_is_that_of_the_counts(counts: list[int]) -> None:
 
 def test_recognition_counts_an_artifact_for_each_of_its_countries() -> None:
     artifacts = pl.DataFrame(
-        {
-            "artifact_id": ["A", "B", "C"], "artifact": ["a", "b", "c"], "concepts": [["x"]] * 3,
-            "countries": [["FR", "IT"], ["IT"], ["JP"]], "continents": [["Europe"] * 2, ["Europe"], ["Asia"]],
-        },
+        {"artifact_id": ["A", "B", "C"], "artifact": ["a", "b", "c"], "concepts": [["x"]] * 3,
+            "countries": [["FR", "IT"], ["IT"], ["JP"]], "continents": [["Europe"] * 2, ["Europe"], ["Asia"]]},
         schema=ARTIFACTS.schema,
     )  # fmt: skip
     held_out = pl.DataFrame(
