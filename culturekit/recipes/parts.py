@@ -64,8 +64,9 @@ def bought(
 
 
 def add_asking(
-    run: Run, buying: Buying, make: Callable[..., Stage], role: Role, model: str = "", variant: str = "", *, plan: Slot
-) -> Path:
+    run: Run, buying: Buying, make: Callable[..., Stage], role: Role, model: str = "", variant: str = "", *,
+    plan: Slot | None = None,
+) -> Path:  # fmt: skip
     """Add a stage that asks a model; `make` takes how it buys as `llm`."""
     return run.add(make(llm=bought(run, buying, role, model, variant)), role, model, variant, plan=plan)
 

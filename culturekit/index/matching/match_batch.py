@@ -322,7 +322,7 @@ def ranked_by_blocks(
         scores = near_scores(scope, queries, begin, end)
         inside = np.flatnonzero((nearest >= begin) & (nearest < end))
         scores[nearest[inside] - begin, inside] = NOTHING
-        candidates.offer(scores, begin, group=group_for(len(scores), count))
+        candidates.offer(scores, np.arange(begin, end), group=group_for(len(scores), count))
     found = candidates.finish()
     which, column = np.nonzero(found.rows >= 0)
     places, exact = found.rows[which, column], found.scores[which, column]
