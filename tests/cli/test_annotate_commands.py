@@ -39,8 +39,8 @@ def test_forms_out_answers_in_tables_out(tmp_path: Path) -> None:
     def answer(row: dict[str, object], _: object) -> dict[str, object]:
         return {"belongs": "yes", "faithfulness": 4 if row["model"] == "a" else 1, "realism": 5}
 
-    said = labelled(studio_tasks(project), (1, 2, 3), by_key(project, answer))
-    (tmp_path / "answers.json").write_bytes(orjson.dumps(said))
+    exported = labelled(studio_tasks(project), (1, 2, 3), by_key(project, answer))
+    (tmp_path / "answers.json").write_bytes(orjson.dumps(exported))
     culturekit("annotate", "import", tmp_path / "answers.json", "--project", project, "--out", rated, ends=0)
     options = ("--out", people, "--also", "csv", "--resamples", "99")
     culturekit("annotate", "aggregate", "--annotations", rated / "annotations.parquet", *options, ends=0)
@@ -50,21 +50,21 @@ def test_forms_out_answers_in_tables_out(tmp_path: Path) -> None:
     assert "below-2" in (people / "ratings.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("words", "said"), [
+@pytest.mark.parametrize(("words", "spoken"), [
     ("aggregate --annotations a --out b --keep slow", "no such flag"),
     ("export cube --images x --out b --form-at javascript:alert(1)", "no web address"),
     ("serve .", "not the folder of a run"),
 ])  # fmt: skip
-def test_what_cannot_be_is_refused(tmp_path: Path, words: str, said: str) -> None:
-    assert said in culturekit("annotate", *words.split(), cwd=tmp_path, ends=2).stderr
+def test_what_cannot_be_is_refused(tmp_path: Path, words: str, spoken: str) -> None:
+    assert spoken in culturekit("annotate", *words.split(), cwd=tmp_path, ends=2).stderr
 
 
 def test_serve_prints_an_address_of_this_machine_and_ends_with_what_was_answered(run_copy: Path) -> None:
     def answered_and_ended(server: FormServer, poll_interval: float = 0.5) -> None:
         sheet = server.desk.begin({"annotator": "ana"})["sheet"]
         task = server.desk.sheets[sheet][0]
-        said = {"shows": "none"}
-        server.desk.take(entry(run_copy / "to-audit", sheet, task, "ana", said))
+        answers = {"shows": "none"}
+        server.desk.take(entry(run_copy / "to-audit", sheet, task, "ana", answers))
         server.saved()
         raise KeyboardInterrupt
 
@@ -86,13 +86,13 @@ def test_serve_prints_an_address_of_this_machine_and_ends_with_what_was_answered
 def test_serve_ends_with_a_command_that_takes_its_answers_in(form: str, tmp_path: Path) -> None:
     folder = tmp_path / "a b"  # what is named is quoted
     folder.mkdir()
-    project, said = folder / "form", {"belongs": "yes", "faithfulness": 4, "realism": 5}
+    project, spoken = folder / "form", {"belongs": "yes", "faithfulness": 4, "realism": 5}
     if form == "cube":
         export(project, pictured(folder, ["a-1"]))
     else:
         same = {"concept": "cuisine", "country_qids": ["Q155"], "roots": ["Q1000"], "path": ["Q1000"], "reason": "m"}
         rows = [{**same, "qid": f"Q{n}", "label": f"dish {n}", "verdict": "review"} for n in range(1, 30)]
-        kept, said = write_table(folder, KEPT, rows_of(KEPT, *rows).sort(KEPT.key)), {"decision": "accept"}
+        kept, spoken = write_table(folder, KEPT, rows_of(KEPT, *rows).sort(KEPT.key)), {"decision": "accept"}
         words = ["check", "sample"] if form.startswith("check") else ["review", "export"]
         words += ["--groups"] if form.startswith("groups") else []
         culturekit("cspace", *words, "--kept", kept, "--out", project, ends=0)
@@ -100,7 +100,7 @@ def test_serve_ends_with_a_command_that_takes_its_answers_in(form: str, tmp_path
     def answered_and_ended(server: FormServer, poll_interval: float = 0.5) -> None:
         sheet = server.desk.begin({"annotator": "ana"})["sheet"]
         for task in server.desk.sheets[sheet]:
-            given = entry(project, sheet, task, "ana", said)
+            given = entry(project, sheet, task, "ana", spoken)
             for one in given["annotations"][0]["result"]:
                 one["to_name"] = "picture_1" if form == "cube" else "subject"
             server.desk.take(given)

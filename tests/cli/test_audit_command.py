@@ -15,21 +15,21 @@ def test_findings_leave_with_one_and_a_mended_file_with_none(tmp_path: Path) -> 
         write(tmp_path, [*clean_rows(), dish("pavê ", qid="Q9"), dish("bobó", qid="LLM")]),
         tmp_path / "out.json",
     )
-    code, told, error = run(str(path), "--fix", str(out))
+    code, answer, error = run(str(path), "--fix", str(out))
     assert code == 1
-    assert "warning  white-space                  1" in told
-    assert "row 4      name: a space at the beginning or the end in “pavê ”; write “pavê”" in told
+    assert "warning  white-space                  1" in answer
+    assert "row 4      name: a space at the beginning or the end in “pavê ”; write “pavê”" in answer
     assert "6 rows in the public layout: 0 errors, 1 warning, 1 note" in error
     assert "1 cell changed, 0 rows set aside" in error
-    code, told, _ = run(str(out))
+    code, answer, _ = run(str(out))
     assert code == 0
-    assert told.startswith("note     missing-qid")
+    assert answer.startswith("note     missing-qid")
 
 
 def test_machines_get_every_finding(tmp_path: Path) -> None:
     path = write(tmp_path, [*clean_rows(), dish("pavê\x1b[31m", qid="Q9")])
-    code, told, _ = run(str(path), "--json", "--fix", str(tmp_path / "out.json"))
-    data = json.loads(told)
+    code, answer, _ = run(str(path), "--json", "--fix", str(tmp_path / "out.json"))
+    data = json.loads(answer)
     assert code == 1
     assert data["counts"] == {"hidden-character": 2}
     assert data["findings"][0]["row"] == 4

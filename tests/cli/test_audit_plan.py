@@ -38,10 +38,10 @@ def test_a_plan_says_how_many_images_of_each_model_and_how_long_that_takes(run: 
         "audit", "plan", run, "--width", "0.2", "--accuracy", "0.8", "--people", "2", "--per-hour", "100", "--json",
         ends=0,
     )  # fmt: skip
-    told = json.loads(done.stdout)
-    assert told["source"] == "the mapping is right in 80%, as stated"
-    assert {plan["model"] for plan in told["models"]} == {"broad", "empty", "narrow"}
-    for plan in told["models"]:
+    data = json.loads(done.stdout)
+    assert data["source"] == "the mapping is right in 80%, as stated"
+    assert {plan["model"] for plan in data["models"]} == {"broad", "empty", "narrow"}
+    for plan in data["models"]:
         assert 30 <= plan["images"] <= plan["of"] == 120
         assert plan["hours"] == pytest.approx(plan["images"] * 2 / 100)
         assert plan["reached"] == (plan["width"] <= 0.2)
@@ -83,15 +83,15 @@ def test_answers_that_corrected_a_run_are_its_first_audit(run: Path, tmp_path: P
     write_json(root / "scores/manifest.json", manifest)
     write_json(root / "scores/run.json", record)
     done = culturekit("audit", "plan", root, "--width", "0.3", "--json", ends=0)
-    told = json.loads(done.stdout)
-    assert told["source"].endswith(source)  # it was: the mapping is right in 100% of held-out references
-    assert ("one rater" in told["marked"]) == (one_of == 2)
+    data = json.loads(done.stdout)
+    assert data["source"].endswith(source)  # it was: the mapping is right in 100% of held-out references
+    assert ("one rater" in data["marked"]) == (one_of == 2)
 
 
 def test_kernels_with_artifacts_are_planned_by_whole_batches(run: Path) -> None:
     asked = ("audit", "plan", run, "--kernel", "artifact")
-    told = json.loads(culturekit(*asked, "--width", "0.2", "--json", ends=0).stdout)
-    for plan in told["models"]:
+    data = json.loads(culturekit(*asked, "--width", "0.2", "--json", ends=0).stdout)
+    for plan in data["models"]:
         assert plan["images"] % 8 == 0
         assert 96 <= plan["images"] <= plan["of"] == 112  # of 120 images, in two prompts
     done = culturekit(*asked, ends=0)
@@ -114,14 +114,14 @@ def test_a_first_audit_says_what_a_second_instrument_saves(run: Path, tmp_path: 
         mapped = (mapped_with_error(right, accuracy=accuracy, rng=rng) for accuracy in (0.7, 0.9))
         first, other = (matches_of(labels, model=model, prompts=2) for labels in mapped)
         for folder, table in (("", first), ("-by-two", other), ("-by-copy", first)):
-            place = path.parent.with_name(f"{path.parent.name}{folder}") / path.name
+            location = path.parent.with_name(f"{path.parent.name}{folder}") / path.name
             if folder:
-                shutil.copytree(path.parent, place.parent)
-            table.write_parquet(place)
-    said = read_json(root / "recipe.json")
-    names = [name for name in said["stages"] if name.startswith("matches-")]
-    said["stages"] += [f"{name}-by-{one}" for one in ("two", "copy") for name in names if "floor" not in name]
-    write_json(root / "recipe.json", said)
+                shutil.copytree(path.parent, location.parent)
+            table.write_parquet(location)
+    data = read_json(root / "recipe.json")
+    names = [name for name in data["stages"] if name.startswith("matches-")]
+    data["stages"] += [f"{name}-by-{one}" for one in ("two", "copy") for name in names if "floor" not in name]
+    write_json(root / "recipe.json", data)
     done = culturekit("audit", "plan", root, "--width", "0.3", "--audits", file, "--json", ends=0)
     second = json.loads(done.stdout)["second"]
     assert second["two"] < 0.95

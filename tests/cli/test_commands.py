@@ -117,9 +117,9 @@ def test_ctrl_c_ends_with_130_and_the_next_run_goes_on(tmp_path: Path) -> None:
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate()
-    assert process.returncode == 130, said
-    assert "Traceback" not in said
+    _, printed = process.communicate()
+    assert process.returncode == 130, printed
+    assert "Traceback" not in printed
     assert culturekit("run", SMALL, "--workdir", tmp_path / "run").returncode == 0
 
 
@@ -138,8 +138,8 @@ def test_the_run_ends_with_the_path_of_its_report_and_a_plan_writes_nothing(run_
 def test_metrics_are_listed_and_shown() -> None:
     assert "qvs" in culturekit("metrics", "list").stdout
     assert "formula:" in culturekit("metrics", "show", "qvs").stdout
-    told = culturekit("metrics", "show", "qvs", "--json").stdout
-    assert json.loads(told, parse_constant=pytest.fail)["low"] is None  # JSON knows no infinity
+    answer = culturekit("metrics", "show", "qvs", "--json").stdout
+    assert json.loads(answer, parse_constant=pytest.fail)["low"] is None  # JSON knows no infinity
     assert json.loads(culturekit("metrics", "show", "vs", "--json").stdout)["name"] == "vs"
 
 

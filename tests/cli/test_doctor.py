@@ -16,9 +16,9 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command_looks_at_everything(tmp_path: Path) -> None:
-    told = culturekit("doctor", "--workdir", tmp_path / "not/yet/there", "--json")
-    data = json.loads(told.stdout)
-    assert told.returncode == (0 if data["ok"] else 1)
+    answer = culturekit("doctor", "--workdir", tmp_path / "not/yet/there", "--json")
+    data = json.loads(answer.stdout)
+    assert answer.returncode == (0 if data["ok"] else 1)
     assert {check["group"] for check in data["checks"]} == {"core", "extras", "devices", "keys", "data", "machine"}
     text = culturekit("doctor", "--workdir", tmp_path).stdout
     assert "machine" in text

@@ -53,12 +53,12 @@ def test_images_become_a_folder_that_scores_take(tmp_path: Path, images: Path) -
 
 def test_images_of_which_none_can_be_embedded_are_refused(tmp_path: Path, images: Path) -> None:
     unread = pl.read_parquet(images).filter(pl.col("image_id").is_in(["i1", "i9"]))
-    for table, said in ((unread, "1 image without a picture, 1 picture file is empty"), (unread.clear(), "no rows")):
+    for table, words in ((unread, "1 image without a picture, 1 picture file is empty"), (unread.clear(), "no rows")):
         table.write_parquet(images)
         done = culturekit(
             "index", "embed", "--images", images, "--encoder", "embedded", "--out", tmp_path / "o", ends=2
         )
-        assert f"no image can be embedded; found {said}" in done.stderr
+        assert f"no image can be embedded; found {words}" in done.stderr
 
 
 def test_texts_become_a_folder_too(tmp_path: Path) -> None:

@@ -33,13 +33,13 @@ MISTAKEN = {
 
 def test_the_likeliest_mistakes_get_the_expected_words(here: Path) -> None:
     (here / "wrong.csv").write_text("path,prompt_id,slot\n../p1__0.png,p1,0\np1__0.png,p1,x\n")
-    said = []
+    lines = []
     for what, arguments in MISTAKEN.items():
         out = [] if "--out" in arguments else ["--out", "images"]
         done = culturekit("generate", *arguments, *out, cwd=here, ends=2)
         assert done.stdout == ""
-        said.append(f"# {what}\n{done.stderr}")
-    assert "".join(said) == MISTAKES.read_text(encoding="utf-8")
+        lines.append(f"# {what}\n{done.stderr}")
+    assert "".join(lines) == MISTAKES.read_text(encoding="utf-8")
     assert sorted(path.name for path in here.iterdir()) == ["pics", "prompts.parquet", "wrong.csv"]
 
 
@@ -86,18 +86,18 @@ def test_only_a_folder_can_do_without_prompts_and_has_a_dry_run(here: Path) -> N
 
 @pytest.mark.slow
 def test_a_recipe_may_have_a_model_of_images_that_exist(tmp_path: Path) -> None:
-    made = tmp_path / "made"
-    culturekit("run", SMALL, "--workdir", made, "--until", "images", ends=0)
-    own = tmp_path / "own.yaml"
+    folder = tmp_path / "made"
+    culturekit("run", SMALL, "--workdir", folder, "--until", "images", ends=0)
+    mine = tmp_path / "own.yaml"
     text = SMALL.read_text(encoding="utf-8")
-    own.write_text(
+    mine.write_text(
         text.partition("models:")[0] + "models:\n  - {name: mine, backend: 'folder:theirs?"
         "pattern={prompt_id}/{repeat}-{slot}.png'}\n", encoding="utf-8",
     )  # fmt: skip
-    (tmp_path / "theirs").symlink_to(made / "images-broad/files")
-    assert "images-mine" in culturekit("plan", own, "--workdir", tmp_path / "run", cwd=tmp_path, ends=0).stdout
-    culturekit("run", own, "--workdir", tmp_path / "run", cwd=tmp_path, ends=0)
+    (tmp_path / "theirs").symlink_to(folder / "images-broad/files")
+    assert "images-mine" in culturekit("plan", mine, "--workdir", tmp_path / "run", cwd=tmp_path, ends=0).stdout
+    culturekit("run", mine, "--workdir", tmp_path / "run", cwd=tmp_path, ends=0)
     assert (tmp_path / "run/report/report.html").is_file()
-    assert "done" in culturekit("plan", own, "--workdir", tmp_path / "run", cwd=tmp_path).stdout
-    missing = culturekit("plan", own, "--set", "models.0.backend=folder:nowhere", cwd=tmp_path, ends=2)
+    assert "done" in culturekit("plan", mine, "--workdir", tmp_path / "run", cwd=tmp_path).stdout
+    missing = culturekit("plan", mine, "--set", "models.0.backend=folder:nowhere", cwd=tmp_path, ends=2)
     assert "there is no such folder of images" in missing.stderr

@@ -23,9 +23,9 @@ def recipe_with(line: str, folder: Path) -> Path:
 def test_a_plan_is_told_in_words_and_as_data(tmp_path: Path) -> None:
     command = ("generate", "--backend", "openai:gpt-image-1?quality=high", "--prompts", prompts(tmp_path))
     more = ("--slots", "2", "--plan", "--out", tmp_path / "out")
-    told = culturekit(*command, *more, ends=0)
-    assert "8 images by gpt-image-1: 8 calls, 0 bought already, 8 left" in told.stdout
-    assert "nothing was sent" in told.stdout
+    answer = culturekit(*command, *more, ends=0)
+    assert "8 images by gpt-image-1: 8 calls, 0 bought already, 8 left" in answer.stdout
+    assert "nothing was sent" in answer.stdout
     data = json.loads(culturekit(*command, *more, "--json").stdout)
     assert data["usd"] == pytest.approx(8 * 0.1664, rel=0.01)
     assert not (tmp_path / "out").exists()

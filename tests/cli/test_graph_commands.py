@@ -15,9 +15,9 @@ def graph(small_run: Path) -> Path:
 
 
 def test_explain_tells_people_and_machines(graph: Path) -> None:
-    told = culturekit("kg", "explain", "Q2065278", "--graph", graph, "--roots", "cuisine", "--paths", "1", ends=0)
-    assert "is an artifact of cuisine" in told.stdout
-    assert "of which 1 are shown" in told.stdout
+    answer = culturekit("kg", "explain", "Q2065278", "--graph", graph, "--roots", "cuisine", "--paths", "1", ends=0)
+    assert "is an artifact of cuisine" in answer.stdout
+    assert "of which 1 are shown" in answer.stdout
     asked = ("kg", "explain", "Q2065278", "--graph", graph, "--roots", "cuisine", "--roots", "art", "--json")
     verdicts = [(each["concept"], each["verdict"]) for each in json.loads(culturekit(*asked).stdout)]
     assert verdicts == [("cuisine", "in"), ("art", "out")]
@@ -25,18 +25,18 @@ def test_explain_tells_people_and_machines(graph: Path) -> None:
 
 def test_hops_of_the_command_line_go_over_those_of_the_file(graph: Path) -> None:
     asked = ("kg", "explain", "Q2065278", "--graph", graph, "--roots", "cuisine", "--hops", "1", "--json")
-    (told,) = json.loads(culturekit(*asked).stdout)
-    assert [(root["hop"], root["limit"]) for root in told["roots"]] == [(1, 1)]
+    (data,) = json.loads(culturekit(*asked).stdout)
+    assert [(root["hop"], root["limit"]) for root in data["roots"]] == [(1, 1)]
 
 
 def test_preview_agrees_with_what_extract_finds(small_run: Path, graph: Path) -> None:
     done = culturekit("kg", "preview", "--graph", graph, "--roots", "cuisine", "--roots", "art", "--json")
     counted = {each["concept"]: each["candidates"] for each in json.loads(done.stdout)}
     assert counted == {"cuisine": 340, "art": 69}
-    told = culturekit("kg", "preview", "--graph", graph, "--roots", "art", "--samples", "2", "--seed", "3")
-    assert "art: 69 candidates" in told.stdout
-    assert "2 of 9, seed 3:" in told.stdout
-    assert "no price given, so none is said" in told.stdout
+    answer = culturekit("kg", "preview", "--graph", graph, "--roots", "art", "--samples", "2", "--seed", "3")
+    assert "art: 69 candidates" in answer.stdout
+    assert "2 of 9, seed 3:" in answer.stdout
+    assert "no price given, so none is said" in answer.stdout
     priced = ("--price-per-million-input", "1", "--price-per-million-output", "2")
     assert "at the prices given" in culturekit("kg", "preview", "--graph", graph, "--roots", "art", *priced).stdout
 
@@ -67,9 +67,9 @@ def test_what_is_exported_is_imported_queried_and_walked(graph: Path, tmp_path: 
     asked = ("kg", "export", "--graph", graph, "--around", "Q746549", "--hops", "2", "--format")
     assert culturekit(*asked, "graphml", "--out", tmp_path / "dish.graphml").returncode == 0
     culturekit("kg", "import", tmp_path / "dish.graphml", "--out", tmp_path / "graph", ends=0)
-    told = culturekit("kg", "explain", "Q2065278", "--graph", tmp_path / "graph", "--roots", "cuisine")
-    assert "Q746549 (dish) at hop 1 of 4" in told.stdout
-    assert "[dish.graphml" in told.stdout
+    answer = culturekit("kg", "explain", "Q2065278", "--graph", tmp_path / "graph", "--roots", "cuisine")
+    assert "Q746549 (dish) at hop 1 of 4" in answer.stdout
+    assert "[dish.graphml" in answer.stdout
     query = "SELECT ?name { wd:Q2065278 rdfs:label ?name }"
     around = ("--graph", tmp_path / "graph", "--around", "Q746549")
     assert culturekit("kg", "query", query, *around).stdout.split("\n")[:2] == ["name", "Pão de queijo"]

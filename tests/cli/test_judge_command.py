@@ -36,9 +36,9 @@ questions:
 @pytest.fixture
 def words(tmp_path: Path) -> list[str | Path]:
     images = table(tmp_path / "images", {"a": png(), "b": b"broken"})
-    said = [{"task": f"image.{task}", "reply": {"id": "${id}", "choice": choice}}
+    lines = [{"task": f"image.{task}", "reply": {"id": "${id}", "choice": choice}}
             for task, choice in (("inclusion", "yes"), ("likert", "2"))]  # fmt: skip
-    (tmp_path / "said.jsonl").write_text("\n".join(map(json.dumps, said)), encoding="utf-8")
+    (tmp_path / "said.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     (tmp_path / "questions.yaml").write_text(QUESTIONS, encoding="utf-8")
     spec = f"replay:{tmp_path}/said.jsonl?miss=default"
     return ["judge", "--images", images, "--questions", tmp_path / "questions.yaml", "--llm", spec, "--out",
@@ -53,12 +53,12 @@ def test_each_question_is_a_row_of_each_image_that_can_be_shown(words: list[str 
     assert json.loads(culturekit(*words, "--json").stdout)["state"] == "reused"
 
 
-@pytest.mark.parametrize(("changed", "said"), [
+@pytest.mark.parametrize(("changed", "spoken"), [
     ("questions: []", "no question is asked"),
     (QUESTIONS.replace("answers", "answer", 1), "questions.yaml:3"),
     (QUESTIONS.replace("answers: [yes, no]", "between: [1, 1]"), "from the smaller to the larger"),
     (QUESTIONS.replace("answers: [yes, no]", "dimension: sky"), "some answers or a range"),
 ])  # fmt: skip
-def test_impossible_questions_are_refused(words: list[str | Path], tmp_path: Path, changed: str, said: str) -> None:
+def test_impossible_questions_are_refused(words: list[str | Path], tmp_path: Path, changed: str, spoken: str) -> None:
     (tmp_path / "questions.yaml").write_text(changed, encoding="utf-8")
-    assert said in culturekit(*words, ends=2).stderr
+    assert spoken in culturekit(*words, ends=2).stderr

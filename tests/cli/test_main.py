@@ -57,20 +57,20 @@ def test_the_outside_is_3_a_file_4_and_we_are_70(
     monkeypatch.setattr(commands, "app", failing)
     with pytest.raises(SystemExit) as left:
         cli.main()
-    said = capsys.readouterr().err
+    printed = capsys.readouterr().err
     assert left.value.code == code
-    assert words in said
-    assert ("Traceback" in said) == (code == 70)
+    assert words in printed
+    assert ("Traceback" in printed) == (code == 70)
 
 
 def test_data_is_utf8_whatever_the_terminal_is() -> None:
     code = (
         "from culturekit.cli import app; app.app = lambda **_: print('Paçoca'); from culturekit.cli import main; main()"
     )
-    said = subprocess.run(
+    answer = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, env={"PYTHONIOENCODING": "ascii"}, check=True
     )
-    assert said.stdout.decode("utf-8") == "Paçoca\n"
+    assert answer.stdout.decode("utf-8") == "Paçoca\n"
 
 
 def test_several_values_follow_one_set() -> None:

@@ -62,8 +62,8 @@ def test_a_model_that_is_shut_is_refused_unless_told_to_go_on(
 
 
 def test_generate_warns_once_of_a_model_that_is_shut_soon(tmp_path: Path) -> None:
-    told = generating(tmp_path, "openai:gpt-image-1.5?quality=low")
-    assert told.stderr.count("gpt-image-1.5 is shut on 2026-12-01") == 1
+    answer = generating(tmp_path, "openai:gpt-image-1.5?quality=low")
+    assert answer.stderr.count("gpt-image-1.5 is shut on 2026-12-01") == 1
 
 
 def test_a_recipe_with_a_model_that_is_shut_is_not_planned_unless_told_to_go_on(tmp_path: Path) -> None:
@@ -80,16 +80,16 @@ def test_a_preview_says_what_a_judge_costs_by_the_prices_that_win(tmp_path: Path
     (tmp_path / "mine.yaml").write_text(SOURCE.replace("gpt-image-1", "gpt-9"))
     culturekit(*words, "openai:o1", ends=2)
     culturekit(*words, "openai:o1", "--go-on", ends=0)
-    told = json.loads(culturekit(*words, "openai:gpt-9", "--prices", tmp_path / "mine.yaml").stdout)
-    assert told[0]["cost"]["price"] > 0
+    data = json.loads(culturekit(*words, "openai:gpt-9", "--prices", tmp_path / "mine.yaml").stdout)
+    assert data[0]["cost"]["price"] > 0
     assert json.loads(culturekit(*words, "openai:gpt-9").stdout)[0]["cost"]["price"] is None
 
 
 def test_a_file_of_prices_wins_for_one_command(tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
     mine.write_text(SOURCE)
-    told = generating(tmp_path, "openai:gpt-image-1?quality=low", "--prices", mine, "--json")
-    assert json.loads(told.stdout)["source"] == "https://example.org/prices, 2026-11-20"
+    answer = generating(tmp_path, "openai:gpt-image-1?quality=low", "--prices", mine, "--json")
+    assert json.loads(answer.stdout)["source"] == "https://example.org/prices, 2026-11-20"
     listed = json.loads(culturekit("llm", "prices", "gpt-image-1", "--prices", mine, "--json").stdout)
     assert listed[0]["output"] == 20
     assert json.loads(culturekit("llm", "prices", "gpt-image-1", "--json").stdout)[0]["output"] == 40
@@ -99,10 +99,9 @@ def test_a_file_of_prices_wins_for_one_command(tmp_path: Path) -> None:
 def test_an_update_is_told_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "mine.yaml").write_text(SOURCE)
-    told = culturekit("llm", "prices", "update", tmp_path / "mine.yaml")
-    assert (
-        "changed  gpt-image-1: output 40.0 -> 20.0, cached 1.25 -> None, shuts 2026-10-23 -> 2027-11-20" in told.stdout
-    )
+    done = culturekit("llm", "prices", "update", tmp_path / "mine.yaml")
+    changed = "changed  gpt-image-1: output 40.0 -> 20.0, cached 1.25 -> None, shuts 2026-10-23 -> 2027-11-20"
+    assert changed in done.stdout
     assert (tmp_path / "config/culturekit/prices.yaml").is_file()
     assert "2027-11-20" in culturekit("llm", "prices", "gpt-image-1").stdout
 
@@ -190,27 +189,27 @@ def test_the_doctor_names_missing_and_wrong_keys(lists: str, monkeypatch: pytest
     assert found["openai"][0] == "absent" and found["openai"][1].startswith("not asked: there is no key")
     assert found["openai:gpt-image-1"] == ("broken", "shut: 2026-10-23, by the list of prices")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-wrong-one")
-    level, said = found_by_doctor("--models")["openai"]
-    assert level == "broken" and "sk-a-wrong-one" not in said
+    level, words = found_by_doctor("--models")["openai"]
+    assert level == "broken" and "sk-a-wrong-one" not in words
 
 
 def test_the_doctor_warns_of_models_of_recipe_judge_and_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    said = found_by_doctor
+    words = found_by_doctor
     soon = '  - {name: gpt, backend: "openai:gpt-image-1.5?quality=low"}\n'
-    assert said() == {}
-    assert said("--recipe", recipe_with(soon, tmp_path)) == {
+    assert words() == {}
+    assert words("--recipe", recipe_with(soon, tmp_path)) == {
         "openai:gpt-image-1.5": ("absent", "shuts soon: 2026-12-01, by the list of prices")
     }
-    assert said("--recipe", recipe_with(DEAD, tmp_path))["openai:gpt-image-1"][0] == "broken"
+    assert words("--recipe", recipe_with(DEAD, tmp_path))["openai:gpt-image-1"][0] == "broken"
     elsewhere = DEAD.replace("quality=low", "base_url=http://127.0.0.1:1/v1&image_price=0")
-    assert said("--recipe", recipe_with(elsewhere, tmp_path)) == {}, "its names are its own affair"
+    assert words("--recipe", recipe_with(elsewhere, tmp_path)) == {}, "its names are its own affair"
     warned = culturekit("doctor", "--judge", "openai:gpt-4o").stderr
     assert "gpt-4o is shut on 2027-01-14" in warned, "before it is asked"
-    assert said("--judge", "openai:gpt-4o") == {
+    assert words("--judge", "openai:gpt-4o") == {
         "openai:gpt-4o": ("absent", "shuts soon: 2027-01-14, by the list of prices")
     }
     monkeypatch.setenv("CULTUREKIT_TODAY", "2027-01-10")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
     mine = tmp_path / "mine.yaml"
     mine.write_text(SOURCE.replace("gpt-image-1:", "gpt-image-2:").replace("2027-11-20", "2027-01-09"))
-    assert said("--prices", mine) == {"openai:gpt-image-2": ("absent", "shut: 2027-01-09, by the list of prices")}
+    assert words("--prices", mine) == {"openai:gpt-image-2": ("absent", "shut: 2027-01-09, by the list of prices")}

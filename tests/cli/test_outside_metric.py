@@ -95,14 +95,14 @@ def test_no_two_metrics_have_one_name(package: Path) -> None:
     assert (answer.returncode, "two metrics have one name" in answer.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("place", ["nowhere:KIND", "evenness.family:NONE", "evenness.family:evenness"])
+@pytest.mark.parametrize("spec", ["nowhere:KIND", "evenness.family:NONE", "evenness.family:evenness"])
 @pytest.mark.parametrize("command", ["plan", "run"])
-def test_a_kind_of_recipe_that_is_wrong_is_said_to_be(package: Path, tmp_path: Path, place: str, command: str) -> None:
+def test_a_kind_of_recipe_that_is_wrong_is_said_to_be(package: Path, tmp_path: Path, spec: str, command: str) -> None:
     points = package.parent / "evenness-1.0.dist-info/entry_points.txt"
-    points.write_text(f"[culturekit.plugins]\nkind of recipe.theirs = {place}\n")
+    points.write_text(f"[culturekit.plugins]\nkind of recipe.theirs = {spec}\n")
     (tmp_path / "recipe.yaml").write_text("recipe: theirs\n")
     words = ["--workdir", str(tmp_path / "run")] if command == "run" else []
-    assert place in culturekit(command, tmp_path / "recipe.yaml", *words, ends=2).stderr
+    assert spec in culturekit(command, tmp_path / "recipe.yaml", *words, ends=2).stderr
 
 
 @pytest.fixture

@@ -27,9 +27,9 @@ def test_a_review_goes_round(space: Path, tmp_path: Path) -> None:
     lines = sheet.read_text(encoding="utf-8").splitlines()
     sheet.write_text("\n".join([lines[0], lines[1].replace(",,,", ",reject,,"), *lines[2:]]), encoding="utf-8")
     filled = sheet.read_bytes()
-    code, told = run(*words, "--review", sheet)
+    code, answer = run(*words, "--review", sheet)
     assert code == 2
-    assert "may hold decisions" in told
+    assert "may hold decisions" in answer
     assert sheet.read_bytes() == filled
     two = tmp_path / "two.csv"
     assert run(*words, "--decisions", sheet, "--review", two, "--replace")[0] == 0
@@ -39,9 +39,9 @@ def test_a_review_goes_round(space: Path, tmp_path: Path) -> None:
 def test_a_quota_that_is_not_met_leaves_with_one_and_still_hands_out_the_sheet(space: Path, tmp_path: Path) -> None:
     sheet = tmp_path / "s.csv"
     words = ("--cspace", space, "--out", tmp_path / "prompts", "--quota", 20, "--review", sheet)
-    code, told = run(*words)
+    code, answer = run(*words)
     assert code == 1
-    assert "quota not met: cuisine in BR: 8 of 20" in told
+    assert "quota not met: cuisine in BR: 8 of 20" in answer
     assert sheet.is_file()
 
 
@@ -56,11 +56,11 @@ def test_a_changed_sheet_makes_the_prompts_again(space: Path, tmp_path: Path) ->
     run(*words)
     first = (out / "prompts.parquet").read_bytes()
     sheet.write_text("artifact_id,concept,country,decision\nQ2,cuisine,BR,reject\n", encoding="utf-8")
-    code, told = run(*words)
+    code, answer = run(*words)
     assert code == 2
-    assert "(d.csv) has other content" in told
-    assert "--replace" in told
+    assert "(d.csv) has other content" in answer
+    assert "--replace" in answer
     assert (out / "prompts.parquet").read_bytes() == first
-    code, told = run(*words, "--replace")
+    code, answer = run(*words, "--replace")
     assert code == 0
     assert (out / "prompts.parquet").read_bytes() != first

@@ -102,8 +102,8 @@ def test_every_other_command_of_the_pages_works_as_typed(newcomer: Path, monkeyp
     drawn, scored = by_hand.split("What they answer")
     follow(drawn)
     sample = read_table(Path("to-check/space_sample.parquet"), SPACE_SAMPLE)
-    said = {" ".join(key): "accept" for key in sample.select("concept", "qid", "country").iter_rows()}
-    judge_tasks(Path("to-check"), said, ["Ada", "Bo"])
+    answers = {" ".join(key): "accept" for key in sample.select("concept", "qid", "country").iter_rows()}
+    judge_tasks(Path("to-check"), answers, ["Ada", "Bo"])
     follow(scored)
     assert "wrong keeps: 0.0 %" in Path("card/README.md").read_text(encoding="utf-8")
     public = [row for row in json.loads(Path("cspace/cube.json").read_bytes()) if row["country"] == "Brazil"]

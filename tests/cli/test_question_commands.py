@@ -22,13 +22,13 @@ def planned(*words: str | Path) -> dict[str, object]:
 
 def test_from_prompts_to_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
-    own = prompts(tmp_path / "prompts", {"p1": "A red square", "p2": "A red square", "p3": "A blue one"})
+    mine = prompts(tmp_path / "prompts", {"p1": "A red square", "p2": "A red square", "p3": "A blue one"})
     images = table(tmp_path / "images", {f"i{n}": png(f"#{n}{n}{n}") for n in range(6)})
     with running_server(model=sees) as server:
         spec = f"openai:seer-1?base_url={server.openai_url}&price=0.15/0.60"
-        build = ("questions", "build", "--prompts", own, "--llm", spec, "--out", tmp_path / "q")
+        build = ("questions", "build", "--prompts", mine, "--llm", spec, "--out", tmp_path / "q")
         ask = ("questions", "ask", "--images", images, "--questions", tmp_path / "q/questions.parquet", "--llm", spec)
-        weigh = ("vqascore", "--images", images, "--prompts", own, "--llm", spec, "--out", tmp_path / "v")
+        weigh = ("vqascore", "--images", images, "--prompts", mine, "--llm", spec, "--out", tmp_path / "v")
 
         assert planned(*build)["requests"] == 3
         culturekit(*build, "--budget", "0.00001", ends=5)

@@ -57,13 +57,13 @@ def test_a_recipe_that_asks_for_no_stage_is_refused(tmp_path: Path, command: str
 def test_a_page_that_no_stage_wrote_is_not_named(tmp_path: Path, models: str, name: str) -> None:
     (tmp_path / "r.yaml").write_text(f"recipe: one\nmodels: {models}\n", encoding="utf-8")
     done = culturekit("run", "r.yaml", "--json", cwd=tmp_path, ends=0)
-    said = json.loads(done.stdout)
-    assert ([stage["stage"] for stage in said["stages"]], said[name]) == (["numbers"], None)
+    data = json.loads(done.stdout)
+    assert ([stage["stage"] for stage in data["stages"]], data[name]) == (["numbers"], None)
 
 
 def test_a_run_that_stops_early_says_nothing_of_older_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = replace(ONE, headline=lambda run: [f"of {', '.join(run.stages)}"])
-    monkeypatch.setattr(f"{__name__}.ONE", replace(told, wire=wire_two))
+    shown = replace(ONE, headline=lambda run: [f"of {', '.join(run.stages)}"])
+    monkeypatch.setattr(f"{__name__}.ONE", replace(shown, wire=wire_two))
     (tmp_path / "r.yaml").write_text("recipe: one\n", encoding="utf-8")
     assert "of numbers, letters\n" in culturekit("run", "r.yaml", cwd=tmp_path).stdout
     assert culturekit("run", "r.yaml", "--until", "numbers", cwd=tmp_path).stdout == "of numbers\n"

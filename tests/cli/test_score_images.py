@@ -33,27 +33,27 @@ def commands() -> list[str]:
 def evaluated(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """The page followed to its end, and what each command said."""
     here = lay_out(small_run, tmp_path_factory.mktemp("evaluator"))
-    said = []
+    lines = []
     for command in commands():
         program, *arguments = shlex.split(command)
         assert program == "culturekit"
         done = culturekit(*arguments, cwd=here, ends=0)
-        said.append(done.stdout)
-    return here, said
+        lines.append(done.stdout)
+    return here, lines
 
 
 @pytest.mark.endtoend
 def test_the_page_has_four_commands_that_end_at_a_report_of_models(evaluated: tuple[Path, list[str]]) -> None:
-    here, said = evaluated
-    assert len(said) == 4
-    assert said[0].splitlines()[-1] == "recipe: evaluation.yaml"
-    last = said[2].splitlines()[-1]
+    here, words = evaluated
+    assert len(words) == 4
+    assert words[0].splitlines()[-1] == "recipe: evaluation.yaml"
+    last = words[2].splitlines()[-1]
     assert last == "report: runs/evaluation/report/report.html"
     page = (here / last.removeprefix("report: ")).read_text(encoding="utf-8")
     for model in ("sdxl", "flux"):
         assert model in page
     assert "taken from cspace.parquet" in page
-    assert "0 wrong" in said[3] or "verified;" in said[3]
+    assert "0 wrong" in words[3] or "verified;" in words[3]
 
 
 def test_the_encoder_is_looked_at_unless_quick_and_no_recipe_is_overwritten(
@@ -71,10 +71,10 @@ def test_the_encoder_is_looked_at_unless_quick_and_no_recipe_is_overwritten(
 
 
 def test_what_is_the_same_for_every_model_is_said_once(evaluated: tuple[Path, list[str]]) -> None:
-    said = evaluated[1][0].splitlines()
-    assert [line for line in said if said.count(line) > 1 and line not in {"such as:"}] == []
-    shared = said[said.index("every model:") :]
-    assert sum("The way names are read was guessed" in line for line in said) == 1
+    lines = evaluated[1][0].splitlines()
+    assert [line for line in lines if lines.count(line) > 1 and line not in {"such as:"}] == []
+    shared = lines[lines.index("every model:") :]
+    assert sum("The way names are read was guessed" in line for line in lines) == 1
     assert any("mapped to a prompt" in line for line in shared)
 
 
@@ -277,7 +277,7 @@ def test_findings_end_with_one_and_the_recipe_is_there(mistaken: Path) -> None:
     extra.unlink()
     assert done.returncode == 1
     assert json.loads(done.stderr) == {"level": "warning", "said": "to be looked at: sdxl: 1 file found no prompt"}
-    told = json.loads(done.stdout)
-    assert set(told["models"]) == {"sdxl", "flux"}
-    assert told["models"]["sdxl"]["unmatched"] == 1
+    data = json.loads(done.stdout)
+    assert set(data["models"]) == {"sdxl", "flux"}
+    assert data["models"]["sdxl"]["unmatched"] == 1
     assert (mistaken / "second.yaml").is_file()

@@ -46,8 +46,8 @@ def test_spread_reads_the_vectors_of_several_models(small_run: Path, vectors: Pa
 def test_pairs_without_weights_or_torch_say_what_is_missing(small_run: Path, tmp_path: Path) -> None:
     images = small_run / "images-broad/images.parquet"
     words = ("score", "pairs", "--images", images, "--out", tmp_path / "pairs", "--measure")
-    for spec, said in (
+    for spec, spoken in (
         ("lpips:nowhere.safetensors", "no such file of weights"), ("lpip:x.safetensors", "Did you mean"),
         ("lpips:x.safetensors?sides=3", "no option"),
     ):  # fmt: skip
-        assert said in culturekit(*words, spec, ends=2).stderr
+        assert spoken in culturekit(*words, spec, ends=2).stderr

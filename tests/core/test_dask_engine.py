@@ -71,14 +71,14 @@ def local_cluster(workers: int) -> LocalCluster:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with local_cluster(2) as made:
-        yield made
+    with local_cluster(2) as result:
+        yield result
 
 
 @pytest.fixture
 def engine(cluster: LocalCluster, tmp_path: Path) -> Iterator[DaskEngine]:
-    with DaskEngine(cluster.scheduler_address, folder=tmp_path) as made:
-        yield made
+    with DaskEngine(cluster.scheduler_address, folder=tmp_path) as result:
+        yield result
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries are not told")

@@ -56,8 +56,8 @@ def die_always(_: object) -> None:
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     if request.param == "dask":
         pytest.importorskip("distributed")
-    with engine_for(request.param, workers=2, folder=tmp_path) as made:
-        yield made
+    with engine_for(request.param, workers=2, folder=tmp_path) as started:
+        yield started
 
 
 def test_results_come_in_the_order_of_the_items(engine: Any) -> None:

@@ -21,17 +21,17 @@ def paid(place: Staging, reply: str) -> None:
 
 
 def publish(folder: Path, key: str, reply: str) -> None:
-    with staging(folder, stage="test") as place:
-        place.open(key)
-        paid(place, reply)
-        finish(place, key, key.encode())
+    with staging(folder, stage="test") as staged:
+        staged.open(key)
+        paid(staged, reply)
+        finish(staged, key, key.encode())
 
 
 def cut(folder: Path, key: str, reply: str) -> None:
-    place = Staging(folder, stage="test")
-    place.open(key)
-    (place.out / "half").write_bytes(b"half")
-    paid(place, reply)
+    staged = Staging(folder, stage="test")
+    staged.open(key)
+    (staged.out / "half").write_bytes(b"half")
+    paid(staged, reply)
 
 
 def replies_in(folder: Path) -> set[str]:
@@ -50,12 +50,12 @@ def test_the_journal_of_a_finished_folder_goes_into_the_next_one_and_stays(tmp_p
 def test_discarding_leaves_the_journal_only(tmp_path: Path) -> None:
     publish(tmp_path / "s", "k1", "a")
     cut(tmp_path / "s", "k2", "b")
-    place = Staging(tmp_path / "s", stage="test")
-    place.discard()
-    assert os.listdir(place.partial) == ["journal"]
-    assert not place.open("k2")
-    assert replies_in(place.out) == {"a", "b"}
-    assert not (place.out / "half").exists()
+    staged = Staging(tmp_path / "s", stage="test")
+    staged.discard()
+    assert os.listdir(staged.partial) == ["journal"]
+    assert not staged.open("k2")
+    assert replies_in(staged.out) == {"a", "b"}
+    assert not (staged.out / "half").exists()
 
 
 def again(folder: Path) -> None:
@@ -63,10 +63,10 @@ def again(folder: Path) -> None:
 
 
 def fresh(folder: Path) -> None:
-    with staging(folder, stage="test") as place:
-        place.discard()
-        place.open("k1")
-        finish(place, "k1", b"k1")
+    with staging(folder, stage="test") as staged:
+        staged.discard()
+        staged.open("k1")
+        finish(staged, "k1", b"k1")
 
 
 @pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.slow)])

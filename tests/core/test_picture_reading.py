@@ -33,24 +33,24 @@ def noise(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_odd_picture_has_the_pixels_that_a_person_sees(kind: str) -> None:
     for seed in range(examples(20)):
-        made = odd_picture(kind, seed)
-        found = picture_from(made.content)
+        odd = odd_picture(kind, seed)
+        found = picture_from(odd.content)
         assert isinstance(found, ReadPicture), found
-        assert found.pixels.shape == made.right.shape
+        assert found.pixels.shape == odd.right.shape
         assert found.pixels.dtype == np.uint8
-        assert np.abs(found.pixels.astype(int) - made.right).max() <= made.tolerance
-        assert found.changed == made.changed
+        assert np.abs(found.pixels.astype(int) - odd.right).max() <= odd.tolerance
+        assert found.changed == odd.changed
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_file_is_refused_for_the_right_reason(kind: str) -> None:
     for seed in range(examples(20)):
-        made = hostile_picture(kind, seed)
-        found = picture_from(made.content)
+        hostile = hostile_picture(kind, seed)
+        found = picture_from(hostile.content)
         if isinstance(found, NoPicture):
-            assert found.reason in made.reasons
+            assert found.reason in hostile.reasons
         else:
-            assert made.may_be_read
+            assert hostile.may_be_read
 
 
 @settings(deadline=None, max_examples=60)

@@ -56,8 +56,8 @@ def embed_all(work: Work, folder: Path) -> None:
     (folder / "3.png").write_bytes((folder / "3.png").read_bytes()[:60])
     rows[3] = image_row(folder, "3.png")
     images = read_table(images_table(folder, rows), IMAGES)
-    made = embed(images, folder, "embedded", work.scratch, engine=work.engine, progress=work.progress)
-    np.save(work.out / "vectors.npy", made.vectors)
+    result = embed(images, folder, "embedded", work.scratch, engine=work.engine, progress=work.progress)
+    np.save(work.out / "vectors.npy", result.vectors)
 
 
 def make_all(work: Work, folder: Path) -> None:
@@ -77,8 +77,8 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fresh_work(folder: Path) -> Work:
-    for place in (folder, folder / "out", folder / "scratch", folder / "given"):
-        place.mkdir(exist_ok=True)
+    for location in (folder, folder / "out", folder / "scratch", folder / "given"):
+        location.mkdir(exist_ok=True)
     return Work({}, folder / "out", folder / "scratch", HereEngine(), HeardProgress())
 
 

@@ -48,16 +48,16 @@ def test_a_cut_run_goes_on_with_the_same_key_and_only_then(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_kill_between_the_two_renames_loses_nothing(tmp_path: Path, complete: bool) -> None:
-    with staging(tmp_path / "s", stage="test") as place:
-        finish(place, "k1", b"one")
-    place.open("k2")
-    (place.out / "data").write_bytes(b"two")
+    with staging(tmp_path / "s", stage="test") as staged:
+        finish(staged, "k1", b"one")
+    staged.open("k2")
+    (staged.out / "data").write_bytes(b"two")
     if complete:
-        (place.out / MANIFEST).write_bytes((tmp_path / "s" / MANIFEST).read_bytes())
-    (tmp_path / "s").rename(place.previous)
+        (staged.out / MANIFEST).write_bytes((tmp_path / "s" / MANIFEST).read_bytes())
+    (tmp_path / "s").rename(staged.previous)
     with staging(tmp_path / "s", stage="test"):
         assert (tmp_path / "s/data").read_bytes() == (b"two" if complete else b"one")
-        assert not place.previous.exists()
+        assert not staged.previous.exists()
 
 
 def test_what_is_no_result_of_the_stage_is_never_replaced(tmp_path: Path) -> None:

@@ -114,13 +114,13 @@ def test_what_is_not_the_outside_stays_as_it_is(raised: BaseException) -> None:
     assert caught.value is raised
 
 
-@pytest.mark.parametrize(("number", "said"), [
+@pytest.mark.parametrize(("number", "words"), [
     (errno.ENOTDIR, "a file stands where"), (errno.EISDIR, "a folder stands"),
     (errno.ENAMETOOLONG, "a name is longer than the disk allows"),
     (errno.EEXIST, "something of that name is there already"),
 ])  # fmt: skip
-def test_a_file_in_the_place_of_a_folder_is_a_mistake_of_whoever_named_it(number: int, said: str) -> None:
-    with pytest.raises(UsageError, match=f"graph/nodes.npy: {said}"), atomic.explained_outside("anywhere"):
+def test_a_file_in_the_place_of_a_folder_is_a_mistake_of_whoever_named_it(number: int, words: str) -> None:
+    with pytest.raises(UsageError, match=f"graph/nodes.npy: {words}"), atomic.explained_outside("anywhere"):
         raise OSError(number, os.strerror(number), "graph/nodes.npy")
 
 

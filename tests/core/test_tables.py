@@ -84,14 +84,14 @@ def test_what_is_no_such_table_is_said(tmp_path: Path) -> None:
         read_table(tmp_path / "pets.parquet", PETS)
 
 
-@pytest.mark.parametrize(("content", "said"), [
+@pytest.mark.parametrize(("content", "words"), [
     (b"PAR1 but no more", "a Parquet file without its end: it was cut"), (b"", "an empty file"),
     (b"\x1f\x8b\x08\x00", "a gzip file, not unpacked"), (b"name,legs\nrex,4\n", "a text that begins 'name,legs'"),
     (b"\n", "a text that begins ''"), (b"\0\0\0\0", "parquet"), (b"PAR1 not it PAR1", "parquet"),
 ])  # fmt: skip
-def test_what_a_file_seems_to_be_is_said_where_it_is_no_table(tmp_path: Path, content: bytes, said: str) -> None:
+def test_what_a_file_seems_to_be_is_said_where_it_is_no_table(tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "pets.parquet").write_bytes(content)
-    with pytest.raises(IntegrityError, match=f"not a readable Parquet file.*found {said}.*run that stage again"):
+    with pytest.raises(IntegrityError, match=f"not a readable Parquet file.*found {words}.*run that stage again"):
         read_table(tmp_path / "pets.parquet", PETS)
 
 

@@ -60,8 +60,8 @@ def test_a_target_that_is_no_file_has_no_state(target: str) -> None:
 
 def test_what_a_spec_names_is_made_anew_when_its_files_are_others(tmp_path: Path) -> None:
     things: Registry[list[str]] = Registry("thing", [Entry("list", "builtins:list", "")])
-    made = []
-    things.make = lambda spec, **_: made.append(str(spec)) or [str(spec)]  # type: ignore[method-assign,func-returns-value]
+    calls = []
+    things.make = lambda spec, **_: calls.append(str(spec)) or [str(spec)]  # type: ignore[method-assign,func-returns-value]
     weights = tmp_path / "weights"
     weights.write_bytes(b"1")
     spec = f"list:{weights}?other=5"
@@ -70,4 +70,4 @@ def test_what_a_spec_names_is_made_anew_when_its_files_are_others(tmp_path: Path
     assert things.kept("list:elsewhere") is not first
     weights.write_bytes(b"22")
     assert things.kept(spec) is not first
-    assert len(made) == 3
+    assert len(calls) == 3

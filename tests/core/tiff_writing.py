@@ -32,7 +32,7 @@ def tiff_file(
         offsets.append(offsets[-1] + len(block))
     sizes = [len(block) for block in blocks]
     where = {324: offsets[:-1], 325: sizes, 322: tile[0], 323: tile[1]} if tile else {273: offsets[:-1], 279: sizes}
-    own = {
+    needed = {
         256: width, 257: height, 258: [8 * samples.dtype.itemsize] * parts, 259: 1, 262: 2 if parts >= 3 else 1,
         277: parts, 278: strip_rows or height, 284: 2 if planes else 1, **where,
     }  # fmt: skip
@@ -40,7 +40,7 @@ def tiff_file(
     start = offsets[-1] + offsets[-1] % 2
     head = (b"MM\0*" if big_end else b"II*\0") + struct.pack(order + "I", start)
     pixels = b"".join(blocks)
-    return head + pixels + bytes(start - offsets[-1]) + directory({**own, **tags}, start, order=order)
+    return head + pixels + bytes(start - offsets[-1]) + directory({**needed, **tags}, start, order=order)
 
 
 def strips(layer: NDArray[np.generic], rows: int | None) -> list[bytes]:
@@ -64,13 +64,13 @@ def tiles(layer: NDArray[np.generic], tile: tuple[int, int]) -> list[bytes]:
 def directory(tags: Mapping[int, int | Sequence[int]], start: int, *, order: str = "<", after: int = 0) -> bytes:
     """Write a directory that begins at `start`, its longer values behind it."""
     entries, values = b"", b""
-    behind = start + 2 + 12 * len(tags) + 4
+    values_at = start + 2 + 12 * len(tags) + 4
     for tag in sorted(tags):
         value = tags[tag]
         numbers = [value] if isinstance(value, int) else list(value)
         kind, code = (SHORT, "H") if max(numbers) < 65536 and tag not in (273, 279, 324, 325) else (LONG, "I")
         data = struct.pack(f"{order}{len(numbers)}{code}", *numbers)
         if len(data) > 4:
-            data, values = struct.pack(order + "I", behind + len(values)), values + data + bytes(len(data) % 2)
+            data, values = struct.pack(order + "I", values_at + len(values)), values + data + bytes(len(data) % 2)
         entries += struct.pack(order + "HHI", tag, kind, len(numbers)) + data.ljust(4, b"\0")
     return struct.pack(order + "H", len(tags)) + entries + struct.pack(order + "I", after) + values

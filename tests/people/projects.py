@@ -140,12 +140,12 @@ def labelled(
                 "data": task["data"],
                 "annotations": [
                     {
-                        "id": number * 100 + place, "completed_by": person, "result": result_of(said),
+                        "id": number * 100 + index, "completed_by": person, "result": result_of(words),
                         "was_cancelled": False, "ground_truth": False, "lead_time": seconds,
                         "created_at": "2026-11-21T10:00:00Z",
                     }
-                    for place, (person, said) in enumerate(given)
-                    if said is not None
+                    for index, (person, words) in enumerate(given)
+                    if words is not None
                 ],
             }
         )  # fmt: skip

@@ -65,20 +65,20 @@ def with_lists(project: Path) -> list[dict[str, Any]]:
     ]
 
 
-def answer_sheet(desk: AnswerDesk, project: Path, person: str, said: Mapping[str, Answers]) -> str | None:
+def answer_sheet(desk: AnswerDesk, project: Path, person: str, answers: Mapping[str, Answers]) -> str | None:
     """Take the next sheet for somebody, and answer all of it: items as said, checks as they ask."""
     sheet: str | None = desk.begin({"annotator": person})["sheet"]
     key = key_of(project)
     if sheet is None:
         return None
     for task in desk.sheets[sheet]:
-        desk.take(entry(project, sheet, task, person, right_answer(key[task], said)))
+        desk.take(entry(project, sheet, task, person, right_answer(key[task], answers)))
     return sheet
 
 
-def right_answer(row: Mapping[str, Any], said: Mapping[str, Answers]) -> Answers:
+def right_answer(row: Mapping[str, Any], answers: Mapping[str, Answers]) -> Answers:
     """Answer an item as said, a check as it asks, and a gold item as it is known to be."""
     expected: dict[str, str] = orjson.loads(row["expected"] or "{}")
     if row["kind"] == "gold":
         return {"shows": "country", "country": expected["country"]} if expected else {"shows": "none"}
-    return expected or said[row["item_id"]]
+    return expected or answers[row["item_id"]]

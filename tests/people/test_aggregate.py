@@ -90,18 +90,18 @@ def test_every_cell_is_what_a_plain_count_gives(data: st.DataObject) -> None:
     ]
     about = {one["item_id"]: one for one in items}
     cells: dict[tuple[Any, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for said in rows:
-        one = about[said["item_id"]]
+    for rating in rows:
+        one = about[rating["item_id"]]
         for concept in (one["concept"], None):
-            place = (said["annotator_region"], one["model"], concept, one["country"])
-            cells[place][said["item_id"]].append(said["value"])
+            cell = (rating["annotator_region"], one["model"], concept, one["country"])
+            cells[cell][rating["item_id"]].append(rating["value"])
     expected = {}
-    for place, by_item in cells.items():
+    for cell, by_item in cells.items():
         scores = [statistics.fmean(values) for values in by_item.values()]
         mean = statistics.fmean(scores)
         spread = statistics.stdev(scores) if len(scores) > 1 else None
         mark = "below 2" if round(mean, 9) < 2 else "below 3" if round(mean, 9) < 3 else None
-        expected[place] = (round(mean, 9), None if spread is None else round(spread, 9), len(scores), mark)
+        expected[cell] = (round(mean, 9), None if spread is None else round(spread, 9), len(scores), mark)
     found = {
         (r["pool"], r["model"], r["concept"], r["country"]): (
             round(r["mean"], 9), None if r["sd"] is None else round(r["sd"], 9), r["items"], r["mark"]
@@ -127,9 +127,9 @@ def test_flagged_answers_are_left_out_and_counted_once() -> None:
 
 def written(folder: Path, rows: list[dict[str, Any]], items: list[dict[str, Any]]) -> Path:
     folder.mkdir()
-    said, about = frames(rows, items)
+    answers, about = frames(rows, items)
     write_table(folder, RATED_ITEMS, about)
-    return write_table(folder, ANNOTATIONS, said)
+    return write_table(folder, ANNOTATIONS, answers)
 
 
 def test_the_stage_writes_agreement_and_correlation_with_intervals(tmp_path: Path) -> None:
@@ -157,17 +157,17 @@ def test_the_stage_writes_agreement_and_correlation_with_intervals(tmp_path: Pat
     assert again.manifest.sha256 == done.manifest.sha256
 
 
-@pytest.mark.parametrize(("scorer", "value", "twice", "said"), [
+@pytest.mark.parametrize(("scorer", "value", "twice", "words"), [
     ("s", float("nan"), False, "the quality of 1 images is not finite"),
     ("embedded", 58.0, False, "lies off the scale of its scorer; expected from 0 to 1"),
     ("s", 0.5, True, "two tables of quality have the same rows"),
 ])  # fmt: skip
-def test_quality_without_people_is_refused(tmp_path: Path, scorer: str, value: float, twice: bool, said: str) -> None:
+def test_quality_without_people_is_refused(tmp_path: Path, scorer: str, value: float, twice: bool, words: str) -> None:
     path = written(tmp_path / "rated", [row("a1", "x", "realism", 1)], [item("a1", "a")])
     rows = pl.DataFrame([("a1", scorer, value)], schema=QUALITY.schema, orient="row")
     scored = write_table(tmp_path, QUALITY, rows)
     files = AggregateFiles(path, quality=[scored] * (2 if twice else 1))
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=words):
         run(aggregate_stage(files, AggregateOptions()), tmp_path / "people")
 
 

@@ -100,9 +100,9 @@ def test_the_mapped_artifact_comes_first_by_chance_and_answers_say_so(tmp_path: 
     for row in key.values():
         offered = orjson.loads(row["options"])["artifacts"]
         assert len(offered) == 8
-        place = [what["choice"] for what in offered.values()].index(f"Q0{MAPPED[row['item_id']]}")
-        first[row["item_id"]] = place == 0
-        places.add(place)
+        position = [what["choice"] for what in offered.values()].index(f"Q0{MAPPED[row['item_id']]}")
+        first[row["item_id"]] = position == 0
+        places.add(position)
     assert len(places) > 5
     assert 20 < sum(first.values()) < 40
 
@@ -133,8 +133,8 @@ def test_what_was_mapped_to_something_unlisted_was_not_listed_first(tmp_path: Pa
     (tmp_path / "a.json").write_bytes(orjson.dumps(answers))
     projects.import_files(tmp_path / "rated", tmp_path / "to-rate", tmp_path / "a.json")
     audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
-    told = audits.filter(elsewhere).select("offered_first", "as_mapped")
-    assert told.rows() == [(False, None)] * 2  # nobody knew, it said, what stood first
+    shown = audits.filter(elsewhere).select("offered_first", "as_mapped")
+    assert shown.rows() == [(False, None)] * 2  # nobody knew, it said, what stood first
     assert audits["offered_first"].null_count() == 0
     assert verify_run(tmp_path / "rated").findings == ()
 
@@ -195,9 +195,9 @@ def test_countries_outside_the_space_and_what_none_means(tmp_path: Path, files: 
 
     done = projects.answer_all(tmp_path, (1,), projects.by_key(tmp_path / "project", answer))
     assert done.manifest.counts["quarantine"] == 0
-    said = {row["image_id"]: row for row in read_table(tmp_path / "rated/audits.parquet", AUDITS).to_dicts()}
+    answers = {row["image_id"]: row for row in read_table(tmp_path / "rated/audits.parquet", AUDITS).to_dicts()}
     for image, (_, (country, continent, means)) in PLACED.items():
-        row = said[image]
+        row = answers[image]
         assert (row["country"], row["continent"], row["none_means"]) == (country, continent, means)
         assert row["none_of_these"] == (means is not None)
-    assert said["m-09"]["none_means"] is None
+    assert answers["m-09"]["none_means"] is None

@@ -135,11 +135,13 @@ def test_a_group_is_decided_at_once_the_rest_one_by_one_and_the_judge_is_heard(t
     rows += [{**same, "qid": f"Q{n}", "label": f"stew {n}", "p31": ["Q11"], "sitelinks": 900} for n in range(41, 51)]
     rows += [{**same, "qid": f"Q{n}", "label": f"odd {n}", "p31": [f"Q{n}00"]} for n in range(51, 54)]
     kept = write_table(tmp_path, KEPT, rows_of(KEPT, *rows).sort(KEPT.key))
-    said = [("cuisine", row["qid"], "BR", "review", "ok", 0.6, "a brand" if int(row["qid"][1:]) < 31 else "no idea")
+    lines = [("cuisine", row["qid"], "BR", "review", "ok", 0.6, "a brand" if int(row["qid"][1:]) < 31 else "no idea")
             for row in rows]  # fmt: skip
-    told = write_table(tmp_path, VERDICTS, pl.DataFrame(said, schema=VERDICTS.schema, orient="row").sort(VERDICTS.key))
+    votes = write_table(
+        tmp_path, VERDICTS, pl.DataFrame(lines, schema=VERDICTS.schema, orient="row").sort(VERDICTS.key)
+    )
     groups = Handing(groups=True)
-    counts = done(review_export_stage(kept, groups, told=told), tmp_path).counts
+    counts = done(review_export_stage(kept, groups, told=votes), tmp_path).counts
     assert (counts["items"], counts["candidates"]) == (4, 53)
     project = tmp_path / "review-export"
     assert not (project / "hand-out/label-studio").exists()
@@ -163,11 +165,11 @@ def test_a_group_is_decided_at_once_the_rest_one_by_one_and_the_judge_is_heard(t
     assert table.filter(verdict="keep")["reason"].str.ends_with(", in a group of 10").all()
     one = replace(review_export_stage(tmp_path / "review/kept.parquet", Handing(first="popularity")), name="rest")
     assert done(one, tmp_path).counts["items"] == 3
-    by_fame = replace(review_export_stage(kept, Handing(groups=True, first="popularity"), told=told), name="fame")
+    by_fame = replace(review_export_stage(kept, Handing(groups=True, first="popularity"), told=votes), name="fame")
     done(by_fame, tmp_path)
     shown = form_tasks(tmp_path / "fame")["tasks"][0]
     assert shown["kind"].startswith("10 things (concept: cuisine)\nFound under: Q1000\nClass: ")
-    single = replace(review_export_stage(kept, Handing(first="popularity"), told=told), name="single")
+    single = replace(review_export_stage(kept, Handing(first="popularity"), told=votes), name="single")
     done(single, tmp_path)
     first = form_tasks(tmp_path / "single")["tasks"][0]
     assert (first["name"].split()[0], first["why"]) == ("stew", "judge m: no idea (60% sure)")

@@ -52,9 +52,9 @@ def test_pictures_lose_what_their_files_say(tmp_path: Path) -> None:
     images = files.images[0]
     table = pl.read_parquet(images)
     path = images.parent / table["path"][0]
-    told = PngImagePlugin.PngInfo()
-    told.add_text("parameters", "made by sdxl-base")
-    Image.open(path).save(path, pnginfo=told)
+    info = PngImagePlugin.PngInfo()
+    info.add_text("parameters", "made by sdxl-base")
+    Image.open(path).save(path, pnginfo=info)
     write_table(images.parent, IMAGES, table.with_columns(sha256=pl.lit(digest_bytes(path.read_bytes()))))
     export(tmp_path / "out", files)
     (picture,) = (tmp_path / "out/hand-out/pictures").iterdir()
@@ -160,14 +160,14 @@ def test_hostile_prompts_are_data_in_json_and_html(tmp_path: Path, text: str) ->
     assert all(re.fullmatch(r"[a-z0-9.-]+", name) for name in names)
 
 
-@pytest.mark.parametrize(("changes", "said"), [
+@pytest.mark.parametrize(("changes", "words"), [
     ({"quotas": Quotas(0, 0)}, "nobody is to judge anything"),
     ({"quotas": Quotas(3, 0, ("FR",))}, "no annotators are found in the region"),
     ({"quotas": Quotas(0, 1, ("IN",))}, "no other region"),
     ({"quotas": Quotas(3, 0, (" ", "IN"))}, "a region of annotators has no name"),
 ])  # fmt: skip
-def test_impossible_quotas_are_refused(tmp_path: Path, files: ExportFiles, changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_impossible_quotas_are_refused(tmp_path: Path, files: ExportFiles, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
         export(tmp_path / "out", files, **changes)
 
 

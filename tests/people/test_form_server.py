@@ -60,8 +60,8 @@ def test_a_wrong_token_and_another_name_of_the_machine_are_refused(project: Path
     with serving(project, journal) as server:
         root = server.address.removesuffix(f"{server.token}/")
         for wrong in ("", f"{server.token[:-1]}/", f"{server.token}x/", "%C3%A9/"):
-            status, said = ask(root + wrong)
-            assert (status, b"annotate serve" in said) == (403, True)
+            status, words = ask(root + wrong)
+            assert (status, b"annotate serve" in words) == (403, True)
             assert ask(f"{root}{wrong}begin", {"annotator": "ana"})[0] == 403
         assert ask(server.address, host="example.org")[0] == 403
         assert ask(server.address, host="localhost:1")[0] == 200
@@ -186,7 +186,7 @@ def test_what_an_import_would_set_aside_is_refused_and_not_kept(project: Path, j
         sheet = server.desk.begin({"annotator": "ana"})["sheet"]
         task = first_task(project, sheet)
         good = entry(project, sheet, task, "ana", {"belongs": "no", "realism": "5"})
-        for wrong, said in (
+        for wrong, words in (
             ({**good, "data": {**good["data"], "prompt": "other"}}, "task changed since it was handed out"),
             ({**good, "annotations": []}, "not one answer"),
             (entry(project, sheet, task, "ana", {"belongs": "no"}), "required answer missing"),
@@ -196,7 +196,7 @@ def test_what_an_import_would_set_aside_is_refused_and_not_kept(project: Path, j
             ([], "malformed"),
         ):
             status, text = ask(f"{server.address}answer", wrong)
-            assert (status, said in text.decode()) == (400, True), text
+            assert (status, words in text.decode()) == (400, True), text
         assert ask(f"{server.address}answer", good)[0] == 200
         assert len(answers_in(journal)) == 1
 
@@ -214,6 +214,6 @@ def test_an_answer_that_the_disk_refuses_is_not_said_to_be_saved(project: Path, 
             raise full
 
         with mock.patch("os.write", refuses):
-            status, said = ask(f"{server.address}answer", good)
-        assert (status, b"not saved" in said, journal.read_bytes()) == (507, True, b"")
+            status, words = ask(f"{server.address}answer", good)
+        assert (status, b"not saved" in words, journal.read_bytes()) == (507, True, b"")
         assert ask(f"{server.address}answer", good)[0] == 200

@@ -60,7 +60,7 @@ def test_each_sheet_has_ten_that_look_like_the_others(tmp_path: Path, files: Exp
     content = projects.form_tasks(tmp_path / "project")
     names = [task["task"] for task in content["tasks"]]
     for sheet in content["sheets"]:
-        assert sum(key[names[place]]["kind"] == "gold" for place in sheet["tasks"]) == 10
+        assert sum(key[names[number]]["kind"] == "gold" for number in sheet["tasks"]) == 10
     asked = {row["item_id"] for row in key.values() if row["kind"] == "gold"}
     assert asked == set(GOLD)  # the sheets go round all of them
     shown = {task["data"]["task"]: task["data"] for task in projects.studio_tasks(tmp_path / "project")}
@@ -158,11 +158,11 @@ def test_a_list_that_says_something_else_is_refused_with_every_line(tmp_path: Pa
     with pytest.raises(ConfigError) as error:
         projects.export(tmp_path / "project", replace(files, gold=listed), "audit")
     assert [problem.line for problem in error.value.problems] == [2, 3, 4, 5]
-    told = str(error.value)
-    assert "the space has no artifact 'no such dish'" in told
-    assert "the space has no artifact 'dish 0, of Japan' of Nigeria" in told
-    assert "unknown country 'Atlantis'" in told
-    assert "no file 'files/photo-3.png' beside the list" in told
+    shown = str(error.value)
+    assert "the space has no artifact 'no such dish'" in shown
+    assert "the space has no artifact 'dish 0, of Japan' of Nigeria" in shown
+    assert "unknown country 'Atlantis'" in shown
+    assert "no file 'files/photo-3.png' beside the list" in shown
     (tmp_path / "other.csv").write_text("picture,shows\na.png,b\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"expected columns image, artifact, country"):
         projects.export(tmp_path / "b", replace(files, gold=tmp_path / "other.csv"), "audit")

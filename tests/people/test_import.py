@@ -49,8 +49,8 @@ def taken(tmp_path: Path, project: Path, tasks: object) -> tuple[pl.DataFrame, p
     )
 
 
-def change_result(task: dict[str, Any], said: projects.Answers) -> None:
-    task["annotations"][0]["result"] = projects.result_of(said)
+def change_result(task: dict[str, Any], words: projects.Answers) -> None:
+    task["annotations"][0]["result"] = projects.result_of(words)
 
 
 def put(name: str, value: object) -> Callable[[dict[str, Any]], None]:
@@ -278,17 +278,17 @@ def test_no_export_breaks_the_importer(tmp_path: Path, project: Path, data: st.D
 
     name, scheme, key = read_project(project)
     task = first_item(project, answers(project))
-    place: Any = task
+    part: Any = task
     one: list[Any] = ["annotations", 0, "result", 0]
     depths: list[list[Any]] = [["data"], ["annotations"], *(one[:depth] for depth in (2, 3, 4)), [*one, "value"]]
     steps = data.draw(st.sampled_from(depths))
     for step in steps:
-        place = place[step]
+        part = part[step]
     odd = data.draw(json_values)
-    if isinstance(place, dict):
-        place[data.draw(st.sampled_from(sorted(place)))] = odd
+    if isinstance(part, dict):
+        part[data.draw(st.sampled_from(sorted(part)))] = odd
     else:
-        place[0] = odd
+        part[0] = odd
     found = read_exports([TaskRecord("x", 1, task)], key, name, scheme)
     assert len(found.good) + found.set_aside + sum(found.skipped.values()) in {3, 1}
     assert found.quarantine_table.height >= found.set_aside
@@ -305,9 +305,9 @@ def test_spellings_of_one_name_are_one_person(tmp_path: Path, project: Path) -> 
 
 def test_one_person_of_two_regions_is_taken_for_the_first_alone(tmp_path: Path) -> None:
     images = projects.write_images(
-        tmp_path / "images", [projects.image_row(f"a-{place}", "a", place) for place in ("IN", "JP")]
+        tmp_path / "images", [projects.image_row(f"a-{iso}", "a", iso) for iso in ("IN", "JP")]
     )
-    rows = [projects.prompt_row(place, f"Image of food from {place}", "cuisine", place) for place in ("IN", "JP")]
+    rows = [projects.prompt_row(iso, f"Image of food from {iso}", "cuisine", iso) for iso in ("IN", "JP")]
     projects.export(
         tmp_path / "project", ExportFiles([images], projects.write_prompts(tmp_path / "prompts", rows)), repeats=0
     )

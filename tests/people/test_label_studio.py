@@ -99,8 +99,8 @@ def test_forms_of_inclusion_come_back(tmp_path: Path, task: str) -> None:
         number = make_project(owner, project / "hand-out")
         tasks = owner.call("GET", f"/api/tasks/?project={number}&page_size=500")["tasks"]
         for one in tasks:
-            said = result_of(answer(task, key[one["data"]["task"]]))
-            owner.call("POST", f"/api/tasks/{one['id']}/annotations/", {"result": said, "lead_time": 20})
+            words = result_of(answer(task, key[one["data"]["task"]]))
+            owner.call("POST", f"/api/tasks/{one['id']}/annotations/", {"result": words, "lead_time": 20})
         wrong = next(one for one in tasks if key[one["data"]["task"]]["kind"] == "item")
         bad = {"obj": "ym", "object_regions": ["mars"]} if task == "task2" else {"similar": "7", "appealing": "2"}
         owner.call("POST", f"/api/tasks/{wrong['id']}/annotations/", {"result": result_of(bad), "lead_time": 20})

@@ -20,17 +20,17 @@ SURE = SimulatedPeople(accuracy=1, scatter=0, careless=0)
 
 def test_people_who_never_err_say_what_is_shown() -> None:
     for shown, belongs in ((DISH, "yes"), (OTHER, "no"), (NOTHING, "no")):
-        said = [answers_of(f"p{n}", "IN", f"i{n}", shown, ASKED, SURE, seed=1) for n in range(40)]
-        assert {one["belongs"] for one in said} == {belongs}
-        assert all(("faithfulness" in one) == (belongs == "yes") for one in said)
-        realism = np.mean([int(one["realism"]) for one in said])
+        lines = [answers_of(f"p{n}", "IN", f"i{n}", shown, ASKED, SURE, seed=1) for n in range(40)]
+        assert {one["belongs"] for one in lines} == {belongs}
+        assert all(("faithfulness" in one) == (belongs == "yes") for one in lines)
+        realism = np.mean([int(one["realism"]) for one in lines])
         assert realism == pytest.approx(1.8 if shown is NOTHING else 3.9, abs=0.4)
 
 
 def test_an_answer_depends_on_the_person_the_item_and_the_seed() -> None:
     how = SimulatedPeople()
-    said = answers_of("p", "IN", "i", DISH, ASKED, how, seed=1)
-    assert said == answers_of("p", "IN", "i", DISH, ASKED, how, seed=1)
+    words = answers_of("p", "IN", "i", DISH, ASKED, how, seed=1)
+    assert words == answers_of("p", "IN", "i", DISH, ASKED, how, seed=1)
     others = [answers_of("p", "IN", f"i{n}", DISH, ASKED, how, seed=1) for n in range(30)]
     assert len({tuple(one.items()) for one in others}) > 2
     again = [answers_of("p", "IN", f"i{n}", DISH, ASKED, how, seed=1, again=True) for n in range(30)]
@@ -39,9 +39,9 @@ def test_an_answer_depends_on_the_person_the_item_and_the_seed() -> None:
 
 def test_doubt_and_carelessness_come_as_often_as_they_are_told_to() -> None:
     how = SimulatedPeople(accuracy=0.7, doubt=1, careless=0)
-    said = Counter(answers_of(f"p{n}", "IN", "i", DISH, ASKED, how, seed=1)["belongs"] for n in range(400))
-    assert said["maybe"] == pytest.approx(120, abs=35)
-    assert said["no"] == 0
+    words = Counter(answers_of(f"p{n}", "IN", "i", DISH, ASKED, how, seed=1)["belongs"] for n in range(400))
+    assert words["maybe"] == pytest.approx(120, abs=35)
+    assert words["no"] == 0
     careless = SimulatedPeople(accuracy=1, careless=1)
     anything = Counter(answers_of(f"p{n}", "IN", "i", DISH, ASKED, careless, seed=1)["belongs"] for n in range(300))
     assert set(anything) == {"yes", "no", "maybe"}

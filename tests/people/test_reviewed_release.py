@@ -30,7 +30,7 @@ def test_three_people_decide_groups_a_killed_server_keeps_answers_and_the_card_h
     culturekit("run", "cube-release", "--workdir", "run")
     candidates = replicated(Path("run/candidates/candidates.parquet"), 3000, tmp_path)
     table = truth_of(candidates)
-    truth = {(name, place): known for name, place, known in table.select("label", "place", "truth").iter_rows()}
+    truth = {(name, iso): known for name, iso, known in table.select("label", "place", "truth").iter_rows()}
     with server_process(model="tests.people.reviewed_world:answer") as server:
         judge = f"openai:judge-1?base_url={server.openai_url}&price=0.15/0.60"
         assert culturekit("cspace", "filter", "--candidates", candidates, *ROOTS, "--llm", judge, "--out", "kept",
@@ -73,8 +73,8 @@ def test_three_people_decide_groups_a_killed_server_keeps_answers_and_the_card_h
     drawn = read_table(Path("to-check/space_sample.parquet"), SPACE_SAMPLE)
     known = {" ".join(key): word for *key, word in table.select("concept", "qid", "country", "truth").iter_rows()}
     units = map(" ".join, drawn.select("concept", "qid", "country").iter_rows())
-    said = {unit: "accept" if known[unit] else "reject" for unit in units}
-    fill_in(Path("to-check"), said, ["Dan", "Eve"])
+    answers = {unit: "accept" if known[unit] else "reject" for unit in units}
+    fill_in(Path("to-check"), answers, ["Dan", "Eve"])
     done = culturekit("cspace", "check", "score", "--project", "to-check", "--out", "checked")
     assert done.stdout.count("wrong keeps: ") == 1, done.stderr
     found = read_table(Path("checked/space_check.parquet"), SPACE_CHECK)

@@ -99,12 +99,12 @@ BAD = {
 
 @pytest.mark.parametrize("right", BAD)
 def test_a_mistake_in_a_scheme_is_named(tmp_path: Path, right: str) -> None:
-    wrong, said = BAD[right]
+    wrong, words = BAD[right]
     path = tmp_path / "own.yaml"
     path.write_text(GOOD, encoding="utf-8")
     assert load_scheme(str(path)).name == "own"
     path.write_text(GOOD.replace(right, wrong), encoding="utf-8")
-    with pytest.raises(ConfigError, match=re.escape(said)):
+    with pytest.raises(ConfigError, match=re.escape(words)):
         load_scheme(str(path))
 
 

@@ -69,9 +69,9 @@ def begin(page: Tab, address: str, name: str) -> None:
 def choose(page: Tab, run: Path, truth: dict[str, Any]) -> str:
     """Answer what is shown as it truly is, or as a check asks, and give the task."""
     shown = page.run("document.querySelector('#pictures img').getAttribute('src')").removeprefix("pictures/")
-    told = text_of(page, "note")
+    stated = text_of(page, "note")
     rows = [row for row in key_of(run / "to-audit").values() if shown in row["files"]]
-    row = next(row for row in rows if (row["kind"] == "check") == bool(told))
+    row = next(row for row in rows if (row["kind"] == "check") == bool(stated))
     for value in right_answer(row, truth).values():
         page.run(f"document.querySelector('fieldset:not([hidden]) input[value=\"{value}\"]').click()")
     return str(row["task"])

@@ -41,9 +41,9 @@ def world(seed: int) -> pl.DataFrame:
                 many = int(size * rng.lognormal(0, 0.8)) + 2
                 errs = rng.random(many) < min(WRONG[verdict] * rng.lognormal(0, 0.5), 0.9)
                 rows += [
-                    (concept, f"Q{len(rows) + place}", country, verdict, f"R{place % 3}", 0.5 + place % 50 / 100,
+                    (concept, f"Q{len(rows) + number}", country, verdict, f"R{number % 3}", 0.5 + number % 50 / 100,
                      float(err != (verdict == "keep")))
-                    for place, err in enumerate(errs)
+                    for number, err in enumerate(errs)
                 ]  # fmt: skip
     columns = ["concept", "qid", "country", "verdict", "root", "confidence", "truth"]
     return pl.DataFrame(rows, schema=columns, orient="row")
@@ -81,8 +81,8 @@ def test_intervals_hold_the_truth_in_93_of_100_draws(draws: int) -> None:
         cells = units.group_by(*CELL, "verdict").agg(units=pl.len().cast(pl.UInt32))
         wanted = {"keep": 150, "remove": 100, "review": 50}
         drawn = draw_sample(units.drop("truth"), wanted, rng=np.random.default_rng(draw))
-        told = drawn.join(units.select(*UNIT, people="truth"), on=UNIT, how="left", maintain_order="left")
-        for row in check_rows(told, cells):
+        shown = drawn.join(units.select(*UNIT, people="truth"), on=UNIT, how="left", maintain_order="left")
+        for row in check_rows(shown, cells):
             known = truth(units, row["measure"], row["concept"], row["country"])
             level = (row["concept"] is not None) + (row["country"] is not None)
             inside = row["ci_low"] - 1e-9 <= known <= row["ci_high"] + 1e-9
@@ -93,11 +93,11 @@ def test_intervals_hold_the_truth_in_93_of_100_draws(draws: int) -> None:
 
 
 def truth(units: pl.DataFrame, measure: str, concept: str | None, country: str | None) -> float:
-    place = {name: value for name, value in (("concept", concept), ("country", country)) if value is not None}
+    where = {name: value for name, value in (("concept", concept), ("country", country)) if value is not None}
     if measure == "artifacts":
-        return float(units.filter(**place)["truth"].sum())
+        return float(units.filter(**where)["truth"].sum())
     word = {"wrong keeps": "keep", "wrong removes": "remove", "undecided that belong": "review"}[measure]
-    share = float(units.filter(**place, verdict=word)["truth"].mean())  # type: ignore[arg-type]
+    share = float(units.filter(**where, verdict=word)["truth"].mean())  # type: ignore[arg-type]
     return 1 - share if word == "keep" else share
 
 
@@ -120,16 +120,16 @@ def judged(tmp_path: Path) -> Path:
 def answered(project: Path, people: int) -> None:
     """Let people find every tenth keep, and every tenth removed, wrong; of numbers that end in 5 nobody can tell."""
     rows = read_table(project / f"{SPACE_SAMPLE.name}.parquet", SPACE_SAMPLE).to_dicts()
-    said = {}
+    answers = {}
     for row in rows:
         number = int(row["qid"][1:])
         yes = (number % 10 != 0) if row["verdict"] == "keep" else number % 10 == 0
         word = "open" if number % 10 == 5 else "accept" if yes else "reject"
-        said[" ".join(row[name] for name in UNIT)] = word
-    fill_in(project, said, [f"person {number}" for number in range(people)])
+        answers[" ".join(row[name] for name in UNIT)] = word
+    fill_in(project, answers, [f"person {number}" for number in range(people)])
 
 
-def fill_in(project: Path, said: Mapping[str, str], people: Sequence[str]) -> None:
+def fill_in(project: Path, decisions: Mapping[str, str], people: Sequence[str]) -> None:
     """Let people take sheets from the desk, in turn, until nothing is left for them."""
     key = key_of(project)
     with desk_of(project, journal_in(project)) as desk:
@@ -138,7 +138,7 @@ def fill_in(project: Path, said: Mapping[str, str], people: Sequence[str]) -> No
             person = waiting.pop(0)
             sheet = desk.begin({"annotator": person})["sheet"]
             for task in () if sheet is None else desk.sheets[sheet]:
-                given = entry(project, sheet, task, person, {"decision": said[key[task]["item_id"]]})
+                given = entry(project, sheet, task, person, {"decision": decisions[key[task]["item_id"]]})
                 for one in given["annotations"][0]["result"]:
                     one["to_name"] = "subject"
                 desk.take(given)
@@ -189,11 +189,11 @@ def test_a_sample_is_judged_scored_and_carried_by_release_card_croissant_and_dif
 
 def test_how_sure_the_judge_was_spreads_a_sample_where_it_is_known(judged: Path, tmp_path: Path) -> None:
     rows = read_table(judged, KEPT).filter(verdict="keep")
-    told = [
+    lines = [
         ("cuisine", row["qid"], iso, "keep", "ok", 0.5 + int(row["qid"][1:]) / 200, "a dish")
         for row in rows.to_dicts() for iso in COUNTRIES if countries()[iso].qids[0] in row["country_qids"]
     ]  # fmt: skip
-    write_table(tmp_path, VERDICTS, pl.DataFrame(told, schema=VERDICTS.schema, orient="row").sort(VERDICTS.key))
+    write_table(tmp_path, VERDICTS, pl.DataFrame(lines, schema=VERDICTS.schema, orient="row").sort(VERDICTS.key))
     stage_here(sample.stage(judged, keeps=30, removes=0, undecided=0), tmp_path / "to-check")
     drawn = read_table(tmp_path / "to-check/space_sample.parquet", SPACE_SAMPLE)
     for part in drawn.partition_by("country"):

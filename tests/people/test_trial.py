@@ -36,9 +36,9 @@ def right_of(row: dict[str, Any], scheme: str, *, right: bool = True) -> Answers
     """Answer as is right of the known items, or not."""
     if scheme == "inclusion_task2":
         return {"obj": "nm"} if right else {"obj": "ym", "object_regions": ["af"], "background_regions": ["na"]}
-    place = {name: str(number) for number, name in enumerate(row["places"], 1)}
-    shown = sorted([place["reference"], place["first"]])
-    chosen = place["first" if right else "second"]
+    where = {name: str(number) for number, name in enumerate(row["places"], 1)}
+    shown = sorted([where["reference"], where["first"]])
+    chosen = where["first" if right else "second"]
     return {"shown": shown, "similar": chosen, "confidence": "low", "appealing": chosen}
 
 
@@ -60,9 +60,9 @@ def test_answers_count_from_those_who_passed(tmp_path: Path, scheme: str) -> Non
 
     taken = answer_all(tmp_path, ["ana", "bo", "cy"], answer)
     assert taken.manifest.counts["quarantine"] == 0
-    said = pl.read_parquet(tmp_path / "rated/annotations.parquet")
-    assert set(said.filter(pl.col("flags").list.contains("trial-failed"))["annotator"]) == {"bo", "cy"}
-    assert set(said["item_id"]) == set(ITEMS)
+    rated = pl.read_parquet(tmp_path / "rated/annotations.parquet")
+    assert set(rated.filter(pl.col("flags").list.contains("trial-failed"))["annotator"]) == {"bo", "cy"}
+    assert set(rated["item_id"]) == set(ITEMS)
     checks = pl.read_parquet(tmp_path / "rated/annotation_checks.parquet")
     wrong = checks.filter(~pl.col("held")).select("kind", "annotator").unique().sort("annotator")
     assert wrong.rows() == [("trial", "ana"), ("trial", "bo")]

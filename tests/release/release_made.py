@@ -103,7 +103,7 @@ def write_hand(folder: Path, *, fields: str = FIELDS, **sections: str) -> Path:
     (folder / FIELDS_FILE).write_text(fields, encoding="utf-8")
     texts = {name: f"What the tests say about {name.lower()}." for name in SECTIONS}
     texts |= {name.replace("_", " "): text for name, text in sections.items()}
-    text = "\n".join(f"## {name}\n\n{said}\n" for name, said in texts.items())
+    text = "\n".join(f"## {name}\n\n{words}\n" for name, words in texts.items())
     (folder / TEXT_FILE).write_text(text, encoding="utf-8")
     return folder
 

@@ -211,11 +211,11 @@ def test_a_broken_file_is_a_finding_and_still_searched_for_keys(tmp_path: Path) 
 
 
 def test_words_of_a_source_are_found_in_data_and_in_what_people_wrote(tmp_path: Path) -> None:
-    said = "Guests bring sweets, and they take their shoes off before they step over the threshold of the house."
-    hand = write_hand(tmp_path / "hand", Motivation=said)
-    built(write_release(tmp_path / "run", files={"notes.csv": f'note\n"{said}"\n'}), hand, tmp_path / "card")
+    words = "Guests bring sweets, and they take their shoes off before they step over the threshold of the house."
+    hand = write_hand(tmp_path / "hand", Motivation=words)
+    built(write_release(tmp_path / "run", files={"notes.csv": f'note\n"{words}"\n'}), hand, tmp_path / "card")
     (tmp_path / "atlas").mkdir()
-    (tmp_path / "atlas/page.html").write_text(f"<html><p>{said}</p></html>", encoding="utf-8")
+    (tmp_path / "atlas/page.html").write_text(f"<html><p>{words}</p></html>", encoding="utf-8")
     assert check_card(tmp_path / "card") == ()
     found = {finding.file for finding in check_card(tmp_path / "card", sources=[tmp_path / "atlas"])}
     assert {"files/notes.csv", "hand/card.md", "README.md"} <= found

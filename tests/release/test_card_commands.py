@@ -28,18 +28,18 @@ def test_a_card_is_built_and_checked(tmp_path: Path) -> None:
     assert json.loads(again.stdout)["state"] == "reused"
     with (out / "README.md").open("a", encoding="utf-8") as file:
         file.write("More.\n")
-    told = culturekit("card", "check", out, "--json")
-    assert told.exit_code == 1
-    found = json.loads(told.stdout)
+    answer = culturekit("card", "check", out, "--json")
+    assert answer.exit_code == 1
+    found = json.loads(answer.stdout)
     assert {finding["code"] for finding in found} == {"page-edited", "file-changed"}
     assert {"file", "code", "expected", "found", "fix"} <= set(found[0])
 
 
 def test_damage_leaves_with_4(card: Path) -> None:
     (card / "data/cspace/cuisine.parquet").unlink()
-    told = culturekit("card", "check", card)
-    assert told.exit_code == 4
-    assert "data/cspace/cuisine.parquet: file-missing: expected a file" in told.stdout
+    answer = culturekit("card", "check", card)
+    assert answer.exit_code == 4
+    assert "data/cspace/cuisine.parquet: file-missing: expected a file" in answer.stdout
 
 
 def test_a_changed_hand_gives_another_card(tmp_path: Path) -> None:
@@ -48,8 +48,8 @@ def test_a_changed_hand_gives_another_card(tmp_path: Path) -> None:
     assert culturekit(*words).exit_code == 0
     text = (hand / TEXT_FILE).read_text().replace("What the tests say about motivation.", "Another reason.")
     (hand / TEXT_FILE).write_text(text)
-    told = culturekit("card", "check", tmp_path / "card", "--hand", hand, "--json")
-    assert (told.exit_code, [found["code"] for found in json.loads(told.stdout)]) == (1, ["hand-changed"])
+    answer = culturekit("card", "check", tmp_path / "card", "--hand", hand, "--json")
+    assert (answer.exit_code, [found["code"] for found in json.loads(answer.stdout)]) == (1, ["hand-changed"])
     assert isinstance(culturekit(*words).exception, UsageError)
     assert json.loads(culturekit(*words, "--replace").stdout)["state"] == "built"
     assert "Another reason." in (tmp_path / "card/README.md").read_text()

@@ -47,8 +47,8 @@ def test_a_space_tells_items_of_other_countries(tmp_path: Path) -> None:
 
 def test_a_graph_tells_concepts_and_countries(small_run: Path, tmp_path: Path) -> None:
     found = read_table(small_run / "candidates/candidates.parquet", CANDIDATES)
-    place = countries()["IN"]
-    row = found.filter(pl.col("country_qids") == [place.qids[0]]).row(0, named=True)
+    india = countries()["IN"]
+    row = found.filter(pl.col("country_qids") == [india.qids[0]]).row(0, named=True)
     name, qid, graph = row["label"], row["qid"], small_run / "graph"
 
     def findings(sheet_row: dict[str, str]) -> set[str]:
@@ -70,9 +70,9 @@ def test_a_graph_tells_a_concept_of_ones_own_by_its_root_config(small_run: Path,
     config = tmp_path / "dances.yaml"
     config.write_text(f"{{concept: dances, hops: 4, roots: [{{qid: {root}, label: type of dance}}]}}")
     iso = next(iso for iso, each in countries().items() if each.qids[0] == dance["country_qids"][0])
-    place = {"country": iso, "country_name": countries()[iso].name, "continent": countries()[iso].continent}
+    where = {"country": iso, "country_name": countries()[iso].name, "continent": countries()[iso].continent}
     number, path = int(dance["qid"][1:]), tmp_path / "space.parquet"
-    cspace(artifact(number, name=dance["label"], concept="dances", **place)).write_parquet(path)
+    cspace(artifact(number, name=dance["label"], concept="dances", **where)).write_parquet(path)
     graph = small_run / "graph"
     assert "name-concept" in codes(audit_file(path, graph=graph))
     assert not audit_file(path, graph=graph, roots=[str(config)]).has_findings

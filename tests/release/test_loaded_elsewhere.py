@@ -72,18 +72,18 @@ def rows_of(card: Path, name: str) -> dict[str, list[dict[str, Any]]]:
 
 def test_mlcroissant_gets_the_rows_of_every_record_set(card: Path, tmp_path: Path) -> None:
     python = interpreter("CULTUREKIT_MLCROISSANT_PYTHON", "'mlcroissant[parquet]'")
-    told = answer(python, CROISSANT_ROWS, card, tmp_path / "home")
+    rows = answer(python, CROISSANT_ROWS, card, tmp_path / "home")
     wanted = rows_of(card, "cspace")
-    assert told["rows"]["cspace"] == [row for split in sorted(wanted) for row in wanted[split]]
-    assert told["rows"]["drops"] == []
-    assert told["biases"] == ["What the tests say about known biases."]
+    assert rows["rows"]["cspace"] == [row for split in sorted(wanted) for row in wanted[split]]
+    assert rows["rows"]["drops"] == []
+    assert rows["biases"] == ["What the tests say about known biases."]
 
 
 def test_datasets_reads_the_folder(card: Path, tmp_path: Path) -> None:
     python = interpreter("CULTUREKIT_DATASETS_PYTHON", "datasets")
-    told = answer(python, DATASETS_ROWS, card, tmp_path / "home")
-    assert told["rows"] == {"cspace": rows_of(card, "cspace")}
-    assert told["default"] == {"cuisine": 3, "landmarks": 1}
+    rows = answer(python, DATASETS_ROWS, card, tmp_path / "home")
+    assert rows["rows"] == {"cspace": rows_of(card, "cspace")}
+    assert rows["default"] == {"cuisine": 3, "landmarks": 1}
 
 
 @pytest.mark.parametrize("name", list(CORRUPTIONS)[:ACCEPTED_BY_OTHERS])

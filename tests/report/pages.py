@@ -68,10 +68,10 @@ def audited_page() -> ReportData:
         replace(
             model,
             corrected=figure(0.13 if model.culture_free else 0.69, 4),
-            rank=Rank(Figure(2 - place, 1, 2, 1200, 6), 2),
+            rank=Rank(Figure(2 - number, 1, 2, 1200, 6), 2),
             seen=Seen(150, figure(0.97 if model.culture_free else 0.02, 5), {"country": figure(0.8, 6)}),
         )
-        for place, model in enumerate(data.models)
+        for number, model in enumerate(data.models)
     )
     cells = tuple((figure(0.3, 2), figure(0.5, 1), None) for _ in range(2))
     table = replace(
@@ -85,10 +85,10 @@ def audited_page() -> ReportData:
 def page() -> ReportData:
     """A small page with two models, one of them a liar."""
     models = (line("mirage", 0.8, 0.125, free=1200, similarity=0.7), line("atlas", 0.7, 0.7, free=0, similarity=0.97))
-    place = DumpPosition("sample.json.gz", 1, 12268, 93, "dump-0")
+    dump = DumpPosition("sample.json.gz", 1, 12268, 93, "dump-0")
     path = (
-        PathNode("Q2095", "food", (), place),
-        PathNode("Q2878618", "Khakhra", (Said("P279", "Q2095", "food", "normal"),), place),
+        PathNode("Q2095", "food", (), dump),
+        PathNode("Q2878618", "Khakhra", (Said("P279", "Q2095", "food", "normal"),), dump),
     )
     evidence = ArtifactEvidence("Q2878618", "Khakhra", "cuisine", path, (Said("P495", "Q668", "India", "normal"),))
     shots = tuple(
@@ -283,6 +283,6 @@ def with_text(value: Any, text: str) -> Any:
     if isinstance(value, Row):
         return Row(**{name: with_text(each, text) for name, each in vars(value).items()})
     if is_dataclass(value) and not isinstance(value, type):
-        own = {each.name: getattr(value, each.name) for each in fields(value)}
-        return replace(value, **{name: each if name in FILES else with_text(each, text) for name, each in own.items()})
+        held = {each.name: getattr(value, each.name) for each in fields(value)}
+        return replace(value, **{name: each if name in FILES else with_text(each, text) for name, each in held.items()})
     return value

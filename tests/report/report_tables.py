@@ -97,13 +97,13 @@ def columns_of(table: PageTable) -> dict[int, dict[str, str]]:
         return columns
     beside = 1 if len(heads) == 2 else 0  # the name of the model stands beside both rows of a head
     over = [cell for cell in heads[0][beside:] for _ in range(cell.span)] if beside else []
-    for place, cell in placed(heads[-1]):
+    for position, cell in placed(heads[-1]):
         kind = LABELS.get(cell.text.strip(), cell.text.strip())
         if kind not in KINDS:
             continue
-        columns[place + beside] = {"labels": kind}
-        if place < len(over) and over[place].concept is None:
-            columns[place + beside]["kernel"] = over[place].text.strip()
+        columns[position + beside] = {"labels": kind}
+        if position < len(over) and over[position].concept is None:
+            columns[position + beside]["kernel"] = over[position].text.strip()
     return columns
 
 

@@ -108,7 +108,7 @@ def test_a_model_that_draws_one_artifact_is_no_error_of_the_encoder() -> None:
 
 def test_a_rank_among_some_is_no_rank_among_all() -> None:
     """Ranks of the two models that people corrected stood in a table of five, and withheld scores came first."""
-    some = [line(name, 0.5 + 0.1 * place, None, free=None, similarity=0.9) for place, name in enumerate("abcde")]
+    some = [line(name, 0.5 + 0.1 * number, None, free=None, similarity=0.9) for number, name in enumerate("abcde")]
     audited = [
         replace(one, corrected=figure(value, 4), seen=seen(0.8))
         for one, value in zip(some[:2], (0.3, 0.2), strict=True)
@@ -188,8 +188,8 @@ def check_sentences(
         r"(\w+) moves from (\d)\w\w to (\d)\w\w place( of these \d models)?", text
     ):
         assert bool(among_some) == (len(corrected) < len(of))
-        for place, values in ((before, {one: mapped[one] for one in corrected}), (after, corrected)):
-            assert sorted(values, key=values.__getitem__, reverse=True).index(name) + 1 == int(place)
+        for position, values in ((before, {one: mapped[one] for one in corrected}), (after, corrected)):
+            assert sorted(values, key=values.__getitem__, reverse=True).index(name) + 1 == int(position)
     if "moves from" in text or "keep the order in which they are mapped" in text:
         assert not any(mapped[more] < mapped[less] for more, less in apart)
     for share, name in re.findall(r"(\d+)% \([^)]*\) of (\w+)", text.partition("country they saw")[2]):
@@ -251,14 +251,14 @@ def check_order(
 ) -> None:  # fmt: skip
     """Read who is first by whom, and hold it to the tables."""
     size = pl.col("value").abs() if lowest else -pl.col("value")
-    asked = pl.col("model").replace_strict({name: place for place, name in enumerate(models)})
+    asked = pl.col("model").replace_strict({name: number for number, name in enumerate(models)})
     ordered = {by: table.filter(pl.col("value").is_not_nan()).sort(size, asked) for by, table in tables.items()}
     first = {by: rows["model"][0] for by, rows in ordered.items() if rows.height}
     if len(models) < 2 or not first:
         assert text == ""
         return
-    said = rf"By ([a-z' -]+), (\w+) (?:{verb}|comes first instead) \(([^()]*)\)(.*?)\.(?: |$)"
-    spoken = re.findall(said, text)
+    pattern = rf"By ([a-z' -]+), (\w+) (?:{verb}|comes first instead) \(([^()]*)\)(.*?)\.(?: |$)"
+    spoken = re.findall(pattern, text)
     alike = re.search(r"(?:^|\. )([A-Z][a-z', -]+?) puts? (\w+) first too", text)
     told = {by: name for by, name, _, _ in spoken}
     agree = [by for by in first if by not in told]

@@ -63,13 +63,13 @@ def check_inert(tab: Tab, folder: Path, text: str, allowed: set[str], *, whole: 
     """Open a page with the text in every field, touch everything, and see that nothing happened."""
     tab.open(written(folder, whole or render(hostile_page(text))))
     tab.run(TOUCH)
-    told = repr(text[:80])
-    assert tab.run("window.pwned") is None, told
-    assert tab.run("document.title") != "pwned", told
-    assert tab.run("location.protocol") == "file:", told
-    assert (tab.said, tab.asked, tab.dialogs) == ([], [], []), told
-    assert set(tab.run(SHAPE)) <= allowed, told
-    assert tab.run("document.getElementById('provenance').getClientRects().length") == 1, told
+    beginning = repr(text[:80])
+    assert tab.run("window.pwned") is None, beginning
+    assert tab.run("document.title") != "pwned", beginning
+    assert tab.run("location.protocol") == "file:", beginning
+    assert (tab.said, tab.asked, tab.dialogs) == ([], [], []), beginning
+    assert set(tab.run(SHAPE)) <= allowed, beginning
+    assert tab.run("document.getElementById('provenance').getClientRects().length") == 1, beginning
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ def test_kernels_stand_side_by_side_and_concepts_are_closed() -> None:
     uniform = replace(data.tables[0], kernel="uniform")
     text = section(render(replace(data, tables=(data.tables[0], uniform))))
     whole, *closed = tables_of(text)
-    assert [columns_of(whole)[place] for place in (1, 2, 3, 4)] == [
+    assert [columns_of(whole)[position] for position in (1, 2, 3, 4)] == [
         {"labels": label, "kernel": kernel} for kernel in ("country", "uniform") for label in ("mapped", "truth")
     ]
     assert whole.kernel is whole.concept is None
@@ -33,7 +33,7 @@ def test_scores_of_two_orders_share_no_table() -> None:
     uniform = replace(data.tables[0], kernel="uniform", order="q = 2")
     text = section(render(replace(data, tables=(uniform, data.tables[0]))))
     columns = [columns_of(table).values() for table in tables_of(text)]
-    kernels = [{column["kernel"] for column in own if "kernel" in column} for own in columns]
+    kernels = [{column["kernel"] for column in of_table if "kernel" in column} for of_table in columns]
     assert kernels[:2] == [{"country"}, {"uniform"}]
     assert [f"order q = {order}, over all prompts" in text for order in (1, 2)] == [True, True]
 

@@ -24,8 +24,8 @@ def test_low_cells_are_marked_in_words_and_signs_and_counts_stand_with_them() ->
     assert "within 0.25, 7 images, 3 people" in found
     assert "▽ mean below 3" in found
     assert "▼ mean below 2" in found
-    for said in ("4 answered, 1 failed", "6 answered, 2 unlike", "set aside, plain: 2", "−0.50", "0.20 to 0.80"):
-        assert said in found
+    for words in ("4 answered, 1 failed", "6 answered, 2 unlike", "set aside, plain: 2", "−0.50", "0.20 to 0.80"):
+        assert words in found
 
 
 def test_a_run_without_people_has_no_such_section() -> None:

@@ -117,9 +117,9 @@ def test_columns_of_truth_are_there_only_where_truth_is_known() -> None:
     assert "true diversity" in render(page())
 
 
-@pytest.mark.parametrize(("number", "said"), [(0, "0 images"), (1, "1 image"), (1200, "1,200 images")])
-def test_one_image_is_not_called_images(number: int, said: str) -> None:
-    assert environment().from_string('{{ number | count("images") }}').render(number=number) == said
+@pytest.mark.parametrize(("number", "words"), [(0, "0 images"), (1, "1 image"), (1200, "1,200 images")])
+def test_one_image_is_not_called_images(number: int, words: str) -> None:
+    assert environment().from_string('{{ number | count("images") }}').render(number=number) == words
 
 
 def test_nothing_known_is_said_in_words() -> None:
@@ -167,8 +167,8 @@ def test_shares_without_intervals_do_not_say_that_they_have_some() -> None:
     whole = page()
     assert whole.shares is not None
     bare = {
-        model: {code: replace(share, low=None, high=None) for code, share in own.items()}
-        for model, own in whole.shares.shares.items()
+        model: {code: replace(share, low=None, high=None) for code, share in by_country.items()}
+        for model, by_country in whole.shares.shares.items()
     }
     text = render(replace(whole, shares=replace(whole.shares, shares=bare, corrected={}), trust=None))
     assert "Share of images in per cent; too few repeats for intervals" in text
@@ -200,10 +200,10 @@ def test_the_prompts_on_the_page_have_the_means_of_their_batches(small_run: Path
     assert {prompt.prompt_id for prompt in data.prompts} == set(values["prompt_id"])
     for prompt in data.prompts:
         for model, score in zip(data.models, prompt.scores, strict=True):
-            own = values.filter(pl.col("prompt_id") == prompt.prompt_id, pl.col("model") == model.model)
+            scored = values.filter(pl.col("prompt_id") == prompt.prompt_id, pl.col("model") == model.model)
             assert score is not None
-            assert score[0] == pytest.approx(own["value"].mean())
-            assert score[1] == own["item"].n_unique()
+            assert score[0] == pytest.approx(scored["value"].mean())
+            assert score[1] == scored["item"].n_unique()
 
 
 def test_a_prompt_alone_in_its_concept_stands_corrected_and_the_mapped_score_below() -> None:
@@ -256,8 +256,10 @@ def test_other_orders_of_diversity_change_nothing_on_the_page(small_run: Path, r
 def test_a_kernel_stands_at_the_order_at_which_it_was_corrected(run_copy: Path) -> None:
     path = run_copy / "scores/scores.parquet"
     table = pl.read_parquet(path)
-    own = table.filter(pl.col("metric") == "vs", pl.col("params").str.contains('"kernel":"artifact","labels":"mapped"'))
-    second = own.with_columns(pl.col("params").str.replace('"q":1.0', '"q":2.0'))
+    main = table.filter(
+        pl.col("metric") == "vs", pl.col("params").str.contains('"kernel":"artifact","labels":"mapped"')
+    )
+    second = main.with_columns(pl.col("params").str.replace('"q":1.0', '"q":2.0'))
     corrected = second.with_columns(pl.col("params").str.replace('"labels":"mapped"', '"labels":"corrected"'))
     pl.concat([table, second, corrected]).write_parquet(path)
     shown = folders_of(run_copy).headline_scores().with_columns(q=pl.col("params").str.json_path_match("$.q"))

@@ -21,9 +21,9 @@ def test_both_routes_stand_side_by_side_and_what_is_missing_is_counted() -> None
 
 def test_an_unstable_ranking_is_told_and_a_stable_one_too() -> None:
     assert "The ranking is not stable:" in render(replace(page(), routes=routes(), trust=None))
-    told = render(replace(page(), routes=routes(stable=True), trust=None))
-    assert "The ranking is not stable:" not in told
-    assert "in the same order, or nearly so" in told
+    shown = render(replace(page(), routes=routes(stable=True), trust=None))
+    assert "The ranking is not stable:" not in shown
+    assert "in the same order, or nearly so" in shown
     none = render(replace(page(), routes=replace(routes(), ranking=()), trust=None))
     assert "there is no ranking to compare" in none
 

@@ -40,8 +40,8 @@ def noting(caveat: str, work: Work) -> Outcome:
 
 
 def test_the_page_says_all_that_a_stage_says_must_be_known(tmp_path: Path) -> None:
-    said = {"a": "It is simulated.", "b": "It is simulated. One rater.", "c": "", "d": "One rater."}
-    for name, caveat in said.items():
+    caveats = {"a": "It is simulated.", "b": "It is simulated. One rater.", "c": "", "d": "One rater."}
+    for name, caveat in caveats.items():
         built(Stage(name, "kept", 1, partial(noting, caveat), {}), tmp_path / name)
     run = RunFolders(tmp_path, (), ("a", "b", "c", "d"))
     assert every_caveat(run) == ("It is simulated.", "One rater.")

@@ -86,12 +86,12 @@ def test_every_link_leads_to_a_file_of_the_site_and_every_page_is_reached(site: 
     reached = {site / "index.html"}
     for path, links in pages_of(site):
         assert links.tags["script"] == 0
-        for place in links.places:
-            if place.startswith(("#", "data:")):
+        for address in links.places:
+            if address.startswith(("#", "data:")):
                 continue
-            target = Path(os.path.normpath(path.parent / unquote(place)))
-            assert target.is_relative_to(site), f"{place} of {path.name} leads out of the site"
-            assert target.is_file(), f"{place} of {path.name} is not there"
+            target = Path(os.path.normpath(path.parent / unquote(address)))
+            assert target.is_relative_to(site), f"{address} of {path.name} leads out of the site"
+            assert target.is_file(), f"{address} of {path.name} is not there"
             reached.add(target)
     assert set(site.rglob("*.html")) <= reached
     assert set((site / "thumbnails").rglob("*.*")) <= reached
@@ -113,8 +113,8 @@ def test_an_artifact_has_the_images_that_were_mapped_to_it(site: Path, small_run
         parts = text.split("<h2>In")[1:]
         assert len(parts) == 2
         for part in parts:
-            told = [line.split()[0] for line in part.split('<span class="sub">') if " of those mapped" in line]
-            assert sum(int(number.replace(",", "")) for number in told) == count
+            lines = [line.split()[0] for line in part.split('<span class="sub">') if " of those mapped" in line]
+            assert sum(int(number.replace(",", "")) for number in lines) == count
 
 
 def records_of(site: Path) -> Iterator[tuple[Path, Any]]:
@@ -128,15 +128,15 @@ def test_results_are_what_others_read(site: Path, small_run: Path) -> None:
     assert len(records) == len({record["evaluation_id"] for _, record in records}) == 6
     for path, record in records:
         jsonschema.validate(record, schema("eval"))
-        place = path.relative_to(site / "every-eval-ever").parts
-        assert (place[0], "/".join(place[2:4])) == ("data", record["model_info"]["id"])
+        parts = path.relative_to(site / "every-eval-ever").parts
+        assert (parts[0], "/".join(parts[2:4])) == ("data", record["model_info"]["id"])
         assert str(UUID(path.stem, version=4)) == path.stem
         for one in record["evaluation_results"]:
             row = scores.row(int(one["score_details"]["details"]["row"]), named=True)
-            told = json.loads(row["params"])
+            data = json.loads(row["params"])
             assert (row["model"], row["value"]) == (record["model_info"]["name"], one["score_details"]["score"])
-            assert told["labels"] in one["evaluation_name"]
-            assert told["labels"] != "truth"
+            assert data["labels"] in one["evaluation_name"]
+            assert data["labels"] != "truth"
 
 
 def test_samples_are_what_each_score_is_the_mean_of(site: Path) -> None:
@@ -167,11 +167,11 @@ def test_the_package_finds_nothing_wrong_with_records(site: Path) -> None:
     root = site / "every-eval-ever"
     files = {str(path.relative_to(root)): path for path in root.rglob("*.json*")}
     for name, path in files.items():
-        told = core.validate_file(
+        answer = core.validate_file(
             path, repo_path=name, available_files=files, run_semantic_checks=True,
             read_repo_file=lambda one: (root / one).read_text(encoding="utf-8"),
         )  # fmt: skip
-        assert (told.errors, told.warnings) == ([], [])
+        assert (answer.errors, answer.warnings) == ([], [])
 
 
 def test_results_for_the_hub_come_back_as_they_were_written(site: Path) -> None:
@@ -230,5 +230,5 @@ def test_pages_ask_for_nothing_and_fit_a_telephone(site: Path, tmp_path: Path) -
                 tab.look(width=width, height=900, dark=width == 390)
                 tab.open(path)
                 assert tab.said == []
-                assert [place for place in tab.asked if not place.startswith(("file:", "data:"))] == []
+                assert [address for address in tab.asked if not address.startswith(("file:", "data:"))] == []
                 assert tab.run("document.documentElement.scrollWidth") == width

@@ -15,7 +15,7 @@ def crossings(path: str, x: float, y: float) -> int:
     """Count the edges of a path that a ray to the right of a point crosses."""
     count = 0
     for ring in re.findall(r"M([^Z]*)Z", path):
-        points = [tuple(map(float, place.split())) for place in ring.split("L")]
+        points = [tuple(map(float, point.split())) for point in ring.split("L")]
         for (x1, y1), (x2, y2) in zip(points, [*points[1:], points[0]], strict=True):
             if (y1 > y) != (y2 > y) and x < x1 + (y - y1) * (x2 - x1) / (y2 - y1):
                 count += 1
@@ -44,7 +44,7 @@ def test_the_projection_keeps_areas() -> None:
 def test_no_line_runs_across_the_map() -> None:
     for path in country_paths().values():
         for ring in re.findall(r"M([^Z]*)Z", path):
-            across = [float(place.split()[0]) for place in ring.split("L")]
+            across = [float(point.split()[0]) for point in ring.split("L")]
             assert max(abs(a - b) for a, b in zip(across, [*across[1:], across[0]], strict=True)) < WIDTH / 4
 
 

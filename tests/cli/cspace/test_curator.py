@@ -36,9 +36,9 @@ def kept(folder: Path, *rows: Mapping[str, object]) -> Path:
 def released(folder: Path, *rows: Mapping[str, object], countries: tuple[str, ...] = ("BR", "GH")) -> Path:
     """Release with Ghana, which is not shipped."""
     folder.mkdir()
-    own = folder / "mine.yaml"
-    own.write_text(culturekit("roots", "init", "--country", "GH").stdout, encoding="utf-8")
-    known.use_countries(own)
+    mine = folder / "mine.yaml"
+    mine.write_text(culturekit("roots", "init", "--country", "GH").stdout, encoding="utf-8")
+    known.use_countries(mine)
     concept = Concept(concept="cuisine", hops=1, roots=(Root(qid="Q1", label="x"),), countries=countries)
     stage_here(release_stage([kept(folder, *rows)], ReleaseOptions((concept,))), folder / "cspace")
     known.use_countries(None)

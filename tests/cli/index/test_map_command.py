@@ -51,9 +51,9 @@ def test_every_option_reaches_the_mapping(world: PictureWorld, images: Path, tmp
 
 def test_an_error_that_cannot_be_kept_ends_with_1(world: PictureWorld, images: Path, tmp_path: Path) -> None:
     for _ in range(2):  # the second time the finished folder answers
-        said = mapping(world, images, tmp_path / "out", "--max-error", "0.001", ends=1)
-        assert "every image abstains" in said
-        assert "references held out" in said
+        words = mapping(world, images, tmp_path / "out", "--max-error", "0.001", ends=1)
+        assert "every image abstains" in words
+        assert "references held out" in words
     assert pl.read_parquet(tmp_path / "out/matches.parquet")["abstained"].all()
 
 
@@ -86,11 +86,11 @@ def test_weights_that_say_nothing_are_refused(text: str) -> None:
         weights_of(text)
 
 
-@pytest.mark.parametrize(("words", "said"), [
+@pytest.mark.parametrize(("words", "spoken"), [
     (("--adjust", "csls"), "go together"), (("--max-error", "0"), "above 0 and below 1"),
     (("--concept", "cuisne"), "one of cuisine"), (("--search", "quickly"), "quickly"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused(
-    world: PictureWorld, images: Path, tmp_path: Path, words: tuple[str, ...], said: str
+    world: PictureWorld, images: Path, tmp_path: Path, words: tuple[str, ...], spoken: str
 ) -> None:
-    assert said in mapping(world, images, tmp_path / "out", *words, ends=2)
+    assert spoken in mapping(world, images, tmp_path / "out", *words, ends=2)

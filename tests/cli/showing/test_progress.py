@@ -68,8 +68,8 @@ def test_a_log_hears_of_a_stage_that_counts_nothing(capsys: pytest.CaptureFixtur
     progress.advance(1)
     clock.now += 55
     progress.speak_after(QUIET_SECONDS)
-    said = capsys.readouterr().err
-    assert said == "complete: 1 of 8 questions of round 1, 1/min, 7 min left; $0.0100, 5 tokens/s\n"
+    printed = capsys.readouterr().err
+    assert printed == "complete: 1 of 8 questions of round 1, 1/min, 7 min left; $0.0100, 5 tokens/s\n"
 
 
 def test_nothing_is_foretold_from_the_first_of_many_units() -> None:
