@@ -21,7 +21,7 @@ Command = list[str]
 
 def dishes(folder: Path, rows: int) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    made = [
+    lines = [
         {
             "qid": f"Q{number}", "label": f"dish {number}", "description": f"stew of the region {number % 7}",
             "concept": "cuisine", "country_qids": ["Q155"], "roots": ["Q746549"],
@@ -29,7 +29,7 @@ def dishes(folder: Path, rows: int) -> Path:
         }
         for number in range(1, rows + 1)
     ]  # fmt: skip
-    return write_table(folder, CANDIDATES, candidates(*made))
+    return write_table(folder, CANDIDATES, candidates(*lines))
 
 
 def collection(folder: Path, rows: int) -> Path:
@@ -58,14 +58,14 @@ def completion_words(given: Path) -> Command:
 def asking_words(folder: Path, images: int) -> Command:
     """Write pictures, a prompt and its questions, and answer them."""
     texts = {"p1": [f"Is thing {number} shown?" for number in range(1, 6)]}
-    own = questions(folder / "questions", texts)
-    return ["questions", "ask", "--images", str(pictures(folder, images)), "--questions", str(own)]
+    mine = questions(folder / "questions", texts)
+    return ["questions", "ask", "--images", str(pictures(folder, images)), "--questions", str(mine)]
 
 
 def weighing_words(folder: Path, images: int) -> Command:
     """Write pictures and a prompt, and weigh what they show."""
-    own = prompts(folder / "prompts", {"p1": "A plain square"})
-    return ["vqascore", "--images", str(pictures(folder, images)), "--prompts", str(own)]
+    mine = prompts(folder / "prompts", {"p1": "A plain square"})
+    return ["vqascore", "--images", str(pictures(folder, images)), "--prompts", str(mine)]
 
 
 def expanding_words(captions: int) -> Command:

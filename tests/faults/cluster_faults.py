@@ -221,8 +221,8 @@ def attempt(
     *, faults: int, longest: float,
 ) -> bool:  # fmt: skip
     """Begin or go on with a run, and disturb it; tell whether it came to its end."""
-    said = said_of(workdir)
-    with said.open("w", encoding="utf-8") as errors:
+    log = said_of(workdir)
+    with log.open("w", encoding="utf-8") as errors:
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
     began = time.monotonic()
     while not ended(run, chance.uniform(0.2, longest)):
@@ -240,13 +240,13 @@ def attempt(
             return True
     if run.returncode == 0:
         return True
-    text = said.read_text(encoding="utf-8")
-    told = next((line for line in text.splitlines() if line.startswith("error: ")), "")
-    if run.returncode != UNAVAILABLE or "Traceback" in text or not told:
+    text = log.read_text(encoding="utf-8")
+    reason = next((line for line in text.splitlines() if line.startswith("error: ")), "")
+    if run.returncode != UNAVAILABLE or "Traceback" in text or not reason:
         result.wrong.append(f"round {result.rounds}: the run ended with {run.returncode}: {text[-2000:]}")
         return True
-    result.ended_early[told.removeprefix("error: ").partition(";")[0][:70]] += 1
-    tell(f"ended early: {told}")
+    result.ended_early[reason.removeprefix("error: ").partition(";")[0][:70]] += 1
+    tell(f"ended early: {reason}")
     return False
 
 

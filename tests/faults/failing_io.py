@@ -124,12 +124,12 @@ class FailingIO:
 
         def opened(vfs: int, name: int | None, file: int, flags: int, out: int) -> int:
             path = os.fsdecode(ctypes.string_at(name)) if name else "temporary"
-            place = str(self.root / f"sqlite {Path(path).name}")
-            if self.fails("open", place):
+            folder = str(self.root / f"sqlite {Path(path).name}")
+            if self.fails("open", folder):
                 return SQLITE_CANTOPEN
             code = int(really_open(vfs, name, file, flags, out))
             if code == 0:
-                self.before_file(File.from_address(file), place)
+                self.before_file(File.from_address(file), folder)
             return code
 
         self.kept.append(standing := XOpen(opened))

@@ -138,9 +138,9 @@ def twice_written(key: str, value: str) -> Lie:
     return raw(lambda body: body[:-1] + f',"{again}":{value}}}'.encode())
 
 
-def escaped_key(said: str) -> str:
+def escaped_key(words: str) -> str:
     """Echo the key of the client with every character as an escape, in a label that is kept."""
-    return said.replace('"id"', '"note":"' + "".join(f"\\u{ord(sign):04x}" for sign in KEY) + '","id"')
+    return words.replace('"id"', '"note":"' + "".join(f"\\u{ord(sign):04x}" for sign in KEY) + '","id"')
 
 
 KEY = "sk-of-nobody-0123456789"

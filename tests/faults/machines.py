@@ -33,7 +33,7 @@ def machines(names: Sequence[str]) -> Iterator[list[Machine]]:
         ip("link", "add", BRIDGE, "type", "bridge")
         undo.callback(ip, "link", "del", BRIDGE)
         ip("link", "set", BRIDGE, "up")
-        made = []
+        ready = []
         for number, name in enumerate(names, start=2):
             space, cable = f"ck-{name}", f"ck-{name}0"
             ip("netns", "add", space)
@@ -44,5 +44,5 @@ def machines(names: Sequence[str]) -> Iterator[list[Machine]]:
             ip(*inside, "addr", "add", f"{NETWORK}.{number}/24", "dev", "eth0")
             ip(*inside, "link", "set", "eth0", "up")
             ip(*inside, "link", "set", "lo", "up")
-            made.append(Machine(f"{NETWORK}.{number}", ("ip", "netns", "exec", space), cable))
-        yield made
+            ready.append(Machine(f"{NETWORK}.{number}", ("ip", "netns", "exec", space), cable))
+        yield ready

@@ -84,11 +84,11 @@ def damage_dumps(form: Form, count: int, folder: Path, *, seed: int = 0) -> Coun
 
 def flipped(whole: bytes, chance: random.Random, ends: list[int]) -> bytes:
     """Flip a bit anywhere, one time in four near where a member ends."""
-    place = chance.randrange(len(whole))
+    position = chance.randrange(len(whole))
     if chance.random() < 0.25:
-        place = min(len(whole) - 1, max(0, chance.choice(ends) + chance.randrange(-12, 12)))
+        position = min(len(whole) - 1, max(0, chance.choice(ends) + chance.randrange(-12, 12)))
     changed = bytearray(whole)
-    changed[place] ^= 1 << chance.randrange(8)
+    changed[position] ^= 1 << chance.randrange(8)
     return bytes(changed)
 
 

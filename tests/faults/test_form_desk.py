@@ -105,8 +105,8 @@ def test_hostile_requests_lose_nothing_and_get_no_traceback(
     with serving(project, journal) as server:
         first, second = answers_of(server.desk, project, "ana", 2)
         assert ask(f"{server.address}answer", first)[0] == 200
-        said = [send(server.address, *hostile(second, rng)) for _ in range(400)]
-        assert set(said) <= {0, 400, 403, 404, 501}
+        statuses = [send(server.address, *hostile(second, rng)) for _ in range(400)]
+        assert set(statuses) <= {0, 400, 403, 404, 501}
         assert list(answers_in(journal)) == [("ana", first["data"]["task"])]
         assert ask(f"{server.address}answer", second)[0] == 200
     assert len(answers_in(journal)) == 2
@@ -127,8 +127,8 @@ def test_a_journal_cut_anywhere_keeps_every_whole_line(project: Path, journal: P
         for answer in answers_of(desk, project, "ana", 12):
             desk.take(answer)
     whole = journal.read_bytes()
-    ends = [place for place, byte in enumerate(whole) if byte == 10]
-    cuts = sorted({*(place + step for place in ends for step in (-1, 0, 1)), *range(0, len(whole), len(whole) // 100)})
+    ends = [at for at, byte in enumerate(whole) if byte == 10]
+    cuts = sorted({*(at + step for at in ends for step in (-1, 0, 1)), *range(0, len(whole), len(whole) // 100)})
     assert len(cuts) >= 100
     for cut in cuts:
         journal.write_bytes(whole[:cut])
@@ -167,8 +167,8 @@ def test_a_journal_replaced_by_another_file_is_said_and_the_answer_is_not_saved(
         first, second = answers_of(server.desk, project, "ana", 2)
         assert ask(f"{server.address}answer", first)[0] == 200
         journal.write_bytes(b"a letter\nto somebody\n")
-        status, said = ask(f"{server.address}answer", second)
-        assert (status, b"not a line of a journal" in said) == (400, True)
+        status, words = ask(f"{server.address}answer", second)
+        assert (status, b"not a line of a journal" in words) == (400, True)
         journal.unlink()
         assert ask(f"{server.address}answer", second)[0] == 200
     assert len(answers_in(journal)) == 2
@@ -200,17 +200,17 @@ def test_a_picture_that_is_gone_is_not_found(project: Path, journal: Path, capfd
 def test_two_windows_of_one_person_answer_at_once(project: Path, journal: Path) -> None:
     with serving(project, journal) as server:
         answers = answers_of(server.desk, project, "ana", 12)
-        said: list[int] = []
+        statuses: list[int] = []
 
         def work() -> None:
-            said.extend(ask(f"{server.address}answer", answer)[0] for answer in answers)
+            statuses.extend(ask(f"{server.address}answer", answer)[0] for answer in answers)
 
         windows = [threading.Thread(target=work) for _ in range(4)]
         for window in windows:
             window.start()
         for window in windows:
             window.join()
-        assert (said, server.desk.answered) == ([200] * 48, 12)
+        assert (statuses, server.desk.answered) == ([200] * 48, 12)
     assert len(answers_in(journal)) == 12
 
 

@@ -84,22 +84,22 @@ def ask(folder: Path, *, rows: int) -> None:
 
 def asked(folder: Path, fault: Fault, *, rows: int = ROWS) -> Ended:
     """Ask in a process of its own, on a disk that fails."""
-    told, tell = os.pipe()
+    hear, tell = os.pipe()
     process = os.fork()
     if process:
         os.close(tell)
-        return waited(process, told, LONGEST)
+        return waited(process, hear, LONGEST)
     os.dup2(tell, 2)
     io = FailingIO(folder, fault)
     io.install()
-    code, said = 0, ""
+    code, words = 0, ""
     try:
         ask(folder, rows=rows)
     except BaseException as error:
         code = error.exit_code if isinstance(error, CultureKitError) else 3 if isinstance(error, OSError) else 70
-        said = f"{type(error).__name__}: {error}"
+        words = f"{type(error).__name__}: {error}"
     met = ": ".join(io.steps[fault.at - 1]) if io.hit else ""
-    os.write(2, json.dumps([code, said, len(io.steps), met]).encode())
+    os.write(2, json.dumps([code, words, len(io.steps), met]).encode())
     os._exit(0)
 
 
@@ -111,10 +111,10 @@ def waited(process: int, told: int, seconds: float) -> Ended:
             with os.fdopen(told, encoding="utf-8", errors="replace") as heard:
                 *noise, last = heard.read().splitlines() or [""]
             try:
-                code, said, steps, met = json.loads(last)
+                code, data, steps, met = json.loads(last)
             except ValueError:
                 return Ended(70, "\n".join([*noise, last]), 0, "?")
-            return Ended(code, "\n".join([*noise, said]), steps, met)
+            return Ended(code, "\n".join([*noise, data]), steps, met)
         time.sleep(0.005)
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
@@ -160,11 +160,11 @@ def run_stages(recipe: Path, workdir: Path, fault: Fault) -> Ended:
     workdir.mkdir(exist_ok=True)
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         try:
-            _, said = process.communicate(timeout=5 * LONGEST)
+            _, printed = process.communicate(timeout=5 * LONGEST)
         except subprocess.TimeoutExpired:
             process.kill()
             return Ended(HUNG, "", 0, "")
-    *lines, last = said.splitlines() or [""]
+    *lines, last = printed.splitlines() or [""]
     steps, met = json.loads(last) if last.startswith("[") else (0, "?")
     return Ended(process.returncode, "\n".join(lines), steps, met)
 
@@ -264,10 +264,10 @@ def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(tmp_path: Pa
     out.mkdir()
     script = FILL.format(size=size, mount=mount, python=sys.executable, recipe=SMALL, out=out)
     subprocess.run(["unshare", "--mount", "sh", "-c", script], check=True, env={**os.environ, "TMPDIR": str(tmp_path)})
-    said, codes = (out / "first").read_text("utf-8"), [(out / f"{run}.code").read_text() for run in ("first", "second")]
-    assert codes == ["3\n", "0\n"], said + (out / "second").read_text("utf-8")
-    assert "No space left on device" in said
-    assert "Traceback" not in said
+    text, codes = (out / "first").read_text("utf-8"), [(out / f"{run}.code").read_text() for run in ("first", "second")]
+    assert codes == ["3\n", "0\n"], text + (out / "second").read_text("utf-8")
+    assert "No space left on device" in text
+    assert "Traceback" not in text
 
 
 if __name__ == "__main__":

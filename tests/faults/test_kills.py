@@ -164,8 +164,8 @@ def kill_logged(script: str, words: list[str], log: Path, *, kills: int, most: i
     )  # fmt: skip
     seen(result, kills)
     once, *rounds = logs
-    assert all(made.keys() == once.keys() for made in rounds)
-    assert sum(made.total() - once.total() for made in rounds) <= kills * in_flight
+    assert all(created.keys() == once.keys() for created in rounds)
+    assert sum(created.total() - once.total() for created in rounds) <= kills * in_flight
 
 
 @pytest.mark.endtoend
@@ -282,9 +282,9 @@ def test_batches_are_never_bought_twice(tmp_path: Path, port: int, provider: str
     def moment(chance: Random, server: RunningServer | None) -> Due:
         """Kill once a job is made and not yet stored, four times in ten."""
         assert server is not None
-        made = server.stats()["jobs_made"]
+        created = server.stats()["jobs_made"]
         if chance.random() < 0.4:
-            return lambda: server.stats()["jobs_made"] > made
+            return lambda: server.stats()["jobs_made"] > created
         return at_a_request(chance, server, 14)
 
     result = kill_and_resume(

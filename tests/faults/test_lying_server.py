@@ -167,7 +167,7 @@ def unreadable(folder: Path) -> list[str]:
     try:
         places = journals_below([folder])
         total = read_ledger(places).total
-        logged = sum(1 for place in places for _ in latest_exchanges(place.path, limit=10_000))
+        logged = sum(1 for position in places for _ in latest_exchanges(position.path, limit=10_000))
     except CultureKitError as error:
         return [f"journal: {error}"]
     return [] if logged == total.requests and total.usd >= 0.0 else ["journal: the sums are not those of the log"]
@@ -185,13 +185,13 @@ QUICK = ["cached 1e18", "prompt 1e15"]
 OTHERS = [name for name in MODES if name not in QUICK]
 
 
-@pytest.mark.parametrize(("code", "written", "told"), [
+@pytest.mark.parametrize(("code", "written", "shown"), [
     (0, "done", []), (None, "", ["budget: hung"]),
     (1, "Traceback (most recent call last)", ["budget: exit 1, not 0/5", "budget: traceback"]),
     (5, f"the key {KEY} was refused", ["budget: key shown"]),
 ])  # fmt: skip
-def test_what_is_wrong_with_the_end_of_a_run_is_told(code: int | None, written: str, told: list[str]) -> None:
-    assert list(problems("budget", code, written, frozenset({0, 5}))) == told
+def test_what_is_wrong_with_the_end_of_a_run_is_told(code: int | None, written: str, shown: list[str]) -> None:
+    assert list(problems("budget", code, written, frozenset({0, 5}))) == shown
 
 
 def escaped(form: str) -> str:

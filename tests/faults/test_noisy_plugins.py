@@ -63,6 +63,6 @@ def test_errors_are_json_too(tmp_path: Path) -> None:
     for words, code in [(("run", "--json", "--until", "nothing"), 2), (("run", "--json", "--unknown"), 2)]:
         ended = command(tmp_path, "pass", *words)
         assert (ended.returncode, ended.stdout) == (code, "")
-        said = json.loads(ended.stderr.splitlines()[-1])
-        assert (said["level"], said["exit_code"]) == ("error", code)
-        assert said["problem"] in said["said"]
+        data = json.loads(ended.stderr.splitlines()[-1])
+        assert (data["level"], data["exit_code"]) == ("error", code)
+        assert data["problem"] in data["said"]

@@ -95,7 +95,7 @@ def test_a_person_who_moves_between_two_tables_is_refused(tmp_path: Path) -> Non
 
 def audit() -> tuple[pl.DataFrame, pl.DataFrame]:
     rng = np.random.default_rng(5)
-    truth: list[str | None] = [COUNTRIES[place] for place in rng.integers(0, len(COUNTRIES), 200)]
+    truth: list[str | None] = [COUNTRIES[position] for position in rng.integers(0, len(COUNTRIES), 200)]
     matches = matches_of(mapped_with_error(truth, accuracy=0.83, rng=rng))
     return matches, audits_of(dict(zip(matches["image_id"].to_list(), truth, strict=True)))
 
@@ -125,10 +125,10 @@ def test_an_audit_that_is_not_about_its_images_is_refused(case: str) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_honest_audits_in_any_order_are_none_of_these(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    truth: list[str | None] = [COUNTRIES[place] for place in np.sort(rng.integers(0, len(COUNTRIES), 300))]
+    truth: list[str | None] = [COUNTRIES[position] for position in np.sort(rng.integers(0, len(COUNTRIES), 300))]
     matches = matches_of(mapped_with_error(truth, accuracy=[0.1, 0.5, 0.9][seed % 3], rng=rng))
-    said = audits_of(dict(zip(matches["image_id"].to_list(), truth, strict=True)))
-    order = said if seed % 2 else said.sort("country")
+    audits = audits_of(dict(zip(matches["image_id"].to_list(), truth, strict=True)))
+    order = audits if seed % 2 else audits.sort("country")
     assert score_audited(matches, order).scores.height > 0
 
 

@@ -47,9 +47,9 @@ SAID: Mapping[str, tuple[Mapping[str, Sequence[Mapping[str, object]]], list[str]
 
 @pytest.mark.parametrize("name", SAID)
 def test_what_sets_models_apart_is_said_and_nothing_else(name: str) -> None:
-    models, said = SAID[name]
+    models, spoken = SAID[name]
     found = not_comparable({model: traits_of(table(*rows)) for model, rows in models.items()})
-    assert [words for words, line in zip(said, found, strict=True) if words not in line] == [], found
+    assert [words for words, line in zip(spoken, found, strict=True) if words not in line] == [], found
 
 
 def test_two_models_differ_in_what_a_table_can_name() -> None:

@@ -97,9 +97,9 @@ def test_what_came_to_nothing_replaces_nothing_that_did(folder: Path) -> None:
     assert set(images["status"]) == set(references["status"]) == {"ok"}
     Path("recipe.yaml").write_text(RECIPE.format(seed=2), "utf-8")
     Path("down").write_text("1", "utf-8")
-    said = run(code=3)
-    assert "runs/recipe/references: nothing of references came out right, and what was finished stays" in said
-    assert "none of 4 images was made: failed, connection refused" in said
+    answer = run(code=3)
+    assert "runs/recipe/references: nothing of references came out right, and what was finished stays" in answer
+    assert "none of 4 images was made: failed, connection refused" in answer
     assert table("references").equals(references)
     Path("down").write_text("raise", "utf-8")
     assert "connection refused" in run(code=3).lower()
@@ -137,7 +137,7 @@ def test_images_that_failed_in_passing_are_tried_again_and_no_others(folder: Pat
 def test_a_stage_of_a_run_is_done_again_when_asked_for(folder: Path) -> None:
     run()
     between = asked()
-    said = run("--fresh", "images")
+    answer = run("--fresh", "images")
     assert asked() - between == table("images-plain").height
-    assert "1 done" in said
+    assert "1 done" in answer
     assert "there is no stage 'image'" in run("--fresh", "image", code=2)

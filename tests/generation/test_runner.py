@@ -46,9 +46,9 @@ class Recorder:
 
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    made = Recorder()
-    monkeypatch.setattr(runner, "backend_of", lambda *_: made)
-    return made
+    recorder = Recorder()
+    monkeypatch.setattr(runner, "backend_of", lambda *_: recorder)
+    return recorder
 
 
 def rows_of(work: Work, folder: Path, plan: ImagePlan, texts: dict[str, str] | None = None) -> pl.DataFrame:
@@ -71,8 +71,8 @@ def test_each_image_is_a_row_and_pixels(work: Work, tmp_path: Path, backend: Rec
 
 
 def test_a_run_of_which_no_image_was_made_is_a_finding(work: Work, tmp_path: Path, backend: Recorder) -> None:
-    made = generate(work, prompts(tmp_path, {"p2": "x"}), ImagePlan(2, 2), Maker("m", "any"), seed=3)
-    assert made.notes["findings"] == ["none of 4 images was made: refused, unsafe"]
+    result = generate(work, prompts(tmp_path, {"p2": "x"}), ImagePlan(2, 2), Maker("m", "any"), seed=3)
+    assert result.notes["findings"] == ["none of 4 images was made: refused, unsafe"]
 
 
 def test_a_subset_is_made_again_as_it_was(work: Work, tmp_path: Path, backend: Recorder) -> None:

@@ -120,13 +120,13 @@ def test_the_pictures_are_those_of_diffusers_itself(folders: Folders) -> None:
 
 def test_what_is_recorded_says_how_a_picture_was_made(folders: Folders) -> None:
     (reply,) = answers(f"{folders('sdxl')}?steps=2&guidance=3&negative=fog", [asked(1)])
-    told = params(reply)
+    record = params(reply)
     expected = {
         "pipeline": "StableDiffusionXLPipeline", "scheduler": "EulerDiscreteScheduler", "steps": 2, "guidance": 3.0,
         "dtype": "float32", "device": "cpu", "negative_prompt": "fog", "batch": 1,
     }  # fmt: skip
-    assert {name: told[name] for name in expected} == expected
-    assert "findings" not in told
+    assert {name: record[name] for name in expected} == expected
+    assert "findings" not in record
 
 
 def test_a_refiner_takes_over_after_the_high_noise(folders: Folders) -> None:
@@ -143,10 +143,10 @@ def test_a_refiner_takes_over_after_the_high_noise(folders: Folders) -> None:
 
 def test_a_prompt_longer_than_a_context_is_said_for_each_text_encoder(folders: Folders) -> None:
     long, short = asked(1, "x" * 100), asked(2)
-    told = [params(reply) for reply in answers(f"{folders('sd3')}?steps=1&tokens=90", [long, short])]
-    assert told[0]["prompt_cut"] == {"tokenizer": [103, 77], "tokenizer_2": [103, 77], "tokenizer_3": [104, 90]}
-    assert "the prompt is longer than the 77 tokens of tokenizer_2" in told[0]["findings"]
-    assert "prompt_cut" not in told[1]
+    lines = [params(reply) for reply in answers(f"{folders('sd3')}?steps=1&tokens=90", [long, short])]
+    assert lines[0]["prompt_cut"] == {"tokenizer": [103, 77], "tokenizer_2": [103, 77], "tokenizer_3": [104, 90]}
+    assert "the prompt is longer than the 77 tokens of tokenizer_2" in lines[0]["findings"]
+    assert "prompt_cut" not in lines[1]
 
 
 def broken(folder: Path, to: Path, part: str, change: Callable[[Any], Any], name: str = "") -> Path:
@@ -237,14 +237,14 @@ def test_adapters_from_a_folder_change_the_picture_and_are_recorded(folders: Fol
 
 
 @pytest.mark.parametrize(
-    ("kind", "own"), [("sd3", ("scheduler", "tokenizer", "tokenizer_2", "tokenizer_3")), ("hunyuan", ("guider",))]
+    ("kind", "mine"), [("sd3", ("scheduler", "tokenizer", "tokenizer_2", "tokenizer_3")), ("hunyuan", ("guider",))]
 )
-def test_lanes_share_weights_and_nothing_that_keeps_state(folders: Folders, kind: str, own: tuple[str, ...]) -> None:
+def test_lanes_share_weights_and_nothing_that_keeps_state(folders: Folders, kind: str, mine: tuple[str, ...]) -> None:
     backend: Any = BACKENDS.make(f"diffusers:{folders(kind)}?steps=1&device=cpu&guidance=5")
     with backend.lanes(3) as lanes:
         bases = [lane.call.loaded.base for lane in lanes]
         assert kind == "sd3" or {base.guider.guidance_scale for base in bases} == {5.0}
-    for name in own:
+    for name in mine:
         assert len({id(getattr(base, name)) for base in bases}) == 3, name
     assert len({id(base.transformer) for base in bases}) == 1
 
@@ -254,22 +254,22 @@ def with_safety_checker(folder: Path, *, strict: bool) -> Path:
     from diffusers.pipelines.stable_diffusion import StableDiffusionSafetyChecker
     from transformers import CLIPConfig, CLIPImageProcessor
 
-    made: Any = script()
+    result: Any = script()
     torch.manual_seed(0)
     eyes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
             "image_size": 32, "patch_size": 8}  # fmt: skip
     checker = StableDiffusionSafetyChecker(CLIPConfig(vision_config=eyes, projection_dim=8))
     for name in ("concept_embeds_weights", "special_care_embeds_weights"):
         getattr(checker, name).data.fill_(-2.0 if strict else 2.0)
-    tokenizer = made.clip_tokenizer()
+    tokenizer = result.clip_tokenizer()
     unet = diffusers.UNet2DConditionModel(
         block_out_channels=(8, 16), layers_per_block=1, sample_size=32, in_channels=4, out_channels=4,
         down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"), up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
-        cross_attention_dim=made.WIDTH, attention_head_dim=2, norm_num_groups=8,
+        cross_attention_dim=result.WIDTH, attention_head_dim=2, norm_num_groups=8,
     )  # fmt: skip
     pipeline = diffusers.StableDiffusionPipeline(
-        unet=unet, vae=made.decoder(4), scheduler=diffusers.EulerDiscreteScheduler(), tokenizer=tokenizer,
-        text_encoder=made.clip_encoder(tokenizer, projected=False), safety_checker=checker,
+        unet=unet, vae=result.decoder(4), scheduler=diffusers.EulerDiscreteScheduler(), tokenizer=tokenizer,
+        text_encoder=result.clip_encoder(tokenizer, projected=False), safety_checker=checker,
         feature_extractor=CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),
     )  # fmt: skip
     pipeline.save_pretrained(folder, safe_serialization=True)
@@ -310,9 +310,9 @@ def test_each_device_has_its_weights_and_workers_and_devices_change_no_byte(fold
 def test_only_the_part_that_takes_the_noise_away_is_compiled(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, *given, **named: compiled.append(type(self).__name__))
-    plain, told = (drawn(folders("sdxl"), f"steps=1{more}") for more in ("", "&compile=true"))
+    plain, shown = (drawn(folders("sdxl"), f"steps=1{more}") for more in ("", "&compile=true"))
     assert compiled == ["UNet2DConditionModel"]
-    assert np.array_equal(plain.pixels, told.pixels)
+    assert np.array_equal(plain.pixels, shown.pixels)
 
 
 def test_a_pipeline_without_negative_prompts_is_known_and_sent_none() -> None:
@@ -392,13 +392,13 @@ except MissingDependency as error:
 
 @pytest.mark.slow
 def test_a_pipeline_that_needs_torchvision_says_so_where_there_is_none(folders: Folders) -> None:
-    told = [
+    printed = [
         subprocess.run([sys.executable, "-c", NO_TORCHVISION, folders(kind)], capture_output=True, text=True,
             check=True, env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout for kind in ("flux2", "sdxl")
     ]  # fmt: skip
-    assert "PixtralProcessor requires the Torchvision library" in told[0]
-    assert "culturekit[embed,generate]" in told[0]
-    assert told[1] == "loaded\n"
+    assert "PixtralProcessor requires the Torchvision library" in printed[0]
+    assert "culturekit[embed,generate]" in printed[0]
+    assert printed[1] == "loaded\n"
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert any(text.startswith("torchvision") for text in extras["embed"]), "what the hint names brings it"
 
@@ -420,11 +420,11 @@ def hub_of(home: Path, name: str, files: dict[str, bytes], monkeypatch: pytest.M
         importlib.import_module("huggingface_hub._snapshot_download").constants, "HF_HUB_CACHE", str(home)
     )
     monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
-    commit, place = "c" * 40, home / f"models--{name.replace('/', '--')}"
-    (place / "refs").mkdir(parents=True)
-    (place / "refs/main").write_text(commit)
+    commit, folder = "c" * 40, home / f"models--{name.replace('/', '--')}"
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs/main").write_text(commit)
     for file, content in files.items():
-        path = place / "snapshots" / commit / file
+        path = folder / "snapshots" / commit / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     return commit

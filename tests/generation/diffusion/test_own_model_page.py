@@ -28,11 +28,11 @@ def test_the_page_has_commands_to_type() -> None:
 def test_the_page_works_as_typed(tmp_path: Path) -> None:
     for package in ("torch", "diffusers", "transformers"):
         pytest.importorskip(package)
-    place, tools = tmp_path / "checkout", tmp_path / "bin"
-    place.mkdir()
+    folder, tools = tmp_path / "checkout", tmp_path / "bin"
+    folder.mkdir()
     tools.mkdir()
     for name in ("benchmarks", "recipes"):
-        (place / name).symlink_to(ROOT / name)
+        (folder / name).symlink_to(ROOT / name)
     for name, what in (("python", ""), ("culturekit", "-m culturekit")):
         tool = tools / name
         tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" {what} "$@"\n')
@@ -41,11 +41,11 @@ def test_the_page_works_as_typed(tmp_path: Path) -> None:
     outputs = []
     for line in commands():
         done = subprocess.run(
-            ["sh", "-c", line], cwd=place, env=environment, capture_output=True, text=True, check=False
+            ["sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         outputs.append(done.stdout)
     assert re.search(r"pilot: \S+ s for an image, so about \S+ minutes for the \d+ that are left", outputs[-2])
-    images = pl.read_parquet(place / "images/images.parquet")
+    images = pl.read_parquet(folder / "images/images.parquet")
     assert set(images["status"]) == {"ok"}
     assert images["seed_honoured"].all()

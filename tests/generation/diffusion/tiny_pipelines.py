@@ -32,8 +32,8 @@ def tiny(folder: Path, kind: str = "sdxl") -> Path:
     """Save a tiny pipeline below a folder, unless it is there."""
     path = folder / kind
     if not path.is_dir():
-        made: Any = script()
-        made.save_pipeline(path, kind)
+        result: Any = script()
+        result.save_pipeline(path, kind)
     return path
 
 

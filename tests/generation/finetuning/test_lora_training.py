@@ -61,8 +61,8 @@ def pairs(tmp_path: Path) -> Path:
 
 
 def options(folders: Path, kind: str = "sd", **given: Any) -> TuningOptions:
-    told = {"steps": 6, "rank": 2, "rate": 1e-2, "batch": 2, "size": SIDE, "every": 3, **given}
-    return TuningOptions(f"diffusers:{tiny(folders, kind)}?device=cpu", **told)
+    stated = {"steps": 6, "rank": 2, "rate": 1e-2, "batch": 2, "size": SIDE, "every": 3, **given}
+    return TuningOptions(f"diffusers:{tiny(folders, kind)}?device=cpu", **stated)
 
 
 def tuned(pairs: Path, out: Path, given: TuningOptions) -> StageRun:
@@ -82,9 +82,9 @@ def of_velocity(folders: Path) -> Path:
     path = folders / "sd-v"
     if not path.is_dir():
         shutil.copytree(tiny(folders, "sd"), path)
-        told = path / "scheduler/scheduler_config.json"
-        told.write_text(told.read_text().replace('"epsilon"', '"v_prediction"'))
-        assert "v_prediction" in told.read_text()
+        config = path / "scheduler/scheduler_config.json"
+        config.write_text(config.read_text().replace('"epsilon"', '"v_prediction"'))
+        assert "v_prediction" in config.read_text()
     return path
 
 

@@ -74,8 +74,8 @@ def test_missing_packages_are_named_as_such(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, package, None)
     (tmp_path / "model_index.json").write_text('{"_class_name": "StableDiffusionPipeline"}')
     (tmp_path / "metadata.jsonl").write_text('{"file_name": "a.png", "text": "a"}\n')
-    said = asked(tmp_path, f"diffusers:{tmp_path}")
-    assert "pip install -c constraints.txt 'culturekit[embed,generate]'" in said
+    answer = asked(tmp_path, f"diffusers:{tmp_path}")
+    assert "pip install -c constraints.txt 'culturekit[embed,generate]'" in answer
 
 
 @pytest.mark.parametrize("row", ["{", "[]", {"file_name": "a.png"}, {"file_name": "a.png", "text": " "}, {"text": "a"}])

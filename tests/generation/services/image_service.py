@@ -61,20 +61,20 @@ class Seller:
 
     def submit(self, body: dict[str, Any], base: str) -> Answer:
         with self.lock:
-            told = self.submitting(body)
-            if told is not None and told[0] >= 400:
-                return told
+            reply = self.submitting(body)
+            if reply is not None and reply[0] >= 400:
+                return reply
             self.sold.append(body)
             number = len(self.sold) - 1
-        return told or as_json({"id": f"job-{number}", "polling_url": f"{base}/jobs/{number}"})
+        return reply or as_json({"id": f"job-{number}", "polling_url": f"{base}/jobs/{number}"})
 
     def poll(self, number: int, base: str) -> Answer:
         with self.lock:
             self.polled[number] += 1
             look = self.polled[number]
-        told = self.polling(number, look)
-        if told is not None:
-            return told
+        reply = self.polling(number, look)
+        if reply is not None:
+            return reply
         if look < self.looks:
             return as_json({"id": f"job-{number}", "status": "Pending", "result": None})
         return ready(number, base)
@@ -117,12 +117,12 @@ def running_service(seller: Seller | None = None) -> Iterator[ImageService]:
             shop.asked.append((method, self.path, headers))
             kind, _, number = self.path.lstrip("/").partition("/")
             if kind == "pictures":
-                told: Answer = (200, {"Content-Type": "image/png"}, shop.draw(int(number)))
+                shown: Answer = (200, {"Content-Type": "image/png"}, shop.draw(int(number)))
             elif headers.get("x-key") != KEY:
-                told = as_json({"error": {"message": f"no such key {headers.get('x-key')}"}}, 401)
+                shown = as_json({"error": {"message": f"no such key {headers.get('x-key')}"}}, 401)
             else:
-                told = shop.submit(body, base) if method == "POST" else shop.poll(int(number), base)
-            status, stated, content = told
+                shown = shop.submit(body, base) if method == "POST" else shop.poll(int(number), base)
+            status, stated, content = shown
             self.send_response(status)
             for name, value in {**stated, "Content-Length": str(len(content))}.items():
                 self.send_header(name, value)

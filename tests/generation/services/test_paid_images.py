@@ -196,14 +196,14 @@ def test_no_key_stands_in_anything_that_is_written(tmp_path: Path) -> None:
 UNKNOWN = "costs .* is not known.*image_price="
 
 
-@pytest.mark.parametrize(("backend", "said"), [
+@pytest.mark.parametrize(("backend", "words"), [
     ("openai:gpt-image-9", UNKNOWN), ("openai:gpt-image-1", UNKNOWN), ("openai:gpt-5?api=responses", UNKNOWN),
     ("google:gemini-9-image", UNKNOWN), ("google:imagen-4.0-generate-001", "shut"),
     ("google:gemini-2.5-flash-image?aspect_ratio=wide", "wrong"), ("openai:gpt-image-1?n=11", "wrong"),
     ("openai:gpt-image-1?api=responses&n=2", "wrong"), ("openai", "name of a model"),
 ])  # fmt: skip
-def test_a_spec_that_cannot_work_and_an_unknown_price_are_refused(backend: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_a_spec_that_cannot_work_and_an_unknown_price_are_refused(backend: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=words):
         buy(backend, tmp_path, plan=ImagePlan(size="512x512"))
 
 

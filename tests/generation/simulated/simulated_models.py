@@ -44,12 +44,12 @@ def asked(
 
 def portraits(backend: ImageBackend, artifacts: Sequence[str], *, first_seed: int) -> list[Picture]:
     """One picture of each artifact, every one from a seed of its own."""
-    requests = [asked(first_seed + place, artifact_id=artifact) for place, artifact in enumerate(artifacts)]
+    requests = [asked(first_seed + number, artifact_id=artifact) for number, artifact in enumerate(artifacts)]
     return pictures(backend.generate(requests))
 
 
 def pictures(replies: Sequence[ImageReply]) -> list[Picture]:
     """The replies, all of which are pictures."""
-    made = [reply for reply in replies if isinstance(reply, Picture)]
-    assert len(made) == len(replies)
-    return made
+    drawn = [reply for reply in replies if isinstance(reply, Picture)]
+    assert len(drawn) == len(replies)
+    return drawn

@@ -133,6 +133,6 @@ def test_a_full_pull_shows_the_other_emblem_and_border() -> None:
 
 
 def test_pulled_pictures_are_fixed_for_ever(tmp_path: Path) -> None:
-    made = portraits(model(tmp_path, SPACE, "hub_skew=0.4&drift=0.3"), IDS[:20], first_seed=0)
-    digest = hashlib.sha256(b"".join(picture.pixels.tobytes() for picture in made)).hexdigest()
+    drawn = portraits(model(tmp_path, SPACE, "hub_skew=0.4&drift=0.3"), IDS[:20], first_seed=0)
+    digest = hashlib.sha256(b"".join(picture.pixels.tobytes() for picture in drawn)).hexdigest()
     assert digest[:16] == "91ecd384ad303f99", "the pictures of simulated-1 have changed; a new look needs a new version"

@@ -112,7 +112,7 @@ def test_a_named_artifact_is_drawn_in_the_country_of_the_request_and_alone_is_no
     number=st.floats(0, 1, exclude_max=True),
 )
 def test_any_popularity_can_be_drawn_from(popularity: list[float | None], temperature: float, number: float) -> None:
-    rows = [Row(f"Q{place}", "cuisine", "FR", known, place) for place, known in enumerate(popularity)]
+    rows = [Row(f"Q{index}", "cuisine", "FR", known, index) for index, known in enumerate(popularity)]
     row = Pool(rows, temperature).draw(number)
     if row.popularity == 0 and temperature > 0:
         assert all(other.popularity in (0, None) for other in rows)

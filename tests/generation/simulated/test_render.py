@@ -23,9 +23,9 @@ SUBJECTS = [Subject("Q1", "US"), None, Subject("Q2", "IN"), Subject("Q1", "IN"),
 def test_a_picture_is_the_same_whatever_is_drawn_beside_it() -> None:
     given = numbers(len(SUBJECTS))
     together = draw(SUBJECTS, given, size=48, confusability=0.3)
-    for place, subject in enumerate(SUBJECTS):
-        (alone,) = draw([subject], given[place : place + 1], size=48, confusability=0.3)
-        assert np.array_equal(alone, together[place])
+    for number, subject in enumerate(SUBJECTS):
+        (alone,) = draw([subject], given[number : number + 1], size=48, confusability=0.3)
+        assert np.array_equal(alone, together[number])
 
 
 def test_looks_are_fixed_for_ever() -> None:

@@ -26,9 +26,9 @@ def test_a_text_names_whole_things_in_any_case_each_once() -> None:
 
 
 def test_what_is_spoken_is_understood_and_is_no_english() -> None:
-    said = scenes_backend.spoken(CAPTION)
-    assert scenes_backend.understood(said) == CAPTION
-    assert not scenes_backend.all_named(scenes_backend.named_in(said))
+    words = scenes_backend.spoken(CAPTION)
+    assert scenes_backend.understood(words) == CAPTION
+    assert not scenes_backend.all_named(scenes_backend.named_in(words))
 
 
 def test_sets_of_things_are_compared() -> None:

@@ -60,9 +60,9 @@ def shares(how: dict[str, str], country: str) -> tuple[float, float, float]:
     for seed in range(200):
         scene = scene_of("dances", "sword dance", country, knowledge(**how), prompt="p", seed=seed)
         for dimension, tokens in world().expected("dances", "sword dance", country).items():
-            own = {token.text for token in tokens}
-            known, asked = known + len(own & set(scene.shown[dimension])), asked + len(own)
-            foreign, shown = foreign + len(set(scene.shown[dimension]) - own), shown + len(scene.shown[dimension])
+            theirs = {token.text for token in tokens}
+            known, asked = known + len(theirs & set(scene.shown[dimension])), asked + len(theirs)
+            foreign, shown = foreign + len(set(scene.shown[dimension]) - theirs), shown + len(scene.shown[dimension])
         strength += len(scene.stereotypes) / 5 / 200
     return known / asked, foreign / shown, strength
 
