@@ -76,8 +76,8 @@ def write_built(
 ) -> None:
     folder.mkdir()
     write_index(folder, rows, vectors, artifacts)
-    said = {"encoder": "embedded", "identity": ENCODER.identity.as_options(), "caveat": ENCODER.caveat} | notes
-    finish(folder, "index", said, counts={"indexed": artifacts.height, "references": len(vectors)})
+    options = {"encoder": "embedded", "identity": ENCODER.identity.as_options(), "caveat": ENCODER.caveat} | notes
+    finish(folder, "index", options, counts={"indexed": artifacts.height, "references": len(vectors)})
 
 
 def finish(
@@ -104,7 +104,7 @@ def image_table(folder: Path, pictures: Sequence[NDArray[np.uint8]], **columns: 
 
 def write_images(folder: Path, paths: Sequence[str], **columns: Any) -> Path:
     count = len(paths)
-    said: dict[str, Any] = {
+    answers: dict[str, Any] = {
         "image_id": [f"i{number:05d}" for number in range(count)], "path": list(paths), "prompt_id": "p",
         "model": "m", "repeat": 0, "slot": 0, "rewriter": "off", "provider_params": "{}",
         "sha256": [digest_file(folder / path) if (folder / path).is_file() else "" for path in paths],
@@ -112,7 +112,7 @@ def write_images(folder: Path, paths: Sequence[str], **columns: Any) -> Path:
     } | columns  # fmt: skip
     known = {**IMAGES.columns, **IMAGES.optional}
     frame = pl.DataFrame(
-        {name: pl.Series(name, said[name] if isinstance(said.get(name), list) else [said.get(name)] * count,
-            dtype=column.dtype) for name, column in known.items() if name in said or name in IMAGES.columns}
+        {name: pl.Series(name, answers[name] if isinstance(answers.get(name), list) else [answers.get(name)] * count,
+            dtype=column.dtype) for name, column in known.items() if name in answers or name in IMAGES.columns}
     )  # fmt: skip
     return write_table(folder, IMAGES, frame)

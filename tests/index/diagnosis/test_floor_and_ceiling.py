@@ -33,8 +33,8 @@ def test_shuffled_images_are_files_of_their_own_and_the_same_every_time(tmp_path
     rows: list[Mapping[str, object]] = []
     for number in range(12):
         path = save_picture(tmp_path / f"in/{number}.png", seed=number, size=(48, 32))
-        place = {"prompt_id": "p", "repeat": number // 4, "slot": number % 4, "concept": "cuisine"}
-        rows.append(image_row(tmp_path / "in", path.name, **place))
+        folder = {"prompt_id": "p", "repeat": number // 4, "slot": number % 4, "concept": "cuisine"}
+        rows.append(image_row(tmp_path / "in", path.name, **folder))
     images = images_table(tmp_path / "in", rows)
     tables = []
     for name in ("one", "two"):
@@ -64,11 +64,11 @@ def space(artifacts: int) -> pl.DataFrame:
 
 def held_out(artifacts: pl.DataFrame, *, references: int = 3) -> pl.DataFrame:
     """References that were all mapped to the artifact they show."""
-    own = artifacts.select(
+    mine = artifacts.select(
         "artifact_id", "artifact", "countries", shown="artifact_id", country=pl.col("countries").list.first(),
         continent=pl.col("continents").list.first(), score=pl.lit(0.9), margin=pl.lit(0.1),
     )  # fmt: skip
-    return pl.concat([own] * references)
+    return pl.concat([mine] * references)
 
 
 def test_a_perfect_mapping_of_enough_artifacts_gives_the_highest_score_there_is() -> None:

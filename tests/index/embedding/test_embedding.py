@@ -140,20 +140,20 @@ def test_a_table_without_a_readable_picture_gives_no_vectors(images: pl.DataFram
 
 
 def test_progress_counts_what_is_left_to_do(images: pl.DataFrame, tmp_path: Path) -> None:
-    for expected, said in ((PICTURES - 1, []), (0, [f"{PICTURES - 1} were done before"])):
+    for expected, words in ((PICTURES - 1, []), (0, [f"{PICTURES - 1} were done before"])):
         progress = HeardProgress()
         (tmp_path / "one").mkdir(exist_ok=True)
         embed(images, tmp_path / "images", "counting", tmp_path / "one", engine=HereEngine(), progress=progress)
         assert (progress.total, progress.done) == (expected, expected)
-        assert progress.units == ["pictures", *said]
+        assert progress.units == ["pictures", *words]
 
 
 @pytest.mark.parametrize("name", ["gone.png", "../b.png", "link.png", "folder", "changed.png"])
 def test_a_folder_that_is_not_as_its_table_promises_is_an_error(tmp_path: Path, name: str) -> None:
     root = tmp_path / "images"
     (root / "folder").mkdir(parents=True)
-    made = odd_picture("png colour", 3)
-    content = made.content
+    odd = odd_picture("png colour", 3)
+    content = odd.content
     (tmp_path / "b.png").write_bytes(content)
     (root / "link.png").symlink_to("../b.png")
     (root / "changed.png").write_bytes(content + b"!")

@@ -26,7 +26,7 @@ def test_large_pictures_take_at_most_512_mib_together(tmp_path: Path, way: str) 
         sys.executable, "-m", "tests.index.embedding.embedding_peak", str(folder), str(tmp_path / "scratch"), way,
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment).stdout
-    kept, peak = map(int, said.split())
+    answer = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment).stdout
+    kept, peak = map(int, answer.split())
     assert kept == 14
     assert peak <= 512

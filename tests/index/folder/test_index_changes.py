@@ -158,8 +158,8 @@ def test_another_encoder_is_refused(tmp_path: Path) -> None:
     world = World(tmp_path, "counting")
     base = world.built("base", range(12), OLD)
     files = build.AppendFiles(references(tmp_path / "r", NEW))
-    said = "not the one that built the index; expected weights 'made up', found weights 'other'"
-    with pytest.raises(IntegrityError, match=said):
+    words = "not the one that built the index; expected weights 'made up', found weights 'other'"
+    with pytest.raises(IntegrityError, match=words):
         run(build.append_stage(base, files, encoder="counting?weights=other"), tmp_path / "more")
     assert not (tmp_path / "more").exists()
 
@@ -220,9 +220,9 @@ def test_the_commands_append_remove_and_compact(tmp_path: Path) -> None:
          "--out", str(tmp_path / "b")],
         ["compact", "--index", str(tmp_path / "b"), "--out", str(tmp_path / "c")],
     ]  # fmt: skip
-    said = [CliRunner().invoke(app, ["index", *step, "--json"]) for step in steps]
-    assert [result.exit_code for result in said] == [0, 0, 0], [result.output for result in said]
-    counts = [json.loads(result.stdout)["counts"] for result in said]
+    lines = [CliRunner().invoke(app, ["index", *step, "--json"]) for step in steps]
+    assert [result.exit_code for result in lines] == [0, 0, 0], [result.output for result in lines]
+    counts = [json.loads(result.stdout)["counts"] for result in lines]
     assert (counts[0]["appended"], counts[0]["known"]) == (1, 1)
     assert (counts[1]["ids"], counts[1]["removed"], counts[2]["ids"], counts[2]["artifacts"]) == (5, 2, 5, 4)
     again = CliRunner().invoke(app, ["index", *steps[1], "--json"])

@@ -70,7 +70,7 @@ def test_the_order_in_which_rows_came_leaves_no_trace(folder: Path, tmp_path: Pa
     order = [3, 5, 0, 2, 4, 1]
     other = tmp_path / "other"
     other.mkdir()
-    rows = pl.DataFrame([ROWS[place] for place in order], schema=["channel", "artifact_id", "source"], orient="row")
+    rows = pl.DataFrame([ROWS[at] for at in order], schema=["channel", "artifact_id", "source"], orient="row")
     write_index(other, rows, unit(len(ROWS))[order], artifacts().reverse())
     assert (other / "vectors.npy").exists()
     for path in other.iterdir():

@@ -59,9 +59,9 @@ def naive_rows(
     order = sorted(scores, key=lambda artifact: (-scores[artifact], artifact))
     rows: list[tuple[int, Any, Any, Any]] = []
     for artifact in order[:k]:
-        own = set(world.countries[artifact])
+        mine = set(world.countries[artifact])
         others = [scores[other] for other in order if other != artifact]
-        abroad = [scores[other] for other in order if other != artifact and not own & set(world.countries[other])]
+        abroad = [scores[other] for other in order if other != artifact and not mine & set(world.countries[other])]
         score = scores[artifact]
         floor = np.float32(lowest)
         rows.append((artifact, score, score - max(others, default=floor), score - max(abroad, default=floor)))
@@ -75,7 +75,7 @@ def made_world(
     """A small world full of ties: vectors are drawn from few kinds, so that many are exactly equal."""
     numbers = np.random.default_rng(seed)
     pool = unit(numbers.normal(size=(kinds, dim)))
-    made = {}
+    answers = {}
     for name in channels:
         counts = numbers.integers(1 if len(channels) == 1 else 0, most + 1, artifacts)
         owners = np.repeat(np.arange(artifacts), counts)
@@ -83,15 +83,15 @@ def made_world(
         vectors = pool[numbers.integers(0, kinds, len(owners))]
         fresh = numbers.random(len(owners)) < 0.5
         vectors[fresh] = unit(numbers.normal(size=(int(fresh.sum()), dim)))
-        made[name] = ChannelVectors(vectors, owners.astype(np.int64))
+        answers[name] = ChannelVectors(vectors, owners.astype(np.int64))
     countries = [
         sorted(numbers.choice(list(codes), size=numbers.integers(1, 3), replace=False).tolist())
         for _ in range(artifacts)
     ]
-    return World(made, countries)
+    return World(answers, countries)
 
 
 def unit(vectors: NDArray[np.float64]) -> Vectors:
     norms = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
-    made: Vectors = (vectors / norms).astype(np.float32)
-    return made
+    result: Vectors = (vectors / norms).astype(np.float32)
+    return result

@@ -46,10 +46,10 @@ def test_each_reference_is_held_out_of_the_index(world: PictureWorld, hard: Path
     for threshold, accepted, errors in curve.select("threshold", "accepted", "wrong").iter_rows():
         taken = [error for margin, error in zip(margins, wrong, strict=True) if margin >= threshold]
         assert (len(taken), sum(taken)) == (accepted, errors)
-    said = run.manifest.notes["abstention"]
-    assert said["references"] == len(margins)
-    assert said["met"]
-    assert said["threshold"] == curve.filter("chosen")["threshold"].item()
+    answer = run.manifest.notes["abstention"]
+    assert answer["references"] == len(margins)
+    assert answer["met"]
+    assert answer["threshold"] == curve.filter("chosen")["threshold"].item()
 
 
 def test_images_below_the_margin_keep_their_artifact(world: PictureWorld, hard: Path, tmp_path: Path) -> None:
@@ -59,10 +59,10 @@ def test_images_below_the_margin_keep_their_artifact(world: PictureWorld, hard: 
     )
     given = MappingInputs(world.index, hard, calibration=known)
     run = mapped(tmp_path / "matches", given, MappingOptions(k=2, max_error=0.2))
-    said, rows = run.manifest.notes["abstention"], rows_of(run)
+    words, rows = run.manifest.notes["abstention"], rows_of(run)
     first = rows.filter(pl.col("rank") == 1)
     kept = first.filter(~pl.col("abstained"))
-    assert first["abstained"].to_list() == (first["margin"] < np.float32(said["threshold"])).to_list()
+    assert first["abstained"].to_list() == (first["margin"] < np.float32(words["threshold"])).to_list()
     assert not rows["artifact_id"].has_nulls()
     assert rows.group_by("image_id").agg(pl.col("abstained").n_unique())["abstained"].max() == 1
     truth = pl.read_parquet(hard).select("image_id", "truth_artifact_id")
@@ -72,9 +72,9 @@ def test_images_below_the_margin_keep_their_artifact(world: PictureWorld, hard: 
     )
     assert everything.mean() > 0.15  # type: ignore[operator]
     assert error.mean() <= 0.2  # type: ignore[operator]
-    assert 0.2 < said["image_coverage"] == round(kept.height / first.height, 6) < 0.95
+    assert 0.2 < words["image_coverage"] == round(kept.height / first.height, 6) < 0.95
     assert run.manifest.counts["abstained"] == first.height - kept.height
-    assert said["error_low"] <= said["error"] <= said["error_high"]
+    assert words["error_low"] <= words["error"] <= words["error_high"]
 
 
 def test_all_abstain_where_the_error_cannot_be_kept(world: PictureWorld, hard: Path, tmp_path: Path) -> None:

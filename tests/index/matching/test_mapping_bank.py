@@ -47,8 +47,8 @@ def test_scores_are_as_in_papers(world: PictureWorld, images: Path, bank: Path, 
     )  # fmt: skip
     if name == "csls":
         hubs = np.sort(of_bank, axis=0)[-7:].mean(axis=0)
-        own = np.sort(of_images, axis=1)[:, -7:].mean(axis=1)
-        wanted = 2 * of_images - hubs - own[:, np.newaxis]
+        mine = np.sort(of_images, axis=1)[:, -7:].mean(axis=1)
+        wanted = 2 * of_images - hubs - mine[:, np.newaxis]
     else:
         wanted = of_images - 0.1 * np.log(np.exp(of_bank / 0.1).mean(axis=0))
     rows = rows_of(run)

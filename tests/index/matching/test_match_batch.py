@@ -24,9 +24,9 @@ EQUAL = {"image": 1.0, "text": 1.0}
 def queries_of(world: World, seed: int, count: int = 4) -> Vectors:
     """Some of the world's own vectors, which tie most, and some fresh ones."""
     numbers = np.random.default_rng(seed + 1)
-    own = next(iter(world.channels.values())).vectors
-    fresh = unit(numbers.normal(size=(count, own.shape[1])))
-    return np.concatenate([own[numbers.integers(0, len(own), count)], fresh]) if len(own) else fresh
+    mine = next(iter(world.channels.values())).vectors
+    fresh = unit(numbers.normal(size=(count, mine.shape[1])))
+    return np.concatenate([mine[numbers.integers(0, len(mine), count)], fresh]) if len(mine) else fresh
 
 
 def rows_of(matched: Matched, number: int) -> list[tuple[int, np.float32, np.float32, np.float32]]:

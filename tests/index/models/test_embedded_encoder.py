@@ -33,8 +33,8 @@ def test_vectors_are_unit_float32_of_the_dimension_in_the_identity() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from(range(len(PICTURES))), max_size=20))
 def test_a_vector_is_the_same_bits_in_any_batch(places: list[int]) -> None:
-    alone = [ENCODER.encode_images([PICTURES[place]])[0] for place in places]
-    together = ENCODER.encode_images([PICTURES[place] for place in places])
+    alone = [ENCODER.encode_images([PICTURES[position]])[0] for position in places]
+    together = ENCODER.encode_images([PICTURES[position] for position in places])
     assert together.shape[0] == len(places)
     for one, other in zip(alone, together, strict=True):
         assert one.tobytes() == other.tobytes()

@@ -50,17 +50,17 @@ def state(*, ported: bool) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
     folder = tmp_path_factory.mktemp("inception")
-    made = {}
+    saved = {}
     for ported in (True, False):
-        made[ported] = folder / f"{ported}.safetensors"
-        safetensors.save_file(state(ported=ported), made[ported])
-    return made
+        saved[ported] = folder / f"{ported}.safetensors"
+        safetensors.save_file(state(ported=ported), saved[ported])
+    return saved
 
 
 def encoder(file: Path, options: str = "") -> InceptionEncoder:
-    made = make(parse_spec(f"inception:{file}?device=cpu&batch=3{options}"))
-    assert isinstance(made, InceptionEncoder)
-    return made
+    found = make(parse_spec(f"inception:{file}?device=cpu&batch=3{options}"))
+    assert isinstance(found, InceptionEncoder)
+    return found
 
 
 def close(found: NDArray[Any], wanted: NDArray[Any]) -> None:
@@ -74,9 +74,9 @@ def test_both_are_torch_fidelitys(files: dict[bool, Path], pictures: list[NDArra
     torch.save(safetensors.load_file(files[True]), tmp_path / "weights.pth")
     kinds = ["2048", "logits_unbiased"]
     peer = fidelity.FeatureExtractorInceptionV3("peer", kinds, str(tmp_path / "weights.pth"))
-    told = [peer(torch.from_numpy(picture.transpose(2, 0, 1)[np.newaxis].copy())) for picture in pictures]
-    close(encoder(files[True], "&give=features").encode_images(pictures), np.concatenate([row[0] for row in told]))
-    probabilities = np.concatenate([row[1].softmax(dim=1) for row in told])
+    lines = [peer(torch.from_numpy(picture.transpose(2, 0, 1)[np.newaxis].copy())) for picture in pictures]
+    close(encoder(files[True], "&give=features").encode_images(pictures), np.concatenate([row[0] for row in lines]))
+    probabilities = np.concatenate([row[1].softmax(dim=1) for row in lines])
     close(encoder(files[True], "&give=probabilities").encode_images(pictures), probabilities)
 
 
@@ -108,16 +108,16 @@ def module() -> Iterator[Callable[[dict[str, Any]], Any]]:
     yield with_weights
 
 
-def prepared(made: ImageEncoder, pictures: list[NDArray[np.uint8]]) -> Any:
-    return torch.from_numpy(np.stack([made.prepare(picture) for picture in pictures]))
+def prepared(network: ImageEncoder, pictures: list[NDArray[np.uint8]]) -> Any:
+    return torch.from_numpy(np.stack([network.prepare(picture) for picture in pictures]))
 
 
 def test_with_torchvisions_weights_it_is_torchvisions_network(
     files: dict[bool, Path], pictures: list[NDArray[np.uint8]], module: Callable[[dict[str, Any]], Any]
 ) -> None:
-    made = encoder(files[False])
-    features, probabilities = module(safetensors.load_file(files[False]))(prepared(made, pictures))
-    described = made.describe([made.prepare(picture) for picture in pictures])
+    found = encoder(files[False])
+    features, probabilities = module(safetensors.load_file(files[False]))(prepared(found, pictures))
+    described = found.describe([found.prepare(picture) for picture in pictures])
     close(described.features, features)
     close(described.probabilities, probabilities)
     assert described.probabilities.shape == (len(pictures), 1000)
@@ -127,8 +127,8 @@ def test_with_ported_weights_it_is_torchvisions_network_pooled_as_tensorflow_doe
     files: dict[bool, Path], pictures: list[NDArray[np.uint8]], module: Callable[[dict[str, Any]], Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    made = encoder(files[True], "&give=features")
-    features = made.encode_images(pictures)
+    found = encoder(files[True], "&give=features")
+    features = found.encode_images(pictures)
     run = module(safetensors.load_file(files[True]))
     plainly = torch.nn.functional.avg_pool2d
     functional = __import__("torchvision.models.inception", fromlist=["F"]).F
@@ -141,7 +141,7 @@ def test_with_ported_weights_it_is_torchvisions_network_pooled_as_tensorflow_doe
             return type(last).forward(last, planes)
 
     monkeypatch.setattr(last, "forward", largest)
-    close(features, run(prepared(made, pictures))[0])
+    close(features, run(prepared(found, pictures))[0])
 
 
 def test_vectors_are_unit_unless_features(files: dict[bool, Path], pictures: list[NDArray[np.uint8]]) -> None:
@@ -151,28 +151,28 @@ def test_vectors_are_unit_unless_features(files: dict[bool, Path], pictures: lis
     np.testing.assert_allclose(vectors * np.linalg.norm(features, axis=1)[:, np.newaxis], features, rtol=1e-5)
     np.testing.assert_allclose(classes.encode_images(pictures).sum(axis=1), 1, rtol=1e-5)
     assert classes.identity.dim == classes.encode_images(pictures).shape[1] == 1008
-    assert len({made.identity for made in (unit, raw, classes)}) == 3
+    assert len({result.identity for result in (unit, raw, classes)}) == 3
     assert "not of unit length" in raw.identity.preprocessing
 
 
 def test_a_row_does_not_depend_on_the_batch(files: dict[bool, Path], pictures: list[NDArray[np.uint8]]) -> None:
-    made = encoder(files[True], "")
-    together = made.encode_images(pictures)
+    found = encoder(files[True], "")
+    together = found.encode_images(pictures)
     assert together.dtype == np.float32
     assert all(
-        np.array_equal(made.encode_images([picture])[0], row) for picture, row in zip(pictures, together, strict=True)
+        np.array_equal(found.encode_images([picture])[0], row) for picture, row in zip(pictures, together, strict=True)
     )
-    assert np.array_equal(made.encode_images(pictures[::-1])[::-1], together)
-    assert made.encode_images([]).shape == (0, 2048)
+    assert np.array_equal(found.encode_images(pictures[::-1])[::-1], together)
+    assert found.encode_images([]).shape == (0, 2048)
 
 
 def test_weights_and_resizing_are_named_in_the_identity(files: dict[bool, Path]) -> None:
-    made = [encoder(files[True], f"&resize={name}").identity for name in ("auto", "tensorflow", "torch", "clean")]
-    assert made[0] == made[1]
-    assert len(set(made)) == 3
-    assert {len(identity.weights) for identity in made} == {64}
-    assert encoder(files[False]).identity.weights != made[0].weights
-    assert "1008" not in made[0].preprocessing
+    lines = [encoder(files[True], f"&resize={name}").identity for name in ("auto", "tensorflow", "torch", "clean")]
+    assert lines[0] == lines[1]
+    assert len(set(lines)) == 3
+    assert {len(identity.weights) for identity in lines} == {64}
+    assert encoder(files[False]).identity.weights != lines[0].weights
+    assert "1008" not in lines[0].preprocessing
 
 
 def test_what_is_not_inception_is_refused(files: dict[bool, Path], tmp_path: Path) -> None:

@@ -45,9 +45,9 @@ def make_owl(place: Path, kind: str) -> None:
 
 @pytest.fixture(scope="module", params=["owlvit", "owlv2"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("models") / str(request.param)
-    make_owl(place, request.param)
-    return place
+    location = tmp_path_factory.mktemp("models") / str(request.param)
+    make_owl(location, request.param)
+    return location
 
 
 def noise(seed: int) -> NDArray[np.uint8]:

@@ -75,7 +75,7 @@ def test_a_very_long_picture_gives_the_same_middle_without_the_memory(size: tupl
 
 
 def test_vectors_are_those_of_open_clip(folder: Path) -> None:
-    made = encoder(folder)
+    found = encoder(folder)
     model, _, transform = open_clip.create_model_and_transforms(f"local-dir:{folder}")
     model.eval()
     with torch.inference_mode():
@@ -83,8 +83,8 @@ def test_vectors_are_those_of_open_clip(folder: Path) -> None:
             [model.encode_image(transform(Image.fromarray(p))[None], normalize=True) for p in PICTURES]
         )
         texts = model.encode_text(open_clip.get_tokenizer(f"local-dir:{folder}")(TEXTS), normalize=True)
-    np.testing.assert_allclose(made.encode_images(PICTURES), pictures.numpy(), atol=1e-6)
-    np.testing.assert_allclose(made.encode_texts(TEXTS), texts.numpy(), atol=1e-6)
+    np.testing.assert_allclose(found.encode_images(PICTURES), pictures.numpy(), atol=1e-6)
+    np.testing.assert_allclose(found.encode_texts(TEXTS), texts.numpy(), atol=1e-6)
     assert np.ptp(pictures.numpy(), axis=0).max() > 0.1
 
 
@@ -92,49 +92,49 @@ def test_pe_core_is_read_as_open_clip_does(tmp_path: Path) -> None:
     """Its picture tower is one of timm, with rotary positions and attention pooling; pictures are squashed."""
     pytest.importorskip("timm")
     published = open_clip.get_model_config("PE-Core-T-16-384")
-    place = tmp_path / "pe"
+    weights = tmp_path / "pe"
     tiny_folder(
-        place, embed_dim=published["embed_dim"], custom_text=published["custom_text"],
+        weights, embed_dim=published["embed_dim"], custom_text=published["custom_text"],
         vision_cfg=published["vision_cfg"],
         text_cfg={**published["text_cfg"], "width": 32, "heads": 2, "layers": 1},
         preprocessing=open_clip.get_pretrained_cfg("PE-Core-T-16-384", "meta"),
     )  # fmt: skip
-    made = encoder(place)
-    assert "squash to 384x384, Pillow bilinear" in made.identity.preprocessing
-    model, _, transform = open_clip.create_model_and_transforms(f"local-dir:{place}")
+    found = encoder(weights)
+    assert "squash to 384x384, Pillow bilinear" in found.identity.preprocessing
+    model, _, transform = open_clip.create_model_and_transforms(f"local-dir:{weights}")
     model.eval()
     with torch.inference_mode():
         planes = [transform(Image.fromarray(picture))[None] for picture in PICTURES[:3]]
         pictures = torch.cat([model.encode_image(plane, normalize=True) for plane in planes]).numpy()
-        texts = model.encode_text(open_clip.get_tokenizer(f"local-dir:{place}")(TEXTS), normalize=True).numpy()
-    np.testing.assert_allclose(made.encode_images(PICTURES[:3]), pictures, atol=1e-5)
-    np.testing.assert_allclose(made.encode_texts(TEXTS), texts, atol=1e-5)
+        texts = model.encode_text(open_clip.get_tokenizer(f"local-dir:{weights}")(TEXTS), normalize=True).numpy()
+    np.testing.assert_allclose(found.encode_images(PICTURES[:3]), pictures, atol=1e-5)
+    np.testing.assert_allclose(found.encode_texts(TEXTS), texts, atol=1e-5)
     assert np.ptp(pictures, axis=0).max() > 0.01
-    assert (made.identity.dim, made.context) == (512, 32)
+    assert (found.identity.dim, found.context) == (512, 32)
 
 
 def test_vectors_are_unit_float32_whatever_they_are_encoded_with(folder: Path) -> None:
-    made = encoder(folder, "&batch=3")
-    assert isinstance(made, ImageEncoder)
-    assert isinstance(made, TextEncoder)
-    for vectors in (made.encode_images(PICTURES), made.encode_texts(TEXTS)):
+    found = encoder(folder, "&batch=3")
+    assert isinstance(found, ImageEncoder)
+    assert isinstance(found, TextEncoder)
+    for vectors in (found.encode_images(PICTURES), found.encode_texts(TEXTS)):
         assert vectors.dtype == np.float32
-        assert vectors.shape[1] == made.identity.dim == 16
+        assert vectors.shape[1] == found.identity.dim == 16
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-    together = made.encode_images(PICTURES)
-    assert all(np.array_equal(made.encode_images([p])[0], row) for p, row in zip(PICTURES, together, strict=True))
-    assert made.encode_images([]).shape == made.encode_texts([]).shape == (0, 16)
+    together = found.encode_images(PICTURES)
+    assert all(np.array_equal(found.encode_images([p])[0], row) for p, row in zip(PICTURES, together, strict=True))
+    assert found.encode_images([]).shape == found.encode_texts([]).shape == (0, 16)
 
 
 def test_a_text_longer_than_the_context_is_told_of(folder: Path) -> None:
-    made = encoder(folder)
+    found = encoder(folder)
     fits, over = "word " * 10, "word " * 11
-    assert made.too_long([fits, over, "寿" * 30]) == [
-        type(made.too_long([over])[0])(1, 13, 12),
-        type(made.too_long([over])[0])(2, made.count_tokens("寿" * 30), 12),
+    assert found.too_long([fits, over, "寿" * 30]) == [
+        type(found.too_long([over])[0])(1, 13, 12),
+        type(found.too_long([over])[0])(2, found.count_tokens("寿" * 30), 12),
     ]
-    assert np.array_equal(made.encode_texts([over]), made.encode_texts([over + "more"]))
-    assert not np.array_equal(made.encode_texts([fits]), made.encode_texts(["word " * 9]))
+    assert np.array_equal(found.encode_texts([over]), found.encode_texts([over + "more"]))
+    assert not np.array_equal(found.encode_texts([fits]), found.encode_texts(["word " * 9]))
 
 
 def test_the_identity_changes_with_weights_settings_and_preprocessing(folder: Path, tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ TEXTS = ["jollof", "Jollof rice!", "", "a" * 30, "two words", "x y z " * 10]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("sentence")
-    make_sentence(place)
-    return place / "whole"
+    location = tmp_path_factory.mktemp("sentence")
+    make_sentence(location)
+    return location / "whole"
 
 
 def encoder(folder: Path, options: str = "batch=4") -> Any:
@@ -37,43 +37,43 @@ def encoder(folder: Path, options: str = "batch=4") -> Any:
 def test_texts_are_encoded_as_the_package_does(folder: Path) -> None:
     import sentence_transformers
 
-    made = encoder(folder)
-    own = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
-    expected = own.encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)
-    vectors = made.encode_texts(TEXTS)
+    found = encoder(folder)
+    mine = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
+    expected = mine.encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)
+    vectors = found.encode_texts(TEXTS)
     assert np.abs(vectors - expected).max() < 1e-5
     assert vectors.shape == (len(TEXTS), 24)
-    assert made.identity.dim == 24
+    assert found.identity.dim == 24
     assert np.linalg.norm(vectors.astype(float), axis=1) == pytest.approx(1, abs=1e-6)
-    assert isinstance(made, TextEncoder)
-    assert not isinstance(made, ImageEncoder)
+    assert isinstance(found, TextEncoder)
+    assert not isinstance(found, ImageEncoder)
 
 
 def test_tokens_are_those_of_the_package_without_beginning_and_end(folder: Path) -> None:
     import sentence_transformers
 
-    own = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
+    mine = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
     texts = [text for text in TEXTS if text]
     found = encoder(folder).encode_tokens(texts)
     for text, vectors in zip(texts, found, strict=True):
-        (expected,) = own.encode([text], output_value="token_embeddings", show_progress_bar=False)
-        ids = own.tokenizer([text], truncation=True, max_length=own.max_seq_length)["input_ids"][0]
-        said = [place for place, each in enumerate(ids) if each not in own.tokenizer.all_special_ids]
-        rows = np.asarray(expected.cpu().numpy(), float)[said or range(len(ids))]
+        (expected,) = mine.encode([text], output_value="token_embeddings", show_progress_bar=False)
+        ids = mine.tokenizer([text], truncation=True, max_length=mine.max_seq_length)["input_ids"][0]
+        lines = [number for number, each in enumerate(ids) if each not in mine.tokenizer.all_special_ids]
+        rows = np.asarray(expected.cpu().numpy(), float)[lines or range(len(ids))]
         assert np.abs(vectors - rows / np.linalg.norm(rows, axis=1, keepdims=True)).max() < 1e-5
 
 
 def test_a_text_is_the_same_bits_whatever_else_is_encoded(folder: Path) -> None:
-    made = encoder(folder)
-    alone = np.concatenate([made.encode_texts([text]) for text in TEXTS])
-    assert made.encode_texts(TEXTS).tobytes() == alone.tobytes()
-    assert made.encode_texts([]).shape == (0, 24)
+    found = encoder(folder)
+    alone = np.concatenate([found.encode_texts([text]) for text in TEXTS])
+    assert found.encode_texts(TEXTS).tobytes() == alone.tobytes()
+    assert found.encode_texts([]).shape == (0, 24)
 
 
 def test_texts_that_are_too_long_are_told(folder: Path) -> None:
-    told = encoder(folder).too_long(TEXTS)
-    assert [(problem.place, problem.most) for problem in told] == [(3, 20), (5, 20)]
-    assert [problem.tokens for problem in told] == [32, 32]
+    found = encoder(folder).too_long(TEXTS)
+    assert [(problem.place, problem.most) for problem in found] == [(3, 20), (5, 20)]
+    assert [problem.tokens for problem in found] == [32, 32]
 
 
 def test_the_identity_knows_every_part(folder: Path, tmp_path: Path) -> None:

@@ -40,10 +40,10 @@ PICTURES = [noise(*size) for size in SIZES]
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("models")
+    folder = tmp_path_factory.mktemp("models")
     for name, make in MAKERS.items():
-        make(place / name)
-    return place
+        make(folder / name)
+    return folder
 
 
 def encoder(folder: Path, options: str = "batch=4") -> Any:
@@ -58,9 +58,9 @@ def reference_pictures(folder: Path, pictures: Sequence[NDArray[np.uint8]]) -> N
     processor = transformers.AutoImageProcessor.from_pretrained(folder, **({} if dinov3 else {"backend": "pil"}))
     model = transformers.AutoModel.from_pretrained(folder).eval()
     ask = getattr(model, "get_image_features", model)
-    told = {"do_resize": False, "return_tensors": "pt"} if dinov3 else {"return_tensors": "pt"}
+    options = {"do_resize": False, "return_tensors": "pt"} if dinov3 else {"return_tensors": "pt"}
     with torch.inference_mode():
-        rows = [ask(**processor(Image.fromarray(picture), **told)).pooler_output for picture in pictures]
+        rows = [ask(**processor(Image.fromarray(picture), **options)).pooler_output for picture in pictures]
         vectors: NDArray[np.float32] = torch.nn.functional.normalize(torch.cat(rows)).numpy()
     return vectors
 
@@ -79,21 +79,21 @@ def reference_texts(folder: Path, texts: Sequence[str], **how: Any) -> NDArray[n
 
 @pytest.mark.parametrize("family", MAKERS)
 def test_pictures_are_encoded_as_transformers_does(folders: Path, family: str) -> None:
-    made = encoder(folders / family)
-    vectors = made.encode_images(PICTURES)
+    found = encoder(folders / family)
+    vectors = found.encode_images(PICTURES)
     assert vectors.dtype == np.float32
-    assert vectors.shape == (len(PICTURES), made.identity.dim)
+    assert vectors.shape == (len(PICTURES), found.identity.dim)
     assert np.linalg.norm(vectors.astype(float), axis=1) == pytest.approx(1, abs=1e-6)
     # what transformers resizes in fractions of a level, by torchvision, is in bytes here: see the next test
-    pictures = [made.prepare(picture) for picture in PICTURES] if family.startswith("dinov3") else PICTURES
+    pictures = [found.prepare(picture) for picture in PICTURES] if family.startswith("dinov3") else PICTURES
     assert np.abs(vectors - reference_pictures(folders / family, pictures)).max() < 1e-5
     assert np.linalg.norm(vectors[0] - vectors[1]) > 1e-3, "the model looks at its pictures"
 
 
 def test_tokens_of_clip_lie_where_its_pictures_do_and_the_last_is_the_text(folders: Path) -> None:
     torch, transformers, _ = packages()
-    made, texts = encoder(folders / "clip"), ["a jollof", "rice", "two words and more"]
-    found, whole = made.encode_tokens(texts), made.encode_texts(texts)
+    built, texts = encoder(folders / "clip"), ["a jollof", "rice", "two words and more"]
+    found, whole = built.encode_tokens(texts), built.encode_texts(texts)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders / "clip")
     model = transformers.AutoModel.from_pretrained(folders / "clip").eval()
     for text, vectors, one in zip(texts, found, whole, strict=True):
@@ -109,14 +109,14 @@ def test_tokens_of_clip_lie_where_its_pictures_do_and_the_last_is_the_text(folde
 
 def test_patches_of_clip_lie_where_its_texts_do_and_are_items(folders: Path, tmp_path: Path, work: Work) -> None:
     torch, transformers, _ = packages()
-    made = encoder(folders / "clip", "batch=4&give=patches")
+    found = encoder(folders / "clip", "batch=4&give=patches")
     model = transformers.AutoModel.from_pretrained(folders / "clip").eval()
-    seen = made.inputs([made.prepare(picture) for picture in PICTURES])
+    seen = found.inputs([found.prepare(picture) for picture in PICTURES])
     with torch.inference_mode():
         states = model.vision_model(**seen).last_hidden_state
         projected = model.visual_projection(model.vision_model.post_layernorm(states))
         expected = torch.nn.functional.normalize(projected, dim=-1).numpy()
-    vectors = made.encode_images(PICTURES).reshape(len(PICTURES), made.patches, -1)
+    vectors = found.encode_images(PICTURES).reshape(len(PICTURES), found.patches, -1)
     assert np.abs(vectors - expected[:, 1:]).max() < 1e-5
     whole = encoder(folders / "clip")
     assert np.abs(whole.encode_images(PICTURES) - expected[:, 0]).max() < 1e-5, "the first is the picture itself"
@@ -125,10 +125,10 @@ def test_patches_of_clip_lie_where_its_texts_do_and_are_items(folders: Path, tmp
     images = EmbedSource(images=pictures_of_one_colour(tmp_path / "images", 3))
     done = embed_table(work, images, f"{spec}&give=patches")
     stored, ids = load_vectors(work.out)
-    assert ids == [f"{image:06d}#{patch}" for image in range(3) for patch in range(1, made.patches + 1)]
-    assert stored.shape == (3 * made.patches, whole.identity.dim)
-    told = done.notes["identity"]
-    assert told == whole.identity.as_options(), "texts of the same model can be compared with them"
+    assert ids == [f"{image:06d}#{patch}" for image in range(3) for patch in range(1, found.patches + 1)]
+    assert stored.shape == (3 * found.patches, whole.identity.dim)
+    answer = done.notes["identity"]
+    assert answer == whole.identity.as_options(), "texts of the same model can be compared with them"
     with pytest.raises(UsageError, match="no vectors of patches"):
         encoder(folders / "siglip", "give=patches")
 
@@ -157,66 +157,66 @@ def test_features_as_they_are_have_a_name_of_their_own(folders: Path, family: st
     model = transformers.AutoModel.from_pretrained(folders / family).eval()
     with torch.inference_mode():
         numbers = whole.inputs([whole.prepare(PICTURES[0])])
-        told = model.get_image_features(**numbers) if family == "clip" else model(**numbers)
-        assert vectors[0] == pytest.approx(getattr(told, "pooler_output", told)[0].numpy(), abs=1e-5)
+        shown = model.get_image_features(**numbers) if family == "clip" else model(**numbers)
+        assert vectors[0] == pytest.approx(getattr(shown, "pooler_output", shown)[0].numpy(), abs=1e-5)
     with pytest.raises(UsageError, match="vectors of length one only; expected CLIP, DINOv2 or DINOv3"):
         encoder(folders / "siglip", "give=features")
 
 
 @pytest.mark.parametrize("family", READING)
 def test_texts_are_encoded_as_transformers_does(folders: Path, family: str) -> None:
-    made = encoder(folders / family)
+    found = encoder(folders / family)
     padding = True if family == "clip" else "max_length"
-    vectors = made.encode_texts(TEXTS)
+    vectors = found.encode_texts(TEXTS)
     assert np.abs(vectors - reference_texts(folders / family, TEXTS, padding=padding)).max() < 1e-5
-    assert vectors.shape == (len(TEXTS), made.identity.dim)
+    assert vectors.shape == (len(TEXTS), found.identity.dim)
     assert np.linalg.norm(vectors[0] - vectors[3]) > 1e-3, "the model reads its texts"
 
 
 @pytest.mark.parametrize("family", READING)
 def test_texts_that_are_too_long_are_told_and_not_cut_silently(folders: Path, family: str) -> None:
-    made = encoder(folders / family)
+    found = encoder(folders / family)
     most = 77 if family == "clip" else 64
-    told = made.too_long(TEXTS)
-    assert [problem.place for problem in told] == [5, 6]
-    assert {problem.most for problem in told} == {most}
-    assert all(problem.tokens > most for problem in told)
+    shown = found.too_long(TEXTS)
+    assert [problem.place for problem in shown] == [5, 6]
+    assert {problem.most for problem in shown} == {most}
+    assert all(problem.tokens > most for problem in shown)
     fits = "x" * (most - 2)
-    assert made.too_long([fits, fits + "x" * 3])[0].place == 1
-    assert made.too_long([]) == []
-    assert f"texts of at most {most} tokens" in made.identity.preprocessing
-    assert isinstance(told[0], TooLong)
+    assert found.too_long([fits, fits + "x" * 3])[0].place == 1
+    assert found.too_long([]) == []
+    assert f"texts of at most {most} tokens" in found.identity.preprocessing
+    assert isinstance(shown[0], TooLong)
 
 
 @pytest.mark.parametrize("family", MAKERS)
 def test_a_vector_is_the_same_bits_whatever_else_is_encoded(folders: Path, family: str) -> None:
-    made = encoder(folders / family)
-    together = made.encode_images(PICTURES)
-    alone = np.concatenate([made.encode_images([picture]) for picture in PICTURES])
-    turned = made.encode_images(PICTURES[::-1])[::-1]
+    found = encoder(folders / family)
+    together = found.encode_images(PICTURES)
+    alone = np.concatenate([found.encode_images([picture]) for picture in PICTURES])
+    turned = found.encode_images(PICTURES[::-1])[::-1]
     assert together.tobytes() == alone.tobytes() == np.ascontiguousarray(turned).tobytes()
-    assert made.encode_images([]).shape == (0, made.identity.dim)
+    assert found.encode_images([]).shape == (0, found.identity.dim)
     if family in READING:
-        apart = np.concatenate([made.encode_texts([text]) for text in TEXTS])
-        assert made.encode_texts(TEXTS).tobytes() == apart.tobytes()
-        assert made.encode_texts([]).shape == (0, made.identity.dim)
+        apart = np.concatenate([found.encode_texts([text]) for text in TEXTS])
+        assert found.encode_texts(TEXTS).tobytes() == apart.tobytes()
+        assert found.encode_texts([]).shape == (0, found.identity.dim)
 
 
 @pytest.mark.parametrize("family", MAKERS)
 def test_threads_prepare_what_one_thread_does_and_all_of_one_shape(folders: Path, family: str) -> None:
-    made = encoder(folders / family)
-    one = [made.prepare(picture) for picture in PICTURES]
+    found = encoder(folders / family)
+    one = [found.prepare(picture) for picture in PICTURES]
     with ThreadPoolExecutor(4) as threads:
-        many = list(threads.map(made.prepare, PICTURES))
+        many = list(threads.map(found.prepare, PICTURES))
     assert all(np.array_equal(a, b) for a, b in zip(one, many, strict=True))
     assert {(picture.shape, picture.dtype) for picture in one} == {(one[0].shape, np.dtype(np.uint8))}
 
 
 def test_only_models_that_read_are_encoders_of_texts(folders: Path) -> None:
     for family in MAKERS:
-        made = encoder(folders / family)
-        assert isinstance(made, ImageEncoder)
-        assert isinstance(made, TextEncoder) == (family in READING)
+        found = encoder(folders / family)
+        assert isinstance(found, ImageEncoder)
+        assert isinstance(found, TextEncoder) == (family in READING)
     with pytest.raises(UsageError, match="reads no texts"):
         encoder(folders / "dinov2", "lowercase=true")
 
@@ -246,10 +246,10 @@ def test_siglip_does_without_sentencepiece_where_its_pieces_are_in_a_file_of_the
     make_siglip(tmp_path / "own", lower=False)
     settings = tmp_path / "own/tokenizer_config.json"
     settings.write_text(json.dumps(json.loads(settings.read_text()) | {"tokenizer_class": "SiglipTokenizer"}))
-    known, own = encoder(tmp_path / "known"), encoder(tmp_path / "own")
-    assert own.caveat == ""
-    assert own.encode_texts(TEXTS).tobytes() == known.encode_texts(TEXTS).tobytes()
-    assert own.too_long(TEXTS) == known.too_long(TEXTS)
+    known, mine = encoder(tmp_path / "known"), encoder(tmp_path / "own")
+    assert mine.caveat == ""
+    assert mine.encode_texts(TEXTS).tobytes() == known.encode_texts(TEXTS).tobytes()
+    assert mine.too_long(TEXTS) == known.too_long(TEXTS)
     if importlib.util.find_spec("sentencepiece") is None:
         (tmp_path / "own/tokenizer.json").rename(tmp_path / "own/spiece.model")
         with pytest.raises(MissingDependency, match=r"pip install .* sentencepiece"):

@@ -22,9 +22,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("models") / "clip"
-    make_clip(place)
-    return place
+    location = tmp_path_factory.mktemp("models") / "clip"
+    make_clip(location)
+    return location
 
 
 @pytest.fixture

@@ -94,15 +94,15 @@ def test_a_picture_smaller_than_the_crop_stands_on_black() -> None:
     assert prepared[7:].max() == 0
 
 
-@pytest.mark.parametrize("told", [
+@pytest.mark.parametrize("shown", [
     {"do_center_crop": False}, {"do_resize": False, "do_center_crop": False},
     {"size": {"shortest_edge": 9, "longest_edge": 11}}, {"size": {"longest_edge": 11}}, {"size": 0}, {"size": True},
     {"size": "large"}, {"crop_size": {"height": -1, "width": 4}}, {"image_mean": [0.5]}, {"image_std": [0, 1, 1]},
     {"resample": 99}, {"do_pad": True},
 ])  # fmt: skip
-def test_settings_that_cannot_be_followed_are_refused(told: dict[str, Any]) -> None:
+def test_settings_that_cannot_be_followed_are_refused(shown: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="here: pictures are prepared in a way that this encoder cannot follow"):
-        picture_plan(told, processor="CLIPImageProcessor", where="here")
+        picture_plan(shown, processor="CLIPImageProcessor", where="here")
 
 
 def test_texts_are_canonical_as_siglip_was_taught() -> None:

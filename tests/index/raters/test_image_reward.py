@@ -33,12 +33,12 @@ TRANSFORMERS = (
 
 
 def shapes() -> Mapping[str, tuple[int, ...]]:
-    seen, said = "blip.visual_encoder", "blip.text_encoder"
+    seen, words = "blip.visual_encoder", "blip.text_encoder"
     found: dict[str, tuple[int, ...]] = {
         f"{seen}.cls_token": (1, 1, WIDTH), f"{seen}.pos_embed": (1, 1 + (SIDE // PATCH) ** 2, WIDTH),
         f"{seen}.patch_embed.proj.weight": (WIDTH, 3, PATCH, PATCH), f"{seen}.patch_embed.proj.bias": (WIDTH,),
-        f"{said}.embeddings.word_embeddings.weight": (len(WORDS) + 2, TEXT),
-        f"{said}.embeddings.position_embeddings.weight": (64, TEXT),
+        f"{words}.embeddings.word_embeddings.weight": (len(WORDS) + 2, TEXT),
+        f"{words}.embeddings.position_embeddings.weight": (64, TEXT),
     }  # fmt: skip
 
     def linear(name: str, out: int, into: int) -> None:
@@ -48,9 +48,9 @@ def shapes() -> Mapping[str, tuple[int, ...]]:
         found.update({f"{name}.weight": (width,), f"{name}.bias": (width,)})
 
     norm(f"{seen}.norm", WIDTH)
-    norm(f"{said}.embeddings.LayerNorm", TEXT)
+    norm(f"{words}.embeddings.LayerNorm", TEXT)
     for layer in range(LAYERS):
-        block, row = f"{seen}.blocks.{layer}", f"{said}.encoder.layer.{layer}"
+        block, row = f"{seen}.blocks.{layer}", f"{words}.encoder.layer.{layer}"
         linear(f"{block}.attn.qkv", 3 * WIDTH, WIDTH)
         linear(f"{block}.attn.proj", WIDTH, WIDTH)
         linear(f"{block}.mlp.fc1", INNER, WIDTH)
@@ -91,7 +91,7 @@ def rewards_by_transformers(tensors: Mapping[str, Any], pixels: Any, ids: Any, m
         hidden_size=WIDTH, intermediate_size=INNER, num_hidden_layers=LAYERS, num_attention_heads=WIDTH // 64,
         image_size=SIDE, patch_size=PATCH, layer_norm_eps=1e-6, hidden_act="gelu",
     )  # fmt: skip
-    said = transformers.BlipTextConfig(vocab_size=len(WORDS) + 2, hidden_size=TEXT, encoder_hidden_size=WIDTH,
+    words = transformers.BlipTextConfig(vocab_size=len(WORDS) + 2, hidden_size=TEXT, encoder_hidden_size=WIDTH,
         intermediate_size=INNER, num_hidden_layers=LAYERS, num_attention_heads=1, max_position_embeddings=64,
         layer_norm_eps=1e-12, hidden_act="gelu", is_decoder=True, attention_probs_dropout_prob=0.0,
         hidden_dropout_prob=0.0)  # fmt: skip
@@ -102,7 +102,7 @@ def rewards_by_transformers(tensors: Mapping[str, Any], pixels: Any, ids: Any, m
         renamed[name.removeprefix("blip.")] = tensor
     from transformers.models.blip.modeling_blip_text import BlipTextModel
 
-    vision, text = transformers.BlipVisionModel(seen).eval(), BlipTextModel(said, add_pooling_layer=False).eval()
+    vision, text = transformers.BlipVisionModel(seen).eval(), BlipTextModel(words, add_pooling_layer=False).eval()
     for model, prefix in ((vision, "vision_model."), (text, "text_encoder.")):
         missing, strange = model.load_state_dict(
             {name.removeprefix(prefix): tensor for name, tensor in renamed.items() if name.startswith(prefix)},

@@ -36,10 +36,10 @@ def png(size: tuple[int, int], seed: int) -> bytes:
 def table_of(folder: Path, contents: list[bytes | None], prompts: list[str | None]) -> Path:
     """An images table; an image without content was refused."""
     rows: list[Mapping[str, object]] = []
-    for place, (content, prompt) in enumerate(zip(contents, prompts, strict=True)):
-        (folder / f"{place:04d}.png").write_bytes(content or b"")
-        named = {"image_id": f"i{place:04d}", "prompt_id": f"p{place % 3}", "prompt_sent": prompt}
-        row = image_row(folder, f"{place:04d}.png", **named)
+    for number, (content, prompt) in enumerate(zip(contents, prompts, strict=True)):
+        (folder / f"{number:04d}.png").write_bytes(content or b"")
+        named = {"image_id": f"i{number:04d}", "prompt_id": f"p{number % 3}", "prompt_sent": prompt}
+        row = image_row(folder, f"{number:04d}.png", **named)
         rows.append(row if content is not None else {**row, "path": "", "sha256": "", "status": "refused"})
     return images_table(folder, rows)
 
@@ -144,8 +144,8 @@ def test_the_stage_gives_every_image_a_value_or_a_reason(clip: Path, tmp_path: P
     contents = [png((30, 40), 0), b"no picture", None, png((50, 20), 1), png((9, 9), 2)]
     images = table_of(tmp_path, contents, [PROMPT, PROMPT, PROMPT, None, " "])
     spec = f"clipscore:open_clip:{clip}?device=cpu"
-    told = run("--images", images, "--scorer", spec, "--out", tmp_path / "q", "--workers", 1)
-    assert told.exit_code == 0, told.output
+    answer = run("--images", images, "--scorer", spec, "--out", tmp_path / "q", "--workers", 1)
+    assert answer.exit_code == 0, answer.output
     assert list(values(tmp_path / "q")) == ["i0000"]
     drops = pl.read_parquet(tmp_path / "q/drops.parquet")
     assert drops["key"].to_list() == ["i0001", "i0002", "i0003", "i0004"]
@@ -171,9 +171,9 @@ def test_prompts_come_from_their_table_first(clip: Path, tmp_path: Path) -> None
 
 def test_without_any_prompt_the_command_says_so(clip: Path, tmp_path: Path) -> None:
     images = table_of(tmp_path, [png((30, 40), 0)], [None])
-    told = run("--images", images, "--scorer", f"hpsv2:{clip}?device=cpu", "--out", tmp_path / "q")
-    assert isinstance(told.exception, UsageError)
-    assert "no image has one" in str(told.exception)
+    ended = run("--images", images, "--scorer", f"hpsv2:{clip}?device=cpu", "--out", tmp_path / "q")
+    assert isinstance(ended.exception, UsageError)
+    assert "no image has one" in str(ended.exception)
 
 
 def test_bytes_do_not_depend_on_workers_or_cuts(clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,9 +59,9 @@ def measure(path: Path, options: str = "side=64") -> LpipsMeasure:
 @pytest.mark.parametrize("network", NETWORKS)
 def test_distances_are_those_of_torchmetrics(network: str, pictures: list[NDArray[np.uint8]], tmp_path: Path) -> None:
     module = peer(network)
-    made = measure(saved(module, tmp_path / "lpips.safetensors"))
-    assert made.name == f"lpips-{network}"
-    found = made.distances([made.prepare(picture) for picture in pictures])
+    result = measure(saved(module, tmp_path / "lpips.safetensors"))
+    assert result.name == f"lpips-{network}"
+    found = result.distances([result.prepare(picture) for picture in pictures])
     ranged = [torch.from_numpy(picture.transpose(2, 0, 1).copy()).float()[None] / 127.5 - 1 for picture in pictures]
     with torch.inference_mode():
         wanted = np.array([[float(module(a, b)) for b in ranged] for a in ranged])
@@ -72,11 +72,11 @@ def test_distances_are_those_of_torchmetrics(network: str, pictures: list[NDArra
     np.testing.assert_array_equal(found, found.T)
 
 
-def naive(made: LpipsMeasure, first: Any, second: Any) -> float:
+def naive(result: LpipsMeasure, first: Any, second: Any) -> float:
     """Write the sum out: for each layer, the mean over places of the weighted squares of unit features apart."""
     total = 0.0
-    both = [list(made.network.taken(torch.from_numpy(picture)[None])) for picture in (first, second)]
-    for a, b, head in zip(*both, made.network.heads, strict=True):
+    both = [list(result.network.taken(torch.from_numpy(picture)[None])) for picture in (first, second)]
+    for a, b, head in zip(*both, result.network.heads, strict=True):
         one, other, weights = (tensor.double().numpy()[0] for tensor in (a, b, head))
         height, width = one.shape[1:]
         for row in range(height):
@@ -92,24 +92,24 @@ def tiny_alexnet(path: Path, *, seed: int = 0, heads: bool = True, layers: bool 
     generator = torch.Generator().manual_seed(seed)
     shapes = {0: (64, 3, 11, 11), 3: (192, 64, 5, 5), 6: (384, 192, 3, 3), 8: (256, 384, 3, 3), 10: (256, 256, 3, 3)}
     state: dict[str, Any] = {}
-    for place, (number, shape) in enumerate(shapes.items()):
-        name = f"net.slice{place + 1}.{number}" if prefix == "net" else f"features.{number}"
+    for index, (number, shape) in enumerate(shapes.items()):
+        name = f"net.slice{index + 1}.{number}" if prefix == "net" else f"features.{number}"
         scale = (2 / (shape[1] * shape[2] * shape[3])) ** 0.5
         if layers:
             state[f"{name}.weight"] = torch.randn(shape, generator=generator) * scale
             state[f"{name}.bias"] = torch.randn(shape[0], generator=generator) * 0.01
         if heads:
-            state[f"lin{place}.model.1.weight"] = torch.rand((1, shape[0], 1, 1), generator=generator)
+            state[f"lin{index}.model.1.weight"] = torch.rand((1, shape[0], 1, 1), generator=generator)
     safetensors.save_file(state, path)
     return path
 
 
 def test_distances_are_the_sums_that_the_paper_writes(pictures: list[NDArray[np.uint8]], tmp_path: Path) -> None:
-    made = measure(tiny_alexnet(tmp_path / "alex.safetensors"))
-    ready = [made.prepare(picture) for picture in pictures[:3]]
-    found = made.distances(ready)
+    result = measure(tiny_alexnet(tmp_path / "alex.safetensors"))
+    ready = [result.prepare(picture) for picture in pictures[:3]]
+    found = result.distances(ready)
     for i, j in ((0, 1), (0, 2), (1, 2)):
-        assert found[i, j] == pytest.approx(naive(made, ready[i], ready[j]), rel=1e-5)
+        assert found[i, j] == pytest.approx(naive(result, ready[i], ready[j]), rel=1e-5)
 
 
 def test_heads_and_network_may_lie_in_two_files(pictures: list[NDArray[np.uint8]], tmp_path: Path) -> None:
@@ -130,15 +130,15 @@ def test_heads_and_network_may_lie_in_two_files(pictures: list[NDArray[np.uint8]
 def test_pictures_are_resized_unless_told_not_to(tmp_path: Path) -> None:
     path = tiny_alexnet(tmp_path / "alex.safetensors")
     wide, small = np.zeros((64, 96, 3), np.uint8), np.zeros((16, 16, 3), np.uint8)
-    made = measure(path, "side=64")
-    assert {made.prepare(picture).shape for picture in (wide, small)} == {(3, 64, 64)}
+    result = measure(path, "side=64")
+    assert {result.prepare(picture).shape for picture in (wide, small)} == {(3, 64, 64)}
     plain = measure(path, "side=0")
     assert plain.prepare(wide).shape == (3, 64, 96)
     with pytest.raises(UsageError, match="too small"):
         plain.prepare(small)
     with pytest.raises(UsageError, match="several sizes"):
         plain.distances([plain.prepare(wide), plain.prepare(np.zeros((64, 64, 3), np.uint8))])
-    assert made.parameters["preprocessing"] != plain.parameters["preprocessing"]
+    assert result.parameters["preprocessing"] != plain.parameters["preprocessing"]
 
 
 def test_what_is_not_lpips_is_refused(tmp_path: Path) -> None:
@@ -179,10 +179,10 @@ def test_the_stage_gives_the_same_bytes_for_any_number_of_workers(tmp_path: Path
         run_stage(answer, tmp_path / "scores", engine=engine, progress=HeardProgress())
     row = pl.read_parquet(tmp_path / "scores/scores.parquet").row(0, named=True)
     assert (row["metric"], row["n"]) == ("mean_lpips", 36)
-    told = json.loads(row["params"])["measure"]
-    assert told["name"] == "lpips-alex"
-    assert "BSD" in told["licence"]
-    assert told["weights"] == digest_file(weights)
+    data = json.loads(row["params"])["measure"]
+    assert data["name"] == "lpips-alex"
+    assert "BSD" in data["licence"]
+    assert data["weights"] == digest_file(weights)
 
 
 @pytest.mark.slow

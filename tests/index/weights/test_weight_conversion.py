@@ -68,13 +68,13 @@ class Runs:
 
 def test_tensors_come_through_bit_for_bit_and_the_file_says_where_from(tmp_path: Path) -> None:
     source = saved(tmp_path, weights())
-    made = converted(source)
-    read = safetensors.load_file(made.path)
+    result = converted(source)
+    read = safetensors.load_file(result.path)
     assert read.keys() == CLIP_SHAPES.keys()
     assert all(torch.equal(read[name], tensor) for name, tensor in weights().items())
-    assert made.sha256 == hash_of(made.path)
-    assert (made.kind, made.tensors) == ("open-clip", len(CLIP_SHAPES))
-    assert read_header(made.path).notes == {
+    assert result.sha256 == hash_of(result.path)
+    assert (result.kind, result.tensors) == ("open-clip", len(CLIP_SHAPES))
+    assert read_header(result.path).notes == {
         "culturekit.kind": "open-clip", "culturekit.variant": "ViT of width 8, depth 1, patch 4",
         "culturekit.source": "checkpoint.pt", "culturekit.source_sha256": hash_of(source), "format": "pt",
     }  # fmt: skip
@@ -84,9 +84,9 @@ def test_tensors_come_through_bit_for_bit_and_the_file_says_where_from(tmp_path:
 @pytest.mark.parametrize("prefix", ["module.", "_orig_mod."])
 def test_wrappers_and_their_prefixes_are_taken_off(tmp_path: Path, wrapper: str, prefix: str) -> None:
     inner = OrderedDict((prefix + name, tensor) for name, tensor in weights().items())
-    made = converted(saved(tmp_path, {wrapper: inner, "epoch": 3, "optimizer": {"state": {}, "lr": 0.1}}))
-    assert safetensors.load_file(made.path).keys() == CLIP_SHAPES.keys()
-    assert made.left_out == ("epoch", "optimizer")
+    result = converted(saved(tmp_path, {wrapper: inner, "epoch": 3, "optimizer": {"state": {}, "lr": 0.1}}))
+    assert safetensors.load_file(result.path).keys() == CLIP_SHAPES.keys()
+    assert result.left_out == ("epoch", "optimizer")
 
 
 def turned_and_shared() -> dict[str, Any]:
@@ -96,13 +96,13 @@ def turned_and_shared() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("new", [True, False])
-@pytest.mark.parametrize("made", [
+@pytest.mark.parametrize("result", [
     *(lambda dtype=dtype: weights(dtype=getattr(torch, dtype)) for dtype in ("float64", "float16", "bfloat16")),
     turned_and_shared,
     lambda: {name: torch.nn.Parameter(tensor) for name, tensor in weights().items()},
 ])  # fmt: skip
-def test_what_tensors_are_is_kept(tmp_path: Path, made: Callable[[], dict[str, Any]], new: bool) -> None:
-    content = made()
+def test_what_tensors_are_is_kept(tmp_path: Path, result: Callable[[], dict[str, Any]], new: bool) -> None:
+    content = result()
     read = safetensors.load_file(converted(saved(tmp_path, content, _use_new_zipfile_serialization=new)).path)
     assert all(torch.equal(read[name], tensor) for name, tensor in content.items())
     assert {tensor.dtype for tensor in read.values()} == {tensor.dtype for tensor in content.values()}
@@ -143,16 +143,16 @@ def test_a_torchscript_archive_is_refused(tmp_path: Path) -> None:
     source = saved(tmp_path, weights())
     with zipfile.ZipFile(source, "a") as archive:
         archive.writestr("checkpoint/constants.pkl", b"")
-    with pytest.raises(IntegrityError, match="nothing of it was run") as told:
+    with pytest.raises(IntegrityError, match="nothing of it was run") as shown:
         converted(source)
-    assert told.value.found == "a TorchScript archive"
+    assert shown.value.found == "a TorchScript archive"
 
 
 def test_another_file_than_the_published_one_is_not_opened(tmp_path: Path) -> None:
     source = saved(tmp_path, Runs(os.system, f"touch {tmp_path}/ran"))
-    with pytest.raises(IntegrityError, match="not the file that was published") as told:
+    with pytest.raises(IntegrityError, match="not the file that was published") as shown:
         convert_weights(source, sha256="0" * 64, out=tmp_path / "weights.safetensors")
-    assert told.value.found == hash_of(source)
+    assert shown.value.found == hash_of(source)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.pt"]
 
 
@@ -274,9 +274,9 @@ def test_the_command_prints_the_new_hash(tmp_path: Path) -> None:
     source = saved(tmp_path, {"state_dict": weights(), "epoch": 1})
     out = tmp_path / "weights.safetensors"
     command = ["weights", "convert", str(source), "--sha256", hash_of(source), "--out", str(out)]
-    told = CliRunner().invoke(app, command)
-    assert told.exit_code == 0, told.output
-    assert f"sha256 {hash_of(out)}" in told.output
+    answer = CliRunner().invoke(app, command)
+    assert answer.exit_code == 0, answer.output
+    assert f"sha256 {hash_of(out)}" in answer.output
     assert json.loads(CliRunner().invoke(app, [*command, "--json"]).output)["left_out"] == ["epoch"]
     refusal = CliRunner().invoke(app, [*command, "--kind", "lpips"]).exception
     assert isinstance(refusal, UsageError)

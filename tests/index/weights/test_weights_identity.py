@@ -47,13 +47,13 @@ def test_the_hash_is_of_names_and_bytes_of_what_decides(folder: ModelFolder) -> 
 
 def test_a_pickle_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
     for name in ("pytorch_model.bin", "weights.pt", "weights.pth", "last.ckpt"):
-        place = tmp_path / name.replace(".", "-")
-        place.mkdir()
-        (place / name).write_bytes(b"\x80\x02.")
+        location = tmp_path / name.replace(".", "-")
+        location.mkdir()
+        (location / name).write_bytes(b"\x80\x02.")
         with pytest.raises(UsageError, match=rf"pickle.*culturekit weights convert .*{name} --sha256"):
-            weight_files(place)
-        (place / "model.safetensors").write_bytes(safetensors(b"w"))
-        assert [path.name for path in weight_files(place)] == ["model.safetensors"]
+            weight_files(location)
+        (location / "model.safetensors").write_bytes(safetensors(b"w"))
+        assert [path.name for path in weight_files(location)] == ["model.safetensors"]
 
 
 def test_shards_are_those_that_the_index_names(tmp_path: Path) -> None:
@@ -109,10 +109,10 @@ def test_what_is_no_folder_and_no_hub_id_is_refused(tmp_path: Path, monkeypatch:
 
 def cached(cache: Path, name: str, commit: str) -> Path:
     """Lay a model into a cache of the hub, as the hub's own client would."""
-    place = cache / f"models--{name.replace('/', '--')}"
-    (place / "refs").mkdir(parents=True)
-    (place / "refs/main").write_text(commit)
-    snapshot = place / "snapshots" / commit
+    location = cache / f"models--{name.replace('/', '--')}"
+    (location / "refs").mkdir(parents=True)
+    (location / "refs/main").write_text(commit)
+    snapshot = location / "snapshots" / commit
     snapshot.mkdir(parents=True)
     (snapshot / "model.safetensors").write_bytes(safetensors(b"w"))
     return snapshot
