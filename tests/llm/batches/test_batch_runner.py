@@ -80,7 +80,7 @@ def test_jobs_are_cut_by_rows_and_bytes(desk: Desk, limits: BatchLimits, most: i
     desk.limits = limits
     assert all(answer.outcome == "ok" and answer.bought for answer in desk.ask(questions(10)))
     assert len(desk.shop.jobs) > 2 and set(desk.shop.bought.values()) == {1}
-    assert max(len(made.names) for made in desk.shop.jobs.values()) <= most
+    assert max(len(sold.names) for sold in desk.shop.jobs.values()) <= most
     assert max(map(len, desk.shop.uploads.values())) <= limits.size
 
 
@@ -109,23 +109,17 @@ def test_rounds_are_bounded(desk: Desk) -> None:
 
 
 def test_an_invalid_reply_is_repaired_in_the_next_round(desk: Desk) -> None:
-    said = {"Q1": answer_for("Q7"), "Q2": b'{"text": "no", "in": 1, "out": 1, "stop": "end"}'}
-    asked: dict[str, int] = {}
-
-    def behave(identifier: str, _: int) -> bytes:
-        asked[identifier] = asked.get(identifier, 0) + 1
-        return said.get(identifier, b"") if asked[identifier] == 1 and identifier in said else answer_for(identifier)
-
-    desk.shop.behaviour = behave
+    first = {"Q1": answer_for("Q7"), "Q2": b'{"text": "no", "in": 1, "out": 1, "stop": "end"}'}
+    desk.shop.behaviour = lambda identifier, _: first.pop(identifier, None) or answer_for(identifier)
     assert desk.outcomes(4) == ["ok", "repaired", "repaired", "ok"]
-    assert [len(made.names) for made in desk.shop.jobs.values()] == [4, 2]
+    assert [len(sold.names) for sold in desk.shop.jobs.values()] == [4, 2]
     lines = read_ledger([JournalPlace("filter", desk.folder / "replies.sqlite", finished=True)]).lines
     assert {line.outcome: line.requests for line in lines} == {"ok": 2, "repaired": 4}
 
 
 def test_a_repair_that_could_not_be_read_is_paid_for_as_online(desk: Desk) -> None:
-    said = [b'{"text": "no", "in": 1, "out": 1, "stop": "end"}', b"<html>", answer_for("Q0")]
-    shop, online_shop = iter(said), iter(said)
+    replies = [b'{"text": "no", "in": 1, "out": 1, "stop": "end"}', b"<html>", answer_for("Q0")]
+    shop, online_shop = iter(replies), iter(replies)
     desk.shop.behaviour = lambda *_: next(shop)
     with Journal(desk.folder.with_name("online")) as journal:
         online = list(
@@ -227,7 +221,7 @@ def test_what_a_job_under_way_may_cost_is_no_longer_there_for_others_after_a_kil
     desk.shop.plans = [Plan(polls=5)]
     desk.dies_at(5, 4)
     assert desk.outcomes(8, options=AskOptions(budget=5.5 * worst)) == ["ok"] * 8
-    assert [len(made.names) for made in desk.shop.jobs.values()] == [4, 1, 3]
+    assert [len(sold.names) for sold in desk.shop.jobs.values()] == [4, 1, 3]
 
 
 def test_a_job_of_another_run_that_is_under_way_is_waited_for_not_bought_again(desk: Desk) -> None:
@@ -330,18 +324,18 @@ class DyingJournal(Journal):
 def test_results_that_nobody_counted_are_owed_at_their_worst_also_when_a_kill_follows_them(tmp_path: Path) -> None:
     client, shop = Uncounted(), Shop()
 
-    def ask(journal: Journal) -> list[Answered]:
-        jobs = Jobs(FakeBatches(client, shop), clock=TestClock())
-        return list(AskEngine(client, journal, AskOptions(budget=1.0), run="run", transport=jobs).ask_all(questions(2)))
+    def ask(journal: Journal, count: int) -> list[Answered]:
+        options, jobs = AskOptions(budget=1.0), Jobs(FakeBatches(client, shop), clock=TestClock())
+        return list(AskEngine(client, journal, options, run="run", transport=jobs).ask_all(questions(count)))
 
     with pytest.raises(Killed), DyingJournal(tmp_path) as dying:
-        ask(dying)
+        ask(dying, 2)
     with Journal(tmp_path) as journal:
-        assert len(ask(journal)) == 2
-        reserved = JobBook(journal).records[1].reserved
+        assert len(ask(journal, 3)) == 3
+        reserved = sum(record.reserved for record in JobBook(journal).records.values())
     owed = dollars(unsure_of(journal.path, "run").picodollars)
     assert owed > 0.0 and spent_in_run(journal.path, "run") + owed == pytest.approx(reserved)
-    assert shop.bought == {"Q0": 1, "Q1": 1}
+    assert shop.bought == {"Q0": 1, "Q1": 1, "Q2": 1}
 
 
 @pytest.mark.parametrize("what", ["rows", "bodies"])
