@@ -158,11 +158,7 @@ def candidate_sheet(rows: Sequence[Mapping[str, Any]]) -> bytes:
 def read_candidate_sheet(path: Path, known: Known, *, by: str | None, on: str | None) -> list[CandidateDecision]:
     """Read the decisions of a sheet; `by` and `on` say who and when where the row does not."""
     rows = decided_rows(
-        path,
-        NEEDED,
-        candidate_of,
-        partial(row_mistakes, known, by, on),
-        partial(decision_of, path.name, by, on),
+        path, NEEDED, candidate_of, partial(row_mistakes, known, by, on), partial(decision_of, path.name, by, on)
     )
     return [decision for decision in rows.values() if decision is not None]
 
