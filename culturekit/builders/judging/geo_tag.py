@@ -242,14 +242,14 @@ def tag(
                        max_tokens=REPLY_TOKENS)  # fmt: skip
 
     def verdicts(row: Row, question: str, answered: Answered) -> Sequence[Verdict]:
-        said = answered.value if isinstance(answered.value, GeoTag) else None
-        shown = [] if said is None else reconciled(row, said, space())
-        abstained = said is None or said.shown != "yes" or not shown
+        reply = answered.value if isinstance(answered.value, GeoTag) else None
+        shown = [] if reply is None else reconciled(row, reply, space())
+        abstained = reply is None or reply.shown != "yes" or not shown
         matches.extend(tag_rows(row, shown, abstained=abstained))
         reconciling.update(one.how for one in shown)
-        answers.update([] if said is None else [said.shown])
+        answers.update([] if reply is None else [reply.shown])
         sure = 100 * shown[0].score if shown else None
-        return [Verdict(TASK, question, value=sure, choice=None if said is None else said.shown)]
+        return [Verdict(TASK, question, value=sure, choice=None if reply is None else reply.shown)]
 
     def write(work: Work) -> dict[str, int]:
         table = pl.DataFrame(matches, schema=MATCHES.schema)
