@@ -25,13 +25,9 @@ def done_here(_: LocalEngine, function: Callable[[Any], Any], items: Sequence[An
 
 
 def culturekit(
-    *arguments: str | Path,
-    cwd: Path | None = None,
-    env: dict[str, str] | None = None,
-    given: bytes = b"",
-    in_workers: bool = False,
-    ends: int | None = None,
-) -> "subprocess.CompletedProcess[str]":
+    *arguments: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None, given: bytes = b"",
+    in_workers: bool = False, ends: int | None = None,
+) -> "subprocess.CompletedProcess[str]":  # fmt: skip
     """Run a command, and give what it said and how it ended; `ends` is how it has to end."""
     words = [str(argument) for argument in arguments]
     said, warned = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))

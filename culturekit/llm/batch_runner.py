@@ -357,6 +357,9 @@ class Jobs:
         watch, repairs = self.engine.options.watch, sum(question.row.repairing for question in asked)
         if fresh and watch is not None and watch.stops_before(repairs):
             raise watch.error(self.client.identity.model, repairs=repairs)
+        for number in awaited - self.reserved:  # of an earlier process: bought, whether there is money or not
+            self.reserved.add(number)
+            self.purse.budget.settle(-self.book.records[number].reserved, 0.0)
         self.short = None
         async for plan in self._plans(fresh):
             record = await self._create(plan)
@@ -366,9 +369,6 @@ class Jobs:
             else:
                 self.purse.budget.settle(plan.reserved, 0.0)
                 self._fruitless("the provider creates no job")
-        for number in awaited - self.reserved:  # of an earlier process: bought, whether there is money or not
-            self.reserved.add(number)
-            self.purse.budget.settle(-self.book.records[number].reserved, 0.0)
         return awaited
 
     async def _plans(self, fresh: Sequence[Question]) -> AsyncIterator[_Plan]:
@@ -381,11 +381,8 @@ class Jobs:
                 question.outgoing = self.compose(question.row.request)
                 line = self.batches.line(question.key.hex(), question.outgoing)
                 if len(line) > limits.size:
-                    planned, raw = (
-                        Planned(question.key, question.row.tries + 1),
-                        b'{"too large for a batch":%d}' % len(line),
-                    )
-                    body = question.outgoing.body
+                    planned, body = Planned(question.key, question.row.tries + 1), question.outgoing.body
+                    raw = b'{"too large for a batch":%d}' % len(line)
                     self.journal.append_all([self._entry(planned, "rejected", 413, raw, body, self.run)])
                     continue
                 if len(plan.rows) >= limits.rows or plan.size + len(line) > limits.size:

@@ -379,7 +379,8 @@ class Wire:
         """Name whom to ask; nothing is sent yet."""
         self.client, self.watch, self.compose = client, watch, client.compose
         self.asked: queue.SimpleQueue[Sequence[Question]] = queue.SimpleQueue()
-        self.left: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
+        self.left: queue.SimpleQueue[list[Question] | None] = queue.SimpleQueue()
+        self.leaving: list[Question] = []  # handed over once a turn of the loop, lest each wakes the other thread
         self.tasks: set[asyncio.Task[None]] = set()
         self.weight = 0
         self.leave_by = math.inf
@@ -432,12 +433,12 @@ class Wire:
             self.meter.tell(self.purse, self.dispatch.limiter)
         left: list[Question] = []
         with contextlib.suppress(queue.Empty):
-            while (question := self.left.get(timeout=0.0 if left else timeout)) is not None:
-                left.append(question)
-                self.weight -= question.weight()
+            while (questions := self.left.get(timeout=0.0 if left else timeout)) is not None:
+                left += questions
             if not left:
                 return None
             self.left.put(None)
+        self.weight -= sum(question.weight() for question in left)
         return left
 
     def stop(self, ending: BaseException, /, *, grace: float) -> None:
@@ -484,6 +485,7 @@ class Wire:
             while not self.asked.empty():
                 for question in self.asked.get():
                     self.dispatch.add(question)
+            self._hand_over()
             while not isinstance(move := self.dispatch.next(time.monotonic()), Later):
                 task = self.loop.create_task(self._exchange(move))
                 self.tasks.add(task)
@@ -512,12 +514,19 @@ class Wire:
         while self.tasks and time.monotonic() < min(until, self.leave_by):
             self.woken.clear()
             await self._change(min(until, self.leave_by))
+            self._hand_over()
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+        self._hand_over()
         with contextlib.suppress(Exception):
             async with asyncio.timeout(_LONGEST_CLOSE):
                 await self.client.close()
+
+    def _hand_over(self) -> None:
+        if self.leaving:
+            self.left.put(self.leaving)
+            self.leaving = []
 
     async def _exchange(self, question: Question) -> None:
         if leaving := self.purse.leaves(question):
@@ -532,7 +541,7 @@ class Wire:
         else:
             leaves = await self._keep_reply(question, raw)
         if leaves:
-            self.left.put(question)
+            self.leaving.append(question)
 
     async def _keep_failure(self, question: Question, failure: Failure) -> bool:
         """Heed a failure at once, then journal it, unless nothing was asked."""

@@ -15,8 +15,7 @@ from culturekit.llm.reply_schema import Json, expected_shape, shape_of
 ReplyCode: TypeAlias = Literal[
     "empty", "endless-white-space", "too-long", "too-deep", "not-json", "unfinished", "fenced", "text-around",
     "not-an-object", "duplicate-key", "missing-key", "unknown-key", "wrong-type", "wrong-value", "not-a-number",
-    "number-out-of-range", "lone-surrogate", "unknown-id", "missing-id", "duplicate-id", "empty-quote",
-    "quote-not-found",
+    "number-out-of-range", "lone-surrogate", "unknown-id", "missing-id", "duplicate-id",
 ]  # fmt: skip
 
 # Why a reply is not an answer, each in one sentence that any model may be told.
@@ -41,12 +40,9 @@ CODES: Mapping[ReplyCode, str] = {
     "unknown-id": "An id is not among those that were given.",
     "missing-id": "An id that was given is not answered.",
     "duplicate-id": "An id is answered twice.",
-    "empty-quote": "A quote is empty.",
-    "quote-not-found": "A quote does not stand in the source word for word.",
 }
 FENCED = "fenced"  # also the detail of an answer whose code fence was taken off here
 
-_Fences = Literal["refuse", "strip"]
 Answer: TypeAlias = "msgspec.Struct | ParseFailure"
 
 _LONGEST = 1_000_000  # characters; what a model can say in one reply ends well before
@@ -79,17 +75,16 @@ class _Unreadable(Exception):
         self.code: ReplyCode = code
 
 
-def read_reply(request: Request, text: str, *, fences: _Fences = "refuse") -> Answer:
+def read_reply(request: Request, text: str) -> Answer:
     """Read a reply as one JSON object of the shape and with the values that the request allows.
 
-    Nothing else is an answer: no text around the object, no key twice, none missing and none too many. A code fence
-    around it is an error too, unless `fences="strip"` says that one may be taken off.
+    Nothing else is an answer: no text or code fence around the object, no key twice, none missing and none too many.
 
     `request.allowed` names keys. Under a key such as `id` stands one of its values, or a list of some of them, none
     twice. Under a key of the items of a list, written `verdicts[].id`, each of its values stands exactly once.
     """
     try:
-        value = read_json(text, fences=fences)
+        value = _read_json(text)
     except _Unreadable as error:
         return ParseFailure(error.code, "", text)
     if (mistake := _mistake(value, request.reply, "")) is not None:
@@ -107,18 +102,13 @@ def read_reply(request: Request, text: str, *, fences: _Fences = "refuse") -> An
     return answer
 
 
-def read_json(text: str, *, fences: _Fences = "refuse") -> Json:
-    """Read exactly one JSON object, with nothing around it but white space: no key twice, no NaN, no half characters.
-
-    With `fences="strip"` a code fence around it is taken off, if the whole text is that one fence.
-    """
+def _read_json(text: str) -> Json:
+    """Read exactly one JSON object, in nothing but white space: no key twice, no NaN, no half characters."""
     if len(text) > _LONGEST:
         raise _Unreadable("endless-white-space" if _RUN.search(text, 0, _LONGEST) else "too-long")
     bare = text.strip(_WHITE_SPACE)
     if not bare:
         raise _Unreadable("endless-white-space" if _RUN.search(text) else "empty")
-    if fences == "strip":
-        bare = _without_fence(bare)
     if bare.count("{") + bare.count("[") > _DEEPEST and _too_deep(bare):
         raise _Unreadable("too-deep")
     try:
@@ -148,9 +138,9 @@ def _too_deep(text: str) -> bool:
     return False
 
 
-def _without_fence(text: str) -> str:
-    """Take a code fence off, if it is one and there is nothing else."""
-    opening, newline, rest = text.partition("\n")
+def without_fence(text: str) -> str:
+    """Take a code fence off, if the whole text is that one fence."""
+    opening, newline, rest = text.strip(_WHITE_SPACE).partition("\n")
     if not newline or not re.fullmatch(r"```[a-zA-Z]*[ \t\r]*", opening) or not rest.endswith("```"):
         return text
     inner = rest[:-3].strip(_WHITE_SPACE)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from culturekit.llm.reply_schema import check_shape, schema_of
+from culturekit.llm.reply_schema import schema_of
 
 
 class Judged(msgspec.Struct):
@@ -16,7 +16,6 @@ class Judged(msgspec.Struct):
     reason: Annotated[str, msgspec.Meta(max_length=200, description="in one sentence")]
 
 
-check_shape(Judged, "openai", "vllm")
 schema_of(Judged, "openai")
 ```
 
@@ -32,9 +31,9 @@ What a target cannot take is refused before anything is sent, with field, target
 
 `read_reply(request, text)` gives a value, or a `ParseFailure` with a code, the field, and `raw`; it never raises.
 Limits are a million characters, 32 levels, 63 bits, 200 white space characters in a row. `Request.allowed`
-(`verdicts[].id`) holds ids to those given, each once; `check_quotes(source, quotes)` finds each quote in the source.
-With `fences="strip"`, as all askings have it, one code fence around one object is taken off: the row's detail is
-`fenced`, the manifest counts it, `raw` keeps it. Text around the object is an error always.
+(`verdicts[].id`) holds ids to those given, each once.
+One code fence around one object is taken off: the row's detail is `fenced`, the manifest counts it, `raw` keeps it.
+Text around the object is an error always.
 
 A reply that cannot be read is followed by one more request, with the same data, a key of its own, nothing of the first
 reply, and after the instructions:
@@ -158,13 +157,6 @@ def schema_of(reply_type: _ReplyType, target: Target) -> Json:
     """
     schema: Json = msgspec.json.decode(_compiled(reply_type, target))  # whoever gets it may change it
     return schema
-
-
-def check_shape(reply_type: _ReplyType, *targets: Target) -> None:
-    """Check that a reply of a type can be asked for at all, and from each of the targets named."""
-    shape_of(reply_type)
-    for target in targets:
-        _compiled(reply_type, target)
 
 
 def response_format(reply_type: _ReplyType, target: Target) -> Json:

@@ -18,7 +18,7 @@ from culturekit.llm.journal_file import Reading
 from culturekit.llm.json_values import record, records, text
 from culturekit.llm.ledger import shown_text
 from culturekit.llm.models import model_for
-from culturekit.llm.replies import CODES, FENCED, ParseFailure, read_reply, repair_request
+from culturekit.llm.replies import CODES, FENCED, ParseFailure, read_reply, repair_request, without_fence
 
 _RowOutcome: TypeAlias = Literal[
     "ok", "repaired", "refused", "blocked", "truncated", "invalid", "exhausted", "over-budget"
@@ -144,7 +144,7 @@ def heard(row: Row, reply: Reply, *, tries: int, charged: bool = True) -> Row | 
         return part or Answered(_STOPPED[reply.stop], detail=reply.detail, raw=reply.text)
     answer, detail = read_reply(row.request, reply.text), ""
     if isinstance(answer, ParseFailure) and answer.code == FENCED:
-        answer, detail = read_reply(row.request, reply.text, fences="strip"), FENCED
+        answer, detail = read_reply(row.request, without_fence(reply.text)), FENCED
     if not isinstance(answer, ParseFailure):
         return Answered("repaired" if row.repairing else "ok", answer, detail, reply.text)
     part = _read_in_part(row, reply, answer.code) if row.repairing or answer.code == "text-around" else None

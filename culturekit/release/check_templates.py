@@ -8,7 +8,6 @@ from culturekit.builders.prompt_templates import templates
 from culturekit.kg.countries import Country
 from culturekit.release.findings import (
     Change,
-    Check,
     Code,
     Finding,
     Frame,
@@ -16,6 +15,7 @@ from culturekit.release.findings import (
     Slip,
     Slots,
     Turn,
+    check,
     frames,
     frames_of,
     quoted,
@@ -33,7 +33,7 @@ MISSING_SPACE = Code(
     "space-missing", "error", "a space of the template lacks (matefrom), or stands in the name instead", REBUILT
 )
 EXTRA_SPACE = Code("space-extra", "warning", "a space cuts a word", REBUILT)
-PLACE = Code(
+COUNTRY = Code(
     "prompt-country", "error", "the prompt says another country, or a wrong word for it (Nigeria clothing)", REBUILT
 )
 NAME_DIFFERS = Code("prompt-name", "error", "the prompt names something other than the row", REBUILT)
@@ -59,21 +59,22 @@ NOUN_TWICE = Code(
     "nothing: it is the released wording",
 )  # fmt: skip
 CODES = (
-    MISSING, MISSING_SPACE, EXTRA_SPACE, PLACE, NAME_DIFFERS, NAME_CONCEPT, OTHER_CONCEPT, NO_TEMPLATE, NOUN_IN_NAME,
+    MISSING, MISSING_SPACE, EXTRA_SPACE, COUNTRY, NAME_DIFFERS, NAME_CONCEPT, OTHER_CONCEPT, NO_TEMPLATE, NOUN_IN_NAME,
     NOUN_TWICE,
 )  # fmt: skip
 
 
 SIMPLE: dict[str, Code] = {
     "space-missing": MISSING_SPACE, "space-in-name": MISSING_SPACE, "space-extra": EXTRA_SPACE,
-    "noun-in-name": NOUN_IN_NAME, "noun-twice": NOUN_TWICE, "place": PLACE, "other-concept": OTHER_CONCEPT,
+    "noun-in-name": NOUN_IN_NAME, "noun-twice": NOUN_TWICE, "place": COUNTRY, "other-concept": OTHER_CONCEPT,
     "none": NO_TEMPLATE,
 }  # fmt: skip
 
 ROWS_NAMED = 3
 
 
-def find_template_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.ROW, *CODES)
+def template_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Hold every prompt against the templates; rows whose country or concept is not known say so elsewhere."""
     if not sheet.has("prompt"):
         return
@@ -105,10 +106,10 @@ def look(sheet: Sheet, row: Row, slip: Slip, known: dict[str, dict[str, str]]) -
 
 def wrong_name(sheet: Sheet, row: Row, slip: Slip, concept: str, known: dict[str, dict[str, str]]) -> Finding:
     """Say that a prompt names something else, and what that is where it is known."""
-    elsewhere = concepts_elsewhere(slip.said, concept, known)
-    message = f"the prompt names {quoted(slip.said)}, the row {quoted(slip.wanted)}"
+    elsewhere = concepts_elsewhere(slip.found, concept, known)
+    message = f"the prompt names {quoted(slip.found)}, the row {quoted(slip.wanted)}"
     if elsewhere:
-        message += f"; {quoted(slip.said)} is {elsewhere}, not {concept}"
+        message += f"; {quoted(slip.found)} is {elsewhere}, not {concept}"
     return finding_for(NAME_CONCEPT if elsewhere else NAME_DIFFERS, message, sheet, row, slip)
 
 
@@ -124,22 +125,22 @@ def message_of(slip: Slip, text: str) -> str:
     """Say what a slip is."""
     key = "" if slip.frame is None else slip.frame.key
     if slip.kind == "space-missing":
-        return f"a space lacks in {quoted(slip.said)}: the {key} template has {quoted(slip.wanted)}"
+        return f"a space lacks in {quoted(slip.found)}: the {key} template has {quoted(slip.wanted)}"
     if slip.kind == "space-in-name":
-        return f"the {key} template was written {quoted(slip.said)} here, as in other rows: the name brings the space"
+        return f"the {key} template was written {quoted(slip.found)} here, as in other rows: the name brings the space"
     if slip.kind == "space-extra":
-        return f"a space too many in {quoted(slip.said)}: the {key} template has {quoted(slip.wanted)}"
+        return f"a space too many in {quoted(slip.found)}: the {key} template has {quoted(slip.wanted)}"
     if slip.kind == "noun-in-name":
-        return f"{quoted(slip.said)} already holds the noun that the {key} template adds"
+        return f"{quoted(slip.found)} already holds the noun that the {key} template adds"
     if slip.kind == "noun-twice":
-        return f"{quoted(slip.said)} says a noun twice: the name holds what the {key} template adds"
+        return f"{quoted(slip.found)} says a noun twice: the name holds what the {key} template adds"
     if slip.kind == "place":
-        return f"the {key} template wants {quoted(slip.wanted)}, the prompt says {quoted(slip.said)}"
+        return f"the {key} template wants {quoted(slip.wanted)}, the prompt says {quoted(slip.found)}"
     if slip.kind == "other-concept":
-        return f"{quoted(text)} follows the template of {slip.said}; the row's concept has {slip.wanted}"
+        return f"{quoted(text)} follows the template of {slip.found}; the row's concept has {slip.wanted}"
     if slip.frame is None:
         return f"{quoted(text)} follows no template, and none is near"
-    return f"{quoted(text)} follows no template: {quoted(slip.said)} for {quoted(slip.wanted)}"
+    return f"{quoted(text)} follows no template: {quoted(slip.found)} for {quoted(slip.wanted)}"
 
 
 def finding_for(code: Code, message: str, sheet: Sheet, row: Row, slip: Slip) -> Finding:
@@ -155,7 +156,7 @@ def finding_for(code: Code, message: str, sheet: Sheet, row: Row, slip: Slip) ->
         suggestion = f"name it {quoted(slip.wanted)}, and the template gives this prompt"
     elif slip.rebuilt is not None:
         changes, suggestion = (Change(row.number, {prompt: slip.rebuilt}),), f"write {quoted(slip.rebuilt)}"
-    value = slip.said or sheet.text(row, "prompt")
+    value = slip.found or sheet.text(row, "prompt")
     return code.finding(message, row, field, value, suggestion=suggestion, changes=changes)
 
 
@@ -194,20 +195,20 @@ def look_at_prompt(sheet: Sheet, row: Row, knowledge: Knowledge) -> Iterator[Fin
         yield from against_name(sheet, row, name, country, concept)
         return
     read = [(frame, slots) for frame in released if (slots := frame.read(tidy(text)))]
-    if any(slots.place == frame.place(country) for frame, slots in read):
+    if any(slots.country == frame.word_for(country) for frame, slots in read):
         return
     yield alone(sheet, row, country, released, read)
 
 
 def against_name(sheet: Sheet, row: Row, name: str, country: Country, concept: str) -> Iterator[Finding]:
     """Hold a prompt against the name of its artifact."""
-    codes = {"space-missing": MISSING_SPACE, "place": PLACE, "name": NAME_DIFFERS, "other-concept": OTHER_CONCEPT}
+    codes = {"space-missing": MISSING_SPACE, "place": COUNTRY, "name": NAME_DIFFERS, "other-concept": OTHER_CONCEPT}
     for slip in slips_of(sheet.text(row, "prompt"), name, country, concept):
         if slip.kind in {"noun-twice", "noun-in-name"}:
             continue
-        message = f"the artifact is {quoted(name)}: {quoted(slip.said)} for {quoted(slip.wanted)}"
+        message = f"the artifact is {quoted(name)}: {quoted(slip.found)} for {quoted(slip.wanted)}"
         changes = (Change(row.number, None if slip.rebuilt is None else {"text": slip.rebuilt}),)
-        yield codes.get(slip.kind, NO_TEMPLATE).finding(message, row, "text", slip.said, changes=changes)
+        yield codes.get(slip.kind, NO_TEMPLATE).finding(message, row, "text", slip.found, changes=changes)
 
 
 def alone(sheet: Sheet, row: Row, country: Country, released: list[Frame], read: list[tuple[Frame, Slots]]) -> Finding:
@@ -215,23 +216,20 @@ def alone(sheet: Sheet, row: Row, country: Country, released: list[Frame], read:
     text = tidy(sheet.text(row, "prompt"))
     loose = [(frame, slots) for frame in released if (slots := frame.read(text, loose=True))]
     for frame, slots in loose:
-        if slots.place == frame.place(country):
+        if slots.country == frame.word_for(country):
             message, wanted = f"a space lacks in {quoted(text)}", frame.text(slots.name, country)
             return MISSING_SPACE.rewrite(message, row, "text", text, wanted=wanted)
     for frame, slots in read:
         message = (
-            f"the {frame.key} template wants {quoted(frame.place(country))}, the prompt says {quoted(slots.place)}"
+            f"the {frame.key} template wants {quoted(frame.word_for(country))}, the prompt says {quoted(slots.country)}"
         )
         wanted = frame.text(slots.name, country)
-        return PLACE.rewrite(message, row, "text", slots.place, wanted=wanted)
+        return COUNTRY.rewrite(message, row, "text", slots.country, wanted=wanted)
     other = next((frame for frame in frames() if frame.read(text)), None)
     if other is not None:
         message = f"{quoted(text)} follows the template of {other.key}"
         return OTHER_CONCEPT.set_aside(message, row, "text", text)
     return NO_TEMPLATE.set_aside(f"{quoted(text)} follows no template", row, "text", text)
-
-
-TEMPLATES_FIT = Check(Turn.ROW, CODES, find_template_slips)
 
 
 # Words of a negative prompt in the prompt itself, and prompts that a text encoder cuts off.
@@ -249,7 +247,8 @@ MARKER = re.compile(r"[\s,;|.]*(?:\bnegative[ _-]?prompt\b|(?<!\S)--no\b|\[neg\]
 TERMS_IN_A_ROW = 3
 
 
-def find_negative_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.CELL, LEAK, CONTRADICTS)
+def negative_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at every prompt."""
     if not sheet.has("prompt"):
         return
@@ -313,9 +312,6 @@ def contradiction(sheet: Sheet, row: Row, text: str, negative: str) -> Iterator[
         )  # fmt: skip
 
 
-NEGATIVE_PROMPTS = Check(Turn.CELL, (LEAK, CONTRADICTS), find_negative_prompts)
-
-
 CLIP_TOKENS = 77  # what CLIP's text encoder reads, its marks of beginning and end included
 
 TOO_LONG = Code(
@@ -327,7 +323,8 @@ SHORT = (CLIP_TOKENS - 2) // 2
 """So few bytes can never be too many tokens: each token is a byte at least; counting is spared for most prompts."""
 
 
-def find_long_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.FILE, TOO_LONG)
+def long_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Count the tokens of every prompt that could be too long."""
     if not sheet.has("prompt"):
         return
@@ -342,6 +339,3 @@ def find_long_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
                 f"{tokens:,} tokens, {how}: the encoder reads {CLIP_TOKENS} of {quoted(text)}", row,
                 sheet.column("prompt"), text, suggestion=f"shorten it to {CLIP_TOKENS} tokens",
             )  # fmt: skip
-
-
-PROMPT_LENGTHS = Check(Turn.FILE, (TOO_LONG,), find_long_prompts)

@@ -33,7 +33,7 @@ class Slots:
     """What a text says where a template leaves a gap."""
 
     name: str
-    place: str
+    country: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Frame:
         """The words of the subconcept that the template speaks, which tell it from its neighbours."""
         return set(self.key.partition("/")[2].split()) & set(re.findall(r"\w+", SLOT.sub(" ", self.template)))
 
-    def place(self, country: Country) -> str:
+    def word_for(self, country: Country) -> str:
         """Give the word for a country that the template wants: its adjective or its name."""
         return country.adjective if "{adjective}" in self.template else country.name
 
@@ -75,7 +75,7 @@ class Frame:
         if len(text) > LONGEST_READ:
             return None
         match = (self.loose if loose else self.strict).fullmatch(text)
-        return None if match is None else Slots(match["name"].strip(), match["place"].strip())
+        return None if match is None else Slots(match["name"].strip(), match["country"].strip())
 
 
 @cache
@@ -99,7 +99,7 @@ def pattern(template: str, *, space: str) -> re.Pattern[str]:
     before, _, after = template.partition("{name}")
     rest = SLOT.sub("\0", after.removeprefix(" "))
     head = re.escape(before.removesuffix(" ")) + (space if before.endswith(" ") else "")
-    tail = (space if after.startswith(" ") else "") + re.escape(rest).replace(re.escape("\0"), "(?P<place>.+?)")
+    tail = (space if after.startswith(" ") else "") + re.escape(rest).replace(re.escape("\0"), "(?P<country>.+?)")
     return re.compile(f"{head}(?P<name>.+?){tail}")
 
 
@@ -122,7 +122,7 @@ class Slip:
     """One way in which a prompt departs: what it says, what the template wants, and the prompt as it should be."""
 
     kind: SlipKind
-    said: str
+    found: str
     wanted: str
     frame: Frame | None
     rebuilt: str | None
@@ -175,11 +175,11 @@ def departures(text: str, name: str, country: Country, released: list[Frame]) ->
     read = [(frame, slots) for frame in released if (slots := frame.read(text))]
     if read:
         frame, slots = max(
-            read, key=lambda pair: (pair[1].place == pair[0].place(country), fold(pair[1].name) == fold(name))
+            read, key=lambda pair: (pair[1].country == pair[0].word_for(country), fold(pair[1].name) == fold(name))
         )
         wanted = frame.text(name, country)
-        if slots.place != frame.place(country):
-            yield Slip("place", slots.place, frame.place(country), frame, wanted)
+        if slots.country != frame.word_for(country):
+            yield Slip("place", slots.country, frame.word_for(country), frame, wanted)
         if slots.name != name:
             yield Slip("name", slots.name, name, frame, wanted)
         return
@@ -196,7 +196,7 @@ def departures(text: str, name: str, country: Country, released: list[Frame]) ->
         if slip is None:
             yield Slip("none", found, wanted, nearest, rebuilt)
         else:
-            yield Slip("place", slip, nearest.place(country), nearest, rebuilt)
+            yield Slip("place", slip, nearest.word_for(country), nearest, rebuilt)
 
 
 def nearest_frame(text: str, name: str, country: Country, candidates: Iterable[Frame]) -> Frame | None:
@@ -237,7 +237,7 @@ def difference(text: str, wanted: str) -> tuple[str, str]:
 
 def place_among(found: str, wanted: str, frame: Frame, country: Country) -> str | None:
     """Give the word for a country that stands where the template wants another one; None where none does."""
-    if frame.place(country) not in wanted:
+    if frame.word_for(country) not in wanted:
         return None
     words = sorted({word for each in countries().values() for word in (each.name, each.adjective)}, key=len)
     padded = f" {' '.join(bare_words(found))} "
@@ -473,3 +473,8 @@ class Check:
     turn: Turn
     codes: tuple[Code, ...]
     find: Find
+
+
+def check(turn: Turn, *codes: Code) -> Callable[[Find], Check]:
+    """Declare a check of a file: when its mends have their turn, and what it can find."""
+    return lambda find: Check(turn, codes, find)

@@ -45,9 +45,7 @@ PROMPTS = Layout(
     {
         "id": "artifact_id", "country": "country", "concept": "concept", "prompt": "text", "negative": "negative_text",
     },
-    ("prompt_id", "text", "kind", "concept", "country", "artifact_id", "template_id"),
-    "iso",
-    key=("prompt_id",),
+    ("prompt_id", "text", "kind", "concept", "country", "artifact_id", "template_id"), "iso", key=("prompt_id",),
 )  # fmt: skip
 LAYOUTS = (PUBLIC, CSPACE, PROMPTS)
 

@@ -179,20 +179,18 @@ def shares_in(run: RunFolders, models: Sequence[str]) -> CountryShares | None:
     cells = {(row["model"], row["label"]): share(row) for row in shown.to_dicts()}
     images = dict(shown.group_by("model").agg(pl.col("images").sum()).iter_rows())
     return CountryShares(
-        names={code: names.get(code, code) for code in codes},
-        models=tuple(models),
+        names={code: names.get(code, code) for code in codes}, models=tuple(models),
         shares={
             model: {code: cells.get((model, code), Share(0.0, None, None, 0)) for code in codes} for model in models
         },
-        images=images,
-        available=available(run.space()),
+        images=images, available=available(run.space()),
         off_the_map=tuple(code for code in codes if code not in country_paths()),
         corrected={
             model: {code: seen[model].get(code, Share(0.0, None, None, 0)) for code in codes}
             for model in models
             if model in seen
         },
-    )
+    )  # fmt: skip
 
 
 def audited_shares(run: RunFolders) -> dict[str, dict[str, Share]]:

@@ -53,8 +53,8 @@ def figure(rows: pl.DataFrame, **conditions: str | None) -> Figure | None:
 
 def figure_in(row: Mapping[str, Any], *, suffix: str = "") -> Figure:
     """Read a score with its interval, its count and where it stands; a joined row has a second with a suffix."""
-    value, low, high, count, place = (row[name + suffix] for name in ("value", "ci_low", "ci_high", "n", "row"))
-    return Figure(value, low, high, count, place)
+    value, low, high, count, row_number = (row[name + suffix] for name in ("value", "ci_low", "ci_high", "n", "row"))
+    return Figure(value, low, high, count, row_number)
 
 
 Rows: TypeAlias = tuple[SimpleNamespace, ...]  # of a table, as templates read them: an attribute a column
@@ -75,9 +75,9 @@ def values_in(table: pl.DataFrame | None, column: str) -> list[str]:
 
 def with_params(scores: pl.DataFrame, *names: str, **places: str) -> pl.DataFrame:
     """Add what the parameters say of a score as columns, each by its name in them, or from its place."""
-    said = {name: name for name in names} | places
+    named = {name: name for name in names} | places
     return scores.with_columns(
-        pl.col("params").str.json_path_match(f"$.{place}").alias(name) for name, place in said.items()
+        pl.col("params").str.json_path_match(f"$.{path}").alias(name) for name, path in named.items()
     )
 
 
@@ -128,10 +128,10 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def ordinal_span(place: Figure) -> str:
+def ordinal_span(rank: Figure) -> str:
     """Write a rank with the ranks that it may have, such as 2nd to 3rd."""
-    low = int(place.value if place.low is None else place.low)
-    high = int(place.value if place.high is None else place.high)
+    low = int(rank.value if rank.low is None else rank.low)
+    high = int(rank.value if rank.high is None else rank.high)
     return ordinal(low) if low == high else f"{ordinal(low)} to {ordinal(high)}"
 
 
@@ -248,9 +248,9 @@ class RunFolders(Run):
         """Keep one order of each kernel: that which was corrected, or else the one that a stage calls its main."""
         main = self.manifest(role).options.get("q", 1.0)
         orders = self.corrected_orders() if role == roles.SCORES else {}
-        told = pl.col("params").str
-        order = told.json_path_match(f"{at}.q").cast(pl.Float64)
-        kernel = told.json_path_match(f"{at}.weights")
+        params = pl.col("params").str
+        order = params.json_path_match(f"{at}.q").cast(pl.Float64)
+        kernel = params.json_path_match(f"{at}.weights")
         default = math.inf if main is None else float(main)
         wanted = kernel.replace_strict(orders, default=default, return_dtype=pl.Float64) if orders else default
         return table.filter(order.is_null() | (order == wanted))
@@ -317,6 +317,6 @@ def with_comparison(scores: pl.DataFrame) -> pl.DataFrame:
     )
     numbered = (scores if "row" in scores.columns else scores.with_row_index("row")).drop("metric")
     found = numbered.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
-    told = pl.col("of").struct
-    named = found.with_columns(kernel=told.field("kernel"), labels=told.field("labels"), weights=told.field("weights"))
+    of = pl.col("of").struct
+    named = found.with_columns(kernel=of.field("kernel"), labels=of.field("labels"), weights=of.field("weights"))
     return with_named_kernel(named).rename({"metric": "of_metric", "kernel": "of_kernel", "labels": "of_labels"})

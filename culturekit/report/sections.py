@@ -259,8 +259,8 @@ def side_by_side(grids: Iterable[Grid]) -> Iterator[Grid]:
         return each.columns, [row[0] for row in each.rows], each.chart, each.corrected
 
     for (columns, *_), group in groupby(grids, alike_in):
-        alike, own = list(group), len(columns) - 1  # type: ignore[arg-type]
-        room = range(1, max(MOST_COLUMNS // max(own, 1), 1) + 1)
+        alike, columns_each = list(group), len(columns) - 1  # type: ignore[arg-type]
+        room = range(1, max(MOST_COLUMNS // max(columns_each, 1), 1) + 1)
         size = max(number for number in room if len(alike) % number == 0)
         for start in range(0, len(alike), size):
             yield beside(alike[start : start + size])

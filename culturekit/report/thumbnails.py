@@ -319,27 +319,19 @@ def mosaic_of(
         mapped = made.filter(pl.col("mapped"))
         counted = artifacts_of(mapped)
         yield MosaicModel(
-            model=model,
-            asked=table.height,
-            missing=table.height - made.height,
-            abstained=made.height - mapped.height,
-            mapped=mapped.height,
-            artifacts=counted.height,
+            model=model, asked=table.height, missing=table.height - made.height, abstained=made.height - mapped.height,
+            mapped=mapped.height, artifacts=counted.height,
             mosaics=tuple(
                 Mosaic(
-                    artifact_id=row["artifact_id"],
-                    artifact=row["artifact"],
-                    country=names.get(row["country"], row["country"]),
-                    images=row["images"],
-                    share=row["images"] / mapped.height,
-                    score=row["score"],
-                    margin=row["margin"],
+                    artifact_id=row["artifact_id"], artifact=row["artifact"],
+                    country=names.get(row["country"], row["country"]), images=row["images"],
+                    share=row["images"] / mapped.height, score=row["score"], margin=row["margin"],
                     reference=reference_of(row["artifact_id"], references, thumbnails),
                     tiles=tuple(tiles(model, mapped.filter(pl.col("artifact_id") == row["artifact_id"]), thumbnails)),
                 )
                 for row in counted.head(ARTIFACTS).to_dicts()
             ),
-        )
+        )  # fmt: skip
 
 
 def artifacts_of(mapped: pl.DataFrame) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,14 +45,6 @@ from culturekit.scores.inputs import noted, tables_of_matches, traits_by_model
 # From images and matches to how far mapped diversity can be off for images that were refused, or not told.
 
 
-@dataclass(frozen=True, slots=True)
-class AskedImages:
-    """All images that were asked for, as rows of matches, and which of them nobody can tell."""
-
-    rows: pl.DataFrame
-    unknown: frozenset[str]
-
-
 def score_bounds(matches: pl.DataFrame, images: pl.DataFrame, *, options: QvsOptions) -> Scored:
     """Score the worst and the best case of mapped diversity, where a model has unknown images for a concept.
 
@@ -68,18 +60,18 @@ def score_bounds(matches: pl.DataFrame, images: pl.DataFrame, *, options: QvsOpt
     Returns:
         The metrics `vs_worst` and `vs_best`, with the share of unknown images in their params.
     """
-    asked = asked_images(matches, images)
+    rows, unknown = asked_images(matches, images)
     answers = [
         answer
-        for collection in image_collections(asked.rows, missing=options.missing, size=options.size, partial="drop")
-        if collection.repeats is not None and not asked.unknown.isdisjoint(collection.images)
-        for answer in bounded_answers(collection, asked.unknown, options)
+        for collection in image_collections(rows, missing=options.missing, size=options.size, partial="drop")
+        if collection.repeats is not None and not unknown.isdisjoint(collection.images)
+        for answer in bounded_answers(collection, unknown, options)
     ]
     return scored(*answer_rows(answers, options.benchmark))
 
 
-def asked_images(matches: pl.DataFrame, images: pl.DataFrame) -> AskedImages:
-    """Give every image asked for a row; one that is unknown has no labels."""
+def asked_images(matches: pl.DataFrame, images: pl.DataFrame) -> tuple[pl.DataFrame, frozenset[str]]:
+    """Give every image asked for a row of matches, and name those that nobody can tell, which have no labels."""
     nearest = nearest_of(matches)
     checked(images, IMAGES)
     strangers = nearest.join(images, on="image_id", how="anti")
@@ -101,7 +93,7 @@ def asked_images(matches: pl.DataFrame, images: pl.DataFrame) -> AskedImages:
         pl.col("abstained").fill_null(value=False),
     )
     unknown = asked.join(found, on="image_id", how="anti")["image_id"]
-    return AskedImages(rows.select(list(MATCHES.columns)), frozenset(unknown.to_list()))
+    return rows.select(list(MATCHES.columns)), frozenset(unknown.to_list())
 
 
 def bounded_answers(images: ImageCollection, unknown: frozenset[str], options: QvsOptions) -> Iterator[Answer]:

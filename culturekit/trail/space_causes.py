@@ -23,7 +23,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import number_of_item, use_countries_beside
-from culturekit.kg.inspection.graph_stats import diff_items
+from culturekit.kg.inspection.graph_stats import diff_graphs
 from culturekit.trail.evidence import reason_text
 
 _WITHIN = ("cspace.parquet", "cspace/cspace.parquet", "release/cspace.parquet")
@@ -300,7 +300,7 @@ def _same_question(stage: str) -> _Difference:
 def _dump_differences(before: Path, after: Path, qids: Iterable[str]) -> dict[str, list[str]]:
     """Say in words, by item, what only one of two graphs says."""
     found = defaultdict[str, list[str]](list)
-    rows = diff_items(before, after, (number_of_item(qid) for qid in qids if qid.startswith("Q")))
+    rows = diff_graphs(before, after, numbers=(number_of_item(qid) for qid in qids if qid.startswith("Q")))
     for row in rows.sort(DIFF.key, nulls_last=False).iter_rows(named=True):
         what = " ".join(filter(None, (row["property"] or row["part"], row["value"])))
         sides = f" {row['before']} -> {row['after']}" if row["change"] == "changed" else ""

@@ -24,19 +24,6 @@ class HostilePicture:
 
 
 Make = Callable[[np.random.Generator], HostilePicture]
-HOSTILE: dict[str, Make] = {}
-
-
-def hostile_picture(kind: str, seed: int) -> HostilePicture:
-    return HOSTILE[kind](np.random.default_rng([seed, zlib.crc32(kind.encode())]))
-
-
-def kind(name: str) -> Callable[[Make], Make]:
-    def register(make: Make) -> Make:
-        HOSTILE[name] = make
-        return make
-
-    return register
 
 
 def some_picture(rng: np.random.Generator, form: str = "") -> bytes:
@@ -45,12 +32,10 @@ def some_picture(rng: np.random.Generator, form: str = "") -> bytes:
     return odd_picture(kinds[rng.integers(len(kinds))], int(rng.integers(1 << 30))).content
 
 
-@kind("nothing")
 def nothing(rng: np.random.Generator) -> HostilePicture:
     return HostilePicture(b"", (EMPTY,))
 
 
-@kind("no picture")
 def no_picture(rng: np.random.Generator) -> HostilePicture:
     starts = [
         b"%PDF-1.7\n", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", b"\xc5\xd0\xd3\xc6", b"8BPS", b"\0",
@@ -61,7 +46,6 @@ def no_picture(rng: np.random.Generator) -> HostilePicture:
     return HostilePicture(starts[rng.integers(len(starts))] + rng.bytes(int(rng.integers(0, 500))), (UNKNOWN_FORMAT,))
 
 
-@kind("only a start")
 def only_a_start(rng: np.random.Generator) -> HostilePicture:
     starts = [SIGNATURE, b"\xff\xd8\xff", b"GIF89a", b"BM", b"II*\0", b"MM\0*", b"RIFF\0\0\0\0WEBP", b"II+\0", b"MM\0+"]
     return HostilePicture(
@@ -69,26 +53,22 @@ def only_a_start(rng: np.random.Generator) -> HostilePicture:
     )
 
 
-@kind("cut")
 def cut(rng: np.random.Generator) -> HostilePicture:
     content = some_picture(rng)
     return HostilePicture(content[: rng.integers(len(content))], (BROKEN, EMPTY, UNKNOWN_FORMAT), may_be_read=True)
 
 
-@kind("png cut in its pixels")
 def png_cut(rng: np.random.Generator) -> HostilePicture:
     content = png_file(rng.integers(0, 256, (40, 40, 3)))
     return HostilePicture(content[: rng.integers(40, len(content) - 16)], (BROKEN,))
 
 
-@kind("jpeg cut in its pixels")
 def jpeg_cut(rng: np.random.Generator) -> HostilePicture:
     content = saved(rng.integers(0, 256, (64, 64, 3), np.uint8), "JPEG", quality=95)
     start = content.index(b"\xff\xda")
     return HostilePicture(content[: start + (len(content) - start) * int(rng.integers(1, 90)) // 100], (BROKEN,))
 
 
-@kind("flipped bits")
 def flipped(rng: np.random.Generator) -> HostilePicture:
     content = bytearray(some_picture(rng))
     for at in rng.integers(0, len(content), rng.integers(1, 20)):
@@ -96,7 +76,6 @@ def flipped(rng: np.random.Generator) -> HostilePicture:
     return HostilePicture(bytes(content), (BROKEN, UNKNOWN_FORMAT, TOO_COSTLY, TOO_MANY_PIXELS), may_be_read=True)
 
 
-@kind("flipped bits near the start")
 def flipped_head(rng: np.random.Generator) -> HostilePicture:
     content = bytearray(some_picture(rng))
     for at in rng.integers(0, min(64, len(content)), rng.integers(1, 6)):
@@ -104,7 +83,6 @@ def flipped_head(rng: np.random.Generator) -> HostilePicture:
     return HostilePicture(bytes(content), (BROKEN, UNKNOWN_FORMAT, TOO_COSTLY, TOO_MANY_PIXELS), may_be_read=True)
 
 
-@kind("tiff with flipped tags")
 def flipped_tags(rng: np.random.Generator) -> HostilePicture:
     content = bytearray(some_picture(rng, "tiff"))
     start = int.from_bytes(content[4:8], "little" if content[:1] == b"I" else "big")
@@ -113,14 +91,12 @@ def flipped_tags(rng: np.random.Generator) -> HostilePicture:
     return HostilePicture(bytes(content), (BROKEN, TOO_COSTLY, TOO_MANY_PIXELS), may_be_read=True)
 
 
-@kind("two pictures spliced")
 def spliced(rng: np.random.Generator) -> HostilePicture:
     one, other = some_picture(rng), some_picture(rng)
     content = one[: rng.integers(len(one))] + other[rng.integers(len(other)) :]
     return HostilePicture(content, (BROKEN, EMPTY, UNKNOWN_FORMAT, TOO_COSTLY, TOO_MANY_PIXELS), may_be_read=True)
 
 
-@kind("png whose pixels were changed")
 def png_changed(rng: np.random.Generator) -> HostilePicture:
     content = bytearray(png_file(rng.integers(0, 256, (20, 20, 3))))
     start = content.index(b"IDAT") + 4
@@ -128,7 +104,6 @@ def png_changed(rng: np.random.Generator) -> HostilePicture:
     return HostilePicture(bytes(content), (BROKEN,))
 
 
-@kind("a header of too many pixels")
 def too_many(rng: np.random.Generator) -> HostilePicture:
     width, height = [(60_000, 60_000), (50_000_001, 1), (1, 2_000_000_000), (7072, 7072)][rng.integers(4)]
     head = struct.pack(">IIBBBBB", width, height, 8, int(rng.choice([0, 2, 6])), 0, 0, 0)
@@ -151,7 +126,6 @@ def too_many(rng: np.random.Generator) -> HostilePicture:
     return HostilePicture(files[rng.integers(len(files))], (TOO_MANY_PIXELS,))
 
 
-@kind("a header of no pixels")
 def no_pixels(rng: np.random.Generator) -> HostilePicture:
     head = struct.pack(">IIBBBBB", *[(0, 5), (5, 0), (0, 0)][rng.integers(3)], 8, 2, 0, 0, 0)
     png = SIGNATURE + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
@@ -161,21 +135,18 @@ def no_pixels(rng: np.random.Generator) -> HostilePicture:
     return HostilePicture(files[rng.integers(len(files))], (BROKEN,))
 
 
-@kind("png of far more pixels than its data")
 def png_short(rng: np.random.Generator) -> HostilePicture:
     head = struct.pack(">IIBBBBB", 3000, 3000, 8, 2, 0, 0, 0)
     data = zlib.compress(bytes(int(rng.integers(0, 1000))))
     return HostilePicture(SIGNATURE + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b""), (BROKEN,))
 
 
-@kind("jpeg of thousands of scans")
 def jpeg_scans(rng: np.random.Generator) -> HostilePicture:
     content = saved(np.full((64, 64, 3), int(rng.integers(256)), np.uint8), "JPEG", progressive=True)
     last = content.rindex(b"\xff\xda")
     return HostilePicture(content[:last] + content[last:-2] * 2000 + b"\xff\xd9", (TOO_COSTLY,))
 
 
-@kind("jpeg of progressive inks, too large to hold")
 def jpeg_inks(rng: np.random.Generator) -> HostilePicture:
     content = bytearray(saved(Image.new("CMYK", (16, 16)), "JPEG", progressive=True, subsampling=0))
     frame = content.index(b"\xff\xc2")
@@ -183,13 +154,11 @@ def jpeg_inks(rng: np.random.Generator) -> HostilePicture:
     return HostilePicture(bytes(content), (TOO_COSTLY,))
 
 
-@kind("webp too large to hold")
 def webp_canvas(rng: np.random.Generator) -> HostilePicture:
     head = b"RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0\x10\0\0\0"
     return HostilePicture(head + (6_999).to_bytes(3, "little") * 2, (TOO_COSTLY, BROKEN))
 
 
-@kind("tiff whose tags ask for gigabytes")
 def tiff_tags(rng: np.random.Generator) -> HostilePicture:
     tags: dict[int, int | list[int]] = {256: 4, 257: 4, 258: 8, 259: 1, 262: 1, 273: 8, 277: 1, 278: 4, 279: 16}
     count = int(rng.integers(200, 2000))
@@ -199,7 +168,6 @@ def tiff_tags(rng: np.random.Generator) -> HostilePicture:
     return HostilePicture(b"II*\0" + struct.pack("<I", 1_000_008) + bytes(1_000_000) + entries, (TOO_COSTLY,))
 
 
-@kind("tiff of a giant tile")
 def tiff_tile(rng: np.random.Generator) -> HostilePicture:
     tags = {256: 9, 257: 9, 258: 8, 259: 8, 262: 1, 277: 1, 322: 65_520, 323: 65_520, 324: 8, 325: 9}
     data = packed_zeros(50_000_000)
@@ -208,13 +176,11 @@ def tiff_tile(rng: np.random.Generator) -> HostilePicture:
     )
 
 
-@kind("tiff strips that lead nowhere")
 def tiff_nowhere(rng: np.random.Generator) -> HostilePicture:
     wrong: dict[int, int | list[int]] = {273: int(rng.integers(10_000, 1 << 31)), 279: int(rng.integers(0, 1 << 31))}
     return HostilePicture(tiff_file(np.zeros((9, 9, 3), np.uint8), wrong), (BROKEN,), may_be_read=False)
 
 
-@kind("tiff whose pages go in a circle")
 def tiff_circle(rng: np.random.Generator) -> HostilePicture:
     content = bytearray(tiff_file(np.zeros((9, 9, 3), np.uint8), {}))
     start = int.from_bytes(content[4:8], "little")
@@ -223,16 +189,25 @@ def tiff_circle(rng: np.random.Generator) -> HostilePicture:
     return HostilePicture(bytes(content), (BROKEN,), may_be_read=True)
 
 
-@kind("gif of thousands of frames")
 def gif_frames(rng: np.random.Generator) -> HostilePicture:
     content = saved(np.zeros((3, 3), np.uint8), "GIF")
     frame = content.index(b"\x2c\0\0\0\0")
     return HostilePicture(content[:frame] + content[frame:-1] * 50_000 + b";", (BROKEN,), may_be_read=True)
 
 
-@kind("an EXIF block of thousands of tags")
 def exif_tags(rng: np.random.Generator) -> HostilePicture:
     count = 4000
     entries = b"".join(struct.pack("<HHII", 40_000 + at, 1, 48_000, 8) for at in range(count))
     block = b"Exif\0\0II*\0\x08\0\0\0" + struct.pack("<H", count) + entries + bytes(4)
     return HostilePicture(saved(np.zeros((9, 9, 3), np.uint8), "JPEG", exif=block), (BROKEN,), may_be_read=True)
+
+
+HOSTILE: dict[str, Make] = {
+    name.replace("_", " "): make
+    for name, make in list(globals().items())
+    if getattr(make, "__annotations__", {}) == {"rng": np.random.Generator, "return": HostilePicture}
+}
+
+
+def hostile_picture(kind: str, seed: int) -> HostilePicture:
+    return HOSTILE[kind](np.random.default_rng([seed, zlib.crc32(kind.encode())]))

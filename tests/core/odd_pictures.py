@@ -27,15 +27,6 @@ class OddPicture:
 
 
 Make = Callable[[np.random.Generator], OddPicture]
-KINDS: dict[str, Make] = {}
-
-
-def kind(name: str) -> Callable[[Make], Make]:
-    def register(make: Make) -> Make:
-        KINDS[name] = make
-        return make
-
-    return register
 
 
 def noise(rng: np.random.Generator, parts: int, top: int = 256) -> NDArray[np.int64]:
@@ -94,39 +85,33 @@ WHITE = ("transparency laid on white",)
 # PNG: every depth and colour type, every sort of transparency, and much beside the pixels.
 
 
-@kind("png colour")
 def png_colour(rng: np.random.Generator) -> OddPicture:
     pixels = noise(rng, 3)
     return OddPicture(png_file(pixels, interlaced=bool(rng.integers(2))), pixels.astype(np.uint8))
 
 
-@kind("png colour, alpha")
 def png_alpha(rng: np.random.Generator) -> OddPicture:
     s = noise(rng, 4)
     return OddPicture(png_file(s, interlaced=bool(rng.integers(2))), on_white(s[..., :3], s[..., 3:]), 1, WHITE)
 
 
-@kind("png colour, alpha that hides nothing")
 def png_opaque(rng: np.random.Generator) -> OddPicture:
     s = noise(rng, 4)
     s[..., 3] = 255
     return OddPicture(png_file(s), s[..., :3].astype(np.uint8))
 
 
-@kind("png grey, alpha")
 def png_grey_alpha(rng: np.random.Generator) -> OddPicture:
     s = noise(rng, 2)
     return OddPicture(png_file(s), on_white(np.repeat(s[..., :1], 3, 2), s[..., 1:]), 1, WHITE)
 
 
-@kind("png grey of few bits")
 def png_few_bits(rng: np.random.Generator) -> OddPicture:
     bits = int(rng.choice([1, 2, 4, 8]))
     s = noise(rng, 1, 1 << bits)
     return OddPicture(png_file(s, bits=bits, interlaced=bool(rng.integers(2))), grey(s * (255 // ((1 << bits) - 1))))
 
 
-@kind("png grey with a transparent one")
 def png_grey_key(rng: np.random.Generator) -> OddPicture:
     bits = int(rng.choice([1, 2, 4, 8, 16]))
     s = noise(rng, 1, 1 << bits)
@@ -140,7 +125,6 @@ def png_grey_key(rng: np.random.Generator) -> OddPicture:
     return OddPicture(png_file(s, bits=bits, transparent=key.to_bytes(2)), right, changed=changed)
 
 
-@kind("png colour with a transparent one")
 def png_colour_key(rng: np.random.Generator) -> OddPicture:
     bits = int(rng.choice([8, 16]))
     s = noise(rng, 3, 1 << bits)
@@ -155,7 +139,6 @@ def png_colour_key(rng: np.random.Generator) -> OddPicture:
     return OddPicture(png_file(s, bits=bits, transparent=name), right, changed=changed)
 
 
-@kind("png of sixteen bits")
 def png_deep(rng: np.random.Generator) -> OddPicture:
     parts = int(rng.integers(1, 5))
     s = noise(rng, parts, 65536)
@@ -166,7 +149,6 @@ def png_deep(rng: np.random.Generator) -> OddPicture:
     return OddPicture(png_file(s, bits=16), right, int(parts in (2, 4)), changed)
 
 
-@kind("png palette")
 def png_palette(rng: np.random.Generator) -> OddPicture:
     bits = int(rng.choice([1, 2, 4, 8]))
     s = noise(rng, 1, 1 << bits)
@@ -175,7 +157,6 @@ def png_palette(rng: np.random.Generator) -> OddPicture:
     return OddPicture(file, colours[s[..., 0]].astype(np.uint8))
 
 
-@kind("png palette with transparency")
 def png_palette_alpha(rng: np.random.Generator) -> OddPicture:
     s = noise(rng, 1, 256)
     colours = rng.integers(0, 256, (256, 3))
@@ -184,14 +165,12 @@ def png_palette_alpha(rng: np.random.Generator) -> OddPicture:
     return OddPicture(file, on_white(colours[s[..., 0]], alphas[s[..., 0]][..., None]), 1, WHITE)
 
 
-@kind("png turned")
 def png_turned(rng: np.random.Generator) -> OddPicture:
     s, way = noise(rng, 3).astype(np.uint8), int(rng.integers(1, 9))
-    place = {("before", "after")[rng.integers(2)]: [(b"eXIf", exif(way))]}
-    return OddPicture(png_file(s, **place), turned(s, way), changed=("turned upright",) if way > 1 else ())  # type: ignore[arg-type]
+    where = {("before", "after")[rng.integers(2)]: [(b"eXIf", exif(way))]}
+    return OddPicture(png_file(s, **where), turned(s, way), changed=("turned upright",) if way > 1 else ())  # type: ignore[arg-type]
 
 
-@kind("png with texts and profiles that unpack to 50 MB")
 def png_texts(rng: np.random.Generator) -> OddPicture:
     s = noise(rng, 3).astype(np.uint8)
     bomb = packed_zeros(50_000_000)
@@ -203,7 +182,6 @@ def png_texts(rng: np.random.Generator) -> OddPicture:
     return OddPicture(png_file(s, before=chosen, after=chosen[:1]), s)
 
 
-@kind("png animated")
 def png_animated(rng: np.random.Generator) -> OddPicture:
     s, frames = noise(rng, 3).astype(np.uint8), int(rng.integers(2, 3000))
     control = [(b"acTL", frames.to_bytes(4) + bytes(4))]
@@ -211,7 +189,6 @@ def png_animated(rng: np.random.Generator) -> OddPicture:
     return OddPicture(png_file(s, before=control, after=[(b"fdAT", b"junk")]), s, changed=(stated,))
 
 
-@kind("png that is also something else")
 def png_polyglot(rng: np.random.Generator) -> OddPicture:
     s = noise(rng, 3).astype(np.uint8)
     tail = [b"PK\x03\x04" + bytes(40), b"%PDF-1.7\n", b"<script>alert(1)</script>", chunk(b"IHDR", bytes(13))]
@@ -221,7 +198,6 @@ def png_polyglot(rng: np.random.Generator) -> OddPicture:
 # JPEG, GIF and WebP: of inks, turned, animated, with margins, profiles and broken blocks.
 
 
-@kind("jpeg")
 def jpeg(rng: np.random.Generator) -> OddPicture:
     s = smooth(rng)
     if rng.integers(2):
@@ -230,28 +206,24 @@ def jpeg(rng: np.random.Generator) -> OddPicture:
     return OddPicture(saved(s, "JPEG", quality=97, subsampling=0, progressive=bool(rng.integers(2)), **extra), s, 10)
 
 
-@kind("jpeg turned")
 def jpeg_turned(rng: np.random.Generator) -> OddPicture:
     s, way = smooth(rng), int(rng.integers(1, 9))
     file = saved(s, "JPEG", quality=97, subsampling=0, exif=b"Exif\0\0" + exif(way))
     return OddPicture(file, turned(s, way), 10, ("turned upright",) if way > 1 else ())
 
 
-@kind("jpeg with a broken EXIF block")
 def jpeg_broken_exif(rng: np.random.Generator) -> OddPicture:
     s = smooth(rng)
     block = bytearray(exif(6)[: rng.integers(0, 18)]) + bytes(rng.integers(0, 256, rng.integers(0, 9), np.uint8))
     return OddPicture(saved(s, "JPEG", quality=97, subsampling=0, exif=b"Exif\0\0" + bytes(block)), s, 10)
 
 
-@kind("jpeg with a profile and a tail")
 def jpeg_profile(rng: np.random.Generator) -> OddPicture:
     s = smooth(rng)
     file = saved(s, "JPEG", quality=97, subsampling=0, icc_profile=rng.bytes(200_000), comment=b"%PDF-1.4")
     return OddPicture(file + b"PK\x05\x06" + rng.bytes(300), s, 10)
 
 
-@kind("jpeg of four inks")
 def jpeg_inks(rng: np.random.Generator) -> OddPicture:
     s = smooth(rng, 4)
     inks = Image.frombytes("CMYK", (s.shape[1], s.shape[0]), s.tobytes())
@@ -260,19 +232,17 @@ def jpeg_inks(rng: np.random.Generator) -> OddPicture:
     return OddPicture(saved(inks, "JPEG", quality=98, subsampling=0), right, 10, ("CMYK to RGB",))
 
 
-@kind("jpeg of four inks, the colours as luminance")
 def jpeg_luminance_inks(rng: np.random.Generator) -> OddPicture:
     colour, black = smooth(rng), int(rng.integers(0, 200))
     stored = np.asarray(Image.fromarray(255 - colour).convert("YCbCr"))
     layers = np.dstack([255 - stored, np.full(stored.shape[:2], black, np.uint8)])
     file = saved(Image.frombytes("CMYK", stored.shape[1::-1], layers.tobytes()), "JPEG", quality=98, subsampling=0)
-    place = file.index(b"Adobe") + 11
-    file = file[:place] + b"\x02" + file[place + 1 :]
+    flag = file.index(b"Adobe") + 11
+    file = file[:flag] + b"\x02" + file[flag + 1 :]
     right = np.rint(colour * ((255 - black) / 255)).astype(np.uint8)
     return OddPicture(file, right, 12, ("CMYK to RGB",))
 
 
-@kind("gif")
 def gif(rng: np.random.Generator) -> OddPicture:
     s = noise(rng, 1, 200)
     colours = rng.integers(0, 256, (256, 3)).astype(np.uint8)
@@ -292,7 +262,6 @@ def gif(rng: np.random.Generator) -> OddPicture:
     return OddPicture(saved(picture, "GIF", optimize=False, **how), right, changed=changed)
 
 
-@kind("gif whose first frame leaves a margin")
 def gif_margin(rng: np.random.Generator) -> OddPicture:
     s = noise(rng, 1, 200)
     colours = rng.integers(0, 256, (256, 3)).astype(np.uint8)
@@ -309,14 +278,12 @@ def gif_margin(rng: np.random.Generator) -> OddPicture:
     return OddPicture(bytes(file), right, changed=WHITE)
 
 
-@kind("webp")
 def webp(rng: np.random.Generator) -> OddPicture:
     s, way = noise(rng, 3).astype(np.uint8), int(rng.integers(1, 9))
     file = saved(s, "WEBP", lossless=True, exif=b"Exif\0\0" + exif(way), icc_profile=rng.bytes(99))
     return OddPicture(file, turned(s, way), changed=("turned upright",) if way > 1 else ())
 
 
-@kind("webp, alpha, animated")
 def webp_animated(rng: np.random.Generator) -> OddPicture:
     s, frames = noise(rng, 4).astype(np.uint8), int(rng.integers(1, 6))
     s[..., 3] |= 1
@@ -332,7 +299,6 @@ def webp_animated(rng: np.random.Generator) -> OddPicture:
 # BMP and TIFF: in runs, strips, tiles and planes, deep, of inks, of pages.
 
 
-@kind("bmp")
 def bmp(rng: np.random.Generator) -> OddPicture:
     s = noise(rng, 3).astype(np.uint8)
     match rng.integers(4):
@@ -348,7 +314,6 @@ def bmp(rng: np.random.Generator) -> OddPicture:
             return OddPicture(saved(s, "BMP"), s)
 
 
-@kind("bmp in runs")
 def bmp_runs(rng: np.random.Generator) -> OddPicture:
     s = np.repeat(noise(rng, 1, 256), 3, axis=1)[:, :60]
     height, width = s.shape[:2]
@@ -362,7 +327,6 @@ def bmp_runs(rng: np.random.Generator) -> OddPicture:
     return OddPicture(file + head + table + rows, colours[s[..., 0]])
 
 
-@kind("tiff in odd strips, tiles, planes")
 def tiff_layout(rng: np.random.Generator) -> OddPicture:
     s, way = noise(rng, 3).astype(np.uint8), int(rng.integers(1, 9))
     layout: dict[str, object] = {"strip_rows": int(rng.integers(1, 40)), "big_end": bool(rng.integers(2))}
@@ -374,7 +338,6 @@ def tiff_layout(rng: np.random.Generator) -> OddPicture:
     return OddPicture(file, turned(s, way), changed=("turned upright",) if way > 1 else ())
 
 
-@kind("tiff of sixteen bits")
 def tiff_deep(rng: np.random.Generator) -> OddPicture:
     s = noise(rng, 1, 65536).astype(np.uint16)
     white_first = int(rng.integers(2))
@@ -385,7 +348,6 @@ def tiff_deep(rng: np.random.Generator) -> OddPicture:
     return OddPicture(file, right, changed=("16 bits to 8",))
 
 
-@kind("tiff without a stated white")
 def tiff_unbounded(rng: np.random.Generator) -> OddPicture:
     white = float(rng.choice([1, 255, 65535]))
     share = rng.random(noise(rng, 1).shape)
@@ -398,7 +360,6 @@ def tiff_unbounded(rng: np.random.Generator) -> OddPicture:
     return OddPicture(tiff_file(values, {339: 3}), right, changed=("32 bits to 8",))
 
 
-@kind("tiff packed")
 def tiff_packed(rng: np.random.Generator) -> OddPicture:
     how = str(rng.choice(["tiff_lzw", "tiff_adobe_deflate", "packbits", "tiff_deflate"]))
     match rng.integers(5):
@@ -419,7 +380,6 @@ def tiff_packed(rng: np.random.Generator) -> OddPicture:
             return OddPicture(saved(s, "TIFF", compression=how, big_tiff=bool(rng.integers(2))), s)
 
 
-@kind("tiff of inks, of pages")
 def tiff_inks(rng: np.random.Generator) -> OddPicture:
     s = noise(rng, 4).astype(np.uint8)
     if rng.integers(2):
@@ -432,7 +392,6 @@ def tiff_inks(rng: np.random.Generator) -> OddPicture:
     return OddPicture(file, s[..., :3], changed=(f"first of {len(pages) + 1} frames",))
 
 
-@kind("tiff of lightness")
 def tiff_lab(rng: np.random.Generator) -> OddPicture:
     level = rng.integers(0, 256, (9, 9, 1)).astype(np.uint8)
     s = np.dstack([level, np.zeros((9, 9, 2), np.uint8)])
@@ -440,6 +399,13 @@ def tiff_lab(rng: np.random.Generator) -> OddPicture:
     linear = np.where(tone > 6 / 29, tone**3, 3 * (6 / 29) ** 2 * (tone - 4 / 29))
     display = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
     return OddPicture(tiff_file(s, {262: 8}), grey(np.rint(display * 255)), 4, ("LAB to RGB",))
+
+
+KINDS: dict[str, Make] = {
+    name.replace("_", " "): make
+    for name, make in list(globals().items())
+    if getattr(make, "__annotations__", {}) == {"rng": np.random.Generator, "return": OddPicture}
+}
 
 
 def odd_picture(kind: str, seed: int) -> OddPicture:

@@ -19,15 +19,9 @@ def chunk(name: bytes, data: bytes) -> bytes:
 
 
 def png_file(
-    samples: NDArray[np.integer],
-    *,
-    bits: int = 8,
-    palette: bytes = b"",
-    transparent: bytes = b"",
-    interlaced: bool = False,
-    before: Sequence[tuple[bytes, bytes]] = (),
-    after: Sequence[tuple[bytes, bytes]] = (),
-) -> bytes:
+    samples: NDArray[np.integer], *, bits: int = 8, palette: bytes = b"", transparent: bytes = b"",
+    interlaced: bool = False, before: Sequence[tuple[bytes, bytes]] = (), after: Sequence[tuple[bytes, bytes]] = (),
+) -> bytes:  # fmt: skip
     """Write samples, (height, width, parts), of 1, 2, 4, 8 or 16 bits."""
     height, width, parts = samples.shape
     kind = PALETTE if palette else COLOUR_TYPES[parts]

@@ -18,16 +18,13 @@ def test_equal_values_have_one_form_whatever_the_order(value: dict[str, int]) ->
     assert digest(value) == digest(turned)
 
 
-def test_the_form_is_the_documented_one() -> None:
+def test_the_form_is_the_documented_one_and_a_file_hashes_like_its_bytes(tmp_path: Path) -> None:
     assert canonical_json({"b": [1, None], "a": "ü"}) == '{"a":"ü","b":[1,null]}'.encode()
     with pytest.raises(UsageError, match="a number is too large; expected below 2"):
         canonical_json({"seed": 10**20})
-    assert digest_bytes(b"abc") == hashlib.sha256(b"abc").hexdigest()
-
-
-def test_a_file_hashes_like_its_bytes(tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"x" * 3_000_000)
-    assert digest_file(tmp_path / "f") == hashlib.sha256(b"x" * 3_000_000).hexdigest()
+    large = b"x" * 3_000_000
+    (tmp_path / "f").write_bytes(large)
+    assert digest_bytes(large) == digest_file(tmp_path / "f") == hashlib.sha256(large).hexdigest()
 
 
 def test_a_tree_hash_sees_names_and_content(tmp_path: Path) -> None:
@@ -63,15 +60,11 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_strays_of_killed_writers_are_removed_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "deep/.writing-17-part.parquet").write_bytes(b"half")
-    (tmp_path / "deep/part.parquet").write_bytes(b"whole")
+def test_strays_of_killed_writers_are_removed_and_nothing_else_until_a_folder_is_cleared(tmp_path: Path) -> None:
+    (tmp_path / "x/deep").mkdir(parents=True)
+    (tmp_path / "x/deep/.writing-17-part.parquet").write_bytes(b"half")
+    (tmp_path / "x/deep/part.parquet").write_bytes(b"whole")
     remove_strays(tmp_path)
-    assert os.listdir(tmp_path / "deep") == ["part.parquet"]
-
-
-def test_a_cleared_folder_is_empty(tmp_path: Path) -> None:
-    (tmp_path / "x/y").mkdir(parents=True)
+    assert os.listdir(tmp_path / "x/deep") == ["part.parquet"]
     clear_folder(tmp_path / "x")
     assert os.listdir(tmp_path / "x") == []

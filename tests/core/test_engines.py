@@ -67,14 +67,11 @@ def test_results_come_in_the_order_of_the_items(engine: Any) -> None:
     assert list(engine.map(square, [])) == []
 
 
-def test_an_error_of_an_item_reaches_the_caller_as_it_was(engine: Any) -> None:
+def test_an_error_reaches_the_caller_as_it_was_or_in_its_words(engine: Any) -> None:
     with pytest.raises(UsageError, match="item: not two") as caught:
         list(engine.map(refuse, range(4)))
     assert caught.value.hint == "x" * 50_000
     assert "in refuse" in caught.value.__notes__[0]
-
-
-def test_an_error_that_cannot_cross_reaches_the_caller_in_its_words(engine: Any) -> None:
     with pytest.raises(CultureKitError, match="Gone: out of paint"):
         list(engine.map(raise_local, [0]))
 
@@ -99,13 +96,10 @@ def test_the_local_engine_takes_the_workers_and_nothing_else(tmp_path: Path) -> 
     engine = engine_for("local", workers=3, folder=tmp_path)
     assert isinstance(engine, LocalEngine)
     assert engine.workers == 3
-    with pytest.raises(UsageError, match="local takes no target"):
-        engine_for("local?workers=3", workers=None, folder=tmp_path)
-
-
-def test_an_unknown_engine_is_said_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no engine 'dusk'; expected dask or local or tcp or tls.*'dask'"):
-        engine_for("dusk", workers=None, folder=tmp_path)
+    for spec, words in (("local?workers=3", "local takes no target"),
+                        ("dusk", "no engine 'dusk'; expected dask or local or tcp or tls.*'dask'")):  # fmt: skip
+        with pytest.raises(UsageError, match=words):
+            engine_for(spec, workers=None, folder=tmp_path)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("distributed") is not None, reason="dask is installed")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.core.digests import describe_outputs
 from culturekit.core.stage_folder import Staging, staging
 from tests.core.test_stage_folder import finish
 
@@ -39,14 +38,6 @@ def replies_in(folder: Path) -> set[str]:
     return set(os.listdir(folder / "journal")) if (folder / "journal").is_dir() else set()
 
 
-def test_the_journal_is_no_output(tmp_path: Path) -> None:
-    (tmp_path / "data").write_bytes(b"x")
-    before = describe_outputs(tmp_path, {})
-    (tmp_path / "journal").mkdir()
-    (tmp_path / "journal/replies.sqlite").write_bytes(b"paid")
-    assert describe_outputs(tmp_path, {}) == before
-
-
 def test_the_journal_of_a_finished_folder_goes_into_the_next_one_and_stays(tmp_path: Path) -> None:
     publish(tmp_path / "s", "k1", "a")
     cut(tmp_path / "s", "k2", "b")
@@ -65,16 +56,6 @@ def test_discarding_leaves_the_journal_only(tmp_path: Path) -> None:
     assert not place.open("k2")
     assert replies_in(place.out) == {"a", "b"}
     assert not (place.out / "half").exists()
-
-
-def test_a_run_cut_while_publishing_goes_on_as_the_same_run(tmp_path: Path) -> None:
-    place = Staging(tmp_path / "s", stage="test")
-    place.open("k1")
-    (place.scratch / "run_tag").write_text("one", encoding="ascii")
-    (place.out / "manifest.json").write_bytes(b"{}")
-    assert place.open("k1")
-    assert (place.scratch / "run_tag").exists()
-    assert not (place.out / "manifest.json").exists()
 
 
 def again(folder: Path) -> None:

@@ -29,11 +29,13 @@ def test_a_manifest_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert written.outputs["files"].files == 1
 
 
-def test_the_manifest_and_the_run_record_are_outside_the_content_hash(tmp_path: Path) -> None:
+def test_the_manifest_the_run_record_and_the_journal_are_outside_the_content_hash(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x")
     before = describe_outputs(tmp_path, {})
     (tmp_path / "manifest.json").write_bytes(b"{}")
     (tmp_path / "run.json").write_bytes(b"{}")
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal/replies.sqlite").write_bytes(b"paid")
     assert describe_outputs(tmp_path, {}) == before
 
 

@@ -13,50 +13,37 @@ def finish(place: Staging, key: str, content: bytes, *, stage: str = "test") -> 
     (place.out / "data").write_bytes(content)
     digest, outputs = describe_outputs(place.out, {})
     place.publish(
-        Manifest(
-            stage=stage, version=1, key=key, sha256=digest, code={}, packages={}, inputs={}, options={}, seeds={},
-            counts={}, drops={}, outputs=outputs,
-        ),
-        b"{}",
+        Manifest(stage=stage, version=1, key=key, sha256=digest, code={}, packages={}, inputs={}, options={}, seeds={},
+            counts={}, drops={}, outputs=outputs), b"{}",
     )  # fmt: skip
 
 
-def test_a_published_folder_is_all_there_is(tmp_path: Path) -> None:
-    with staging(tmp_path / "s", stage="test") as place:
-        finish(place, "k1", b"one")
-    assert os.listdir(tmp_path) == ["s"]
-    assert sorted(os.listdir(tmp_path / "s")) == ["data", "manifest.json", "run.json"]
-
-
-def test_a_new_result_replaces_the_old_one_whole(tmp_path: Path) -> None:
+def test_a_new_result_replaces_the_old_one_whole_and_the_old_one_stays_until_then(tmp_path: Path) -> None:
     for key, content in (("k1", b"one"), ("k2", b"two")):
-        with staging(tmp_path / "s", stage="test") as place:
-            finish(place, key, content)
+        with staging(tmp_path / "s", stage="test") as staged:
+            finish(staged, key, content)
+        assert (tmp_path / "s/data").read_bytes() == content
+        assert os.listdir(tmp_path) == ["s"]
+        assert sorted(os.listdir(tmp_path / "s")) == ["data", "manifest.json", "run.json"]
+    with pytest.raises(OSError, match="disk full"), staging(tmp_path / "s", stage="test") as staged:
+        staged.open("k3")
+        (staged.out / "data").write_bytes(b"thr")
+        raise OSError("disk full")
     assert (tmp_path / "s/data").read_bytes() == b"two"
-    assert os.listdir(tmp_path) == ["s"]
+    assert read_manifest(tmp_path / "s") is not None
 
 
 def test_a_cut_run_goes_on_with_the_same_key_and_only_then(tmp_path: Path) -> None:
-    place = Staging(tmp_path / "s", stage="test")
-    assert not place.open("k1")
-    (place.scratch / "shard").write_bytes(b"done")
-    (place.out / ".writing-1-x").write_bytes(b"half")
-    assert place.open("k1")
-    assert (place.scratch / "shard").exists()
-    assert os.listdir(place.out) == []
-    assert not place.open("k2")
-    assert os.listdir(place.scratch) == []
-
-
-def test_the_old_result_stays_until_the_new_one_is_complete(tmp_path: Path) -> None:
-    with staging(tmp_path / "s", stage="test") as place:
-        finish(place, "k1", b"one")
-    with pytest.raises(OSError, match="disk full"), staging(tmp_path / "s", stage="test") as place:
-        place.open("k2")
-        (place.out / "data").write_bytes(b"tw")
-        raise OSError("disk full")
-    assert (tmp_path / "s/data").read_bytes() == b"one"
-    assert read_manifest(tmp_path / "s") is not None
+    staged = Staging(tmp_path / "s", stage="test")
+    assert not staged.open("k1")
+    (staged.scratch / "shard").write_bytes(b"done")
+    for name in (".writing-1-x", MANIFEST):
+        (staged.out / name).write_bytes(b"half")
+    assert staged.open("k1")
+    assert (staged.scratch / "shard").exists()
+    assert os.listdir(staged.out) == []
+    assert not staged.open("k2")
+    assert os.listdir(staged.scratch) == []
 
 
 @pytest.mark.parametrize("complete", [True, False])
@@ -73,22 +60,13 @@ def test_a_kill_between_the_two_renames_loses_nothing(tmp_path: Path, complete: 
         assert not place.previous.exists()
 
 
-def test_a_folder_of_the_users_own_is_never_replaced(tmp_path: Path) -> None:
+def test_what_is_no_result_of_the_stage_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
     (tmp_path / "s/thesis.tex").write_text("years of work", encoding="utf-8")
-    with pytest.raises(UsageError, match="did not write"), staging(tmp_path / "s", stage="test"):
-        pass
-    assert os.listdir(tmp_path) == ["s"]
-
-
-def test_another_stage_is_never_replaced(tmp_path: Path) -> None:
-    with staging(tmp_path / "s", stage="graph") as place:
-        finish(place, "k1", b"one", stage="graph")
-    with pytest.raises(UsageError, match="another finished stage"), staging(tmp_path / "s", stage="scores"):
-        pass
-
-
-def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
-    (tmp_path / "s").write_bytes(b"")
-    with pytest.raises(UsageError, match="a file of that name"), staging(tmp_path / "s", stage="test"):
-        pass
+    with staging(tmp_path / "graph", stage="graph") as staged:
+        finish(staged, "k1", b"one", stage="graph")
+    (tmp_path / "file").write_bytes(b"")
+    for name, words in (("s", "did not write"), ("graph", "another finished stage"), ("file", "a file of that name")):
+        with pytest.raises(UsageError, match=words), staging(tmp_path / name, stage="test"):
+            pass
+    assert sorted(os.listdir(tmp_path)) == ["file", "graph", "s"]

@@ -73,11 +73,8 @@ flag: yes
     ]
 
 
-def test_a_list_where_a_mapping_belongs_is_one_problem() -> None:
+def test_a_list_where_a_mapping_belongs_is_one_problem_and_an_empty_file_lacks_what_is_required() -> None:
     assert len(messages("- a\n- b\n")) == 1
-
-
-def test_an_empty_file_lacks_what_is_required() -> None:
     assert messages("") == ["f.yaml: title: this key is required and missing"]
 
 

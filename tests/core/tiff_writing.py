@@ -10,14 +10,9 @@ SHORT, LONG = 3, 4
 
 
 def tiff_file(
-    samples: NDArray[np.generic],
-    tags: Mapping[int, int | Sequence[int]],
-    *,
-    strip_rows: int | None = None,
-    tile: tuple[int, int] | None = None,
-    planes: bool = False,
-    big_end: bool = False,
-) -> bytes:
+    samples: NDArray[np.generic], tags: Mapping[int, int | Sequence[int]], *, strip_rows: int | None = None,
+    tile: tuple[int, int] | None = None, planes: bool = False, big_end: bool = False,
+) -> bytes:  # fmt: skip
     """Write samples, (height, width, parts), without compression.
 
     Args:

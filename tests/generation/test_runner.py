@@ -85,11 +85,9 @@ def test_a_subset_is_made_again_as_it_was(work: Work, tmp_path: Path, backend: R
 
 def test_a_call_has_one_size_and_the_requests_of_a_prompt_side_by_side() -> None:
     asked = [
-        ImageRequest(prompt, "t", None, 0, repeat, 0, None, None, None, width=size, height=size)
-        for repeat in range(3)
-        for prompt in ("b", "a")
-        for size in (64, None, 32)
-    ]
+        ImageRequest(prompt, "t", None, 0, repeat, 0, None, None, None, width=size,
+            height=size) for repeat in range(3) for prompt in ("b", "a") for size in (64, None, 32)
+    ]  # fmt: skip
     calls = batches(asked)
     assert [len({(r.width, r.height) for r in call}) for call in calls] == [1, 1, 1]
     assert [[r.prompt_id for r in call] for call in calls] == [["a", "a", "a", "b", "b", "b"]] * 3

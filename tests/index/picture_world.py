@@ -112,10 +112,7 @@ def write_images(folder: Path, paths: Sequence[str], **columns: Any) -> Path:
     } | columns  # fmt: skip
     known = {**IMAGES.columns, **IMAGES.optional}
     frame = pl.DataFrame(
-        {
-            name: pl.Series(name, said[name] if isinstance(said.get(name), list) else [said.get(name)] * count,
-                            dtype=column.dtype)
-            for name, column in known.items() if name in said or name in IMAGES.columns
-        }
+        {name: pl.Series(name, said[name] if isinstance(said.get(name), list) else [said.get(name)] * count,
+            dtype=column.dtype) for name, column in known.items() if name in said or name in IMAGES.columns}
     )  # fmt: skip
     return write_table(folder, IMAGES, frame)

@@ -34,7 +34,7 @@ def ask(
         return list(AskEngine(client, journal, options, run=run).ask_all(requests))
 
 
-def said(text: str, stop: str = "end") -> bytes:
+def reply_of(text: str, stop: str = "end") -> bytes:
     return json.dumps({"text": text, "in": 50, "out": 10, "stop": stop}).encode()
 
 
@@ -42,11 +42,11 @@ def mixed(identifier: str, count: int) -> bytes | Failure:
     """Good, refused, invalid for good, repaired, rejected: by the last digit of the row."""
     match identifier[-1]:
         case "1":
-            return said("No.", "refusal")
+            return reply_of("No.", "refusal")
         case "2":
-            return said("prose")
+            return reply_of("prose")
         case "3":
-            return said("prose") if count == 1 else answer_for(identifier)
+            return reply_of("prose") if count == 1 else answer_for(identifier)
         case "4":
             return Failure("rejected", "bad", status=400, raw=b'{"error":"bad"}')
         case _:
@@ -86,7 +86,7 @@ def test_another_run_is_served_answers_only_repaired_ones_too(tmp_path: Path) ->
 
 
 def test_a_reply_from_before_a_kill_that_was_repaired_after_it_serves_other_runs_too(tmp_path: Path) -> None:
-    first: Iterator[bytes | Failure] = iter([said("prose"), Failure("fatal", "", status=401)])
+    first: Iterator[bytes | Failure] = iter([reply_of("prose"), Failure("fatal", "", status=401)])
     with pytest.raises(UsageError):
         ask(FakeClient(lambda *_: next(first)), tmp_path, questions(1))
     for run, asked in (("one", 1), ("two", 0)):
@@ -164,7 +164,7 @@ def test_a_fatal_failure_ends_the_run_with_what_to_do(tmp_path: Path, status: in
     with pytest.raises(kind, match="The key was refused"):
         ask(client, tmp_path, questions(200))
     assert sum(client.asked.values()) <= 16
-    answers = ask(FakeClient(), tmp_path, questions(200))
+    answers = ask(FakeClient(), tmp_path, questions(200), AskOptions(tries=1))
     assert {answered.outcome for answered in answers} == {"ok"}, "fatal failures count against no row"
 
 
@@ -229,7 +229,7 @@ def test_a_journal_that_fails_anywhere_ends_the_run_with_its_error(
     ask(FakeClient(), tmp_path, questions(10), options)
     monkeypatch.setattr(Journal, step, failing)
     with pytest.raises(OSError, match="the disk failed"):
-        ask(FakeClient(lambda *_: said("prose")), tmp_path, questions(900), options)
+        ask(FakeClient(lambda *_: reply_of("prose")), tmp_path, questions(900), options)
     monkeypatch.undo()
     answers = ask(FakeClient(), tmp_path, questions(20), options)
     assert [answered.outcome for answered in answers][:10] == ["ok"] * 10

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from culturekit.llm.client import Request
-from culturekit.llm.replies import CODES, Answer, ParseFailure, ReplyCode, read_reply, repair_request
+from culturekit.llm.replies import CODES, Answer, ParseFailure, ReplyCode, read_reply, repair_request, without_fence
 
 
 class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -168,10 +168,10 @@ def test_ids_are_among_those_given_each_once_in_a_list_and_numbers_are_numbers(
 def test_a_fence_is_taken_off_only_when_that_is_allowed(fence: str) -> None:
     text = fence.replace("{}", GOOD)
     assert code_of(read_reply(REQUEST, text)) == "fenced"
-    assert read_reply(REQUEST, text, fences="strip") == Note("Q1", "n")
+    assert read_reply(REQUEST, without_fence(text)) == Note("Q1", "n")
     others = (f"Sure:\n{text}", f"{text}\nThere.", f"{text}\n{text}", f"```json\n{GOOD}", f"```{GOOD}```")
     for other in (*others, fence.replace("{}", GOOD + GOOD)):
-        assert code_of(read_reply(REQUEST, other, fences="strip")) in {"fenced", "text-around"}
+        assert code_of(read_reply(REQUEST, without_fence(other))) in {"fenced", "text-around"}
 
 
 def test_the_codes_are_a_closed_list_and_a_failure_shows_nothing_of_the_reply() -> None:

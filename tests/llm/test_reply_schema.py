@@ -14,7 +14,7 @@ import pytest
 from msgspec import Meta
 
 from culturekit.core.errors import UsageError
-from culturekit.llm.reply_schema import TARGETS, Target, check_shape, response_format, schema_of
+from culturekit.llm.reply_schema import TARGETS, Target, response_format, schema_of, shape_of
 
 LOCAL: tuple[Target, ...] = ("vllm", "llamacpp", "ollama")
 
@@ -156,16 +156,16 @@ REFUSED: list[tuple[type[Any], tuple[Target, ...], str]] = [
 
 @pytest.mark.parametrize(("kind", "targets", "message"), REFUSED, ids=lambda value: getattr(value, "__name__", ""))
 def test_what_a_target_cannot_take_is_refused_by_field_and_the_others_take_it(
-    kind: type[Any], targets: tuple[Target, ...], message: str
+    kind: Any, targets: tuple[Target, ...], message: str
 ) -> None:
-    check_shape(kind)
+    shape_of(kind)
     for target in TARGETS:
         if target in targets:
             with pytest.raises(UsageError, match=message.replace("[]", r"\[\]")) as caught:
-                check_shape(kind, target)
+                schema_of(kind, target)
             assert target in str(caught.value)
         else:
-            check_shape(kind, target)
+            schema_of(kind, target)
 
 
 NOWHERE: list[tuple[Any, str]] = [
@@ -186,7 +186,7 @@ NOWHERE: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("kind", "message"), NOWHERE, ids=lambda value: str(value)[:20])
 def test_what_no_model_can_be_asked_for_is_refused_for_all(kind: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        check_shape(kind)
+        shape_of(kind)
 
 
 def test_a_type_that_contains_itself_is_written_with_definitions() -> None:
@@ -204,7 +204,7 @@ def test_a_union_of_objects_needs_a_tag() -> None:
     options = schema_of(struct("Verdict", verdict=Kept | Dropped), "openai")["properties"]["verdict"]["anyOf"]
     assert [option["properties"]["type"]["enum"] for option in options] == [["kept"], ["dropped"]]
     with pytest.raises(UsageError, match=r"Untagged: this type has no JSON Schema: .*multiple Struct types.* tagged"):
-        check_shape(struct("Untagged", source=Source | Loose))
+        shape_of(struct("Untagged", source=Source | Loose))
 
 
 def test_there_are_six_targets() -> None:

@@ -52,10 +52,8 @@ def export(folder: Path, answers: Mapping[str, str], **changes: object) -> Path:
         word = answers[task["data"]["link"].rpartition("/")[2]]
         entry = {"id": f"r{number}", "from_name": "decision", "to_name": "subject", "type": "choices"}
         task["annotations"] = [
-            {
-                "id": number, "completed_by": {"id": 1, "email": "ada@example.org"}, "was_cancelled": False,
-                "result": [{**entry, "value": {"choices": [word]}}], "created_at": "2026-11-21T10:00:00Z", **changes,
-            }
+            {"id": number, "completed_by": {"id": 1, "email": "ada@example.org"}, "was_cancelled": False,
+                "result": [{**entry, "value": {"choices": [word]}}], "created_at": "2026-11-21T10:00:00Z", **changes},
         ]  # fmt: skip
     path = folder / "export.json"
     path.write_text(json.dumps(tasks), encoding="utf-8")

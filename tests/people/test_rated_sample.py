@@ -50,11 +50,9 @@ def test_doubt_and_carelessness_come_as_often_as_they_are_told_to() -> None:
 def tables(countries: list[str | None]) -> tuple[pl.DataFrame, pl.DataFrame]:
     prompts = [prompt_row(f"p{n}", "t", "art", country) for n, country in enumerate(countries)]
     images = [
-        image_row(f"{model}-{row['prompt_id']}-{slot}", model, row["prompt_id"]) | {"slot": slot, "path": "x"}
-        for model in "ab"
-        for row in prompts
-        for slot in range(2)
-    ]
+        image_row(f"{model}-{row['prompt_id']}-{slot}", model, row["prompt_id"]) | {"slot": slot,
+            "path": "x"} for model in "ab" for row in prompts for slot in range(2)
+    ]  # fmt: skip
     return pl.DataFrame(images, schema=IMAGES.schema), pl.DataFrame(prompts, schema=PROMPTS.schema)
 
 

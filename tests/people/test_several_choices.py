@@ -48,10 +48,8 @@ def test_options_of_an_item_stand_under_their_own_names(tmp_path: Path) -> None:
 
 def test_chosen_pictures_are_named_wherever_they_stood(tmp_path: Path) -> None:
     rows = [
-        {
-            "item_id": "x", "reference_id": "i0", "first_id": "i1", "second_id": "i2", "object": "stove",
-            "region": "Africa",
-        }
+        {"item_id": "x", "reference_id": "i0", "first_id": "i1", "second_id": "i2", "object": "stove",
+            "region": "Africa"},
     ]  # fmt: skip
 
     def answer(data: dict[str, Any], _: int | str) -> Answers:

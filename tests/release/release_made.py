@@ -42,26 +42,16 @@ ROWS: tuple[tuple[str, str, str, str, list[str]], ...] = (
 
 
 def space(rows: Sequence[tuple[str, str, str, str, list[str]]] = ROWS) -> pl.DataFrame:
-    return pl.DataFrame(
-        [
-            {
-                "artifact_id": artifact,
-                "qid": None if artifact.startswith("LLM:") else artifact,
-                "name": name,
-                "concept": concept,
-                "subconcept": None,
-                "country": country,
-                "country_name": {"BR": "Brazil", "NG": "Nigeria"}.get(country, country),
-                "continent": "South America" if country == "BR" else "Africa",
-                "source": "llm" if artifact.startswith("LLM:") else "wikidata",
-                "popularity": 1.0,
-                "popularity_source": "sitelinks",
-                "path": path,
-            }
-            for artifact, name, concept, country, path in rows
-        ],
-        schema=CSPACE.schema,
-    )
+    known = {"BR": "Brazil", "NG": "Nigeria"}
+    table = [
+        {"artifact_id": artifact, "qid": None if artifact.startswith("LLM:") else artifact, "name": name,
+         "concept": concept, "subconcept": None, "country": country, "country_name": known.get(country, country),
+         "continent": "South America" if country == "BR" else "Africa",
+         "source": "llm" if artifact.startswith("LLM:") else "wikidata", "popularity": 1.0,
+         "popularity_source": "sitelinks", "path": path}
+        for artifact, name, concept, country, path in rows
+    ]  # fmt: skip
+    return pl.DataFrame(table, schema=CSPACE.schema)
 
 
 def write_release(

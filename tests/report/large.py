@@ -32,11 +32,9 @@ def large_page(images: int) -> ReportData:
 
     models = tuple(line(name, 0.5, 0.5, free=0, similarity=0.9) for name in MODELS)
     shots = tuple(
-        replace(data.shots[0], image_id=f"s{n}", model=model, concept=concept, thumbnail=f"{n:016x}.png")
-        for model in MODELS
-        for concept in CONCEPTS
-        for n in range(SHOTS)
-    )
+        replace(data.shots[0], image_id=f"s{n}", model=model, concept=concept,
+            thumbnail=f"{n:016x}.png") for model in MODELS for concept in CONCEPTS for n in range(SHOTS)
+    )  # fmt: skip
     cells = tuple((figure(0.5, 1), figure(0.4, 2)) for _ in range(4))
     table = replace(
         data.tables[0], concepts=(None, *CONCEPTS), rows=tuple((model, cells) for model in MODELS), limits=()

@@ -109,49 +109,28 @@ def page() -> ReportData:
         "graph", "ingest", "ab" * 32, {"dump-0": "cd" * 32}, {"items": 998}, {"malformed": 1}, {"draw": 7}
     )
     return ReportData(
-        title="How diverse are the cultures these models show?",
-        question="Which of these two models is lying?",
-        verdict=verdict_on(models),
-        models=models,
-        kernel="uniform",
-        size=8,
-        confidence="95 %",
-        tables=(table,),
-        shots=shots,
-        caveats=("The judge reads wording only.",),
-        stages=(stage,),
+        title="How diverse are the cultures these models show?", question="Which of these two models is lying?",
+        verdict=verdict_on(models), models=models, kernel="uniform", size=8, confidence="95 %", tables=(table,),
+        shots=shots, caveats=("The judge reads wording only.",), stages=(stage,), thumbnails={},
         versions={"culturekit": "0", "polars": "2"},
-        thumbnails={},
         trust=Trust(
-            countries=(
-                Row(country=None, shown=400, recall=0.97, mapped=400, precision=0.97),
-                Row(country="IN", shown=60, recall=0.9, mapped=62, precision=0.87),
-            ),
-            hubs=(
-                Row(model="mirage", artifact="Khakhra", artifact_id="Q2878618", country="IN", share=0.31, nearest=12),
-            ),
+            countries=(Row(country=None, shown=400, recall=0.97, mapped=400, precision=0.97),
+                       Row(country="IN", shown=60, recall=0.9, mapped=62, precision=0.87)),
+            hubs=(Row(model="mirage", artifact="Khakhra", artifact_id="Q2878618", country="IN", share=0.31,
+                      nearest=12),),
             skew={"atlas": 0.4, "mirage": 3.2},
-            bounds=(
-                Row(
-                    model="atlas", concept="cuisine", worst=figure(0.4, 7), best=figure(0.6, 8), unknown=90, images=1200
-                ),
-            ),
-            stability=(
-                Row(
-                    between=("clip", "embedded"), metric="vs", concept=None, kernel="country", value=0.33, stable=False
-                ),
-            ),
+            bounds=(Row(model="atlas", concept="cuisine", worst=figure(0.4, 7), best=figure(0.6, 8), unknown=90,
+                        images=1200),),
+            stability=(Row(between=("clip", "embedded"), metric="vs", concept=None, kernel="country", value=0.33,
+                           stable=False),),
         ),
         shares=CountryShares(
-            names={"BR": "Brazil", "IN": "India", "SG": "Singapore"},
-            models=("mirage", "atlas"),
+            names={"BR": "Brazil", "IN": "India", "SG": "Singapore"}, models=("mirage", "atlas"),
             shares={
                 "mirage": {"BR": Share(0.25, 0.2, 0.3, 300), "IN": Share(0.75, 0.7, 0.8, 900), "SG": NOTHING},
                 "atlas": {"BR": Share(0.01, None, None, 12), "IN": Share(0.5, 0.4, 0.6, 600), "SG": NOTHING},
             },
-            images={"mirage": 1200, "atlas": 1200},
-            available={"BR": 0.5, "IN": 0.5},
-            off_the_map=("SG",),
+            images={"mirage": 1200, "atlas": 1200}, available={"BR": 0.5, "IN": 0.5}, off_the_map=("SG",),
         ),
         prompts=(
             PromptLine("p-1", "Image of traditional food", "cuisine", ((0.8, 50), (0.7, 50))),
@@ -166,22 +145,17 @@ def page() -> ReportData:
             gap(model="mirage", concept="cuisine", gap=figure(-0.005, 3), p=0.6, beyond_chance=False),
         ),
         breakdown=Breakdown(
-            (None, "cuisine"), ("quality", "vs", "qvs"), tuple((m.model, (BESIDE, BESIDE)) for m in models),
+            (None, "cuisine"), ("quality", "vs", "qvs"), tuple((m.model, (BESIDE, BESIDE)) for m in models)
         ),
         mosaics=(mosaic("mirage"), replace(mosaic("atlas"), abstained=12, mapped=1188)),
         extremes=Extremes(
             most=(ArtifactShares("Khakhra", "IN", 0.8, (Share(0.3, 0.2, 0.4, 360), None)),),
-            least=(ArtifactShares("Feijoada", "BR", 0.9, (None, None)),),
-            artifacts=513,
-            never=(300, 12),
+            least=(ArtifactShares("Feijoada", "BR", 0.9, (None, None)),), artifacts=513, never=(300, 12),
         ),
         prompt_images=(
             PromptImages("p-1", "Image of traditional food", "cuisine", (("mirage", TILES, 400), ("atlas", TILES, 8))),
         ),
-        parties=(
-            Party("mapping", "embedded", {"weights": "none", "revision": "1"}),
-            Party("quality", "embedded", {}),
-        ),
+        parties=(Party("mapping", "embedded", {"weights": "none", "revision": "1"}), Party("quality", "embedded", {})),
         paid=(Paid("filter", "judge-1", 0.0123),),
     )  # fmt: skip
 
@@ -212,18 +186,14 @@ def routes(text: str = "atlas", *, stable: bool = False) -> TwoRoutes:
     """What two routes say of one model; every text is the same one."""
     pair = (near(0.711, 1), near(0.422, 2))
     return TwoRoutes(
-        judge=text,
-        sample=96,
-        tables=(
-            RouteTable(text, "Diversity VS/8", ("country", "uniform"), ((text, (pair, (None, None))),)),
-            RouteTable(None, "Diversity VS/8", ("country", "uniform"), ((text, (pair, pair)),)),
-        ),
+        judge=text, sample=96,
+        tables=(RouteTable(text, "Diversity VS/8", ("country", "uniform"), ((text, (pair, (None, None))),)),
+            RouteTable(None, "Diversity VS/8", ("country", "uniform"), ((text, (pair, pair)),))),
         agreement=(AgreementLine(text, text, (pair, (near(0.6, 3), None), (None, None)), COUNTS),),
         partings=(Row(model=text, mapped=text, tagged=text, images=9, share=0.11),),
         ranking=(Row(metric="vs", concept=text, kernel="country", n=4, value=1.0 if stable else 0.33, stable=stable),),
-        left_out={text: 304},
-        caveats=(text,),
-    )
+        left_out={text: 304}, caveats=(text,),
+    )  # fmt: skip
 
 
 LACKING = MissingLine("atlas", 400, {"refused": 3, "missing": 2}, 2, 3, 1, 6, 4, 35, 11)
@@ -233,26 +203,17 @@ def people(text: str) -> People:
     rated = Row(mean=1.5, sd=0.5, within=0.25, items=7, annotators=3, answers=21, mark="below 2")
     line = {"pool": text, "images": 40}
     return People(
-        caveat=text,
-        pools_by=text,
-        encoder=text,
-        answers=120,
-        items=40,
+        caveat=text, pools_by=text, encoder=text, answers=120, items=40,
         grids=(RatingGrid(text, text, (text, "JP"), ((text, text, (rated, None)),)),),
         agreement=(
             Row(criterion=text, people=3, answers=40, alpha=(0.5, 0.2, 0.8), kappa=None, pairwise=0.75, **line),
         ),
         divergence=(Row(asked=text, a=text, b=text, value=-0.5, ci_low=-0.9, ci_high=-0.1, p=0.01, n=12),),
-        pairs=1,
-        thinned=((text, {text: 3}, {text: 4}),),
-        aside={text: 2},
+        pairs=1, thinned=((text, {text: 3}, {text: 4}),), aside={text: 2},
         checks={"checks": {"answered": 4, "failed": 1}, "repeats": {"answered": 6, "failed": 2}},
-        metrics=(
-            Row(
-                rating=text, metric=text, spearman=0.4, low=0.1, high=0.6, kendall=0.3, pearson=None, prompts=12, **line
-            ),
-        ),
-    )
+        metrics=(Row(rating=text, metric=text, spearman=0.4, low=0.1, high=0.6, kendall=0.3, pearson=None, prompts=12,
+                     **line),),
+    )  # fmt: skip
 
 
 def faithfulness(*models: str) -> Faithfulness:

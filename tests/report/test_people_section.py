@@ -34,12 +34,10 @@ def test_a_run_without_people_has_no_such_section() -> None:
 
 def test_pools_are_series_and_a_metric_without_scatter_says_so() -> None:
     lines = tuple(
-        Row(rating="realism", metric=metric, pool=pool, spearman=value, low=low, high=high)
-        for metric, pool, value, low, high in (
-            ("quality, s", "IN", 0.0, -0.5, 0.5),
-            ("quality, s", "JP", 1.0, None, None),
-            ("margin", "JP", None, None, None),
-        )
+        Row(rating="realism", metric=metric, pool=pool, spearman=value, low=low, high=high) for metric, pool, value,
+        low,
+        high in (("quality, s", "IN", 0.0, -0.5, 0.5), ("quality, s", "JP", 1.0, None, None),
+            ("margin", "JP", None, None, None))
     )  # fmt: skip
     chart = correlation_chart(lines, rating="realism", number=1)
     shown = re.findall(r">([^<]+)</text>", chart)

@@ -322,7 +322,7 @@ def ranked_by_blocks(
         scores = near_scores(scope, queries, begin, end)
         inside = np.flatnonzero((nearest >= begin) & (nearest < end))
         scores[nearest[inside] - begin, inside] = NOTHING
-        candidates.offer(scores, begin, group=group_for(len(scores), count))
+        candidates.offer(scores, np.arange(begin, end), group=group_for(len(scores), count))
     found = candidates.finish()
     which, column = np.nonzero(found.rows >= 0)
     places, exact = found.rows[which, column], found.scores[which, column]
@@ -448,9 +448,6 @@ def _best_abroad(
         close = near >= (best - 2 * slack)[pair]
         np.maximum.at(exact, pair[close], _exact_scores(scope, queries, which[pair[close]], column[close]))
     return exact
-
-
-# artifacts looked at beyond those that are kept: one of other countries is mostly among them
 
 
 SPARE = 24  # artifacts looked at beyond those that are kept: one of other countries is mostly among them

@@ -47,8 +47,8 @@ class _FaissSearcher(FlatSearcher):
         """Fetch the best rows of every block: pairs of a query and a row, and what no row left out exceeds."""
         pairs: list[tuple[Rows, Rows]] = []
         unseen = np.full(len(queries), -np.inf, np.float32)
-        for block in blocks_of(self.vectors, runs, _ROWS_AT_ONCE):
-            vectors, wanted = np.ascontiguousarray(block.vectors), min(len(block.vectors), k + _MORE)
+        for block, numbers in blocks_of(self.vectors, runs, _ROWS_AT_ONCE):
+            vectors, wanted = np.ascontiguousarray(block), min(len(block), k + _MORE)
             if self.resources is None:
                 products, places = faiss.knn(queries, vectors, wanted, metric=faiss.METRIC_INNER_PRODUCT)
             else:
@@ -57,8 +57,7 @@ class _FaissSearcher(FlatSearcher):
                 products, places = faiss.knn_gpu(self.resources, queries, vectors, wanted, metric=metric)
             if wanted < len(vectors):
                 unseen = np.maximum(unseen, products[:, -1])
-            rows = places + block.numbers if isinstance(block.numbers, int) else block.numbers[places]
-            pairs.append((np.repeat(np.arange(len(queries)), wanted), rows.ravel()))
+            pairs.append((np.repeat(np.arange(len(queries)), wanted), numbers[places].ravel()))
         owners, rows = (np.concatenate(one) for one in zip(*pairs, strict=True))
         return owners, rows, unseen
 

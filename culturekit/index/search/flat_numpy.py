@@ -80,11 +80,8 @@ class Candidates:
         floor: NDArray[np.float32] = np.maximum(self.best[0], self.proven)
         return floor
 
-    def offer(self, products: Vectors, rows: Rows | int, *, group: int) -> None:
-        """Look at products (rows, queries); `rows` numbers the rows, or the first where they follow on.
-
-        A product of -inf is never taken.
-        """
+    def offer(self, products: Vectors, rows: Rows, *, group: int) -> None:
+        """Look at products (rows, queries) of numbered rows; a product of -inf is never taken."""
         if missing := -len(products) % group:  # fill up with what never counts
             products = np.concatenate([products, np.full((missing, products.shape[1]), -np.inf, np.float32)])
         grouped = products.reshape(-1, group, products.shape[1])
@@ -99,9 +96,7 @@ class Candidates:
         near += self.error[owners, None]
         at = np.flatnonzero((near >= floor[owners, None]) & (near > -np.inf))
         hit, column = np.divmod(at, group)
-        places = groups[hit] * group + column
-        numbers = places + rows if isinstance(rows, int) else rows[places]
-        self.waiting.append((owners[hit], numbers, near.ravel()[at]))
+        self.waiting.append((owners[hit], rows[groups[hit] * group + column], near.ravel()[at]))
         if sum(len(part[0]) for part in self.waiting) > self.limit:
             self.look_closer()
 
@@ -204,11 +199,10 @@ class NumpySearcher(FlatSearcher):
         asked = [(queries[part], self.begin(queries[part], k)) for part in parts]
         room = np.empty(_PRODUCTS_AT_ONCE, np.float32)
         size = min(_MOST_ROWS_AT_ONCE, _PRODUCTS_AT_ONCE // max(len(some) for some, _ in asked))
-        for block in blocks_of(self.vectors, runs, size):
-            count = len(block.vectors)
+        for vectors, rows in blocks_of(self.vectors, runs, size):
             for some, seen in asked:
-                products = np.matmul(block.vectors, some.T, out=room[: count * len(some)].reshape(count, -1))
-                seen.offer(products, block.numbers, group=group_for(count, k))
+                products = np.matmul(vectors, some.T, out=room[: len(rows) * len(some)].reshape(len(rows), -1))
+                seen.offer(products, rows, group=group_for(len(rows), k))
         return ((part, seen.finish()) for part, (_, seen) in zip(parts, asked, strict=True))
 
 

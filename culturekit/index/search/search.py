@@ -85,15 +85,6 @@ def ranked(queries: int, k: int, *, owners: Rows, rows: Rows, scores: Vectors, o
 
 LARGEST_NORM = 1.001  # how long a unit vector may be; half precision leaves no more than that
 _ROWS_CHECKED_AT_ONCE = 65_536
-_SHORTEST_VIEW = 64  # shorter runs of rows are copied together into a block; longer ones are read where they lie
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Vectors that are scanned at once, and the number of each, or of the first where they follow on."""
-
-    vectors: Vectors
-    numbers: Rows | int
 
 
 def checked_vectors(vectors: Vectors, what: str = "vectors") -> Vectors:
@@ -164,27 +155,13 @@ def _bounds(part: slice, count: int) -> tuple[int, int]:
     return start, stop
 
 
-def blocks_of(vectors: Vectors, runs: Sequence[tuple[int, int]], size: int) -> Iterator[Block]:
-    """Cut runs of rows into blocks; long runs are read where they lie, short ones are gathered."""
-    short: list[Rows] = []
-    waiting = 0
-    for start, stop in runs:
-        if stop - start >= _SHORTEST_VIEW:
-            for first in range(start, stop, size):
-                yield Block(vectors[first : min(first + size, stop)], first)
-            continue
-        short.append(np.arange(start, stop))
-        waiting += stop - start
-        if waiting >= size - _SHORTEST_VIEW:
-            yield _gathered(vectors, short)
-            short, waiting = [], 0
-    if short:
-        yield _gathered(vectors, short)
-
-
-def _gathered(vectors: Vectors, runs: Sequence[Rows]) -> Block:
-    rows = np.concatenate(runs)
-    return Block(np.ascontiguousarray(vectors[rows]), rows)
+def blocks_of(vectors: Vectors, runs: Sequence[tuple[int, int]], size: int) -> Iterator[tuple[Vectors, Rows]]:
+    """Cut runs of rows into blocks and their row numbers; rows that follow each other are read where they lie."""
+    rows = np.concatenate([np.arange(*run) for run in runs])
+    for start in range(0, len(rows), size):
+        numbers = rows[start : start + size]
+        together = numbers[-1] - numbers[0] == len(numbers) - 1
+        yield vectors[numbers[0] : numbers[-1] + 1] if together else vectors[numbers], numbers
 
 
 # who searches; a device may follow torch, as in `torch:cuda:1`

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import UsageError
-from culturekit.kg.inspection.explain import Explanation, PathStep
+from culturekit.kg.inspection.explain import Explanation
 
 WIDTH, HEIGHT = 170, 44  # of a box, in pixels
 _ACROSS, _DOWN = 270, 64  # from one box to the next
@@ -22,32 +22,14 @@ _INK, _OPEN, _CUT, _PAPER, _FILL = "#1b1b1b", "#2b6cb0", "#c53030", "#ffffff", "
 _Shape: TypeAlias = tuple[str, tuple[float, ...], str, str]
 
 
-class Box(NamedTuple):
-    """An item; `x` and `y` are its middle, in pixels."""
-
-    x: float
-    y: float
-    qid: str
-    label: str
-
-
-class Arrow(NamedTuple):
-    """A step from a class to what states it; a cut one is not taken by a walk."""
-
-    start: Box
-    end: Box
-    label: str
-    cut: bool
-
-
 class Drawing(NamedTuple):
     """Boxes and arrows on a page of some pixels."""
 
     width: int
     height: int
     title: str
-    boxes: tuple[Box, ...]
-    arrows: tuple[Arrow, ...]
+    boxes: dict[str, tuple[float, float, str]]  # the middle of each item, and its label
+    arrows: list[tuple[str, str, str, bool]]  # from a class to what states it, by which properties, and whether cut
 
 
 def draw_paths(explanation: Explanation, path: Path) -> None:
@@ -67,48 +49,46 @@ def drawing_of(explanation: Explanation) -> Drawing:
             "no path to draw", where=explanation.qid,
             found=f"{explanation.open_paths} open and {explanation.cut_paths} cut", hint="--paths 0 shows none.",
         )  # fmt: skip
-    steps: dict[str, PathStep] = {}
     graph: networkx.DiGraph[str] = networkx.DiGraph()
-    layers: dict[str, int] = {}
     for path in explanation.paths:
         for hop, step in enumerate(path.steps):
-            steps.setdefault(step.qid, step)
-            layers[step.qid] = max(hop, layers.get(step.qid, 0))
+            known = graph.nodes.get(step.qid, {"layer": 0, "label": step.label or ""})
+            graph.add_node(step.qid, layer=max(hop, known["layer"]), label=known["label"])
             if hop:
                 graph.add_edge(path.steps[hop - 1].qid, step.qid, step=step)
-    networkx.set_node_attributes(graph, layers, "layer")
     laid = networkx.multipartite_layout(graph, subset_key="layer")
     left, top = (min(float(point[axis]) for point in laid.values()) for axis in (0, 1))
     columns = sorted({round(float(point[0]), 9) for point in laid.values()})
     unit = (columns[-1] - columns[0]) / (len(columns) - 1)
     boxes = {}
     for qid, (across, down) in laid.items():
-        label = steps[qid].label or ""
+        label = graph.nodes[qid]["label"]
         x = _MARGIN + WIDTH / 2 + (float(across) - left) / unit * _ACROSS
         y = 2 * _MARGIN + HEIGHT / 2 + (float(down) - top) / unit * _DOWN
-        boxes[qid] = Box(x, y, qid, label if len(label) <= _LETTERS else f"{label[: _LETTERS - 1]}…")
-    arrows = (
-        Arrow(boxes[a], boxes[b], ", ".join(dict.fromkeys(each.property for each in step.said)), step.cut is not None)
+        boxes[qid] = (x, y, label if len(label) <= _LETTERS else f"{label[: _LETTERS - 1]}…")
+    arrows = [
+        (a, b, ", ".join(dict.fromkeys(each.property for each in step.said)), step.cut is not None)
         for a, b, step in graph.edges(data="step")
-    )
-    width = round(max(box.x for box in boxes.values()) + WIDTH / 2 + _MARGIN)
-    height = round(max(box.y for box in boxes.values()) + HEIGHT / 2 + _MARGIN)
-    return Drawing(width, height, explanation.headline(explanation.qid), tuple(boxes.values()), tuple(arrows))
+    ]
+    width = round(max(x for x, _, _ in boxes.values()) + WIDTH / 2 + _MARGIN)
+    height = round(max(y for _, y, _ in boxes.values()) + HEIGHT / 2 + _MARGIN)
+    return Drawing(width, height, explanation.headline(explanation.qid), boxes, arrows)
 
 
 def _shapes(drawing: Drawing) -> Iterator[_Shape]:
     """List what is drawn, from back to front."""
     yield "title", (_MARGIN, _MARGIN), _INK, drawing.title
-    for arrow in drawing.arrows:
-        x1, y1, x2, y2 = arrow.start.x + WIDTH / 2, arrow.start.y, arrow.end.x - WIDTH / 2, arrow.end.y
-        colour = _CUT if arrow.cut else _OPEN
-        yield "cut" if arrow.cut else "line", (x1, y1, x2, y2), colour, ""
+    for start, end, label, cut in drawing.arrows:
+        x1, y1, x2, y2 = drawing.boxes[start][0] + WIDTH / 2, drawing.boxes[start][1], *drawing.boxes[end][:2]
+        x2 -= WIDTH / 2
+        colour = _CUT if cut else _OPEN
+        yield "cut" if cut else "line", (x1, y1, x2, y2), colour, ""
         yield "head", (x2, y2, x2 - 8, y2 - 4, x2 - 8, y2 + 4), colour, ""
-        yield "small", ((x1 + x2) / 2, (y1 + y2) / 2 - 4), colour, arrow.label
-    for box in drawing.boxes:
-        yield "box", (box.x - WIDTH / 2, box.y - HEIGHT / 2, box.x + WIDTH / 2, box.y + HEIGHT / 2), _INK, ""
-        yield "large", (box.x, box.y - 4), _INK, box.qid
-        yield "small", (box.x, box.y + 13), _INK, box.label
+        yield "small", ((x1 + x2) / 2, (y1 + y2) / 2 - 4), colour, label
+    for qid, (x, y, label) in drawing.boxes.items():
+        yield "box", (x - WIDTH / 2, y - HEIGHT / 2, x + WIDTH / 2, y + HEIGHT / 2), _INK, ""
+        yield "large", (x, y - 4), _INK, qid
+        yield "small", (x, y + 13), _INK, label
 
 
 def svg_of(drawing: Drawing) -> bytes:
@@ -132,9 +112,9 @@ def svg_of(drawing: Drawing) -> bytes:
             box = f'x="{at[0]}" y="{at[1]}" width="{WIDTH}" height="{HEIGHT}" rx="6"'
             lines.append(f'<rect {box} fill="{_FILL}" stroke="{colour}"/>')
         else:
-            place = f'x="{at[0]}" y="{at[1]}" font-size="{_SIZES[kind]}"'
+            where = f'x="{at[0]}" y="{at[1]}" font-size="{_SIZES[kind]}"'
             anchor = "start" if kind == "title" else "middle"
-            lines.append(f'<text {place} text-anchor="{anchor}" fill="{colour}">{_escaped(text)}</text>')
+            lines.append(f'<text {where} text-anchor="{anchor}" fill="{colour}">{_escaped(text)}</text>')
     return "\n".join([*lines, "</svg>\n"]).encode("utf-8", "replace")
 
 

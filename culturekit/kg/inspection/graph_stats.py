@@ -15,7 +15,7 @@ from culturekit.core.stage import Stage
 from culturekit.core.tables import read_table, write_table
 from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
-from culturekit.kg.store import Graph, GraphTables, among, load_graph, qid_of, titled
+from culturekit.kg.store import Graph, GraphTables, load_graph, qid_of, titled
 from culturekit.kg.walk import groups_of
 
 _EXTREMES = 10  # items named on each list of extremes
@@ -249,23 +249,19 @@ def text_of(frame: pl.DataFrame, name: str) -> pl.Expr:
     return column.list.join(" ") if isinstance(frame.schema[name], pl.List) else column.cast(pl.String)
 
 
-def diff_items(a: Path, b: Path, numbers: Iterable[int]) -> pl.DataFrame:
-    """List the differences of some items from graph `a` to graph `b`."""
-    wanted = sorted(set(numbers))
+def diff_graphs(
+    a: Path, b: Path, *, numbers: Iterable[int] | None = None, width: int = _NUMBERS_PER_SLICE
+) -> pl.DataFrame:
+    """List the differences from graph `a` to graph `b`: of all items, slice by slice, or of some."""
     before, after = GraphTables(a), GraphTables(b)
-    items = _item_rows(among(before.items, wanted), among(after.items, wanted))
-    return pl.concat([*items, _statement_rows(among(before.statements, wanted), among(after.statements, wanted))])
-
-
-def diff_graphs(a: Path, b: Path, *, width: int = _NUMBERS_PER_SLICE) -> pl.DataFrame:
-    """List the differences from graph `a` to graph `b`."""
-    before, after = GraphTables(a), GraphTables(b)
-    largest = max(
-        int(side.items.select(pl.col("number").max().fill_null(0)).collect().item()) for side in (before, after)
-    )
+    number = pl.col("number")
+    if numbers is None:
+        largest = max(int(side.items.select(number.max().fill_null(0)).collect().item()) for side in (before, after))
+        slices = [number.is_between(start, start + width - 1) for start in range(0, largest + 1, width)]
+    else:
+        slices = [number.is_in(pl.Series(sorted(set(numbers)), dtype=pl.UInt32).implode())]
     parts: list[pl.DataFrame] = []
-    for start in range(0, largest + 1, width):
-        inside = pl.col("number").is_between(start, start + width - 1)
+    for inside in slices:
         parts += _item_rows(before.items.filter(inside), after.items.filter(inside))
         parts.append(_statement_rows(before.statements.filter(inside), after.statements.filter(inside)))
     return pl.concat(parts)

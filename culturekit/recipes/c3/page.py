@@ -100,9 +100,9 @@ def verdict(run: RunFolders) -> Iterator[str]:
     named = worth.with_columns(pl.col("model").replace(NAMES))
     strategies = named["model"].unique(maintain_order=True).to_list()
     fit = ("keeps the pairs that fit best", "better than")
-    place = {"metric": RATING, "criterion": RELEVANCE, "country": None, "group": None}
+    common = {"metric": RATING, "criterion": RELEVANCE, "country": None, "group": None}
     yield from sentences_on([
-        standing(named, strategies, by, fit, {**place, "labels": labels})
+        standing(named, strategies, by, fit, {**common, "labels": labels})
         for labels, by in (("people", "people's ratings"), ("truth", "the truth"))
     ])  # fmt: skip
 
@@ -157,12 +157,14 @@ def _seen_by(run: RunFolders) -> str:
 
 def learnt(run: RunFolders) -> Section | None:
     """Put what a model and those trained from it draw of the same captions side by side, with their differences."""
-    made = {name: run.manifest(roles.IMAGES, name) for name in run.models}
-    tuned = [name for name, images in made.items() if "adapter" in images.inputs]
+    manifests = {name: run.manifest(roles.IMAGES, name) for name in run.models}
+    tuned = [name for name, images in manifests.items() if "adapter" in images.inputs]
     if not tuned:
         return None
-    backend = made[tuned[0]].options["backend"]
-    before = next(name for name in run.models if name not in tuned and made[name].options.get("backend") == backend)
+    backend = manifests[tuned[0]].options["backend"]
+    before = next(
+        name for name in run.models if name not in tuned and manifests[name].options.get("backend") == backend
+    )
     trained = {name: run.found(folders.FINETUNED, name) or run.manifest(folders.FINETUNED, before) for name in tuned}
     compared = run.scored(folders.COMPARED, "", "", "of.criterion", "p_corrected")
     rated = [] if compared is None else [name for name in IMAGE_CRITERIA if name in set(compared["of.criterion"])]

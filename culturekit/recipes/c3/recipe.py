@@ -1,6 +1,7 @@
 """The `c3` recipe: its keys, and its stages: captions grow, models draw them, strategies choose pairs, people rate."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
@@ -57,8 +58,8 @@ from culturekit.recipes.c3.world import (
     pair_truth_stage,
     simulated_ratings_stage,
 )
-from culturekit.recipes.parts import SCENES, all_scenes, asked, bought, imported_answers, model_images
-from culturekit.recipes.planning import asks, makes, works
+from culturekit.recipes.parts import SCENES, add_asking, all_scenes, asked, imported_answers, model_images
+from culturekit.recipes.planning import makes, works
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.compare import ComparisonOptions, compare
 from culturekit.scores.faithfulness import questions
@@ -361,22 +362,20 @@ def _wire_captions(recipe: C3, run: Run) -> None:
     """Expand the seeds of a culture, or take captions in; draw the sample; count words and objects of each set."""
     wanted = recipe.captions
     if wanted.proposer is not None:
-        growing = expand.stage(
-            culture_file(recipe.culture), proposer=wanted.proposer, captions=wanted.count, per_round=wanted.per_round,
-            encoder=wanted.encoder, similarity=wanted.similarity, seed=recipe.seed,
-            llm=bought(run, recipe.llm, folders.CAPTIONS),
+        growing = partial(
+            expand.stage, culture_file(recipe.culture), proposer=wanted.proposer, captions=wanted.count,
+            per_round=wanted.per_round, encoder=wanted.encoder, similarity=wanted.similarity, seed=recipe.seed,
         )  # fmt: skip
-        captions = run.add(growing, folders.CAPTIONS, plan=asks())
+        captions = add_asking(run, recipe.llm, growing, folders.CAPTIONS)
     else:
         captions = run.add(table_stage(Path(str(wanted.file)), CAPTIONS), folders.CAPTIONS)
     run.add(caption_files.sample.stage(captions, size=wanted.sample, seed=recipe.seed), roles.PROMPTS)
     sample = run.table(roles.PROMPTS, file="captions.parquet")
     sets = {"expanded": captions, **{name: Path(file) for name, file in wanted.beside.items()}}
     for name, file in sets.items():
-        llm = bought(run, recipe.llm, folders.NAMED_OBJECTS, variant=name)
-        listed = caption_files.objects.stage(captions=file, lister=recipe.objects.lister, llm=llm)
+        listing = partial(caption_files.objects.stage, captions=file, lister=recipe.objects.lister)
         plan = asked(wanted.count if file == captions else None)
-        objects = run.add(listed, folders.NAMED_OBJECTS, variant=name, plan=plan)
+        objects = add_asking(run, recipe.llm, listing, folders.NAMED_OBJECTS, variant=name, plan=plan)
         for part, counted in {name: file, **({"sample": sample} if file == captions else {})}.items():
             run.add(caption_files.stats.stage(counted, objects), folders.STATS, variant=part)
 
@@ -384,8 +383,8 @@ def _wire_captions(recipe: C3, run: Run) -> None:
 def _wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
     """Have the images of a model judged, and aligned with their captions."""
     prompts = run.table(roles.PROMPTS)
-    judging = vqascore.stage(images, prompts, judge=recipe.judge, llm=bought(run, recipe.llm, roles.VQASCORE, model))
-    run.add(judging, roles.VQASCORE, model, plan=asked(recipe.images_of(model)))
+    judging = partial(vqascore.stage, images, prompts, judge=recipe.judge)
+    add_asking(run, recipe.llm, judging, roles.VQASCORE, model, plan=asked(recipe.images_of(model)))
     captions = run.add(captioned_images_stage(images, prompts), folders.CAPTIONED, model)
     _align(recipe, run, model, images, captions)
 
@@ -399,12 +398,12 @@ def _wire_beside(recipe: C3, run: Run, name: str, file: Path) -> None:
     for model in recipe.models:
         drawn = model_images(run, model, recipe.images, folders.BESIDE_IMAGES, seed=recipe.seed,
                              prompts=lambda _: count, asked=prompts, variant=name)  # fmt: skip
-        llm = bought(run, recipe.llm, folders.BESIDE_WEIGHED, model.name, name)
-        weighing = vqascore.stage(drawn, prompts, judge=recipe.judge, llm=llm)
-        plan = asked(count * recipe.images.repeats * recipe.images.slots)
         images[folders.BESIDE_IMAGES.folder(model.name, name)] = drawn
-        folder = folders.BESIDE_WEIGHED.folder(model.name, name)
-        weighed[folder] = run.add(weighing, folders.BESIDE_WEIGHED, model.name, name, plan=plan)
+        weighing, role = partial(vqascore.stage, drawn, prompts, judge=recipe.judge), folders.BESIDE_WEIGHED
+        plan = asked(count * recipe.images.repeats * recipe.images.slots)
+        weighed[role.folder(model.name, name)] = add_asking(
+            run, recipe.llm, weighing, role, model.name, name, plan=plan
+        )
     run.add(questions.stage(Numbered(images), Numbered(weighed), prompts=prompts), folders.BESIDE_JUDGED, variant=name)
     truth = None
     if recipe.truthful:
@@ -467,10 +466,9 @@ def _objects_in(recipe: C3, run: Run, name: str, images: Path) -> Stage:
         return caption_files.objects.stage(
             images=images, labels=labels, detector=wanted.detector, threshold=wanted.threshold
         )
-    llm = bought(run, recipe.llm, folders.SEEN, name)
-    stage = extract.stage(images, dimensions=wanted.dimensions, judge=wanted.lister, llm=llm)
-    count = asked(recipe.images_of(name), each=len(wanted.dimensions))
-    return caption_files.objects.stage(judgments=run.add(stage, folders.SEEN, name, plan=count))
+    seeing = partial(extract.stage, images, dimensions=wanted.dimensions, judge=wanted.lister)
+    plan = asked(recipe.images_of(name), each=len(wanted.dimensions))
+    return caption_files.objects.stage(judgments=add_asking(run, recipe.llm, seeing, folders.SEEN, name, plan=plan))
 
 
 def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
@@ -478,9 +476,8 @@ def _wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     images, captions, rights = (
         wanted.given() if wanted.simulated is None else _simulated_pairs(recipe, run, wanted.simulated)
     )
-    llm = bought(run, recipe.llm, folders.TRANSLATED)
-    translating = caption_files.translate.stage(captions, translator=wanted.translator, llm=llm)
-    translated = run.add(translating, folders.TRANSLATED, plan=asked(wanted.count))
+    translating = partial(caption_files.translate.stage, captions, translator=wanted.translator)
+    translated = add_asking(run, recipe.llm, translating, folders.TRANSLATED, plan=asked(wanted.count))
     values = _align(recipe, run, PAIRS, images, translated, source="source")
     options = SelectOptions(wanted.keep, wanted.strategies, wanted.missing, wanted.listed, recipe.seed)
     selected = run.add(

@@ -57,8 +57,7 @@ _INTERVAL = (
 _cosine = partial(describe, low=-1.0, direction="higher", unit="cosine")
 
 TEXT = _cosine(
-    "c3_text",
-    "Text-text alignment of captions",
+    "c3_text", "Text-text alignment of captions",
     "A_ST = mean over tokens s of the original of max over tokens t of the translation of cos(s, t)",
     paper=f"{_PAPER}; on sentence vectors of LaBSE it is the baseline of that name",
     inputs=("folders of vectors, ids ITEM or ITEM#k: source, target",),
@@ -67,10 +66,9 @@ TEXT = _cosine(
         _INTERVAL,
     ),
     licence=_LABSE,
-)
+)  # fmt: skip
 IMAGE = _cosine(
-    "c3_image",
-    "Image-text alignment of captions",
+    "c3_image", "Image-text alignment of captions",
     "A_IT = max over tokens t of the translation of cos(image, t); of an image's patches, their mean of it",
     paper=f"{_PAPER}; on caption vectors of CLIP it is the baseline of that name",
     inputs=("folders of vectors, ids ITEM or ITEM#k: image, image_target",),
@@ -79,12 +77,10 @@ IMAGE = _cosine(
         _INTERVAL,
     ),
     licence=_CLIP,
-)
+)  # fmt: skip
 OBJECT = _cosine(
-    "c3_object",
-    "Object-text alignment of captions",
-    "A_OT = mean over detected objects o of max over tokens t of the translation of cos(o, t)",
-    paper=_PAPER,
+    "c3_object", "Object-text alignment of captions",
+    "A_OT = mean over detected objects o of max over tokens t of the translation of cos(o, t)", paper=_PAPER,
     inputs=("folders of vectors, ids ITEM or ITEM#k: objects, target",),
     pitfalls=(
         "Objects are those of a detector above probability 0.5; what it has no word for, such as objects of the "
@@ -93,13 +89,10 @@ OBJECT = _cosine(
         _INTERVAL,
     ),
     licence=f"{_LABSE}; that of the detector",
-)
+)  # fmt: skip
 C3 = describe(
-    "c3",
-    "Multi-modal alignment of captions",
-    "A = A_ST + A_IT + A_OT, the sum of the terms that are present",
-    paper=_PAPER,
-    inputs=(*TEXT.inputs, *IMAGE.inputs, *OBJECT.inputs),
+    "c3", "Multi-modal alignment of captions", "A = A_ST + A_IT + A_OT, the sum of the terms that are present",
+    paper=_PAPER, inputs=(*TEXT.inputs, *IMAGE.inputs, *OBJECT.inputs),
     pitfalls=(
         "A missing term is left out of the sum, so that items without objects stand lower than items with them. The "
         "manifest counts the items that lack each term.",
@@ -107,12 +100,8 @@ C3 = describe(
         "0.35 for captions: the terms do not weigh the same in the sum.",
         _INTERVAL,
     ),
-    low=-3.0,
-    high=3.0,
-    direction="higher",
-    unit="sum of cosines",
-    licence=f"{_LABSE}; {_CLIP}; that of the detector",
-)
+    low=-3.0, high=3.0, direction="higher", unit="sum of cosines", licence=f"{_LABSE}; {_CLIP}; that of the detector",
+)  # fmt: skip
 
 METRICS = {"c3": total(*SIDES), **{f"c3_{term}": pl.col(term) for term in SIDES}}
 """How each metric is made of the terms."""

@@ -112,22 +112,22 @@ def level_stage(work: Work, prompts: Path, *, level: str) -> Outcome:
     table = read_table(prompts, PROMPTS).drop_nulls("country")
     activity = pl.coalesce("activity", "text") if "activity" in table.columns else pl.col("text")
     names = {code: each.in_a_sentence for code, each in countries().items()}
-    place = pl.col("country").replace_strict(names, default=pl.col("country"), return_dtype=pl.String)
+    country = pl.col("country").replace_strict(names, default=pl.col("country"), return_dtype=pl.String)
     kind = pl.coalesce("concept", activity)
     texts = (pl.format("A photorealistic photo of {}.", activity),
-             pl.format("A photorealistic photo of {} in {}.", kind, place))  # fmt: skip
+             pl.format("A photorealistic photo of {} in {}.", kind, country))  # fmt: skip
     return table_outcome(work, PROMPTS, table.with_columns(text=texts[LEVELS.index(level)]))
 
 
 @staged("exaggeration-candidates", "candidates")
 def candidates_stage(work: Work, source: Numbered, prompts: Path, *, candidates: str) -> Outcome:
     """List, by country, what most prompts should show, or what is most often seen, as if it were stereotypes."""
-    place = read_table(prompts, PROMPTS).select("prompt_id", "country").drop_nulls()
+    countries_asked = read_table(prompts, PROMPTS).select("prompt_id", "country").drop_nulls()
     if candidates == "references":
         tokens = source.together(DESCRIPTORS).select("prompt_id", "token")
     else:
         tokens = extracted_phrases(source.together(JUDGMENTS)).select("prompt_id", token="item")
-    counted = tokens.join(place, on="prompt_id").group_by("country", "token").len()
+    counted = tokens.join(countries_asked, on="prompt_id").group_by("country", "token").len()
     first = counted.sort("country", "len", "token", descending=[False, True, False]).group_by(
         "country", maintain_order=True
     )
@@ -204,9 +204,9 @@ def ablations_stage(
     phrases: PhraseVectors, *, tau: float | None, models: Sequence[str],
 ) -> Outcome:  # fmt: skip
     """Score ALIGN at the quartiles of the real images' best matches, and by what each proposer said alone."""
-    said = extracted.together(JUDGMENTS)
+    judgments = extracted.together(JUDGMENTS)
     placed, (known, ids) = _placed(images.places, real, prompts), phrases.vectors()
-    found = described_images(placed, read_table(descriptors, DESCRIPTORS), said, has=None, left_out=Counter())
+    found = described_images(placed, read_table(descriptors, DESCRIPTORS), judgments, has=None, left_out=Counter())
     cells = compare_images(found, known, ids)
     best = cells.best_of(found.images.filter(model=roles.REAL_IMAGES))
     taus = (
@@ -218,8 +218,8 @@ def ablations_stage(
     usual = tau if tau is not None else taus.get("tau at quantile 0.75", 0.0)
     for path in proposals.places:
         alone = read_table(path, PROPOSED_DESCRIPTORS).filter(outcome="proposed")
-        own = alone.with_columns(proposers=pl.concat_list("proposer")).select(list(DESCRIPTORS.schema))
-        matched = described_images(placed, own, said, has=None, left_out=Counter())
+        listed = alone.with_columns(proposers=pl.concat_list("proposer")).select(list(DESCRIPTORS.schema))
+        matched = described_images(placed, listed, judgments, has=None, left_out=Counter())
         scored = image_scores(compare_images(matched, known, ids).counted(usual), "dimension")
         parts.append((f"proposer {alone['proposer'][0] if alone.height else path.parent.name}", scored))
     rows = [("align", name, one.select(item="image_id", value="align")) for name, one in parts]

@@ -69,7 +69,6 @@ from culturekit.recipes.cultivate.preset import GROUND, deviating, filled_in, pe
 from culturekit.recipes.cultivate.scores import AheadOptions, PhraseVectors, ahead
 from culturekit.recipes.cultivate.world import scene_truth_stage, simulated_marks_stage, simulated_pages_stage
 from culturekit.recipes.parts import SCENES, add_asking, all_scenes, asked, bought, imported_answers, model_images
-from culturekit.recipes.planning import asks
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.family import Confidence
 from culturekit.scores.gaps import GapOptions, gaps
@@ -381,7 +380,7 @@ def wire(recipe: Cultivate, run: Run) -> None:
 
 def wire_ground(run: Run, ground: Ground, llm: Llm, words: Wordings = SHIPPED) -> None:
     """Add the stages from pages to prompts, descriptors and stereotypes; each can be planned before the others ran."""
-    add = partial(add_asking, run, llm, plan=asks())
+    add = partial(add_asking, run, llm)
     grid: Any = {"grid": ground.countries, "per_category": ground.per_category}
     sources = run.add(read_stage(run, ground), folders.SOURCES)
     reading = partial(extracting.extract.stage, sources, reader=ground.reader, wording=words.file("activities"))

@@ -74,54 +74,45 @@ _VECTORS = "a folder of vectors: one per phrase, its id the phrase"
 _WEIGHTS = "that of the encoder of the phrases (all-MiniLM-L6-v2: Apache-2.0)"
 
 ALIGN = describe(
-    "align",
-    "Alignment with cultural descriptors",
+    "align", "Alignment with cultural descriptors",
     "mean over dimensions d of the share of references r in R_d with max over predictions p in P_d of "
     "cos(p, r) >= tau; aggregate=pooled: one share over all dimensions",
-    paper=f"{_PAPER}, equation 1",
-    inputs=(_DESCRIPTORS, _EXTRACTED, _VECTORS),
+    paper=f"{_PAPER}, equation 1", inputs=(_DESCRIPTORS, _EXTRACTED, _VECTORS),
     pitfalls=(
         *_MATCHING,
         "References list variants that exclude each other, so that no single image can reach 1.",
         _LADDER,
     ),
-    direction="higher",
-    licence=_WEIGHTS,
-)
+    direction="higher", licence=_WEIGHTS,
+)  # fmt: skip
 
 HAL = describe(
-    "hal",
-    "Hallucination against cultural descriptors",
+    "hal", "Hallucination against cultural descriptors",
     "mean over dimensions d of the share of predictions p in P_d with max over references r in R_d of "
     "cos(p, r) < tau, 0 where P_d is empty; aggregate=pooled: one share over all dimensions",
-    paper=f"{_PAPER}, equation 2",
-    inputs=ALIGN.inputs,
+    paper=f"{_PAPER}, equation 2", inputs=ALIGN.inputs,
     pitfalls=(
         *_MATCHING,
         "An image of which nothing was said has no hallucination: read it beside `align` and `empty`.",
         "A true detail that no reference mentions counts as hallucinated.",
         _LADDER,
     ),
-    direction="lower",
-    licence=_WEIGHTS,
-)
+    direction="lower", licence=_WEIGHTS,
+)  # fmt: skip
 
 EMPTY = describe(
-    "empty",
-    "Dimensions in which nothing was said",
+    "empty", "Dimensions in which nothing was said",
     "share of the dimensions with references in which the extractor named nothing in the image",
-    paper="culturekit; a flag on ALIGN and HAL",
-    inputs=(_DESCRIPTORS, _EXTRACTED),
+    paper="culturekit; a flag on ALIGN and HAL", inputs=(_DESCRIPTORS, _EXTRACTED),
     pitfalls=(
         "Such dimensions count 0 in ALIGN and 0 in HAL: the more of them, the less HAL means.",
         "Images that were not described, and dimensions on which the extractor failed, are not counted here.",
         _LADDER,
     ),
-)
+)  # fmt: skip
 
 EXAG = describe(
-    "exag",
-    "Exaggeration of stereotypes",
+    "exag", "Exaggeration of stereotypes",
     "mean (reduce=max: maximum) over stereotype candidates k of the country of max(0, f(I, k) - f_real(k)), "
     "f an image-text score, f_real its mean over real images of the country",
     paper=f"{_PAPER}, equations 3 and 4",
@@ -136,16 +127,11 @@ EXAG = describe(
         "An image without a score of every candidate of its country is left out and counted.",
         _LADDER,
     ),
-    direction="lower",
-    unit="score",
-    licence="that of the scorer named in params.scorer",
-)
+    direction="lower", unit="score", licence="that of the scorer named in params.scorer",
+)  # fmt: skip
 
 FAITH = describe(
-    "faith",
-    "Cultural faithfulness",
-    "(ALIGN + (1 - HAL) + (1 - EXAG)) / 3, per image",
-    paper=f"{_PAPER}, equation 5",
+    "faith", "Cultural faithfulness", "(ALIGN + (1 - HAL) + (1 - EXAG)) / 3, per image", paper=f"{_PAPER}, equation 5",
     inputs=(*ALIGN.inputs, *EXAG.inputs),
     pitfalls=(
         "An image of which nothing was said and that is not stereotypical has 2/3. Read it with its parts and `empty`.",
@@ -153,17 +139,14 @@ FAITH = describe(
         *_MATCHING,
         _LADDER,
     ),
-    direction="higher",
-    licence=f"{_WEIGHTS}; {EXAG.licence}",
-)
+    direction="higher", licence=f"{_WEIGHTS}; {EXAG.licence}",
+)  # fmt: skip
 
 DDIV = describe(
-    "ddiv",
-    "Descriptor diversity",
+    "ddiv", "Descriptor diversity",
     "mean over dimensions of -sum of p_j ln p_j / ln|R_d|, p_j = c_j / sum of c, c_j the images of a prompt "
     "that show reference j; 0 where none is shown or |R_d| <= 1",
-    paper=f"{_PAPER}, equation 6",
-    inputs=ALIGN.inputs,
+    paper=f"{_PAPER}, equation 6", inputs=ALIGN.inputs,
     pitfalls=(
         "It grows with the number of images per prompt and with ALIGN: compare models with the same number (10 in the "
         "paper), and read it beside ALIGN.",
@@ -171,17 +154,14 @@ DDIV = describe(
         *_MATCHING,
         _LADDER,
     ),
-    direction="higher",
-    licence=_WEIGHTS,
-)
+    direction="higher", licence=_WEIGHTS,
+)  # fmt: skip
 
 SDIV = describe(
-    "sdiv",
-    "Semantic diversity",
+    "sdiv", "Semantic diversity",
     "mean over dimensions of ALIGN_d of the predictions of all images of a prompt pooled - mean over its "
     "images of ALIGN_d; aggregate=pooled: of ALIGN as one share over all dimensions",
-    paper=f"{_PAPER}, equation 7",
-    inputs=ALIGN.inputs,
+    paper=f"{_PAPER}, equation 7", inputs=ALIGN.inputs,
     pitfalls=(
         "It grows with the number of images per prompt: compare models with the same number (10 in the paper).",
         "It cannot exceed 1 - ALIGN: a model that shows everything in each image has none left to gain.",
@@ -189,9 +169,8 @@ SDIV = describe(
         *_MATCHING,
         _LADDER,
     ),
-    direction="higher",
-    licence=_WEIGHTS,
-)
+    direction="higher", licence=_WEIGHTS,
+)  # fmt: skip
 
 PER_PROMPT = ("ddiv", "sdiv")  # The scores whose items are prompts; those of the others are images
 

@@ -114,9 +114,9 @@ def _corrected(run: RunFolders, shown: Gallery) -> Section | None:
         put_right = _scores_of(run, folders.JUDGED, variant=variant, labels="labels", pool="pool")
         rows = []
         for model in run.models:
-            place = {"metric": metric, "model": model, **NOT_KNOWN}
-            people = (looked_up(put_right, labels="corrected", pool=pool, **place) for pool in (HOME, ELSEWHERE))
-            rows.append((model, [looked_up(_scores_of(run, role, model), **place), *people, looked_up(truth, **place)]))
+            where = {"metric": metric, "model": model, **NOT_KNOWN}
+            people = (looked_up(put_right, labels="corrected", pool=pool, **where) for pool in (HOME, ELSEWHERE))
+            rows.append((model, [looked_up(_scores_of(run, role, model), **where), *people, looked_up(truth, **where)]))
         columns = ("model", "as the encoder has it", "corrected by people who live there",
                    "corrected by people from elsewhere", "true")  # fmt: skip
         grids.append(drawn(grid(f"{caption}: shares with 95 % intervals", columns, rows), "dots", "share of images"))
@@ -295,8 +295,8 @@ def _agreement_grids(table: pl.DataFrame, run: RunFolders, metrics: Sequence[str
     """Show how far people agree, by region and by question."""
     for metric in metrics:
         about = table.filter(pl.col("pool").is_null(), pl.col("group").is_not_null(), metric=metric, pairs="all")
-        rows: Sources = [(f"{source}, {place}", {"model": source, "group": place}, about)
-                         for source in _sources_of(about, run) for place in values_in(about, "group")]  # fmt: skip
+        rows: Sources = [(f"{source}, {region}", {"model": source, "group": region}, about)
+                         for source in _sources_of(about, run) for region in values_in(about, "group")]  # fmt: skip
         questions = [
             (question.replace("_", " "), {"criterion": question}) for question in values_in(about, "criterion")
         ]
@@ -313,7 +313,7 @@ def _compared(run: RunFolders, shown: Gallery) -> Iterator[Section]:
         return
     chosen, inside = (table.filter(metric=name) for name in ("closer_choice_rate", "appeal_in_manifold"))
     bins = chosen.select("bin", pl.col("low").cast(pl.Float64)).unique().sort("low").rows()
-    further, grids = [(f"{low:.1f}", {"bin": place}) for place, low in bins], list[Grid]()
+    further, grids = [(f"{low:.1f}", {"bin": name}) for name, low in bins], list[Grid]()
     for name, region in product(run.variants(folders.REALISM), (None, *values_in(chosen, "group"))):
         rows: Sources = [(f"people in {pool}", {"extractor": name, "pool": pool, "group": region}, chosen)
                          for pool in values_in(chosen, "pool")]  # fmt: skip

@@ -56,12 +56,10 @@ INCOMPLETE = "answers without the first question"
 
 
 @builds(
-    "triplets",
-    "triplets",
-    packages=("numpy", "polars"),
+    "triplets", "triplets", packages=("numpy", "polars"),
     example="--real real-vectors --fake vectors --photographs real/images.parquet --images images/images.parquet "
     "--prompts prompts/prompts.parquet --out triplets",
-)
+)  # fmt: skip
 def triplets_of(
     work: Work,
     real: Annotated[VectorFolders, Field(description="Folder of vectors of photographs; repeatable.")],
@@ -277,11 +275,9 @@ PRESENT = {"1": True, "x": True, "yes": True, "0": False, "no": False, "": False
 
 
 @builds(
-    "coding-sheet",
-    "coding",
-    reads=lambda given: {"codes": given["codes"] or shipped(CODES)},
+    "coding-sheet", "coding", reads=lambda given: {"codes": given["codes"] or shipped(CODES)},
     example="--annotations rated/annotations.parquet --out coding",
-)
+)  # fmt: skip
 def coding_sheet(
     work: Work,
     annotations: Annotated[Path, Field(description="Answers to a survey, as `annotate import` took them in.")],

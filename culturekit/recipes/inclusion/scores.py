@@ -69,27 +69,21 @@ _BETWEEN_POOLS = (
 _BY_CHANCE = "Two answers agree half the time by chance."
 
 LOCATION_AGREEMENT = describe(
-    "location_agreement",
-    "Pairs of annotators that agree",
+    "location_agreement", "Pairs of annotators that agree",
     "mean over items of the share of pairs of annotators who give the same answer (params.criterion); params.pairs: "
     "all, within a location or across its border",
-    paper=f"{_PAPER}, figures 5c and 7a",
-    inputs=(_TASK1, _TASK2),
-    pitfalls=(_BETWEEN_POOLS, _BY_CHANCE, _INTERVAL),
-)
+    paper=f"{_PAPER}, figures 5c and 7a", inputs=(_TASK1, _TASK2), pitfalls=(_BETWEEN_POOLS, _BY_CHANCE, _INTERVAL),
+)  # fmt: skip
 LOCATION_UNANIMITY = describe(
-    "location_unanimity",
-    "Items on which all annotators agree",
-    "share of items on which every pair of annotators gives the same answer",
-    paper=f"{_PAPER}, figures 5c and 7a",
+    "location_unanimity", "Items on which all annotators agree",
+    "share of items on which every pair of annotators gives the same answer", paper=f"{_PAPER}, figures 5c and 7a",
     inputs=(_TASK1, _TASK2),
     pitfalls=(
         _BETWEEN_POOLS, _BY_CHANCE, "It falls with every further annotator. The interval is Wilson's over items.",
     ),
 )  # fmt: skip
 CLOSER_CHOICE_RATE = describe(
-    "closer_choice_rate",
-    "Annotations that choose the closer image",
+    "closer_choice_rate", "Annotations that choose the closer image",
     "share of annotations whose more similar image is the closer one to the reference in the space of "
     "params.extractor, for triplets whose distance |f(ref) - f(far)|² - |f(ref) - f(close)|², over the extractor's "
     "maximum, lies in params.bin",
@@ -102,28 +96,23 @@ CLOSER_CHOICE_RATE = describe(
         _INTERVAL,
     ),
     direction="higher",
-)
+)  # fmt: skip
 APPEAL_WITH_SIMILARITY = describe(
-    "appeal_with_similarity",
-    "Annotations whose similar image is also the appealing one",
+    "appeal_with_similarity", "Annotations whose similar image is also the appealing one",
     "share of annotations that choose the same image as more similar and as more appealing",
-    paper=f"{_PAPER}, figure 7b",
-    inputs=(_TASK1,),
-    pitfalls=("Chance is one half.", _INTERVAL),
-)
+    paper=f"{_PAPER}, figure 7b", inputs=(_TASK1,), pitfalls=("Chance is one half.", _INTERVAL),
+)  # fmt: skip
 APPEAL_BY_DISTANCE = describe(
-    "appeal_by_distance",
-    "Annotations whose similar image is also the appealing one, by distance",
+    "appeal_by_distance", "Annotations whose similar image is also the appealing one, by distance",
     "share of annotations that choose the same image as more similar and as more appealing, of those whose more "
     "similar image is the closer or the further one (params.chosen) by params.extractor, in the bins of "
     "closer_choice_rate",
     paper=f"{_PAPER}, figure 12",
     inputs=(_TASK1, "folders of vectors, one per extractor, ids the images of the triplets"),
     pitfalls=("Chance is one half.", _INTERVAL),
-)
+)  # fmt: skip
 APPEAL_IN_MANIFOLD = describe(
-    "appeal_in_manifold",
-    "Appealing generated images that lie among real ones",
+    "appeal_in_manifold", "Appealing generated images that lie among real ones",
     "of annotations of combo A triplets with exactly one image inside the manifold of real images, the share whose "
     "more appealing image is the one inside; inside: strictly closer to a real image than its k-th real neighbour",
     paper=f"{_PAPER}, section 3.2.2 and figure 7c",
@@ -133,14 +122,12 @@ APPEAL_IN_MANIFOLD = describe(
         "It belongs to params.k, the extractor and the real images; a larger k makes everything lie inside.",
         _INTERVAL,
     ),
-)
+)  # fmt: skip
 IN_REGION_RATE = describe(
-    "in_region_rate",
-    "Annotations that see an image's own region",
+    "in_region_rate", "Annotations that see an image's own region",
     "share of all annotations of a side (params.side: annotators in the image's region, or out of it) that name the "
     "image's own region for its object or background (params.target)",
-    paper=f"{_PAPER}, section 3.1.1 and figure 3a",
-    inputs=(_TASK2,),
+    paper=f"{_PAPER}, section 3.1.1 and figure 3a", inputs=(_TASK2,),
     pitfalls=(
         "A high rate is no praise: out-of-region annotators recognise stereotypes more readily than everyday images.",
         "Annotations that see no object at all stay in the denominator.",
@@ -148,55 +135,44 @@ IN_REGION_RATE = describe(
         "out of that cell; those without photographs there cannot be checked and stay.",
         _INTERVAL,
     ),
-)
+)  # fmt: skip
 OBJECT_SEEN = describe(
-    "object_seen",
-    "Annotations that see the object of the prompt",
+    "object_seen", "Annotations that see the object of the prompt",
     "share of annotations by people of one location (params.pool) that see the object",
-    paper=f"{_PAPER}, section 3.3.1 and figure 8a",
-    inputs=(_TASK2,),
+    paper=f"{_PAPER}, section 3.3.1 and figure 8a", inputs=(_TASK2,),
     pitfalls=(
         "What counts as a storefront or a cooking pot differs between places; read the pools beside each other.",
         "Photographs are what annotators are filtered by, so their own rate lies above params.least by construction.",
         _INTERVAL,
     ),
     direction="higher",
-)
+)  # fmt: skip
 LOCATION_KAPPA = describe(
-    "location_kappa",
-    "Fleiss' kappa of annotators",
+    "location_kappa", "Fleiss' kappa of annotators",
     "(observed - expected pairwise agreement) / (1 - expected), over items with two answers or more",
-    paper=f"{_PAPER}, the design of Task 2; Fleiss 1971",
-    inputs=(_TASK2,),
+    paper=f"{_PAPER}, the design of Task 2; Fleiss 1971", inputs=(_TASK2,),
     pitfalls=(
         _BETWEEN_POOLS,
         "Where nearly all answers are yes, kappa is low however well people agree: read it beside location_agreement.",
     ),
-    low=-1.0,
-    unit="coefficient",
-)
+    low=-1.0, unit="coefficient",
+)  # fmt: skip
 THEME_KAPPA = describe(
-    "theme_kappa",
-    "Agreement of coders on a theme",
-    "Fleiss' kappa of the coders over all responses",
+    "theme_kappa", "Agreement of coders on a theme", "Fleiss' kappa of the coders over all responses",
     paper=f"{_PAPER}, section 2.3 and table 3",
     inputs=("survey_codes: response_id, location, topic, coder, code, present",),
-    pitfalls=("A theme that no response has, or all have, has no kappa.",),
-    low=-1.0,
-    direction="higher",
+    pitfalls=("A theme that no response has, or all have, has no kappa.",), low=-1.0, direction="higher",
     unit="coefficient",
-)
+)  # fmt: skip
 THEME_SHARE = describe(
-    "theme_share",
-    "Responses that mention a theme",
+    "theme_share", "Responses that mention a theme",
     "share of responses to a survey, by location of the respondent, in which most coders see params.code",
-    paper=f"{_PAPER}, section 2.3 and figure 9",
-    inputs=THEME_KAPPA.inputs,
+    paper=f"{_PAPER}, section 2.3 and figure 9", inputs=THEME_KAPPA.inputs,
     pitfalls=(
         "Codes on which coders agree with a Fleiss' kappa below params.least are left out and counted.",
         "Surveys have few respondents; the interval is Wilson's over responses, and it is wide.",
     ),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,10 +74,10 @@ def _verdict(run: RunFolders) -> Iterator[str]:
     gap = (("has the smallest gap between dialects", "smaller than"), {"metric": "dialect_gap"})
     even = (("spreads skin tones most evenly", "more evenly than"), {"metric": "tone_std", "group": None})
     tones = [source for source in _tone_sources(run) if not source[0].startswith("people alone")]
-    for sources, (words, place) in ((_dialect_sources(run), gap), (tones, even)):
+    for sources, (words, common) in ((_dialect_sources(run), gap), (tones, even)):
         people_first = sorted(sources, key=lambda source: "people" not in source[0])
         yield from sentences_on([
-            standing(scores, run.models, who, words, {**place, **where}, lowest=True)
+            standing(scores, run.models, who, words, {**common, **where}, lowest=True)
             for who, where, scores in people_first
         ])  # fmt: skip
 
@@ -237,7 +237,7 @@ def _ranking_section(run: RunFolders) -> Section | None:
         if table is not None:
             found[model] = parsed(table.filter(metric="neutral_std_of_means")["params"][0])["prompts_ranked"]
     ranks = enumerate(zip_longest(*found.values(), fillvalue="–"), 1)
-    rows = ((str(place), map(Cell, nouns)) for place, nouns in ranks)
+    rows = ((str(rank), map(Cell, nouns)) for rank, nouns in ranks)
     ranked_nouns = grid("Nouns from the lowest STD to the highest", ("place", *found), rows)
     return Section("ranking", "Which nouns are most neutral?", "By the encoder.", (ranked_nouns,)) if found else None
 

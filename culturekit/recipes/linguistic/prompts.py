@@ -160,9 +160,8 @@ def neutral_stage(
                 found=str(nouns), where=str(review or lists or "the shipped lists"),
             )  # fmt: skip
         rows = _neutral_prompts(listed[:nouns], known.groups or shipped_lists().groups)
-        table = pl.DataFrame(rows, schema=PROMPTS.schema).sort(PROMPTS.key)
-        write_table(work.out, PROMPTS, table)
-        return Outcome({"prompts": table.height, "nouns": len(listed[:nouns])})
+        write_table(work.out, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema).sort(PROMPTS.key))
+        return Outcome({"prompts": len(rows), "nouns": len(listed[:nouns])})
 
     inputs = {**lists_input(lists), **({} if review is None else {"review": review})}
     trees = {} if review is None else {"review": partial(named_by_content, review)}
@@ -171,17 +170,13 @@ def neutral_stage(
 
 def _neutral_prompts(nouns: Sequence[str], groups: Sequence[Group]) -> list[dict[str, Any]]:
     """Write each noun with `typical`, and with the adjective of each group in its place."""
-    rows = []
-    for noun in nouns:
-        key = f"neutral-{slug(noun)}"
-        rows.append(prompt_row(f"{key}-typical", article(f"typical {noun}"), "neutral", group=None, thing=noun,
-                               template="typical"))  # fmt: skip
-        rows += [
-            prompt_row(f"{key}-{group.code.lower()}", article(f"{group.adjective} {noun}"), "neutral",
-                       group=group.name, thing=noun, template="specified")
-            for group in groups
-        ]  # fmt: skip
-    return rows
+    words: list[tuple[str, str, str | None, str]] = [("typical", "typical", None, "typical")]
+    words += [(group.code.lower(), group.adjective, group.name, "specified") for group in groups]
+    return [
+        prompt_row(f"neutral-{slug(noun)}-{key}", article(f"{word} {noun}"), "neutral", group=group, thing=noun,
+                   template=template)
+        for noun in nouns for key, word, group, template in words
+    ]  # fmt: skip
 
 
 @builds(
@@ -189,18 +184,16 @@ def _neutral_prompts(nouns: Sequence[str], groups: Sequence[Group]) -> list[dict
     reads=lambda given: lists_input(given["lists"]),
 )  # fmt: skip
 def specific(
-    work: Work,
-    lists: Annotated[Path | None, Field(description="YAML with `specific`. [the shipped lists]")] = None,
-) -> Outcome:
+    work: Work, lists: Annotated[Path | None, Field(description="YAML with `specific`. [the shipped lists]")] = None,
+) -> Outcome:  # fmt: skip
     """Build prompts about the places of groups."""
     rows = [
         prompt_row(f"specific-{slug(each.group)}-{number:02}", text, "specific", group=each.group, thing=None,
                    template=PRINTED if text in each.printed else WRITTEN)
         for each in load_lists(lists).specific for number, text in enumerate(each.prompts, start=1)
     ]  # fmt: skip
-    table = pl.DataFrame(rows, schema=PROMPTS.schema).sort(PROMPTS.key)
-    write_table(work.out, PROMPTS, table)
-    return Outcome({"prompts": table.height, "printed": table.filter(template_id=PRINTED).height})
+    write_table(work.out, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema).sort(PROMPTS.key))
+    return Outcome({"prompts": len(rows), "printed": sum(row["template_id"] == PRINTED for row in rows)})
 
 
 NEUTRAL = StageCommand(neutral_stage, "--review review.csv --out prompts")

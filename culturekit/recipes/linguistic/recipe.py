@@ -1,9 +1,6 @@
-"""The recipe `linguistic`: its keys, and the stages of a run.
+"""The recipe `linguistic`: prompts of three kinds, their images, and how machines and people take them."""
 
-Prompts of three kinds, their images, what machines and people say of them.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -67,7 +64,6 @@ from culturekit.recipes.linguistic.scores import (
 )
 from culturekit.recipes.linguistic.tones import TONE_CRITERION, ToneOptions, tones
 from culturekit.recipes.parts import imported_answers, model_images
-from culturekit.recipes.planning import asks
 from culturekit.report.report_stage import add_sections_report, sections_headline
 from culturekit.scores.answers import TRUTH
 from culturekit.scores.family import Confidence
@@ -76,7 +72,7 @@ from culturekit.scores.judged import JudgedOptions, judged
 from culturekit.scores.ratings import RatingOptions, ratings
 
 Asked = Annotated[str, AfterValidator(existing_table(PROMPTS))]
-Place = Annotated[str, AfterValidator(lambda name: str(next(corpus_files(Path(name)))) and name)]
+Corpus = Annotated[str, AfterValidator(lambda name: str(next(corpus_files(Path(name)))) and name)]
 Kind = Literal["dialects", "neutral", "specific"]
 KINDS: tuple[Kind, ...] = ("dialects", "neutral", "specific")
 
@@ -101,8 +97,8 @@ class Pairs(StrictModel):
     count: Annotated[int, rules_of(DialectOptions, "count")] = DialectOptions().count
     grammar: Annotated[str, rules_of(DialectOptions, "grammar")] = DialectOptions().grammar
     unreviewed: Annotated[bool, rules_of(DialectOptions, "unreviewed")] = DialectOptions().unreviewed
-    standard_corpus: Annotated[Place | None, rules_of(dialects_stage, "standard_corpus")] = None
-    other_corpus: Annotated[Place | None, rules_of(dialects_stage, "other_corpus")] = None
+    standard_corpus: Annotated[Corpus | None, rules_of(dialects_stage, "standard_corpus")] = None
+    other_corpus: Annotated[Corpus | None, rules_of(dialects_stage, "other_corpus")] = None
 
     def stage(self, lists: str | None, llm: LlmOptions) -> Stage:
         """Build the prompts; `lists` has pairs where nothing else says which."""
@@ -131,17 +127,11 @@ class Prompts(StrictModel):
         return load_lists(None if self.lists is None else Path(self.lists))
 
     @model_validator(mode="after")
-    def enough_nouns(self) -> Self:
-        """Refuse more nouns than there are: fewer prompts would be made."""
-        known = len(self.listed.nouns)
+    def comparable(self) -> Self:
+        """Refuse more nouns than there are, given prompts whose groups cannot be compared, and one dialect twice."""
+        known, named = len(self.listed.nouns), (self.pairs.standard, self.pairs.other)
         if self.neutral is None and self.nouns > known:
             raise ValueError(f"nouns: {known} are listed; found {self.nouns}; prompts.neutral takes others")
-        return self
-
-    @model_validator(mode="after")
-    def given_groups(self) -> Self:
-        """Refuse given prompts whose groups cannot be compared, and one dialect twice."""
-        named = (self.pairs.standard, self.pairs.other)
         if named[0] == named[1]:
             raise ValueError(f"pairs.standard and pairs.other are two dialects; found {named[0]} twice")
         if self.dialects is not None:
@@ -256,15 +246,14 @@ def _wire_prompts(recipe: Linguistic, run: Run) -> None:
     """Write the prompts of each kind, or take them in, and put them together."""
     asked = recipe.prompts
     lists = None if asked.lists is None else Path(asked.lists)
-    stages: dict[str, Callable[[], Stage]] = {
-        "dialects": lambda: asked.pairs.stage(asked.lists, recipe.llm.options()),
-        "neutral": lambda: neutral_stage(lists, nouns=asked.nouns),
-        "specific": lambda: specific.stage(lists),
-    }
     for kind in asked.kinds:
-        given, proposed = getattr(asked, kind), kind == "dialects" and asked.pairs.proposer is not None
-        stage = stages[kind]() if given is None else table_stage(Path(given), PROMPTS)
-        run.add(stage, folders.OF_KIND, variant=kind, plan=asks() if proposed else None)
+        if (given := getattr(asked, kind)) is not None:
+            stage = table_stage(Path(given), PROMPTS)
+        elif kind == "dialects":
+            stage = asked.pairs.stage(asked.lists, recipe.llm.options())
+        else:
+            stage = neutral_stage(lists, nouns=asked.nouns) if kind == "neutral" else specific.stage(lists)
+        run.add(stage, folders.OF_KIND, variant=kind)
     parts = {str(kind): run.table(folders.OF_KIND, variant=kind) for kind in asked.kinds}
     run.add(joined_prompts_stage(parts), roles.PROMPTS)
 
@@ -276,7 +265,7 @@ def _wire_people(recipe: Linguistic, run: Run, wanted: People) -> dict[str, Path
         (PERSONS, "dialects", DIALECT_FORM, wanted.persons, wanted.person_answers),
         (PLACES, "specific", PLACE_FORM, wanted.places, wanted.place_answers),
     ):
-        if kind not in recipe.prompts.kinds:
+        if not run.has(folders.OF_KIND, variant=kind):
             continue
         prompts = run.table(folders.OF_KIND, variant=kind)
         drawn = even_sample_stage(Numbered(images), prompts, count=count, seed=recipe.seed)
@@ -335,11 +324,10 @@ def _wire_specific(recipe: Linguistic, run: Run, people: Path | None) -> None:
     for model in run.models:
         images = run.table(roles.IMAGES, model)
         if not run.has(folders.VECTORS, model, "images"):
-            stage = embed_stage(EmbedSource(images=images), encoder=recipe.encoder)
-            run.add(stage, folders.VECTORS, model, "images")
+            run.add(embed_stage(EmbedSource(images=images), encoder=recipe.encoder), folders.VECTORS, model, "images")
         vectors = NamedVectors(run.table(folders.VECTORS, model, "images"))
-        stage = question_pairs.stage(Numbered([images]), prompts, vectors, NamedVectors(words), options=options)
-        run.add(stage, folders.QUESTIONS, model)
+        asking = question_pairs.stage(Numbered([images]), prompts, vectors, NamedVectors(words), options=options)
+        run.add(asking, folders.QUESTIONS, model)
     images_of_all, rated = Numbered(run.tables(roles.IMAGES)), RatingOptions(PLACE_FORM, recipe.confidence)
     if people is not None:
         run.add(ratings.stage(people, images_of_all, prompts, options=rated), folders.RATINGS)

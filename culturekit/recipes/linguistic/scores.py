@@ -65,33 +65,23 @@ _OF_THE_SCORER = (
 )
 
 DIALECT_SCORE = describe(
-    "dialect_score",
-    "Score of a dialect's pictures",
+    "dialect_score", "Score of a dialect's pictures",
     "mean over prompts of the dialect (group) of the mean of its pictures' params.of",
     paper=f"{PAPER}, section 3.1.2 and table 1",
     inputs=("quality: image_id, scorer, value", IMAGES_READ, PROMPTS_READ, ANNOTATIONS_READ),
-    pitfalls=(*_OF_THE_SCORER, BY_PROMPT),
-    low=-UNBOUNDED,
-    high=UNBOUNDED,
-    unit="score",
-    licence=CLIP,
-)
+    pitfalls=(*_OF_THE_SCORER, BY_PROMPT), low=-UNBOUNDED, high=UNBOUNDED, unit="score", licence=CLIP,
+)  # fmt: skip
 DIALECT_GAP = describe(
-    "dialect_gap",
-    "Gap between dialects",
+    "dialect_gap", "Gap between dialects",
     "mean over pairs of prompts of the standard dialect's score minus the other's (params.of: a scorer, or `correct`, "
     "the share of pictures that people call correct)",
-    paper=f"{PAPER}, section 3.1.2 and table 1",
-    inputs=DIALECT_SCORE.inputs,
+    paper=f"{PAPER}, section 3.1.2 and table 1", inputs=DIALECT_SCORE.inputs,
     pitfalls=(
         "Only pairs that both dialects have enter; the interval is t over pairs, p (params.p) that of sign flips.",
         *_OF_THE_SCORER,
     ),
-    low=-UNBOUNDED,
-    high=UNBOUNDED,
-    unit="difference",
-    licence=CLIP,
-)
+    low=-UNBOUNDED, high=UNBOUNDED, unit="difference", licence=CLIP,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,15 +207,13 @@ def _dialect_rows(
             sides[dialect] = side
             # A value stands under its pair, so that the other dialect's can be found.
             items = side.select(prompt_id="pair", item="image_id", value="value")
-            place = Place("dialect_score", model, options.benchmark, dialect)
-            yield mean_rows(items, place, params, confidence=options.confidence)
-    if len(sides) == 2 and not set.intersection(*(set(side["pair"]) for side in sides.values())):
+            of_dialect = Place("dialect_score", model, options.benchmark, dialect)
+            yield mean_rows(items, of_dialect, params, confidence=options.confidence)
+    if len(sides) < 2:
+        return
+    if not set.intersection(*(set(side["pair"]) for side in sides.values())):
         left_out[UNPAIRED] += 1
-    elif len(sides) == 2:
-        yield _gap_row(sides, model, params, options), []
-
-
-def _gap_row(sides: dict[str, pl.DataFrame], model: str, params: dict[str, object], options: DialectGapOptions) -> Row:
+        return
     found = dialect_gap(
         {dialect: side["value"].to_numpy() for dialect, side in sides.items()},
         {dialect: side["pair"].to_list() for dialect, side in sides.items()},
@@ -233,57 +221,45 @@ def _gap_row(sides: dict[str, pl.DataFrame], model: str, params: dict[str, objec
         rng=own_generator(options.seed, "dialect_gap", model, *params.values()),
     )  # fmt: skip
     about = {"a": options.standard, "b": options.other, "pairs": found.n, "left_out": found.left_out}
-    return statistic_row(
+    yield statistic_row(
         "dialect_gap", model=model, benchmark=options.benchmark, answer=found.interval,
         params={**params, **about, "p": None if found.p != found.p else found.p},
         group=f"{options.standard} - {options.other}",
-    )  # fmt: skip
+    ), []  # fmt: skip
 
 
 NEUTRAL_SIMILARITY = describe(
-    "neutral_similarity",
-    "Likeness of neutral pictures and a group's",
+    "neutral_similarity", "Likeness of neutral pictures and a group's",
     "mean over prompts of the mean cosine of all pairs of a neutral picture and a picture of the same prompt with the "
     "group named: a row of the heat map",
-    paper=f"{PAPER}, section 3.2.3 and figure 4",
-    inputs=("folder of vectors of images", IMAGES_READ, PROMPTS_READ),
+    paper=f"{PAPER}, section 3.2.3 and figure 4", inputs=("folder of vectors of images", IMAGES_READ, PROMPTS_READ),
     pitfalls=(
         "Cosines of an encoder have a narrow range of their own; read groups against each other.",
         "The interval is t over prompts.",
     ),
-    low=-1.0,
-    unit="cosine",
-    licence=CLIP,
-)
+    low=-1.0, unit="cosine", licence=CLIP,
+)  # fmt: skip
 NEUTRAL_STD = describe(
-    "neutral_std",
-    "Unevenness of neutral pictures over groups (STD)",
+    "neutral_std", "Unevenness of neutral pictures over groups (STD)",
     "mean over prompts of the population standard deviation over groups of neutral similarities",
-    paper=f"{PAPER}, table 3 and figure 8",
-    inputs=NEUTRAL_SIMILARITY.inputs,
+    paper=f"{PAPER}, table 3 and figure 8", inputs=NEUTRAL_SIMILARITY.inputs,
     pitfalls=(
         "neutral_std_of_means, the spread of the heat map itself, averages out what differs between prompts.",
         "The interval is t over prompts.",
     ),
-    direction="lower",
-    unit="standard deviation",
-    licence=CLIP,
-)
+    direction="lower", unit="standard deviation", licence=CLIP,
+)  # fmt: skip
 NEUTRAL_MAD = describe(
-    "neutral_mad",
-    "Unevenness of neutral pictures over groups (MAD)",
-    "mean over prompts of the mean absolute deviation over groups of neutral similarities",
-    paper=f"{PAPER}, table 3",
+    "neutral_mad", "Unevenness of neutral pictures over groups (MAD)",
+    "mean over prompts of the mean absolute deviation over groups of neutral similarities", paper=f"{PAPER}, table 3",
     inputs=NEUTRAL_SIMILARITY.inputs,
     pitfalls=(
         "The paper's MAD column cannot come from the same six values as its STD: MAD is at least 0.577 of STD over "
         "six values, and the table has 0.27 to 0.41.",
         *NEUTRAL_STD.pitfalls,
     ),
-    direction="lower",
-    unit="mean absolute deviation",
-    licence=CLIP,
-)
+    direction="lower", unit="mean absolute deviation", licence=CLIP,
+)  # fmt: skip
 
 
 _OF_THE_MAP = (
@@ -297,8 +273,7 @@ NEUTRAL_STD_OF_MEANS, NEUTRAL_MAD_OF_MEANS = (
                                  (NEUTRAL_MAD, "MAD", "mean absolute deviation"))
 )  # fmt: skip
 QUESTION_SHARE = describe(
-    "question_share",
-    "Share of the first of two captions",
+    "question_share", "Share of the first of two captions",
     "mean over prompts, of their pictures' mean, of the softmax share of params.first against params.second; cosines "
     "times params.logit_scale",
     paper=f"{PAPER}, section 3.4.2 and table 5",
@@ -310,17 +285,13 @@ QUESTION_SHARE = describe(
         BY_PROMPT,
     ),
     licence=CLIP,
-)
+)  # fmt: skip
 QUESTION_SD = describe(
-    "question_sd",
-    "Deviation of the share of the first of two captions",
-    "sample standard deviation (ddof = 1) over pictures of question_share",
-    paper=f"{PAPER}, table 5",
-    inputs=QUESTION_SHARE.inputs,
-    pitfalls=("It says how far pictures lie apart, not how certain their mean is.",),
-    unit="standard deviation",
-    licence=CLIP,
-)
+    "question_sd", "Deviation of the share of the first of two captions",
+    "sample standard deviation (ddof = 1) over pictures of question_share", paper=f"{PAPER}, table 5",
+    inputs=QUESTION_SHARE.inputs, pitfalls=("It says how far pictures lie apart, not how certain their mean is.",),
+    unit="standard deviation", licence=CLIP,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,12 +369,10 @@ def _similarity_table(model: pl.DataFrame, groups: Sequence[str], vectors: Vecto
     """Compare the neutral pictures of each prompt with those of every group, (n_groups,) per pair."""
     table = {}
     for (pair,), pictures in sorted(model.partition_by("pair", as_dict=True).items()):
-        rows = {
-            group: part["row"].to_numpy() for (group,), part in pictures.partition_by("group", as_dict=True).items()
-        }
-        if groups and None in rows and all(group in rows for group in groups):
-            neutral = np.asarray(vectors[rows[None]])
-            table[str(pair)] = [neutral_similarity(neutral, np.asarray(vectors[rows[group]])) for group in groups]
+        by_group = pictures.partition_by("group", as_dict=True)
+        if groups and {(None,), *((group,) for group in groups)} <= by_group.keys():
+            neutral, *others = (np.asarray(vectors[by_group[(group,)]["row"].to_numpy()]) for group in (None, *groups))
+            table[str(pair)] = [neutral_similarity(neutral, other) for other in others]
     return table
 
 
@@ -416,23 +385,18 @@ def _model_rows(
     spread = neutral_spread(list(table.values()), list(table))
     per_prompt = list(spread.per_prompt.values())
     columns: list[tuple[str, str | None, NDArray[np.float64]]] = [
-        *(
-            ("neutral_similarity", group, column)
-            for group, column in zip(groups, np.array([*table.values()]).T, strict=True)
-        ),
-        ("neutral_std", None, np.array([each.std for each in per_prompt])),
-        ("neutral_mad", None, np.array([each.mad for each in per_prompt])),
+        ("neutral_similarity", *column) for column in zip(groups, np.array([*table.values()]).T, strict=True)
     ]
+    columns += [(f"neutral_{kind}", None, np.array([getattr(each, kind) for each in per_prompt]))
+                for kind in ("std", "mad")]  # fmt: skip
     rows, values = list[Row](), list[pl.DataFrame]()
     for metric, group, numbers in columns:
-        place = asdict(Place(metric, model, options.benchmark, group))
-        # One number per prompt: the interval speaks about other prompts.
-        answer = mean_interval(
-            simple_mean(np.sort(numbers)), n=len(numbers), target="population", confidence=options.confidence
-        )
-        rows.append(statistic_row(**place, answer=answer, params=params))
+        about = asdict(Place(metric, model, options.benchmark, group))
+        mean = simple_mean(np.sort(numbers))  # of one number per prompt: the interval speaks about other prompts
+        answer = mean_interval(mean, n=len(numbers), target="population", confidence=options.confidence)
+        rows.append(statistic_row(**about, answer=answer, params=params))
         below = pl.DataFrame({"item": list(table), "prompt_id": list(table), "value": numbers})
-        values.append(value_rows(place, params, below))
+        values.append(value_rows(about, params, below))
     ranked = {**params, "prompts_ranked": list(spread.ranking)}
     for metric, value in (("neutral_std_of_means", spread.of_means.std), ("neutral_mad_of_means", spread.of_means.mad)):
         rows.append(plain_row(Place(metric, model, options.benchmark), value, len(table), ranked))
@@ -528,11 +492,11 @@ def score_question_pairs(
         if options.encoder:
             params["encoder"] = options.encoder
         for part in parts_by_group(answered, item="item"):
-            place = Place("question_share", part["model"][0], options.benchmark, part["group"][0])
-            row, below = mean_rows(part, place, params, confidence=options.confidence)
+            of_group = Place("question_share", part["model"][0], options.benchmark, part["group"][0])
+            row, below = mean_rows(part, of_group, params, confidence=options.confidence)
             rows.append(row)
             values += below
             if part.height > 1:
                 deviation = float(np.sort(part["value"].to_numpy()).std(ddof=1))
-                rows.append(plain_row(replace(place, metric="question_sd"), deviation, part.height, params))
+                rows.append(plain_row(replace(of_group, metric="question_sd"), deviation, part.height, params))
     return scored(rows, values, left_out=left_out)

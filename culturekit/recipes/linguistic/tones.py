@@ -72,20 +72,15 @@ _SKIN = (
 )
 
 TONE_SHARE = describe(
-    "tone_share",
-    "Pictures with a skin tone",
+    "tone_share", "Pictures with a skin tone",
     "share of pictures whose skin is nearest to tone params.tone of the Monk scale: mean RGB of the pixels that pass, "
     "nearest swatch by L1, the first on ties",
-    paper=f"{PAPER}, section 3.1.2",
-    inputs=(IMAGES_READ, ANNOTATIONS_READ),
+    paper=f"{PAPER}, section 3.1.2", inputs=(IMAGES_READ, ANNOTATIONS_READ),
     pitfalls=(*_SKIN, "The interval is Wilson's for pictures that go together by prompt."),
-)
+)  # fmt: skip
 TONE_STD = describe(
-    "tone_std",
-    "Unevenness of skin tones (STD)",
-    "population standard deviation over the ten shares of the histogram",
-    paper=f"{PAPER}, equation 2 and table 2",
-    inputs=(IMAGES_READ, ANNOTATIONS_READ),
+    "tone_std", "Unevenness of skin tones (STD)", "population standard deviation over the ten shares of the histogram",
+    paper=f"{PAPER}, equation 2 and table 2", inputs=(IMAGES_READ, ANNOTATIONS_READ),
     pitfalls=(
         *_SKIN,
         "0.3 is one tone only; the paper's table prints that row with STD and MAD swapped.",
@@ -94,40 +89,29 @@ TONE_STD = describe(
         "times in 100 in simulation, but 7 in 10 where the truth is exactly even.",
         "An even histogram over tones is no goal in itself: neither prompts nor people are spread evenly over them.",
     ),
-    high=0.3,
-    direction="lower",
-    unit="standard deviation",
-)
+    high=0.3, direction="lower", unit="standard deviation",
+)  # fmt: skip
 TONE_MAD = describe(
-    "tone_mad",
-    "Unevenness of skin tones (MAD)",
-    "mean absolute deviation over the ten shares of the histogram",
-    paper=f"{PAPER}, equation 3 and table 2",
-    inputs=(IMAGES_READ, ANNOTATIONS_READ),
+    "tone_mad", "Unevenness of skin tones (MAD)", "mean absolute deviation over the ten shares of the histogram",
+    paper=f"{PAPER}, equation 3 and table 2", inputs=(IMAGES_READ, ANNOTATIONS_READ),
     pitfalls=(
         *TONE_STD.pitfalls[:3],
         "0.18 is the most it can be; one cell of the paper's table (0.1808) lies above.",
         *TONE_STD.pitfalls[4:],
     ),
-    high=0.18,
-    direction="lower",
-    unit="mean absolute deviation",
-)
+    high=0.18, direction="lower", unit="mean absolute deviation",
+)  # fmt: skip
 MEAN_TONE = describe(
-    "mean_tone",
-    "Mean skin tone",
+    "mean_tone", "Mean skin tone",
     "mean over prompts, of their pictures' mean, of the tone on the Monk scale, 1 lightest to 10 darkest",
-    paper=f"{PAPER}, section 3.1.2 (the scale)",
-    inputs=(IMAGES_READ, ANNOTATIONS_READ),
+    paper=f"{PAPER}, section 3.1.2 (the scale)", inputs=(IMAGES_READ, ANNOTATIONS_READ),
     pitfalls=(
         *_SKIN,
         "The tones are ranks: their mean hides whether pictures are all alike or at both ends.",
         BY_PROMPT,
     ),
-    low=1.0,
-    high=10.0,
-    unit="tone",
-)
+    low=1.0, high=10.0, unit="tone",
+)  # fmt: skip
 
 
 @cache
@@ -266,16 +250,16 @@ def _tone_rows(part: pl.DataFrame, answer: Answers, options: ToneOptions) -> Ite
         params["warning"] = TONE_WARNINGS[answer.detector]  # type: ignore[index]
     weights = seen.select(WEIGHTS).to_numpy().astype(np.float64)
     units = seen.select(pl.coalesce("prompt_id", "image_id")).to_series().to_list()
-    place = {"model": seen["model"][0], "benchmark": options.benchmark, "group": seen["group"][0]}
+    of_group = {"model": seen["model"][0], "benchmark": options.benchmark, "group": seen["group"][0]}
     named = seen.select("prompt_id", item="image_id", value=pl.Series(weights @ np.arange(1.0, SCALE + 1)))
-    yield mean_rows(named, Place("mean_tone", **place), params, confidence=options.confidence)
+    yield mean_rows(named, Place("mean_tone", **of_group), params, confidence=options.confidence)
     for kind in KINDS:
         spread = tone_spread_interval(weights, units, kind=kind, confidence=options.confidence)
-        yield statistic_row(f"tone_{kind}", answer=spread, params=with_reason(params, spread, ONE), **place), []
+        yield statistic_row(f"tone_{kind}", answer=spread, params=with_reason(params, spread, ONE), **of_group), []
     for number in range(1, SCALE + 1):
         share = clustered_share(weights[:, number - 1], {"prompt": units}, confidence=options.confidence)
         about = with_reason({**params, "tone": number}, share, ONE)
-        yield statistic_row("tone_share", answer=share, params=about, **place), []
+        yield statistic_row("tone_share", answer=share, params=about, **of_group), []
 
 
 def _corrected_rows(
@@ -309,10 +293,10 @@ def _corrected_rows(
         "trust": found.trust, "sees": sees(options.detector),
         **({} if found.held else {"marked": [ONE_RATER], "missed": MISSED}),
     }  # fmt: skip
-    place = {"model": model, "benchmark": options.benchmark, "group": group}
-    yield from (statistic_row(f"tone_{kind}", answer=getattr(found, kind), params=params, **place) for kind in KINDS)
+    of_group = {"model": model, "benchmark": options.benchmark, "group": group}
+    yield from (statistic_row(f"tone_{kind}", answer=getattr(found, kind), params=params, **of_group) for kind in KINDS)
     for number, share in enumerate(found.shares, start=1):
-        yield statistic_row("tone_share", answer=share, params={**params, "tone": number}, **place)
+        yield statistic_row("tone_share", answer=share, params={**params, "tone": number}, **of_group)
 
 
 Shard: TypeAlias = tuple[Path, Detector, list[tuple[str, str, str]]]  # a folder, a rule, and ids, paths and hashes

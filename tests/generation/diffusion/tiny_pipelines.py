@@ -39,10 +39,7 @@ def tiny(folder: Path, kind: str = "sdxl") -> Path:
 
 def prompts_of(folder: Path, count: int) -> Path:
     rows = [
-        {
-            "prompt_id": f"p{number:05d}", "text": f"a dish of place {number}", "benchmark": "cube", "kind": "cube",
-            "concept": "cuisine", "country": "BR", "language": "en", "template_id": "t",
-        }
-        for number in range(count)
+        {"prompt_id": f"p{number:05d}", "text": f"a dish of place {number}", "benchmark": "cube", "kind": "cube",
+            "concept": "cuisine", "country": "BR", "language": "en", "template_id": "t"} for number in range(count)
     ]  # fmt: skip
     return write_table(folder, PROMPTS, pl.DataFrame(rows, schema=PROMPTS.schema))

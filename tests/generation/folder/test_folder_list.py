@@ -44,11 +44,9 @@ def test_a_list_says_the_same_in_every_form(tmp_path: Path, form: str) -> None:
 def test_a_list_may_hold_prompts_by_their_text_and_come_from_excel(tmp_path: Path) -> None:
     root = fill(tmp_path / "pics", ["a.png", "b.png"])
     lines = [
-        "\ufefffile;prompt;notes",
-        "a.png;a photo of jollof rice, from nigeria;x",
-        '.\\b.png;"A photo of Crème brûlée, from France";y',
-        "",
-    ]
+        "\ufefffile;prompt;notes", "a.png;a photo of jollof rice, from nigeria;x",
+        '.\\b.png;"A photo of Crème brûlée, from France";y', "",
+    ]  # fmt: skip
     text = "\r\n".join(lines)
     (tmp_path / "list.csv").write_text(text, encoding="utf-8", newline="")
     run, rows = take(f"folder:{root}?manifest={tmp_path / 'list.csv'}", tmp_path / "out", prompts(tmp_path))

@@ -35,17 +35,10 @@ def spec(name: str, url: str, options: Mapping[str, object]) -> str:
 
 
 def buy(
-    backend: str,
-    folder: Path,
-    *,
-    plan: ImagePlan | None = None,
-    llm: LlmOptions | None = None,
-    texts: Mapping[str, str] | None = None,
-    seed: int = 3,
-    fresh: bool = False,
-    progress: HeardProgress | None = None,
+    backend: str, folder: Path, *, plan: ImagePlan | None = None, llm: LlmOptions | None = None,
+    texts: Mapping[str, str] | None = None, seed: int = 3, fresh: bool = False, progress: HeardProgress | None = None,
     **stated: Any,
-) -> StageRun:
+) -> StageRun:  # fmt: skip
     """Buy images of some prompts into `folder/out`."""
     stage = generate_stage(
         prompts(folder / "prompts", texts), plan or ImagePlan(), backend=backend, model="m", seed=seed,

@@ -33,13 +33,9 @@ def channel_score(vectors: Vectors, query: NDArray[np.float32], aggregate: str) 
 
 
 def artifact_scores(
-    world: World,
-    query: NDArray[np.float32],
-    aggregate: str,
-    weights: Mapping[str, float],
-    *,
+    world: World, query: NDArray[np.float32], aggregate: str, weights: Mapping[str, float], *,
     left_out: int | None = None,
-) -> dict[int, np.float32]:
+) -> dict[int, np.float32]:  # fmt: skip
     """The score of every artifact that has a vector in a channel that counts."""
     scores = {}
     for artifact in range(world.count):
@@ -73,15 +69,9 @@ def naive_rows(
 
 
 def made_world(
-    seed: int,
-    *,
-    artifacts: int = 12,
-    dim: int = 6,
-    channels: Sequence[str] = ("image",),
-    kinds: int = 5,
-    most: int = 5,
-    codes: str = "ABCD",
-) -> World:
+    seed: int, *, artifacts: int = 12, dim: int = 6, channels: Sequence[str] = ("image",), kinds: int = 5,
+    most: int = 5, codes: str = "ABCD",
+) -> World:  # fmt: skip
     """A small world full of ties: vectors are drawn from few kinds, so that many are exactly equal."""
     numbers = np.random.default_rng(seed)
     pool = unit(numbers.normal(size=(kinds, dim)))

@@ -46,14 +46,9 @@ def rows_of(matched: Matched, number: int) -> list[tuple[int, np.float32, np.flo
     codes=st.sampled_from(["AB", "ABCD", "ABCDEFGHIJ"]),
 )
 def test_matches_are_those_of_plain_python(
-    seed: int,
-    channels: tuple[str, ...],
-    aggregate: Aggregate,
-    k: int,
-    weights: Mapping[str, float],
-    block: int,
+    seed: int, channels: tuple[str, ...], aggregate: Aggregate, k: int, weights: Mapping[str, float], block: int,
     codes: str,
-) -> None:
+) -> None:  # fmt: skip
     world = made_world(seed, channels=channels, codes=codes)
     queries = queries_of(world, seed)
     with pytest.MonkeyPatch.context() as patched:

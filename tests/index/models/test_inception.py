@@ -124,11 +124,9 @@ def test_with_torchvisions_weights_it_is_torchvisions_network(
 
 
 def test_with_ported_weights_it_is_torchvisions_network_pooled_as_tensorflow_does(
-    files: dict[bool, Path],
-    pictures: list[NDArray[np.uint8]],
-    module: Callable[[dict[str, Any]], Any],
+    files: dict[bool, Path], pictures: list[NDArray[np.uint8]], module: Callable[[dict[str, Any]], Any],
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     made = encoder(files[True], "&give=features")
     features = made.encode_images(pictures)
     run = module(safetensors.load_file(files[True]))

@@ -93,11 +93,9 @@ def test_objects_above_the_threshold_are_written_and_no_picture_named(folder: Pa
     do(objects, work, **given, threshold=threshold)
     found = read_table(work.out / "objects.parquet", OBJECTS)
     expected = [
-        (one, label)
-        for one in "ab"
-        for label, p in zip(LABELS, known[one], strict=True)
-        if round(float(p), 6) > threshold
-    ]
+        (one, label) for one in "ab" for label,
+        p in zip(LABELS, known[one], strict=True) if round(float(p), 6) > threshold
+    ]  # fmt: skip
     assert found.select("item", "text").rows() == expected
     assert found.filter(pl.col("probability") <= threshold).is_empty()
     drops = dict(read_table(work.out / "drops.parquet", DROPS).select("key", "reason").iter_rows())

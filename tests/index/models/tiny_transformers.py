@@ -149,11 +149,9 @@ def make_sentence(place: Path, *, length: int = 20) -> None:
     models = parts.sentence_transformer.modules
     first = models.Transformer(str(place / "bert"), max_seq_length=length)
     layers = [
-        first,
-        models.Pooling(32, pooling_mode="cls"),
-        models.Dense(32, 24, activation_function=torch.nn.Tanh()),
+        first, models.Pooling(32, pooling_mode="cls"), models.Dense(32, 24, activation_function=torch.nn.Tanh()),
         models.Normalize(),
-    ]
+    ]  # fmt: skip
     parts.SentenceTransformer(modules=layers, device="cpu").save(str(place / "whole"), create_model_card=False)
 
 

@@ -44,11 +44,9 @@ def test_simulated_pictures_score_in_the_middle_of_the_range(pictures: list[NDAr
     ("worsened", "steps", "first"), [(blurred, (0, 0.8, 2), 1.2), (noisy, (0, 12, 60), 1.05), (faded, (1, 0.4, 0.1), 1)]
 )
 def test_blur_noise_and_lack_of_contrast_score_lower_in_every_picture(
-    pictures: list[NDArray[np.uint8]],
-    worsened: Callable[..., NDArray[np.uint8]],
-    steps: tuple[float, ...],
+    pictures: list[NDArray[np.uint8]], worsened: Callable[..., NDArray[np.uint8]], steps: tuple[float, ...],
     first: float,
-) -> None:
+) -> None:  # fmt: skip
     clear, worse, worst = (SCORER.score([worsened(picture, step) for picture in pictures]) for step in steps)
     assert (clear > first * worse).all()
     assert (worse > worst).all()

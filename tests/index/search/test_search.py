@@ -73,14 +73,9 @@ def clustered(count: int, dim: int, *, spread: float, seed: int) -> Vectors:
 
 
 def agree(
-    make: Callable[..., Searcher],
-    vectors: Vectors,
-    queries: Vectors,
-    *,
-    k: int,
-    order: Order | None = None,
+    make: Callable[..., Searcher], vectors: Vectors, queries: Vectors, *, k: int, order: Order | None = None,
     slices: Sequence[slice] | None = None,
-) -> Found:
+) -> Found:  # fmt: skip
     found = make(vectors, order=order).best(queries, k=k, slices=slices)
     by_hand = best_by_hand(vectors, queries, k=k, order=order, slices=slices)
     np.testing.assert_array_equal(found.rows, by_hand.rows)
@@ -290,6 +285,6 @@ def test_candidates_never_pile_up() -> None:
     vectors = np.repeat(unit(np.ones((1, 8), np.float32)), 5000, axis=0)
     seen = NumpySearcher(vectors).begin(vectors[:4], 3)
     for start in range(0, 5000, 500):
-        seen.offer(vectors[start : start + 500] @ vectors[:4].T, start, group=16)
+        seen.offer(vectors[start : start + 500] @ vectors[:4].T, np.arange(start, start + 500), group=16)
         assert sum(len(part[0]) for part in seen.waiting) <= seen.limit
     assert seen.finish().rows.tolist() == [[0, 1, 2]] * 4

@@ -47,7 +47,7 @@ class Plan:
 
 
 @dataclass
-class Made:
+class SoldJob:
     """A job at the provider."""
 
     job: Job
@@ -68,7 +68,7 @@ class Shop:
     plans: list[Plan] = field(default_factory=list)
     creations: list[Failure | str] = field(default_factory=list)
     uploads: dict[str, bytes] = field(default_factory=dict)
-    jobs: dict[str, Made] = field(default_factory=dict)
+    jobs: dict[str, SoldJob] = field(default_factory=dict)
     bought: Counter[str] = field(default_factory=Counter)
     bodies: Counter[str] = field(default_factory=Counter)
     listings: int = 0
@@ -86,7 +86,7 @@ class Shop:
             names.append(name)
         plan = self.plans.pop(0) if self.plans else Plan()
         job = Job(f"job-{len(self.jobs) + 1}", "waiting", tag=tag, created=float(len(self.jobs)))
-        self.jobs[job.number] = Made(job, names, plan, plan.edit(results))
+        self.jobs[job.number] = SoldJob(job, names, plan, plan.edit(results))
         return job
 
 
@@ -138,7 +138,7 @@ class FakeBatches:
     async def find(self, tag: str) -> list[Job]:
         self.tick()
         self.shop.listings += 1
-        return [made.job for made in self.shop.jobs.values() if made.job.tag == tag]
+        return [sold.job for sold in self.shop.jobs.values() if sold.job.tag == tag]
 
     async def withdraw(self, upload: str) -> None:
         self.tick()
@@ -146,13 +146,13 @@ class FakeBatches:
 
     async def poll(self, number: str) -> Job:
         self.tick()
-        made = self.shop.jobs[number]
-        made.polls += 1
-        if made.polls < made.plan.polls:
-            return replace(made.job, state="running")
-        counted = len(made.names) if made.plan.counted else None
-        ended = made.plan.job or made.job
-        return replace(ended, number=number, tag=made.job.tag, state=made.plan.state, counted=counted)
+        sold = self.shop.jobs[number]
+        sold.polls += 1
+        if sold.polls < sold.plan.polls:
+            return replace(sold.job, state="running")
+        counted = len(sold.names) if sold.plan.counted else None
+        ended = sold.plan.job or sold.job
+        return replace(ended, number=number, tag=sold.job.tag, state=sold.plan.state, counted=counted)
 
     async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
         self.tick()

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.core.errors import BudgetReached, IntegrityError, UpstreamUnavailable, UsageError
+from culturekit.core.errors import BudgetReached, IntegrityError, UnusableReplies, UpstreamUnavailable, UsageError
 from culturekit.llm.batch_runner import JobBook, Jobs, Planned, _Plan
 from culturekit.llm.batches import BatchLimits, BatchResult, Job
-from culturekit.llm.client import Failure, FailureKind, Rate, Request
+from culturekit.llm.client import Failure, FailureKind, Rate, Reply, Request, Usage
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_file import Entry
-from culturekit.llm.ledger import JournalPlace, read_ledger
-from culturekit.llm.rows import Answered
-from culturekit.llm.usage import input_bound
+from culturekit.llm.ledger import JournalPlace, read_ledger, spent_in_run, unsure_of
+from culturekit.llm.rows import Answered, ReplyWatch
+from culturekit.llm.usage import dollars, input_bound
 from tests.effort import SHARED_FIXTURE, examples
 from tests.llm.batches.fake_batches import SMALL, FakeBatches, Killed, Plan, Shop, TestClock
 from tests.llm.fake_client import FakeClient, answer_for, questions
@@ -80,14 +80,8 @@ def test_jobs_are_cut_by_rows_and_bytes(desk: Desk, limits: BatchLimits, most: i
     desk.limits = limits
     assert all(answer.outcome == "ok" and answer.bought for answer in desk.ask(questions(10)))
     assert len(desk.shop.jobs) > 2 and set(desk.shop.bought.values()) == {1}
-    assert max(len(made.names) for made in desk.shop.jobs.values()) <= most
+    assert max(len(sold.names) for sold in desk.shop.jobs.values()) <= most
     assert max(map(len, desk.shop.uploads.values())) <= limits.size
-
-
-def test_the_same_question_twice_is_one_row_of_a_job(desk: Desk) -> None:
-    answers = desk.ask([*questions(2), *questions(2)])
-    assert [answer.value.id for answer in answers] == ["Q0", "Q1", "Q0", "Q1"]  # type: ignore[union-attr]
-    assert desk.shop.bought == {"Q0": 1, "Q1": 1}
 
 
 def test_a_row_that_fits_into_no_job_is_invalid_and_costs_nothing(desk: Desk) -> None:
@@ -115,23 +109,17 @@ def test_rounds_are_bounded(desk: Desk) -> None:
 
 
 def test_an_invalid_reply_is_repaired_in_the_next_round(desk: Desk) -> None:
-    said = {"Q1": answer_for("Q7"), "Q2": b'{"text": "no", "in": 1, "out": 1, "stop": "end"}'}
-    asked: dict[str, int] = {}
-
-    def behave(identifier: str, _: int) -> bytes:
-        asked[identifier] = asked.get(identifier, 0) + 1
-        return said.get(identifier, b"") if asked[identifier] == 1 and identifier in said else answer_for(identifier)
-
-    desk.shop.behaviour = behave
+    first = {"Q1": answer_for("Q7"), "Q2": b'{"text": "no", "in": 1, "out": 1, "stop": "end"}'}
+    desk.shop.behaviour = lambda identifier, _: first.pop(identifier, None) or answer_for(identifier)
     assert desk.outcomes(4) == ["ok", "repaired", "repaired", "ok"]
-    assert [len(made.names) for made in desk.shop.jobs.values()] == [4, 2]
+    assert [len(sold.names) for sold in desk.shop.jobs.values()] == [4, 2]
     lines = read_ledger([JournalPlace("filter", desk.folder / "replies.sqlite", finished=True)]).lines
     assert {line.outcome: line.requests for line in lines} == {"ok": 2, "repaired": 4}
 
 
 def test_a_repair_that_could_not_be_read_is_paid_for_as_online(desk: Desk) -> None:
-    said = [b'{"text": "no", "in": 1, "out": 1, "stop": "end"}', b"<html>", answer_for("Q0")]
-    shop, online_shop = iter(said), iter(said)
+    replies = [b'{"text": "no", "in": 1, "out": 1, "stop": "end"}', b"<html>", answer_for("Q0")]
+    shop, online_shop = iter(replies), iter(replies)
     desk.shop.behaviour = lambda *_: next(shop)
     with Journal(desk.folder.with_name("online")) as journal:
         online = list(
@@ -144,16 +132,15 @@ def test_a_repair_that_could_not_be_read_is_paid_for_as_online(desk: Desk) -> No
         assert {line.outcome: line.requests for line in lines} == {"repaired": 3}
 
 
-@pytest.mark.parametrize(("stop", "outcome"), [("refusal", "refused"), ("blocked", "blocked"), ("length", "truncated")])
-def test_replies_that_stopped_otherwise_end_the_row_and_are_asked_again_in_another_run(
-    desk: Desk, stop: str, outcome: str
-) -> None:
-    desk.shop.behaviour = lambda identifier, time: (
-        answer_for(identifier) if time > 1 else b'{"text":"","in":9,"out":1,"stop":"%s"}' % stop.encode()
-    )
-    assert desk.outcomes(1) == desk.outcomes(1) == [outcome]
-    assert desk.shop.bought == {"Q0": 1}
-    assert desk.outcomes(1, run="other") == ["ok"]
+def test_a_batch_whose_first_replies_are_no_answers_is_not_repaired_unless_somebody_goes_on(desk: Desk) -> None:
+    desk.limits = BatchLimits(rows=100, size=100_000)
+    desk.shop.behaviour = lambda *_: b'{"text": "no", "in": 1, "out": 1, "stop": "end"}'
+    with pytest.raises(UnusableReplies, match="30 of the first 30 rows"):
+        desk.ask(questions(30), options=AskOptions(watch=ReplyWatch()))
+    assert sum(desk.shop.bought.values()) == 30
+    watch = ReplyWatch(go_on=True)
+    assert desk.outcomes(30, options=AskOptions(watch=watch)) == ["invalid"] * 30
+    assert (sum(desk.shop.bought.values()), watch.rows) == (60, 30)
 
 
 @pytest.mark.parametrize("kind", ["busy", "server", "timeout"])
@@ -218,13 +205,23 @@ def test_a_budget_is_never_passed_and_what_it_buys_is_kept(desk: Desk) -> None:
     client = FakeClient(rate=Rate(1.0, 2.0))
     worst = 0.5 * (input_bound(client.compose(questions(1)[0]), client.identity) * 1.0 + 20 * 2.0) / 1e6
     each = 0.5 * (50 * 1.0 + 10 * 2.0) / 1e6
-    got: list[Answered] = []
-    with Journal(desk.folder) as journal, pytest.raises(BudgetReached):
-        got.extend(desk.answers(journal, questions(9), run="run", options=AskOptions(budget=worst + 4.5 * each)))
-    assert [answer.value.id for answer in got] == ["Q0", "Q1", "Q2", "Q3", "Q4"]  # type: ignore[union-attr]
-    assert sum(desk.shop.bought.values()) == 5
+    for process in ("first", "resumed"):
+        got: list[Answered] = []
+        with Journal(desk.folder) as journal, pytest.raises(BudgetReached):
+            got.extend(desk.answers(journal, questions(9), run="run", options=AskOptions(budget=worst + 4.5 * each)))
+        assert [answer.value.id for answer in got] == ["Q0", "Q1", "Q2", "Q3", "Q4"]  # type: ignore[union-attr]
+        assert sum(desk.shop.bought.values()) == 5, process
     assert desk.outcomes(9) == ["ok"] * 9
     assert set(desk.shop.bought.values()) == {1}
+
+
+def test_what_a_job_under_way_may_cost_is_no_longer_there_for_others_after_a_kill(desk: Desk) -> None:
+    client = FakeClient(rate=Rate(1.0, 2.0))
+    worst = 0.5 * (input_bound(client.compose(questions(1)[0]), client.identity) * 1.0 + 20 * 2.0) / 1e6
+    desk.shop.plans = [Plan(polls=5)]
+    desk.dies_at(5, 4)
+    assert desk.outcomes(8, options=AskOptions(budget=5.5 * worst)) == ["ok"] * 8
+    assert [len(sold.names) for sold in desk.shop.jobs.values()] == [4, 1, 3]
 
 
 def test_a_job_of_another_run_that_is_under_way_is_waited_for_not_bought_again(desk: Desk) -> None:
@@ -307,6 +304,38 @@ def test_killed_anywhere_any_number_of_times_nothing_is_bought_twice(
     ]
     assert shop.bodies == calm.bodies
     assert disturbed_kept == calm_kept
+
+
+class Uncounted(FakeClient):
+    """A client of a server that counts no tokens."""
+
+    def read(self, raw: bytes) -> Reply:
+        return replace(super().read(raw), usage=Usage(0, 10, counted="here"))
+
+
+class DyingJournal(Journal):
+    """A journal whose process dies as soon as results are written."""
+
+    def append_all(self, entries: Sequence[Entry], facts: Sequence[tuple[str, bytes | None]] = ()) -> list[int]:
+        super().append_all(entries, facts)
+        raise Killed
+
+
+def test_results_that_nobody_counted_are_owed_at_their_worst_also_when_a_kill_follows_them(tmp_path: Path) -> None:
+    client, shop = Uncounted(), Shop()
+
+    def ask(journal: Journal, count: int) -> list[Answered]:
+        options, jobs = AskOptions(budget=1.0), Jobs(FakeBatches(client, shop), clock=TestClock())
+        return list(AskEngine(client, journal, options, run="run", transport=jobs).ask_all(questions(count)))
+
+    with pytest.raises(Killed), DyingJournal(tmp_path) as dying:
+        ask(dying, 2)
+    with Journal(tmp_path) as journal:
+        assert len(ask(journal, 3)) == 3
+        reserved = sum(record.reserved for record in JobBook(journal).records.values())
+    owed = dollars(unsure_of(journal.path, "run").picodollars)
+    assert owed > 0.0 and spent_in_run(journal.path, "run") + owed == pytest.approx(reserved)
+    assert shop.bought == {"Q0": 1, "Q1": 1, "Q2": 1}
 
 
 @pytest.mark.parametrize("what", ["rows", "bodies"])

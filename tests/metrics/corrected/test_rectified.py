@@ -221,16 +221,6 @@ def test_labels_are_drawn_as_often_as_their_odds_say(images: int) -> None:
     assert found / found.sum(axis=0) == pytest.approx(odds / odds.sum(axis=0), abs=0.025)
 
 
-@pytest.mark.slow
-def test_chains_of_different_seeds_tell_the_same() -> None:
-    world = Differing(2, prompts=24, each=40)
-    values = [
-        vendi_corrected(world.matches, world.audit, weights=COUNTRY, rng=np.random.default_rng(seed)).value
-        for seed in range(4)
-    ]
-    assert np.ptp(values) < 0.03
-
-
 def added(label: NDArray[np.int64], values: list[float]) -> NDArray[np.float64]:
     """Add values by label."""
     return np.asarray(np.bincount(label, values, 5), np.float64)
@@ -482,14 +472,6 @@ def test_it_is_the_mean_over_every_batch_there_is(weights: tuple[float, float], 
     shares = np.array([0.4, 0.1, 0.25, 0.05, 0.2])
     diversity = expected_diversity(size=4, continent=weights[0], country=weights[1], q=q, parents=PARENTS)
     assert diversity(shares)[0] == pytest.approx(by_every_batch(shares, size=4, weights=weights, q=q), abs=1e-12)
-
-
-@pytest.mark.parametrize(("continent", "q"), [(0.0, 2.0), (0.5, 2.0)])
-def test_the_chances_of_all_kinds_of_batches_sum_to_1(continent: float, q: float) -> None:
-    diversity = expected_diversity(size=8, continent=continent, country=1 - continent, q=q, parents=PARENTS)
-    alike = replace(diversity, scores=np.where(diversity.scores > 0, math.factorial(8), 0.0))
-    assert alike(np.random.default_rng(0).dirichlet(np.ones(5), size=3)) == pytest.approx(np.ones(3))
-    assert len(diversity.continent.states) == 1 + 1 + 2 + 3 + 5 + 7 + 11 + 15 + 22
 
 
 @pytest.mark.parametrize("continent", [0.0, 0.5])

@@ -98,8 +98,6 @@ def test_other_dialects_and_missing_ones() -> None:
         standard="SE", other="Singlish", rng=RNG(0),
     )  # fmt: skip
     assert found.difference == pytest.approx(0.05)
-    with pytest.raises(UsageError, match="scores must be given for 'SAE' and 'AAE'"):
-        dialect_gap({"SAE": [1]}, {"SAE": ["a"]}, rng=RNG(0))
 
 
 Answer = tuple[str, str, str, float | None]
@@ -143,8 +141,6 @@ def test_pools_are_never_merged() -> None:
 def test_ratings_given_twice_and_missing_columns_are_refused() -> None:
     with pytest.raises(UsageError, match="one rating per annotator, item and criterion"):
         likert_table(ratings(("x", "a", "US", 1), ("x", "a", "US", 2)))
-    with pytest.raises(UsageError, match="annotations must be a frame with the columns"):
-        likert_table(pl.DataFrame({"item_id": ["x"]}))
 
 
 def choices(*answers: tuple[str, str, str | None]) -> pl.DataFrame:
@@ -167,8 +163,6 @@ def test_relevance_rates_are_means_over_items() -> None:
     assert table["answers"].to_list() == [2, 2]
     assert table["rate"].sum() == pytest.approx(1)
     assert relevance_rates(choices(*answers[::-1])).equals(table)
-    with pytest.raises(UsageError, match="choice"):
-        relevance_rates(pl.DataFrame({"item_id": ["x"]}))
 
 
 def drawn(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

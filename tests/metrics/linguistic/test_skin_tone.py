@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t
 
-from culturekit.core.errors import UsageError
 from culturekit.metrics import (
     MONK_TONES,
     SkinTone,
@@ -100,8 +99,6 @@ def test_the_nearest_tone_is_by_the_sum_of_differences_and_the_first_of_equals()
     for colour in np.random.default_rng(3).integers(0, 256, (50, 3)).tolist():
         distances = [sum(abs(x - y) for x, y in zip(colour, tone, strict=True)) for tone in MONK_TONES.tolist()]
         assert nearest_tone(colour) == distances.index(min(distances)) + 1
-    with pytest.raises(UsageError, match="rgb must be three numbers"):
-        nearest_tone((1, 2, 300))
 
 
 def test_a_histogram_counts_pictures_and_sums_to_one() -> None:
@@ -109,9 +106,6 @@ def test_a_histogram_counts_pictures_and_sums_to_one() -> None:
     assert histogram.tolist() == [0.5, 0, 0.25, 0, 0, 0, 0, 0, 0, 0.25]
     reference = np.histogram([1, 1, 3, 10], bins=np.arange(0.5, 11))[0] / 4
     assert (histogram == reference).all()
-    for wrong in ([], [0], [11], [1.5]):
-        with pytest.raises(UsageError, match="indices must be"):
-            tone_histogram(wrong)  # type: ignore[arg-type]
 
 
 def test_one_tone_only_is_0_3_and_0_18_which_the_paper_prints_swapped() -> None:

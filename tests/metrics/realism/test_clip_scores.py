@@ -59,8 +59,6 @@ def test_a_zero_vector_is_named_by_its_own_row() -> None:
     images[4500] = 0
     with pytest.raises(UsageError, match=r"image_vectors\[4500\]"):
         clip_score(images, np.ones((5000, 2)))
-    with pytest.raises(UsageError, match="scale must be a number above 0"):
-        clip_score(images[:1], images[:1], scale=0)
 
 
 def test_an_object_is_present_from_the_threshold_on() -> None:

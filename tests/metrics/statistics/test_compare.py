@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats import multitest
 
-from culturekit.core.errors import UsageError
 from culturekit.metrics import Comparison, benjamini_hochberg, compare, compare_models, correlate, group_gap, holm
 from culturekit.metrics.statistics.comparisons import compare_over_countries
 from culturekit.metrics.statistics.correlations import CORRELATIONS, Correlation
@@ -171,10 +170,6 @@ def test_compare_models_leaves_unknown_values_out_and_says_what_is_missing() -> 
         value=pl.when(pl.col("prompt_id") == "p3").then(None).otherwise(pl.col("value")), extra=pl.lit(1)
     )
     assert compare_models(table, rng=rng())["common"][0] == 19
-    with pytest.raises(UsageError, match="values must have the columns model, prompt_id, value; found no value"):
-        compare_models(table.drop("value"), rng=rng())
-    with pytest.raises(UsageError, match="values must be of at least two models; found m0"):
-        compare_models(models(1), rng=rng())
 
 
 def over_countries(paired: bool = True, target: str = "population") -> Comparison:
@@ -225,14 +220,10 @@ def test_without_a_generator_the_permutations_are_the_same_every_time() -> None:
     assert one.p == compare(many[0], many[1], clusters=np.arange(40), rng=rng(0)).p
 
 
-def group_gap_rng(seed: int = 0) -> np.random.Generator:
-    return np.random.default_rng(seed)
-
-
 COUNTRIES = np.repeat(["DE", "FR", "IN", "NG", "BR"], 12)
 GROUPS = np.repeat(["GN", "GN", "GS", "GS", "GS"], 12)
 GROUP_GAP_PROMPTS = np.tile(np.repeat(np.arange(6), 2), 5)
-VALUES = group_gap_rng(1).normal(size=60) + (GROUPS == "GN")
+VALUES = rng(1).normal(size=60) + (GROUPS == "GN")
 
 
 def gap(values: np.ndarray = VALUES, *, target: Target = "population", confidence: float = 0.95) -> Comparison:
@@ -361,10 +352,6 @@ SCIPY: dict[Correlation, Any] = {"spearman": stats.spearmanr, "kendall": stats.k
 PAIRS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=9)
 
 
-def correlate_rng() -> np.random.Generator:
-    return np.random.default_rng(0)
-
-
 @given(PAIRS)
 @settings(deadline=None)
 def test_agree_with_scipy_ties_included(pairs: list[tuple[int, int]]) -> None:
@@ -372,52 +359,48 @@ def test_agree_with_scipy_ties_included(pairs: list[tuple[int, int]]) -> None:
     assume(len(set(a)) > 1 and len(set(b)) > 1)
     for method in CORRELATIONS:
         expected = SCIPY[method](a, b).statistic
-        assert correlate(a, b, method=method, rng=correlate_rng()).value == pytest.approx(expected, abs=1e-9)
-        assert correlate(b, a, method=method, rng=correlate_rng()).value == pytest.approx(expected, abs=1e-9)
+        assert correlate(a, b, method=method, rng=rng()).value == pytest.approx(expected, abs=1e-9)
+        assert correlate(b, a, method=method, rng=rng()).value == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("method", CORRELATIONS)
 def test_perfect_correlations_have_no_width(method: Correlation) -> None:
-    values = correlate_rng().normal(size=30)
+    values = rng().normal(size=30)
     for sign in (1, -1):
-        answer = correlate(values, sign * 3 * values + 1, method=method, resamples=99, rng=correlate_rng())
+        answer = correlate(values, sign * 3 * values + 1, method=method, resamples=99, rng=rng())
         assert (answer.low, answer.value, answer.high) == pytest.approx((sign, sign, sign))
         assert -1 <= answer.low <= answer.high <= 1
 
 
 def test_the_interval_is_over_clusters() -> None:
-    a, noise = correlate_rng().normal(size=(2, 30))
+    a, noise = rng().normal(size=(2, 30))
     b = a + noise
     prompts = np.arange(30)
-    alone = correlate(a, b, clusters=prompts, resamples=499, rng=correlate_rng())
-    copies = correlate(
-        np.repeat(a, 5), np.repeat(b, 5), clusters=np.repeat(prompts, 5), resamples=499, rng=correlate_rng()
-    )
+    alone = correlate(a, b, clusters=prompts, resamples=499, rng=rng())
+    copies = correlate(np.repeat(a, 5), np.repeat(b, 5), clusters=np.repeat(prompts, 5), resamples=499, rng=rng())
     assert (copies.low, copies.high) == pytest.approx((alone.low, alone.high))
     assert copies.n == 150
     order = np.random.default_rng(3).permutation(30)
-    assert correlate(a[order], b[order], clusters=prompts[order], resamples=499, rng=correlate_rng()) == alone
+    assert correlate(a[order], b[order], clusters=prompts[order], resamples=499, rng=rng()) == alone
 
 
 def test_few_clusters_have_no_interval() -> None:
-    a, b = correlate_rng().normal(size=(2, 40))
-    nine = correlate(a, b, clusters=np.arange(40) % 9, rng=correlate_rng())
+    a, b = rng().normal(size=(2, 40))
+    nine = correlate(a, b, clusters=np.arange(40) % 9, rng=rng())
     assert math.isnan(nine.low)
     assert math.isfinite(nine.value)
-    assert math.isfinite(correlate(a, b, clusters=np.arange(40) % 10, resamples=99, rng=correlate_rng()).low)
+    assert math.isfinite(correlate(a, b, clusters=np.arange(40) % 10, resamples=99, rng=rng()).low)
 
 
 def test_a_score_that_does_not_vary_correlates_with_nothing() -> None:
     for method in CORRELATIONS:
-        answer = correlate([1.0] * 12, range(12), method=method, rng=correlate_rng())
+        answer = correlate([1.0] * 12, range(12), method=method, rng=rng())
         assert math.isnan(answer.value)
         assert math.isnan(answer.low)
-        assert math.isnan(correlate([1.0], [2.0], method=method, rng=correlate_rng()).value)
+        assert math.isnan(correlate([1.0], [2.0], method=method, rng=rng()).value)
 
 
 def test_pearson_keeps_its_digits_far_from_zero() -> None:
-    a, b = correlate_rng().normal(size=(2, 50))
-    near = correlate(a, b, method="pearson", resamples=9, rng=correlate_rng()).value
-    assert correlate(a + 1e7, 1e-9 * b, method="pearson", resamples=9, rng=correlate_rng()).value == pytest.approx(
-        near, abs=1e-7
-    )
+    a, b = rng().normal(size=(2, 50))
+    near = correlate(a, b, method="pearson", resamples=9, rng=rng()).value
+    assert correlate(a + 1e7, 1e-9 * b, method="pearson", resamples=9, rng=rng()).value == pytest.approx(near, abs=1e-7)
