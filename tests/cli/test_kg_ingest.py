@@ -61,10 +61,16 @@ def test_standard_input_is_read_anew_every_time(tmp_path: Path) -> None:
     assert "Q7000" in read_table(tmp_path / "graph/items.parquet", ITEMS)["qid"].to_list()
 
 
-def test_a_cut_stream_publishes_nothing(tmp_path: Path) -> None:
+def test_a_cut_stream_and_a_dump_without_its_closing_bracket_publish_nothing(tmp_path: Path) -> None:
     done = run("-", "--out", "graph", given=gzip.compress(DUMP)[:-5], cwd=tmp_path)
     assert done.returncode == 4
     assert "the file ends inside the member" in done.stderr
+    assert not (tmp_path / "graph").exists()
+    cut = DUMP.rstrip().removesuffix(b"]")
+    (tmp_path / "d.json.gz").write_bytes(gzip.compress(cut))
+    done = run("d.json.gz", "--out", "graph", cwd=tmp_path)
+    assert done.returncode == 4
+    assert f"its end at byte {len(cut):,} of the JSON, in member 0" in done.stderr
     assert not (tmp_path / "graph").exists()
 
 
@@ -86,15 +92,6 @@ def test_standard_input_stands_alone_and_has_no_checksum(arguments: tuple[str, .
     done = run(*arguments, "--out", "graph", cwd=tmp_path)
     assert done.returncode == 2
     assert "standard input" in done.stderr
-
-
-def test_a_dump_without_its_closing_bracket_is_refused_with_the_byte_where_it_ends(tmp_path: Path) -> None:
-    cut = DUMP.rstrip().removesuffix(b"]")
-    (tmp_path / "d.json.gz").write_bytes(gzip.compress(cut))
-    done = run("d.json.gz", "--out", "graph", cwd=tmp_path)
-    assert done.returncode == 4
-    assert f"its end at byte {len(cut):,} of the JSON, in member 0" in done.stderr
-    assert not (tmp_path / "graph").exists()
 
 
 def test_what_is_no_checksum_is_a_mistake_of_the_command_line(tmp_path: Path) -> None:

@@ -56,12 +56,18 @@ def test_the_page_has_four_commands_that_end_at_a_report_of_models(evaluated: tu
     assert "0 wrong" in said[3] or "verified;" in said[3]
 
 
-def test_the_encoder_is_looked_at_unless_it_is_to_be_quick(evaluated: tuple[Path, list[str]]) -> None:
+def test_the_encoder_is_looked_at_unless_quick_and_no_recipe_is_overwritten(
+    evaluated: tuple[Path, list[str]],
+) -> None:
     here = evaluated[0]
     assert (here / "runs/evaluation/diagnosis/manifest.json").is_file()
     culturekit(*shlex.split(commands()[0])[1:], "--quick", "--out", "quick.yaml", cwd=here, ends=0)
     assert "diagnosis" in (here / "evaluation.yaml").read_text(encoding="utf-8")
     assert "diagnosis" not in (here / "quick.yaml").read_text(encoding="utf-8")
+    here = evaluated[0]
+    before = (here / "evaluation.yaml").read_bytes()
+    assert "there is such a file already" in culturekit(*shlex.split(commands()[0])[1:], cwd=here, ends=2).stderr
+    assert (here / "evaluation.yaml").read_bytes() == before
 
 
 def test_what_is_the_same_for_every_model_is_said_once(evaluated: tuple[Path, list[str]]) -> None:
@@ -117,13 +123,6 @@ def test_nothing_was_extracted_and_every_image_and_reference_was_taken(evaluated
 def test_a_score_is_walked_back_to_the_published_space(evaluated: tuple[Path, list[str]]) -> None:
     score = f"{evaluated[0] / 'runs/evaluation'}?metric=vs&model=sdxl&concept=art&kernel=country"
     assert "cspace.parquet, a published cultural space: no dump was read" in culturekit("trace", score, ends=0).stdout
-
-
-def test_the_recipe_that_is_there_already_is_not_overwritten(evaluated: tuple[Path, list[str]]) -> None:
-    here = evaluated[0]
-    before = (here / "evaluation.yaml").read_bytes()
-    assert "there is such a file already" in culturekit(*shlex.split(commands()[0])[1:], cwd=here, ends=2).stderr
-    assert (here / "evaluation.yaml").read_bytes() == before
 
 
 @pytest.mark.endtoend
@@ -221,11 +220,14 @@ def test_plugins_and_countries_of_the_command_line_stand_in_the_recipe(mistaken:
     assert not {"references", "diagnosis"} & set(yaml.safe_load((mistaken / "by-name.yaml").read_bytes()))
 
 
-def test_without_references_pictures_are_needed_and_no_recipe_is_named(mistaken: Path) -> None:
+def test_without_references_pictures_are_needed_and_an_encoder_has_to_be_named(mistaken: Path) -> None:
     words = ("init", "pictures", "--cspace", "cspace.parquet", "--prompts", "prompts.parquet", "--out", "none.yaml")
     done = culturekit(*words, "--encoder", "embedded", cwd=mistaken)
     assert (done.returncode, "none.yaml" in done.stderr, (mistaken / "none.yaml").exists()) == (2, False, False)
     assert "references is missing: embedded knows artifacts by pictures only" in done.stderr
+    done = culturekit("init", "pictures", "--cspace", "cspace.parquet", cwd=mistaken, ends=2)
+    assert "--encoder transformers:MODEL for pictures of real models" in done.stderr
+    assert done.stdout == ""
 
 
 MISTAKES = {
@@ -263,12 +265,6 @@ def test_mistakes_are_named_before_any_writing(what: str, mistaken: Path, monkey
         begin_evaluation(files, Path("other.yaml"), encoder="embedded", quality="embedded")
     assert words in str(error.value)
     assert not Path("other.yaml").exists()
-
-
-def test_an_encoder_has_to_be_named(mistaken: Path) -> None:
-    done = culturekit("init", "pictures", "--cspace", "cspace.parquet", cwd=mistaken, ends=2)
-    assert "--encoder transformers:MODEL for pictures of real models" in done.stderr
-    assert done.stdout == ""
 
 
 def test_findings_end_with_one_and_the_recipe_is_there(mistaken: Path) -> None:

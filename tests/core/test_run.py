@@ -32,24 +32,18 @@ def test_two_stages_never_share_a_folder(tmp_path: Path) -> None:
     run.add(STAGE, roles.MATCHES, "a-by-b")
     with pytest.raises(UsageError, match="would write the folder 'matches-a-by-b'"):
         run.add(STAGE, roles.MATCHES_BY, "a", "b")
-
-
-def test_a_model_called_like_real_images_is_refused_where_these_are_embedded(tmp_path: Path) -> None:
     settings = ["models.0.name=real", "realism.per_concept=false"]
     with pytest.raises(UsageError, match="would write the folder 'vectors-real'"):
         stages_of(load_recipe(SMALL, settings), tmp_path)
 
 
-def test_names_are_read_back_by_the_models_that_are_known() -> None:
+def test_every_role_has_a_name_that_is_read_back_by_the_models_that_are_known() -> None:
+    forms = [each.form for each in vars(roles).values() if isinstance(each, Role)]
+    assert len(set(forms)) == len(forms)
     run = Run(Path(), ("a-b", "b"), ("scorer-1-a-b", "scorer-2-b", "quality-b", "scores"))
     assert (run.variants(roles.SCORER, "a-b"), run.variants(roles.SCORER, "b")) == (["1"], ["2"])
     assert roles.IMAGES.read("images-c", ["a"]) is None
     assert roles.SCORES.read("scores", []) == ("", "")
-
-
-def test_every_role_has_a_name_of_its_own() -> None:
-    forms = [each.form for each in vars(roles).values() if isinstance(each, Role)]
-    assert len(set(forms)) == len(forms)
 
 
 def test_stages_that_share_a_budget_know_each_other_those_that_join_later_too(tmp_path: Path) -> None:

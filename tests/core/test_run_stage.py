@@ -34,12 +34,15 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_stage_is_built_once_and_then_reused(tmp_path: Path, text: Path) -> None:
+def test_a_stage_is_built_once_and_then_reused_unless_a_fresh_run_is_asked_for(tmp_path: Path, text: Path) -> None:
     first = run(stage(text), tmp_path / "out")
     second = run(stage(text), tmp_path / "out")
     assert (first.state, second.state) == ("built", "reused")
     assert first.manifest.counts == {"letters": 5}
     assert second.manifest == first.manifest
+    run(stage(text), tmp_path / "out")
+    again = run_stage(stage(text), tmp_path / "out", engine=HereEngine(), progress=HeardProgress(), fresh=True)
+    assert again.state == "built"
 
 
 def test_what_a_kill_right_after_publishing_left_is_removed(tmp_path: Path, text: Path) -> None:
@@ -66,12 +69,6 @@ def test_a_manifest_does_not_count_what_a_killed_worker_was_writing(tmp_path: Pa
     assert [path.name for path in (tmp_path / "killed/files").iterdir()] == ["a.txt"]
 
 
-def test_a_fresh_run_does_finished_work_again(tmp_path: Path, text: Path) -> None:
-    run(stage(text), tmp_path / "out")
-    again = run_stage(stage(text), tmp_path / "out", engine=HereEngine(), progress=HeardProgress(), fresh=True)
-    assert again.state == "built"
-
-
 def test_an_input_is_held_to_a_published_hash(tmp_path: Path, text: Path) -> None:
     digest = hashlib.sha256(b"hello").hexdigest()
     held = Stage("loud", "shout", 1, shout, {"text": text}, expected={"text": digest.upper()})
@@ -96,20 +93,17 @@ def test_a_stage_is_built_anew_when_anything_that_decides_it_changes(tmp_path: P
     assert after.manifest.key != before.key
 
 
-def test_the_name_of_an_input_and_where_it_lies_do_not_matter(tmp_path: Path, text: Path) -> None:
+def test_the_name_of_an_input_and_where_it_lies_do_not_matter_nor_does_this_machine(tmp_path: Path, text: Path) -> None:
+    run(stage(text), tmp_path / "out")
+    assert str(tmp_path) not in (tmp_path / "out/manifest.json").read_text(encoding="utf-8")
+    record = json.loads((tmp_path / "out/run.json").read_text(encoding="utf-8"))
+    assert record["inputs"] == {"text": "../text.txt"}
     before = run(stage(text), tmp_path / "out").manifest
     elsewhere = tmp_path / "deep"
     elsewhere.mkdir()
     shutil.move(text, elsewhere / "renamed.txt")
     assert run(stage(elsewhere / "renamed.txt"), tmp_path / "out").state == "reused"
     assert run(stage(elsewhere / "renamed.txt"), tmp_path / "new").manifest.key == before.key
-
-
-def test_the_manifest_names_no_place_of_this_machine(tmp_path: Path, text: Path) -> None:
-    run(stage(text), tmp_path / "out")
-    assert str(tmp_path) not in (tmp_path / "out/manifest.json").read_text(encoding="utf-8")
-    record = json.loads((tmp_path / "out/run.json").read_text(encoding="utf-8"))
-    assert record["inputs"] == {"text": "../text.txt"}
 
 
 def test_what_a_stage_wrote_and_somebody_changed_is_not_used(tmp_path: Path, text: Path) -> None:

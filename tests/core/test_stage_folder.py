@@ -18,19 +18,19 @@ def finish(place: Staging, key: str, content: bytes, *, stage: str = "test") -> 
     )  # fmt: skip
 
 
-def test_a_published_folder_is_all_there_is(tmp_path: Path) -> None:
-    with staging(tmp_path / "s", stage="test") as place:
-        finish(place, "k1", b"one")
-    assert os.listdir(tmp_path) == ["s"]
-    assert sorted(os.listdir(tmp_path / "s")) == ["data", "manifest.json", "run.json"]
-
-
-def test_a_new_result_replaces_the_old_one_whole(tmp_path: Path) -> None:
+def test_a_new_result_replaces_the_old_one_whole_and_the_old_one_stays_until_then(tmp_path: Path) -> None:
     for key, content in (("k1", b"one"), ("k2", b"two")):
-        with staging(tmp_path / "s", stage="test") as place:
-            finish(place, key, content)
+        with staging(tmp_path / "s", stage="test") as staged:
+            finish(staged, key, content)
+        assert (tmp_path / "s/data").read_bytes() == content
+        assert os.listdir(tmp_path) == ["s"]
+        assert sorted(os.listdir(tmp_path / "s")) == ["data", "manifest.json", "run.json"]
+    with pytest.raises(OSError, match="disk full"), staging(tmp_path / "s", stage="test") as staged:
+        staged.open("k3")
+        (staged.out / "data").write_bytes(b"thr")
+        raise OSError("disk full")
     assert (tmp_path / "s/data").read_bytes() == b"two"
-    assert os.listdir(tmp_path) == ["s"]
+    assert read_manifest(tmp_path / "s") is not None
 
 
 def test_a_cut_run_goes_on_with_the_same_key_and_only_then(tmp_path: Path) -> None:
@@ -44,17 +44,6 @@ def test_a_cut_run_goes_on_with_the_same_key_and_only_then(tmp_path: Path) -> No
     assert os.listdir(staged.out) == []
     assert not staged.open("k2")
     assert os.listdir(staged.scratch) == []
-
-
-def test_the_old_result_stays_until_the_new_one_is_complete(tmp_path: Path) -> None:
-    with staging(tmp_path / "s", stage="test") as place:
-        finish(place, "k1", b"one")
-    with pytest.raises(OSError, match="disk full"), staging(tmp_path / "s", stage="test") as place:
-        place.open("k2")
-        (place.out / "data").write_bytes(b"tw")
-        raise OSError("disk full")
-    assert (tmp_path / "s/data").read_bytes() == b"one"
-    assert read_manifest(tmp_path / "s") is not None
 
 
 @pytest.mark.parametrize("complete", [True, False])

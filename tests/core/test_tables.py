@@ -64,12 +64,9 @@ def test_a_table_unlike_its_declaration_is_not_written(tmp_path: Path, frame: pl
     assert os.listdir(tmp_path) == []
 
 
-def test_an_optional_column_may_be_there(tmp_path: Path) -> None:
+def test_an_optional_column_may_be_there_and_others_are_left_out_on_reading(tmp_path: Path) -> None:
     write_table(tmp_path, PETS, pets("a").with_columns(age=pl.lit(3, pl.UInt8)))
     assert read_table(tmp_path / "pets.parquet", PETS)["age"].to_list() == [3]
-
-
-def test_columns_of_the_users_own_are_left_out_on_reading(tmp_path: Path) -> None:
     save_parquet(pets("a").with_columns(note=pl.lit("mine")), tmp_path / "pets.parquet")
     assert "note" not in read_table(tmp_path / "pets.parquet", PETS).columns
 
@@ -154,12 +151,9 @@ def test_what_is_left_out_is_written_and_counted_by_reason(tmp_path: Path, as_ta
     assert read_table(tmp_path / "drops.parquet", DROPS).rows() == sorted(rows)
 
 
-def test_nothing_left_out_is_an_empty_table(tmp_path: Path) -> None:
+def test_drops_may_be_none_and_of_those_that_repeat_the_key_the_first_is_written_where_asked(tmp_path: Path) -> None:
     assert write_drops(tmp_path, []) == {}
     assert read_table(tmp_path / "drops.parquet", DROPS).is_empty()
-
-
-def test_of_drops_that_repeat_the_key_the_first_is_written_where_that_is_asked_for(tmp_path: Path) -> None:
     rows = [{"key": "Q1", "stage": "filter", "reason": reason} for reason in ("second thoughts", "first thoughts")]
     with pytest.raises(CultureKitError, match="repeat the key"):
         write_drops(tmp_path, rows)

@@ -171,21 +171,15 @@ def test_quality_without_people_is_refused(tmp_path: Path, scorer: str, value: f
         run(aggregate_stage(files, AggregateOptions()), tmp_path / "people")
 
 
-def test_nothing_left_is_said(tmp_path: Path) -> None:
+def test_nothing_left_other_items_and_ratings_off_their_scale_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "rated", [row("a1", "x", "realism", 1, flags=["too-fast"])], [item("a1", "a")])
     with pytest.raises(UsageError, match="no answer is left"):
         run(aggregate_stage(AggregateFiles(path), AggregateOptions()), tmp_path / "people")
-
-
-def test_answers_about_other_items_are_refused(tmp_path: Path) -> None:
     path = write_table(tmp_path, ANNOTATIONS, pl.DataFrame(BY_HAND, schema=ANNOTATIONS.schema))
     write_table(tmp_path, RATED_ITEMS, pl.DataFrame([item("b7", "a")], schema=RATED_ITEMS.schema))
     with pytest.raises(UsageError, match=r"known item.*about items such as 'b7'.*13 about others, such as 'a1'"):
         run(aggregate_stage(AggregateFiles(path), AggregateOptions()), tmp_path / "people")
-
-
-def test_a_rating_off_its_scale_is_refused_in_every_table(tmp_path: Path) -> None:
-    path = written(tmp_path / "rated", [row("a1", "x", "realism", 3)], [item("a1", "a")])
+    path = written(tmp_path / "honest", [row("a1", "x", "realism", 3)], [item("a1", "a")])
     other = written(tmp_path / "other", [row("a1", "y", "realism", 50)], [item("a1", "a")])
     with pytest.raises(UsageError, match=r"other.*1 ratings lie off their scale.*50 for realism, by 'y' of 'a1'"):
         run(aggregate_stage(AggregateFiles(path, more=[other]), AggregateOptions()), tmp_path / "people")

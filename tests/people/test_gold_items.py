@@ -119,7 +119,7 @@ MEANT = [
 ]  # fmt: skip
 
 
-def test_a_list_of_ones_own_pictures_says_what_they_show(tmp_path: Path, files: ExportFiles) -> None:
+def test_a_list_says_what_pictures_show_and_another_picture_is_another_form(tmp_path: Path, files: ExportFiles) -> None:
     mine = replace(files, gold=listed_pictures(tmp_path / "mine", LISTED * 3))
     projects.export(tmp_path / "project", mine, "audit")
     known = {f"files/photo-{number}.png": MEANT[number % 5] for number in range(15)}
@@ -145,6 +145,10 @@ def test_a_list_of_ones_own_pictures_says_what_they_show(tmp_path: Path, files: 
     assert gold_answers(audits, raters, "artifact_id")["asked"].sum() == sum(
         known[image][1] is None for image in gold["image_id"]
     )
+    picture = tmp_path / "mine/files/photo-0.png"
+    picture.write_bytes((tmp_path / "mine/files/photo-1.png").read_bytes())
+    with pytest.raises(UsageError, match="gold-0"):
+        projects.export(tmp_path / "project", mine, "audit")
 
 
 def test_a_list_that_says_something_else_is_refused_with_every_line(tmp_path: Path, files: ExportFiles) -> None:
@@ -162,12 +166,3 @@ def test_a_list_that_says_something_else_is_refused_with_every_line(tmp_path: Pa
     (tmp_path / "other.csv").write_text("picture,shows\na.png,b\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"expected columns image, artifact, country"):
         projects.export(tmp_path / "b", replace(files, gold=tmp_path / "other.csv"), "audit")
-
-
-def test_another_picture_under_the_same_name_is_another_form(tmp_path: Path, files: ExportFiles) -> None:
-    mine = replace(files, gold=listed_pictures(tmp_path / "mine", LISTED * 3))
-    projects.export(tmp_path / "project", mine, "audit")
-    picture = tmp_path / "mine/files/photo-0.png"
-    picture.write_bytes((tmp_path / "mine/files/photo-1.png").read_bytes())
-    with pytest.raises(UsageError, match="gold-0"):
-        projects.export(tmp_path / "project", mine, "audit")

@@ -23,8 +23,10 @@ OF_THE_DESIGN = {
 }  # fmt: skip
 
 
-def test_every_scheme_of_the_design_is_there() -> None:
+def test_every_scheme_of_the_design_is_there_and_an_unknown_one_lists_them() -> None:
     assert set(scheme_names()) == OF_THE_DESIGN
+    with pytest.raises(UsageError, match="cultivate"):
+        load_scheme("cubes")
 
 
 @pytest.mark.parametrize("name", sorted(OF_THE_DESIGN))
@@ -104,11 +106,6 @@ def test_a_mistake_in_a_scheme_is_named(tmp_path: Path, right: str) -> None:
     path.write_text(GOOD.replace(right, wrong), encoding="utf-8")
     with pytest.raises(ConfigError, match=re.escape(said)):
         load_scheme(str(path))
-
-
-def test_an_unknown_scheme_lists_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="cultivate"):
-        load_scheme("cubes")
 
 
 @pytest.mark.parametrize("text", ['"><Image value="x"/>', "]]>&lt;", "\x0b\x00 & <b>", "\ud7ff\ufffe"])

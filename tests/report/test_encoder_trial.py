@@ -104,8 +104,8 @@ def finished(
     name = encoder.vector.__name__
     monkeypatch.setitem(ENCODERS.entries, name, Entry(name, f"{__name__}:make", ""))
     rng, ids = np.random.default_rng(5), [f"Q{number:02d}" for number in range(ARTIFACTS_DRAWN)]
-    places = [COUNTRIES[number % len(COUNTRIES)] for number in range(ARTIFACTS_DRAWN)]
-    rows = [(one, one, ["cuisine"], [place], ["x"]) for one, place in zip(ids, places, strict=True)]
+    shown_in = [COUNTRIES[number % len(COUNTRIES)] for number in range(ARTIFACTS_DRAWN)]
+    rows = [(one, one, ["cuisine"], [iso], ["x"]) for one, iso in zip(ids, shown_in, strict=True)]
     artifacts = pl.DataFrame(rows, schema=ARTIFACTS.schema, orient="row")
     vectors = encoder.encode_prepared([drawn(n, rng) for _ in range(references) for n in range(ARTIFACTS_DRAWN)])
     sources = [f"r{number}" for number in range(len(vectors))]
@@ -121,7 +121,7 @@ def finished(
         pictures = [drawn(n, rng) if model in models[:2] else of_nothing(rng) for n in shown.tolist()]
         image_table(run.folder(roles.IMAGES, model), pictures, model=model)
         mapped = matched(run, model)
-        hits = mapped.filter(rank=1)["country"].to_numpy() == np.array([places[n] for n in shown])
+        hits = mapped.filter(rank=1)["country"].to_numpy() == np.array([shown_in[n] for n in shown])
         right[model] = float(hits.mean())
     built(shuffle_stage(run.table(roles.IMAGES, "apple")), run.folder(roles.IMAGES, roles.SHUFFLED))
     matched(run, roles.SHUFFLED)
@@ -140,8 +140,9 @@ def before_audit(run: RunFolders) -> list[ModelLine]:
     return [line(model, 0.5, None, free=None, similarity=0.99) for model in run.models]
 
 
-@pytest.mark.parametrize("references", [3, 1])
-@pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS)
+@pytest.mark.parametrize(("vector", "references"), [
+    (shapes, 3), (mean_colours, 3), (random, 3), (constant, 3), (shapes, 1), (mean_colours, 1)
+])  # fmt: skip
 def test_the_encoder_that_fails_is_named_before_an_audit_and_the_audit_alone_speaks_after_it(
     vector: Callable[[Picture], NDArray[np.float64]], references: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,8 +169,8 @@ def test_the_encoder_that_fails_is_named_before_an_audit_and_the_audit_alone_spe
         ],
         trial=trial,
     )
-    said = " ".join((after.headline, *after.sentences))
-    assert "encoder" not in said
-    assert "pictures of nothing" not in said
-    assert ("Most images of apple and pear are mapped to something they do not show" in said) is not good
-    assert f"the country they saw in {right['apple']:.0%}" in said
+    text = " ".join((after.headline, *after.sentences))
+    assert "encoder" not in text
+    assert "pictures of nothing" not in text
+    assert ("Most images of apple and pear are mapped to something they do not show" in text) is not good
+    assert f"the country they saw in {right['apple']:.0%}" in text

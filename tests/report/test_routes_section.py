@@ -7,13 +7,16 @@ from culturekit.report.write import render
 from tests.report.pages import LACKING, full_page, page, routes
 
 
-def test_both_routes_stand_side_by_side_with_their_intervals_counts_and_limits() -> None:
+def test_both_routes_stand_side_by_side_and_what_is_missing_is_counted() -> None:
     text = render(full_page())
     for shown in ("0.711", "0.661–0.761", "0.422", "mapped", "tagged", "n = 80, row 1 of routes/scores.parquet"):
         assert shown in text
     assert "at most 96 images of each model and concept" in text
     assert "What neither can tell" in text
     assert "Agreement is no accuracy" in text
+    section = text[text.index('id="missing"') :]
+    for shown in (">400<", ">5<", "5 atlas", "2 of 3", ">35<", ">11<"):
+        assert shown in section
 
 
 def test_an_unstable_ranking_is_told_and_a_stable_one_too() -> None:
@@ -23,13 +26,6 @@ def test_an_unstable_ranking_is_told_and_a_stable_one_too() -> None:
     assert "in the same order, or nearly so" in told
     none = render(replace(page(), routes=replace(routes(), ranking=()), trust=None))
     assert "there is no ranking to compare" in none
-
-
-def test_what_is_missing_is_counted() -> None:
-    text = render(full_page())
-    section = text[text.index('id="missing"') :]
-    for shown in (">400<", ">5<", "5 atlas", "2 of 3", ">35<", ">11<"):
-        assert shown in section
 
 
 def test_a_page_with_nothing_missing_and_one_route_has_neither_section() -> None:

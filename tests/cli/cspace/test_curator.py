@@ -77,21 +77,18 @@ def test_a_file_that_is_named_counts_before_one_that_is_carried(tmp_path: Path) 
     assert "GH" not in known.countries()
 
 
-def test_prompts_of_nothing_leave_with_one_and_say_why(tmp_path: Path) -> None:
+def test_prompts_and_a_release_of_nothing_leave_with_one_and_say_why(tmp_path: Path) -> None:
     listed = tmp_path / "mine.csv"
     listed.write_text("name,concept,country\nFado,music,Portugal\nFrevo,music,Brazil\n", encoding="utf-8")
     assert culturekit("cspace", "import", str(listed), "--out", str(tmp_path / "space")).returncode == 0
     words = ("--cspace", str(tmp_path / "space/cspace.parquet"), "--out", str(tmp_path / "prompts"))
-    made = culturekit("prompts", "build", "cube", *words, ends=1)
-    assert "no prompt was built of 2 artifacts in cspace.parquet: 2 " in made.stderr
-
-
-def test_a_release_of_nothing_leaves_with_one_and_says_why(tmp_path: Path) -> None:
+    answer = culturekit("prompts", "build", "cube", *words, ends=1)
+    assert "no prompt was built of 2 artifacts in cspace.parquet: 2 " in answer.stderr
     table = kept(tmp_path, {"qid": "Q2", "verdict": "review", "reason": "judge x: refused"})
-    made = culturekit(
-        "cspace", "release", "--kept", str(table), "--roots", "cuisine", "--out", str(tmp_path / "space"), ends=1
+    answer = culturekit(
+        "cspace", "release", "--kept", str(table), "--roots", "cuisine", "--out", str(tmp_path / "release"), ends=1
     )
-    assert "1 artifact waits for a person" in made.stderr
+    assert "1 artifact waits for a person" in answer.stderr
 
 
 def test_pt_br_is_a_language() -> None:

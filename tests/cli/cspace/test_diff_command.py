@@ -95,21 +95,18 @@ def test_a_public_file_is_compared_too(tmp_path: Path, runs: Path) -> None:
     assert {tuple(row["undecided"]) for row in said["rows"]} == {("dump", "config", "wording", "model", "code")}
 
 
-def test_a_space_that_was_changed_by_hand_is_refused(tmp_path: Path, runs: Path) -> None:
-    copy = Path(shutil.copytree(runs / "a/cspace", tmp_path / "cspace"))
-    pl.read_parquet(copy / "cspace.parquet").head(2).write_parquet(copy / "cspace.parquet")
-    code, _, error = run(copy, runs / "b")
-    assert code == 4
-    assert "not the cultural space that its stage wrote" in error
-
-
-def test_what_is_no_space_is_refused(tmp_path: Path, runs: Path) -> None:
+def test_what_is_no_space_or_was_changed_by_hand_is_refused(tmp_path: Path, runs: Path) -> None:
     code, _, error = run(tmp_path, runs / "b")
     assert code == 2
     assert "there is no cultural space here" in error
     code, _, error = run(runs / "a", runs / "b", "--wait")
     assert code == 2
     assert "--out as well" in error
+    copy = Path(shutil.copytree(runs / "a/cspace", tmp_path / "cspace"))
+    pl.read_parquet(copy / "cspace.parquet").head(2).write_parquet(copy / "cspace.parquet")
+    code, _, error = run(copy, runs / "b")
+    assert code == 4
+    assert "not the cultural space that its stage wrote" in error
 
 
 def test_releases_with_countries_of_their_own_are_compared_as_a_user_types_it(tmp_path: Path) -> None:

@@ -185,11 +185,13 @@ def test_a_picture_of_one_colour_is_said(folders: Folders, tmp_path: Path) -> No
     assert params(reply)["findings"] == ["the whole picture is #808080"]
 
 
-def test_only_safetensors_are_read(folders: Folders, tmp_path: Path) -> None:
+def test_only_safetensors_are_read_and_a_size_that_cannot_be_made_is_said(folders: Folders, tmp_path: Path) -> None:
     pickled = Path(shutil.copytree(folders("sdxl"), tmp_path / "pickled"))
     (pickled / "unet/diffusion_pytorch_model.safetensors").rename(pickled / "unet/diffusion_pytorch_model.bin")
     with pytest.raises(UsageError, match="pickle, which can run any code"):
         answers(f"{pickled}?steps=1", [asked(1)])
+    with pytest.raises(UsageError, match="refuses what it is asked for"):
+        answers(f"{folders('sdxl')}?steps=1", [asked(1, side=13)])
 
 
 def test_code_that_comes_with_a_pipeline_is_not_run(folders: Folders, tmp_path: Path) -> None:
@@ -217,11 +219,6 @@ def test_code_that_comes_with_a_pipeline_is_not_run(folders: Folders, tmp_path: 
 def test_an_option_that_would_do_nothing_is_refused(folders: Folders, options: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         answers(f"{folders('sdxl')}?{options}", [asked(1)])
-
-
-def test_a_size_that_a_pipeline_cannot_make_is_said(folders: Folders) -> None:
-    with pytest.raises(UsageError, match="refuses what it is asked for"):
-        answers(f"{folders('sdxl')}?steps=1", [asked(1, side=13)])
 
 
 def test_adapters_from_a_folder_change_the_picture_and_are_recorded(folders: Folders, tmp_path: Path) -> None:

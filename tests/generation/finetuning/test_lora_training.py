@@ -122,7 +122,7 @@ def test_a_stage_of_images_waits_for_the_adapter_of_a_stage(folders: Path, pairs
         generate_stage(prompts, plan, backend="simulated", model="after", seed=1, adapter=tmp_path / "tuned")
 
 
-def test_an_untrained_adapter_changes_nothing_and_the_pipeline_is_left_alone(folders: Path, pairs: Path) -> None:
+def test_an_untrained_adapter_changes_nothing_and_a_loss_that_is_no_number_ends_all(folders: Path, pairs: Path) -> None:
     from culturekit.generation.diffusion.lora_training import LoraTraining
 
     given = options(folders)
@@ -131,8 +131,11 @@ def test_an_untrained_adapter_changes_nothing_and_the_pipeline_is_left_alone(fol
     assert all((one == 0).all() for name, one in training.learned.items() if "lora_B" in name)
     training.step(1)
     changed = {name for name, one in training.unet.named_parameters() if not torch.equal(one, before[name])}
-    assert changed <= set(training.learned)
+    assert changed <= set(training.learned), "the pipeline is left alone"
     assert changed
+    next(one for name, one in training.learned.items() if "lora_B" in name).data.fill_(np.inf)
+    with pytest.raises(CultureKitError, match="came apart in step 2"):
+        training.step(2)
 
 
 def test_the_same_seed_gives_the_same_bytes_recomputed_or_not_and_another_others(
@@ -202,17 +205,6 @@ def test_mixed_precision_learns_and_goes_on(folders: Path, pairs: Path, tmp_path
         early.step(number)
     assert all(torch.equal(whole.learned[name], one) for name, one in early.learned.items())
     assert whole.probe() < whole.curve[0][2]
-
-
-def test_a_loss_that_is_no_number_stops_the_training(folders: Path, pairs: Path) -> None:
-    from culturekit.generation.diffusion.lora_training import LoraTraining
-
-    given = options(folders)
-    training = LoraTraining(pipeline_of(given), pairs_in(pairs), given)
-    training.step(1)
-    next(one for name, one in training.learned.items() if "lora_B" in name).data.fill_(np.inf)
-    with pytest.raises(CultureKitError, match="came apart in step 2"):
-        training.step(2)
 
 
 def test_a_pilot_times_a_step_and_changes_nothing(folders: Path, pairs: Path, tmp_path: Path) -> None:

@@ -139,12 +139,17 @@ def test_repeats_and_slots_are_dealt_out_in_natural_order_and_holes_are_rows(tmp
     assert not clean(run)
 
 
-def test_repeats_that_were_begun_are_filled_up_where_only_slots_are_stated(tmp_path: Path) -> None:
+def test_repeats_that_were_begun_are_filled_up_and_names_that_count_from_one_can_be_shifted(tmp_path: Path) -> None:
     root = fill(tmp_path / "pics", [f"p1_{number}.png" for number in range(3)])
     _, rows = take(
         f"folder:{root}?pattern={{prompt_id}}_{{id}}", tmp_path / "o", prompts(tmp_path, {"p1": "x"}), slots=2
     )
     assert rows.filter(pl.col("status") == "missing").select("repeat", "slot").rows() == [(1, 1)]
+    root = fill(tmp_path / "shifted", ["p1_1_1.png", "p1_1_2.png"])
+    _, rows = take(
+        f"folder:{root}?pattern={{prompt_id}}_{{repeat}}_{{slot}}&first=1", tmp_path / "p", prompts(tmp_path)
+    )
+    assert rows.select("repeat", "slot").rows() == [(0, 0), (0, 1)]
 
 
 def test_numbers_of_names_are_kept_and_a_place_taken_twice_is_said(tmp_path: Path) -> None:
@@ -156,14 +161,6 @@ def test_numbers_of_names_are_kept_and_a_place_taken_twice_is_said(tmp_path: Pat
     assert by["p1/0-999.png"]["status"] == "unmatched"
     assert "slot 999" in by["p1/0-999.png"]["reason"]
     assert not clean(run)
-
-
-def test_names_that_count_from_one_can_be_shifted(tmp_path: Path) -> None:
-    root = fill(tmp_path / "pics", ["p1_1_1.png", "p1_1_2.png"])
-    _, rows = take(
-        f"folder:{root}?pattern={{prompt_id}}_{{repeat}}_{{slot}}&first=1", tmp_path / "o", prompts(tmp_path)
-    )
-    assert rows.select("repeat", "slot").rows() == [(0, 0), (0, 1)]
 
 
 def test_prompts_are_found_by_their_text_as_file_names_spell_it(tmp_path: Path) -> None:
@@ -319,15 +316,11 @@ def test_a_folder_is_not_hashed_twice_and_a_change_is_seen(tmp_path: Path, monke
     assert sorted(seen) == ["a.png", "b.png", "b.png"]
 
 
-def test_the_output_cannot_lie_in_the_folder(tmp_path: Path) -> None:
+def test_the_output_cannot_lie_in_the_folder_which_is_imported_and_not_asked(tmp_path: Path) -> None:
     root = fill(tmp_path / "pics", ["a.png"])
     with pytest.raises(UsageError, match="lies in the folder of images"):
         take(f"folder:{root}", root / "out")
     assert sorted(path.name for path in root.iterdir()) == ["a.png"]
-
-
-def test_a_folder_is_imported_and_not_asked(tmp_path: Path) -> None:
-    fill(tmp_path / "pics", ["p1_0.png"])
     with pytest.raises(UsageError, match="a folder of images is imported, not asked"):
         BACKENDS.make(f"folder:{tmp_path / 'pics'}?pattern={{prompt_id}}_{{slot}}")
 

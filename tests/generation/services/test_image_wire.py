@@ -100,12 +100,9 @@ def pairs(value: object) -> list[tuple[str, object]]:
     return []
 
 
-def test_a_name_from_outside_is_taken_for_no_picture(tmp_path: Path) -> None:
+def test_a_name_from_outside_is_taken_for_no_picture_and_a_picture_in_a_data_url_is_kept(tmp_path: Path) -> None:
     reply = said("openai:gpt-image-1", {"data": [{"b64_json": NAME}]}, tmp_path)
     assert reply.stop == "blocked"
-
-
-def test_a_picture_in_a_data_url_is_kept(tmp_path: Path) -> None:
     reply = said("openai:gpt-image-1", {"data": [{"url": f"data:image/png;base64,{PICTURE}"}]}, tmp_path)
     assert made(reply).candidates[0].picture == NAME
 

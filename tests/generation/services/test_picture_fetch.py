@@ -82,18 +82,17 @@ def test_no_address_leads_inwards(url: str) -> None:
         place_of(url, base_url=PUBLIC)
 
 
-def test_a_name_with_one_private_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_private_number_is_refused_and_the_number_that_was_checked_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     numbers = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (number, 443)) for number in ("93.184.216.34", "10.0.0.7")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: numbers)
     with pytest.raises(Refused, match="private"):
         place_of("https://pictures.example.org/x.png", base_url=PUBLIC)
-
-
-def test_the_number_that_was_checked_is_the_one_that_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 443))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: numbers)
-    place = place_of("https://pictures.example.org/x.png?a=b", base_url=PUBLIC)
-    assert (place.number, place.host, place.path) == ("93.184.216.34", "pictures.example.org", "/x.png?a=b")
+    found = place_of("https://pictures.example.org/x.png?a=b", base_url=PUBLIC)
+    assert (found.number, found.host, found.path) == ("93.184.216.34", "pictures.example.org", "/x.png?a=b")
 
 
 def test_a_service_in_a_private_network_may_name_itself_and_nobody_else() -> None:

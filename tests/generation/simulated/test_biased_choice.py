@@ -86,26 +86,20 @@ def test_collapse_and_favour_strike_independently() -> None:
     assert departure(drawn(bias, asked(0)), shares) < 4
 
 
-def test_the_modes_do_not_depend_on_the_order_of_the_rows_or_on_popularity() -> None:
+def test_modes_depend_on_no_order_and_no_popularity_and_more_add_to_the_fewer() -> None:
     bias = replace(EVEN, collapse=1)
     changed = DISHES.reverse().with_columns(popularity=pl.lit(5.0))
     assert set(drawn(bias, asked(0))) == set(drawn(bias, asked(0), changed))
-
-
-def test_more_modes_add_to_the_fewer() -> None:
     one, three = (set(drawn(replace(EVEN, collapse=1, modes=modes), asked(0))) for modes in (1, 3))
     assert len(one) == 1
     assert len(three) == 3
     assert one < three
 
 
-def test_a_named_artifact_is_drawn_in_the_country_of_the_request_if_it_has_a_row_there() -> None:
+def test_a_named_artifact_is_drawn_in_the_country_of_the_request_and_alone_is_not_mistaken() -> None:
     assert set(drawn(EVEN, asked(0, artifact_id="Q1", country="TR"))) == {("Q1", "TR")}
     assert set(drawn(EVEN, asked(0, artifact_id="Q1", country="US"))) == {("Q1", "FR")}
     assert set(drawn(EVEN, asked(0, artifact_id="Q1", concept=None))) == {("Q1", "FR")}
-
-
-def test_the_only_artifact_of_a_concept_cannot_be_mistaken() -> None:
     found = drawn(replace(EVEN, error=1), asked(0, artifact_id="Q1"), space(("Q1", "cuisine", "FR", 1.0)))
     assert set(found) == {("Q1", "FR")}
 

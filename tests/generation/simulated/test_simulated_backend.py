@@ -62,18 +62,15 @@ def test_a_picture_shows_its_truth_and_not_what_was_asked_for(tmp_path: Path) ->
     assert np.array_equal(mistaken.pixels, same.pixels)
 
 
-def test_noise_is_the_share_of_pictures_without_truth(tmp_path: Path) -> None:
+def test_noise_is_the_share_of_pictures_without_truth_and_strikes_independently_of_error(tmp_path: Path) -> None:
     backend = model(tmp_path, SPACE, "noise=0.3&size=16")
     requests = [asked(seed, artifact_id="Q7" if seed % 2 else None) for seed in range(1000)]
     free = [picture.truth_artifact_id is None for picture in pictures(backend.generate(requests))]
     assert sum(free) / 1000 == pytest.approx(0.3, abs=0.045)
     assert sum(free[::2]) / 500 == pytest.approx(0.3, abs=0.06)
-
-
-def test_noise_and_error_strike_independently(tmp_path: Path) -> None:
     backend = model(tmp_path, SPACE, "noise=0.5&error=0.5&size=16")
-    made = pictures(backend.generate([asked(seed, artifact_id="Q7") for seed in range(1000)]))
-    right = sum(picture.truth_artifact_id == "Q7" for picture in made)
+    drawn = pictures(backend.generate([asked(seed, artifact_id="Q7") for seed in range(1000)]))
+    right = sum(picture.truth_artifact_id == "Q7" for picture in drawn)
     assert right / 1000 == pytest.approx(0.25, abs=0.045)
 
 
@@ -99,12 +96,16 @@ def test_what_the_cspace_lacks_is_a_failure(tmp_path: Path, options: str, reques
     assert words in reply.reason
 
 
-def test_the_option_goes_before_the_table_of_the_run(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    own = write_table(tmp_path / "own", CSPACE, space(("Q5", "art", "US", None)))
+def test_the_option_goes_before_the_table_of_the_run_and_without_either_the_hint_helps(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    mine = write_table(tmp_path / "mine", CSPACE, space(("Q5", "art", "US", None)))
     run = write_table(tmp_path, CSPACE, SPACE)
-    (picture,) = pictures(BACKENDS.make(f"simulated?cspace={own}", cspace=run).generate([asked(1, concept="art")]))
+    (picture,) = pictures(BACKENDS.make(f"simulated?cspace={mine}", cspace=run).generate([asked(1, concept="art")]))
     assert picture.truth_artifact_id == "Q5"
+    with pytest.raises(UsageError, match="cspace=PATH"):
+        BACKENDS.make("simulated?noise=1")
+    with pytest.raises(UsageError, match=r"simulated\?cspace=PATH"):
+        BACKENDS.make("simulated:cspace.parquet")
 
 
 @pytest.mark.parametrize(("options", "words"), [
@@ -117,10 +118,3 @@ def test_the_option_goes_before_the_table_of_the_run(tmp_path: Path) -> None:
 def test_a_wrong_knob_is_said(tmp_path: Path, options: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         model(tmp_path, SPACE, options)
-
-
-def test_without_a_cspace_the_hint_says_how_to_give_one() -> None:
-    with pytest.raises(UsageError, match="cspace=PATH"):
-        BACKENDS.make("simulated?noise=1")
-    with pytest.raises(UsageError, match=r"simulated\?cspace=PATH"):
-        BACKENDS.make("simulated:cspace.parquet")

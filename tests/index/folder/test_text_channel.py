@@ -71,14 +71,11 @@ def test_each_text_is_encoded_once_whoever_it_names(work: Work, tmp_path: Path) 
     np.testing.assert_array_equal(vectors[0], vectors[1])
 
 
-def test_countries_are_named_where_that_is_asked_for(work: Work) -> None:
+def test_countries_are_named_where_that_is_asked_for_and_texts_that_are_too_long_are_counted(work: Work) -> None:
     names = {"Q1": ["pão"]}
     countries = {"Q1": ["Brazil", "Portugal"]}
     *_, notes = text_vectors(work, artifacts("Q1"), names, TEMPLATES, "counting", countries=countries)
     assert notes["texts"] == 5
-
-
-def test_texts_that_are_too_long_are_counted_with_samples(work: Work) -> None:
     names = {"Q1": ["the very long name of a dish"]}
     *_, notes = text_vectors(work, artifacts("Q1"), names, TEMPLATES, "counting", countries={})
     assert notes["texts_too_long"] == 3

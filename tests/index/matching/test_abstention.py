@@ -60,11 +60,16 @@ def certain(wrong: list[int], count: int, *, max_error: float = 0.05) -> Abstent
     return abstention_from(margins, mask, np.arange(count), max_error=max_error)
 
 
-def test_nothing_abstains_where_nothing_errs() -> None:
+def test_nothing_abstains_where_nothing_errs_and_errors_at_small_margins_are_abstained_from() -> None:
     found = certain([], 400)
     assert found.threshold == 0
     assert found.chosen is not None
     assert (found.chosen.accepted, found.chosen.wrong) == (400, 0)
+    found = certain(list(range(900, 1000)), 1000)
+    assert found.chosen is not None
+    assert 850 <= found.chosen.accepted <= 950
+    assert found.chosen.wrong / found.chosen.accepted <= 0.05
+    assert found.chosen.upper <= 0.06
 
 
 def test_too_few_references_prove_nothing() -> None:
@@ -73,14 +78,6 @@ def test_too_few_references_prove_nothing() -> None:
     assert abstention_from(
         np.empty(0, np.float32), np.empty(0, np.bool_), np.empty(0, np.int64), max_error=0.5
     ).chosen is None  # fmt: skip
-
-
-def test_errors_at_small_margins_are_abstained_from() -> None:
-    found = certain(list(range(900, 1000)), 1000)
-    assert found.chosen is not None
-    assert 850 <= found.chosen.accepted <= 950
-    assert found.chosen.wrong / found.chosen.accepted <= 0.05
-    assert found.chosen.upper <= 0.06
 
 
 def test_equal_margins_are_accepted_together() -> None:

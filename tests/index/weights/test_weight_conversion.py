@@ -190,9 +190,15 @@ def test_what_holds_no_weights_is_refused(tmp_path: Path, content: Any, found: s
     refused(saved(tmp_path, content), UsageError, found)
 
 
-def test_unknown_weights_are_refused_with_what_was_found(tmp_path: Path) -> None:
+def test_unknown_weights_another_kind_and_a_file_of_somebody_else_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"of no known kind.*1 tensors: layer\.weight\\x1b\[2J \(3, 4\)"):
         converted(saved(tmp_path, {"layer.weight\x1b[2J": torch.zeros(3, 4)}))
+    with pytest.raises(UsageError, match=r"another kind; expected hpsv2\.1, found open-clip ViT of width 8"):
+        converted(saved(tmp_path, weights()), kind="hpsv2.1")
+    (tmp_path / "weights.safetensors").write_bytes(b"mine")
+    with pytest.raises(UsageError, match="something else stands there"):
+        converted(saved(tmp_path, weights()))
+    assert (tmp_path / "weights.safetensors").read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize("strange", [
@@ -201,11 +207,6 @@ def test_unknown_weights_are_refused_with_what_was_found(tmp_path: Path) -> None
 ])  # fmt: skip
 def test_strangers_among_known_weights_are_refused(tmp_path: Path, strange: Callable[[], dict[str, Any]]) -> None:
     refused(saved(tmp_path, {**weights(), **strange()}), CultureKitError, "known kind|more than tensors")
-
-
-def test_another_kind_than_the_one_asked_for_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"another kind; expected hpsv2\.1, found open-clip ViT of width 8"):
-        converted(saved(tmp_path, weights()), kind="hpsv2.1")
 
 
 @pytest.mark.parametrize(("options", "match"), [
@@ -219,13 +220,6 @@ def test_a_wrong_request_is_explained(tmp_path: Path, options: dict[str, str], m
     with pytest.raises(UsageError, match=match):
         convert_weights(tmp_path / given["file"], sha256=given["sha256"], out=tmp_path / given["out"],
                         kind=given.get("kind"))  # fmt: skip
-
-
-def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "weights.safetensors").write_bytes(b"mine")
-    with pytest.raises(UsageError, match="something else stands there"):
-        converted(saved(tmp_path, weights()))
-    assert (tmp_path / "weights.safetensors").read_bytes() == b"mine"
 
 
 def inception_shapes(classes: int) -> dict[str, tuple[int, ...]]:

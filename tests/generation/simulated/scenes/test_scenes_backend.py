@@ -22,15 +22,12 @@ def truth(picture: Picture) -> dict[str, Any]:
     return json.loads(picture.truth_scene or "{}")  # type: ignore[no-any-return]
 
 
-def test_the_world_is_the_papers_grid() -> None:
+def test_the_world_is_the_papers_grid_and_a_token_means_one_thing_in_its_dimension() -> None:
     groups = {iso: known.groups["cultivate"] for iso, known in countries().items() if "cultivate" in known.groups}
     assert {iso: known.group for iso, known in world().countries.items()} == groups
     assert len(world().countries) * len(world().activities) == 576
     assert len(world().categories) == 9
     assert DIMENSIONS == dimensions.DIMENSIONS
-
-
-def test_a_token_means_one_thing_in_its_dimension() -> None:
     for dimension in DIMENSIONS:
         assert max(Counter(world().tokens(dimension)).values()) == 1
     stereotypes = Counter(token for iso in world().countries for token in world().stereotypes(iso))
@@ -79,18 +76,12 @@ def test_dials_are_kept_by_country(country: str, knows: float, exaggerates: floa
     assert strength == pytest.approx(exaggerates, abs=0.05)
 
 
-def test_a_model_that_varies_little_shows_the_same_each_time() -> None:
+def test_a_model_may_vary_little_show_another_country_or_know_no_such_activity() -> None:
     alike = drawn("simulated-scenes?knows=0.5&varies=0", *map(asked_scene, range(4)))
     assert len({picture.truth_scene for picture in alike}) == 1
     assert len({picture.pixels.tobytes() for picture in alike}) == 4
-
-
-def test_a_model_may_show_another_country() -> None:
     pictures = drawn("simulated-scenes?elsewhere=1", *map(asked_scene, range(4)))
     assert "IR" not in {picture.truth_country for picture in pictures}
-
-
-def test_an_activity_that_nobody_knows_is_any_of_its_category() -> None:
     (picture,) = drawn("simulated-scenes", asked_scene(1, activity="moonwalk"))
     assert truth(picture)["activity"] is None
     assert truth(picture)["shown"]["objects"][:2] == ["hand drums", "small speakers"]
