@@ -288,7 +288,7 @@ def asks(
     def declare(function: Callable[Concatenate[Asked, P], Outcome]) -> Asks[P]:
         spec = spec_of(function)
 
-        def made(given: Given, inputs: dict[str, Path]) -> Stage:
+        def make_stage(given: Given, inputs: dict[str, Path]) -> Stage:
             judge, llm, instead = given[spec], given["llm"], given.get("wording")
             client: Any = None if judge is None else CLIENTS.make(judge)
             instructions = wording(words, instead) if words else ""
@@ -322,7 +322,7 @@ def asks(
                 stage, judge, client, unit=unit, plan=planned, pilot=tries, ahead=ahead(given), each=each, llm=llm
             )
 
-        return Asks(declaring(function, made), example, **help)
+        return Asks(declaring(function, make_stage), example, **help)
 
     return declare
 

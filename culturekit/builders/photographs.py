@@ -94,9 +94,9 @@ def wanted(prompts: Path) -> list[dict[str, Any]]:
         raise UsageError("no English prompt names a country", where=str(prompts), expected="prompts of activities")
     known, rows = countries(), []
     for row in table.iter_rows(named=True):
-        place = known.get(row["country"])
-        text = f"{row['activity']} {place.name}" if place is not None and row.get("activity") else row["text"]
-        language = place.languages[0] if place is not None and place.languages else "en"
+        home = known.get(row["country"])
+        text = f"{row['activity']} {home.name}" if home is not None and row.get("activity") else row["text"]
+        language = home.languages[0] if home is not None and home.languages else "en"
         rows.append({"prompt_id": row["prompt_id"], "query": text, "language": language})
     return rows
 
@@ -241,15 +241,15 @@ class _Gathering:
 
     def content(self, found: Found) -> bytes:
         """Give the bytes of a photograph, from disk where they were fetched before."""
-        place = self.kept_in / "files" / digest([found.url])
-        if not place.is_file():
+        path = self.kept_in / "files" / digest([found.url])
+        if not path.is_file():
             base = self.options.commons if found.service == "commons" else self.options.openverse
             parts, here = check_url(found.url), urlsplit(base).hostname
             address_of(parts, may_be_here=parts.hostname == here)  # what a service lists may not point at this machine
             reply = self.source(found.url).page(found.url, kinds=("image", "octet-stream"))
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(place, reply.body)
-        return place.read_bytes()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, reply.body)
+        return path.read_bytes()
 
 
 SUFFIXES = {b"\xff\xd8": ".jpg", b"\x89P": ".png", b"RI": ".webp", b"GI": ".gif"}
@@ -313,9 +313,9 @@ def _of_commons(gathering: _Gathering, query: str) -> Iterator[Found]:
                                   found=str(reply.error.get("code", ""))[:100])  # fmt: skip
     for page in sorted(reply.query.pages, key=lambda one: one.index):
         for info in page.imageinfo[:1]:
-            said = {name: _plain(str(text.value)) for name, text in info.extmetadata.items()}
-            licence = said.get("LicenseShortName", ""), said.get("LicenseUrl", "")
-            title, author = _plain(page.title).removeprefix("File:"), said.get("Artist", "")
+            facts = {name: _plain(str(text.value)) for name, text in info.extmetadata.items()}
+            licence = facts.get("LicenseShortName", ""), facts.get("LicenseUrl", "")
+            title, author = _plain(page.title).removeprefix("File:"), facts.get("Artist", "")
             yield Found("commons", info.thumburl or info.url, info.descriptionurl, title, author, *licence)
 
 
@@ -363,7 +363,7 @@ def contact_sheet(table: pl.DataFrame) -> str:
         parts.append(f"<h2>{html.escape(queries)}</h2>")
         for row in rows.iter_rows(named=True):
             about = (row["title"], row["author"], row["licence"], row["service"], row["path"].rpartition("/")[2])
-            said = html.escape(" · ".join(filter(None, about)))
+            caption = html.escape(" · ".join(filter(None, about)))
             shown = f'<img loading="lazy" alt="" src="{html.escape(row["path"])}">'
-            parts.append(f"<figure>{shown}<figcaption>{said}</figcaption></figure>")
+            parts.append(f"<figure>{shown}<figcaption>{caption}</figcaption></figure>")
     return "\n".join(parts) + "\n"

@@ -92,8 +92,8 @@ def _units_taken(images: pl.DataFrame, most: int, seed: int) -> Iterator[str]:
     keyed = sorted((lot(prompt, repeat, unit), prompt, unit, size) for unit, prompt, repeat, size in units.rows())
     turn: Counter[str | None] = Counter()
     order = []
-    for own, prompt, unit, size in keyed:
-        order.append((turn[prompt], lot(prompt, turn[prompt]), own, unit, size))
+    for first_lot, prompt, unit, size in keyed:
+        order.append((turn[prompt], lot(prompt, turn[prompt]), first_lot, unit, size))
         turn[prompt] += 1
     total = 0
     for *_, unit, size in sorted(order):
@@ -306,7 +306,7 @@ def looks(
     decides: Decides = lambda _: {},
     version: int = 1,
     packages: tuple[str, ...] = ("msgspec", "pillow", "polars"),
-    images: ImagesOf = lambda given, place: prompted_images(given["images"], given.get("per_prompt"), place),
+    images: ImagesOf = lambda given, at: prompted_images(given["images"], given.get("per_prompt"), at),
     reads: Reads = lambda _: {},
     usual: Callable[[Given], Iterable[Request]] | None = None,
     plans: type[AskPlan] | None = None,
@@ -323,18 +323,18 @@ def looks(
     def declare(function: Callable[Concatenate[Judge, P], AskedImages[Any]]) -> Asks[P]:
         spec = spec_of(function)
 
-        def made(given: Given, inputs: dict[str, Path]) -> Stage:
+        def make_stage(given: Given, inputs: dict[str, Path]) -> Stage:
             llm, client = given["llm"], CLIENTS.make(given[spec])
 
-            def asked(place: Path) -> AskedImages[Any]:
-                return function(Judge(client.model, place), **given)  # type: ignore[call-arg]
+            def asked(at: Path) -> AskedImages[Any]:
+                return function(Judge(client.model, at), **given)  # type: ignore[call-arg]
 
             def plan(out: Path, _: object) -> AskPlan:
-                with scratch() as place:
-                    questions = asked(place)
-                    requests = requests_about(images(given, place), questions)
+                with scratch() as at:
+                    questions = asked(at)
+                    requests = requests_about(images(given, at), questions)
                     cost = cost_of(client, requests, out, batch=llm.batch)
-                    there = sum(block.height for block in images(given, place))
+                    there = sum(block.height for block in images(given, at))
                 left_out, count = len(questions.shown.drops), len(questions.open)
                 return (plans or AskPlan)(client.model, "images", there, left_out, count, cost)
 
@@ -349,7 +349,7 @@ def looks(
             each = None if usual is None else partial(usd_of, client, partial(usual, given), llm)
             return asking_stage(stage, given[spec], client, unit="images", plan=plan, each=each, llm=llm)
 
-        return Asks(declaring(function, made), example, again=again)
+        return Asks(declaring(function, make_stage), example, again=again)
 
     return declare
 

@@ -170,14 +170,14 @@ def declared(thing: Callable[..., Any]) -> Iterator[Declared]:
 
 def declared_as(name: str, kind: Any, default: Any = MISSING) -> Declared:  # noqa: ANN401 - any type, any value
     """Read what an annotation declares."""
-    told, typed = None, PLAIN
+    info, typed = None, PLAIN
     if get_origin(kind) is Annotated:
         kind, *notes = get_args(kind)
-        told = next((note for note in notes if isinstance(note, FieldInfo)), None)
+        info = next((note for note in notes if isinstance(note, FieldInfo)), None)
         typed = next((note for note in notes if isinstance(note, Typed)), PLAIN)
     kinds = get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,)
     known = [one for one in kinds if one is not NoneType]
-    return Declared(name, known[0], NoneType in kinds, default, told, typed)
+    return Declared(name, known[0], NoneType in kinds, default, info, typed)
 
 
 def rules_of(thing: Callable[..., Any] | StageCommand, name: str) -> FieldInfo:
@@ -231,7 +231,7 @@ def is_group(each: Declared) -> bool:
 
 
 def stage_of_function(
-    function: Callable[..., Any], made: Callable[[dict[str, Any]], Stage], *, without: str
+    function: Callable[..., Any], stage_from: Callable[[dict[str, Any]], Stage], *, without: str
 ) -> Callable[..., Stage]:
     """Make what takes all parameters of a function but one, holds them to their rules, and gives their stage."""
     taken = [one for one in signature(function).parameters.values() if one.name != without]
@@ -247,7 +247,7 @@ def stage_of_function(
                 check_options(given[each.name])
             elif given[each.name] is not None:
                 check_stated([(each, given[each.name])])
-        return made(given)
+        return stage_from(given)
 
     stage.__signature__ = shown  # type: ignore[attr-defined]
     # no comprehension variable is called like a name that `stage` closes over: Python 3.12 would clear that
@@ -338,8 +338,8 @@ def builds(
     """
 
     def declare(function: Callable[Concatenate[Work, P], Outcome]) -> Built[P]:
-        said = decides or (lambda given: settings(function, given))
-        return Built(staged(kind, folder, packages=packages, decides=said, **more)(function), example, workers, workers)
+        says = decides or (lambda given: settings(function, given))
+        return Built(staged(kind, folder, packages=packages, decides=says, **more)(function), example, workers, workers)
 
     return declare
 
@@ -367,11 +367,11 @@ def staged(
     """
 
     def declare(function: Callable[Concatenate[Work, P], Outcome]) -> Callable[P, Stage]:
-        def made(given: Given, inputs: dict[str, Path]) -> Stage:
+        def make_stage(given: Given, inputs: dict[str, Path]) -> Stage:
             taken = signature(function)
-            said = {name: one for name, one in given.items() if _is_option(taken, name)}
-            said = said if decides is None else dict(decides(given))
-            options = {name: value for name, value in said.items() if name not in seeds.values()}
+            chosen = {name: one for name, one in given.items() if _is_option(taken, name)}
+            says = chosen if decides is None else decides(given)
+            options = {name: value for name, value in says.items() if name not in seeds.values()}
             among = given.get("options")
             drawn: dict[str, Any] = {role: getattr(among, name, given.get(name)) for role, name in seeds.items()}
 
@@ -380,25 +380,25 @@ def staged(
 
             return Stage(folder, kind, version, run, {**inputs, **reads(given)}, options, drawn, packages=packages)
 
-        return declaring(function, made)
+        return declaring(function, make_stage)
 
     return declare
 
 
-def declaring(function: Callable[..., Any], made: Callable[[Given, dict[str, Path]], Stage]) -> Callable[..., Stage]:
+def declaring(function: Callable[..., Any], make: Callable[[Given, dict[str, Path]], Stage]) -> Callable[..., Stage]:
     """Give what makes a stage of all that a function takes after its first parameter, once it keeps its rules."""
     taken = signature(function)
     first, *typed = taken.parameters
     read = [name for name in typed if not _is_option(taken, name)]
     return stage_of_function(
-        function, lambda given: made(given, roles_among({name: given[name] for name in read})), without=first
+        function, lambda given: make(given, roles_among({name: given[name] for name in read})), without=first
     )
 
 
 def settings(function: Callable[..., Any], given: Given) -> Given:
     """Give the options among what was given as a manifest keeps them."""
-    said = {each.name for each in declared(function) if each.help or is_group(each)}
-    options = {name: value for name, value in given.items() if _is_option(signature(function), name) and name in said}
+    helped = {each.name for each in declared(function) if each.help or is_group(each)}
+    options = {name: value for name, value in given.items() if _is_option(signature(function), name) and name in helped}
     return {name: asdict(one) if is_dataclass(one) else one for name, one in options.items()}  # type: ignore[arg-type]
 
 

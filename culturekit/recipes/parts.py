@@ -47,13 +47,13 @@ def with_published(given: Mapping[str, Any], published: Mapping[str, Any]) -> di
     return filled
 
 
-def deviations(stated: Any, published: Any, place: str = "") -> Iterator[str]:  # noqa: ANN401 - of JSON
+def deviations(stated: Any, published: Any, key: str = "") -> Iterator[str]:  # noqa: ANN401 - of JSON
     """Say where a recipe is not as published; a part that it leaves out deviates nowhere."""
     if isinstance(published, Mapping):
         for name, value in published.items() if stated is not None else ():
-            yield from deviations(stated[name], value, f"{place}.{name}".lstrip("."))
+            yield from deviations(stated[name], value, f"{key}.{name}".lstrip("."))
     elif (list(published) if isinstance(published, tuple) else published) != stated:
-        yield f"Not as published: {place} is {stated}, published {published}"
+        yield f"Not as published: {key} is {stated}, published {published}"
 
 
 def bought(
@@ -112,10 +112,10 @@ def imported_answers(
     model: str = "", variant: str = "",
 ) -> Path | None:  # fmt: skip
     """Import what people said of a form; None while nobody has. Simulated `people` answer in a stage of their own."""
-    said = [Path(name) for name in given] or served_answers(project)
+    exports = [Path(name) for name in given] or served_answers(project)
     if people is not None:
-        said = [run.add(people, answers, model, variant) / ANSWERS_FILE]
-    return run.add(import_stage(project, said, pool=None), imported, model, variant) if said else None
+        exports = [run.add(people, answers, model, variant) / ANSWERS_FILE]
+    return run.add(import_stage(project, exports, pool=None), imported, model, variant) if exports else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,12 +30,10 @@ from culturekit.core.tables import read_table, save_parquet
 from culturekit.index.embedding.embedding_encoders import load_vectors
 from culturekit.kg.concepts import load_concept, shipped_concepts
 from culturekit.kg.countries import countries, use_countries_beside
-from culturekit.release import (
-    check_characters,
-    check_items,
-    check_places,
-    check_templates,
-)
+from culturekit.release import check_characters as characters
+from culturekit.release import check_items as items
+from culturekit.release import check_places as places
+from culturekit.release import check_templates as templates
 from culturekit.release.findings import (
     Change,
     Check,
@@ -51,11 +49,11 @@ from culturekit.release.sheet import LAYOUTS, Form, Row, Sheet, layout_of
 # Every check, in the order in which mends are made, and an audit of a file that has been read.
 
 CHECKS: tuple[Check, ...] = (
-    check_characters.UNICODE_SLIPS, check_characters.WHITE_SPACES, check_places.COUNTRIES_NAMED,
-    check_places.CONCEPTS_NAMED, check_items.IDENTIFIERS, check_items.STATEMENTS, check_templates.NEGATIVE_PROMPTS,
-    check_characters.NAMES_USABLE, check_characters.NAME_CONCEPTS, check_items.ITEM_COUNTRIES,
-    check_templates.TEMPLATES_FIT, check_items.REPEATED_ROWS, check_characters.TWO_CONCEPTS,
-    check_templates.PROMPT_LENGTHS, check_items.NEAR_DUPLICATES, check_places.BALANCE,
+    characters.unicode_slips, characters.white_space, places.countries_named,
+    places.concepts_named, items.identifiers, items.statements, templates.negative_prompts,
+    characters.unusable_names, characters.other_concepts, items.item_countries,
+    templates.template_slips, items.repeated_rows, characters.two_concepts,
+    templates.long_prompts, items.near_duplicates, places.imbalance,
 )  # fmt: skip
 
 CODES: tuple[Code, ...] = tuple(code for check in CHECKS for code in check.codes)
@@ -394,9 +392,9 @@ def near_pairs(folder: Path) -> dict[tuple[str, str], float]:
     means = mean_vectors(np.asarray(vectors, np.float32), ids)
     cells: dict[tuple[str, str], list[str]] = {}
     artifacts = read_table(folder / "artifacts.parquet", ARTIFACTS)
-    for artifact, concepts, places in artifacts.select("artifact_id", "concepts", "countries").iter_rows():
+    for artifact, concepts, isos in artifacts.select("artifact_id", "concepts", "countries").iter_rows():
         for concept in concepts if artifact in means else ():
-            for country in places:
+            for country in isos:
                 cells.setdefault((concept, country), []).append(artifact)
     return {pair: cosine for members in cells.values() for pair, cosine in near_within(members, means)}
 
@@ -438,8 +436,8 @@ def read_sheet(path: Path) -> Sheet:
             expected=f"the {nearest.name} layout, with {', '.join(nearest.needs)}",
             found=f"no {', '.join(column for column in nearest.needs if column not in columns)}",
         )  # fmt: skip
-    places = {getattr(country, layout.countries): country for country in countries().values()}
-    return Sheet(layout, form, tuple(columns), tuple(Row(*each) for each in enumerate(rows)), places)
+    by_name = {getattr(country, layout.countries): country for country in countries().values()}
+    return Sheet(layout, form, tuple(columns), tuple(Row(*each) for each in enumerate(rows)), by_name)
 
 
 def read_json(path: Path) -> tuple[list[str], Sequence[Cells]]:

@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 
 from culturekit.builders.filtering.cspace_filter import name_problem
 from culturekit.llm.untrusted import reveal, without_hidden_characters
-from culturekit.release.findings import Check, Code, Finding, Knowledge, Source, Turn, quoted
+from culturekit.release.findings import Code, Finding, Knowledge, Source, Turn, check, quoted
 from culturekit.release.sheet import Row, Sheet, fold, item_of, same_artifact, tidy
 
 HIDDEN = Code(
@@ -38,7 +38,8 @@ SCRIPTS = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}
 PLAIN = re.compile("[\x20-\x7e\u00c0-\u017e\u0180-\u024f]*")
 
 
-def find_unicode_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.CELL, HIDDEN, NOT_NFC, LOOK_ALIKE, MIXED)
+def unicode_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at every text that is more than plain Latin."""
     for number, column, text in sheet.texts():
         if not PLAIN.fullmatch(text):
@@ -68,9 +69,6 @@ def foreign(text: str, twin: str) -> str:
     """Name the letters that a twin replaces."""
     odd = [character for character in dict.fromkeys(text) if character not in twin]
     return ", ".join(f"U+{ord(character):04X} {unicodedata.name(character, '?').lower()}" for character in odd[:5])
-
-
-UNICODE_SLIPS = Check(Turn.CELL, (HIDDEN, NOT_NFC, LOOK_ALIKE, MIXED), find_unicode_slips)
 
 
 @lru_cache(maxsize=65_536)
@@ -116,7 +114,8 @@ WHITE_SPACE = Code(
 )  # fmt: skip
 
 
-def find_white_space(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.CELL, WHITE_SPACE)
+def white_space(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at every text that is not blank altogether; a blank one is missing, which other checks say."""
     for number, column, text in sheet.texts():
         if text.strip() and (wanted := tidy(text)) != text:
@@ -133,9 +132,6 @@ def kind_of(text: str) -> str:
     return "several spaces in a row"
 
 
-WHITE_SPACES = Check(Turn.CELL, (WHITE_SPACE,), find_white_space)
-
-
 # Names that no artifact can have, that belong to another concept, or that stand under two.
 
 
@@ -147,7 +143,8 @@ UNUSABLE = Code(
 ANY_SCRIPT = ("und",)  # A language that is written in no particular script: names of all scripts are names
 
 
-def find_unusable_names(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.ROW, UNUSABLE)
+def unusable_names(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Hold every name against the rules that candidates are held against."""
     if not sheet.has("name"):
         return
@@ -161,9 +158,6 @@ def find_unusable_names(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]
             )  # fmt: skip
 
 
-NAMES_USABLE = Check(Turn.ROW, (UNUSABLE,), find_unusable_names)
-
-
 OTHER_CONCEPT = Code(
     "name-concept", "error",
     "the artifact, by its QID or else its name, is known under other concepts only (needs --graph or --cspace)",
@@ -171,7 +165,8 @@ OTHER_CONCEPT = Code(
 )  # fmt: skip
 
 
-def find_other_concepts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.ROW, OTHER_CONCEPT)
+def other_concepts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Hold the concept of every row against what is known."""
     for row in sheet.rows:
         concept, name = sheet.concept(row), fold(sheet.text(row, "name"))
@@ -200,16 +195,14 @@ def otherwise(sheet: Sheet, row: Row, source: str, known: list[str]) -> Finding:
     )  # fmt: skip
 
 
-NAME_CONCEPTS = Check(Turn.ROW, (OTHER_CONCEPT,), find_other_concepts)
-
-
 UNDER_TWO = Code(
     "two-concepts", "warning", "one name in one country stands under two concepts, and not with a QID for each",
     "the later row is set aside, or the one without a QID",
 )  # fmt: skip
 
 
-def find_two_concepts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.FILE, UNDER_TWO)
+def two_concepts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Gather the rows of each name and country."""
     seen: dict[tuple[str, str], list[Row]] = {}
     for row in sheet.rows:
@@ -233,6 +226,3 @@ def under_two(sheet: Sheet, rows: list[Row]) -> Iterator[Finding]:
                 f"{sheet.concept(row)} (row {row.number})", aside, sheet.column("name"), sheet.text(aside, "name"),
                 suggestion=f"keep row {other.number}, or give each its QID",
             )  # fmt: skip
-
-
-TWO_CONCEPTS = Check(Turn.FILE, (UNDER_TWO,), find_two_concepts)

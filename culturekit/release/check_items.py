@@ -11,7 +11,7 @@ from culturekit.core.counting import counted
 from culturekit.core.schemas import has_no_item
 from culturekit.kg.concepts import COUNTRY_PROPERTIES
 from culturekit.kg.countries import by_qid, countries
-from culturekit.release.findings import Change, Check, Code, Finding, Knowledge, Turn, quoted
+from culturekit.release.findings import Change, Code, Finding, Knowledge, Turn, check, quoted
 from culturekit.release.sheet import (
     EMPTY,
     QID,
@@ -43,7 +43,8 @@ WITHOUT_QID = Code("missing-qid", "note", "the artifact has no QID", "nothing: a
 SLIPPED = "P361"
 
 
-def find_identifiers(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.CELL, IS_NAME, DISPLACED, ID_MISSING, ID_UNKNOWN, WITHOUT_QID)
+def identifiers(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at the identifier of every row."""
     look = look_at_public_id if sheet.layout.name == "public" else look_at_our_ids
     for row in sheet.rows:
@@ -117,9 +118,6 @@ def not_an_id(row: Row, column: str, stated: str, suggestion: str, changes: tupl
     return ID_UNKNOWN.finding(message, row, column, stated, suggestion=suggestion, changes=changes)
 
 
-IDENTIFIERS = Check(Turn.CELL, (IS_NAME, DISPLACED, ID_MISSING, ID_UNKNOWN, WITHOUT_QID), find_identifiers)
-
-
 BROKEN_STATEMENT = Code(
     "broken-statement", "error", "a statement value that is no item, such as {=#1, or a cell that is no list",
     "what is no item is taken out, and the rest written as a list",
@@ -131,7 +129,8 @@ EMPTIES = Code(
 NAMES = {"": "empty", EMPTY: EMPTY}
 
 
-def find_statements(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.CELL, BROKEN_STATEMENT, EMPTIES)
+def statements(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at the statement cells of every row, then at how empty ones are written."""
     for column in sheet.layout.statements:
         if column in sheet.columns:
@@ -177,9 +176,6 @@ def empties(sheet: Sheet, column: str) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-STATEMENTS = Check(Turn.CELL, (BROKEN_STATEMENT, EMPTIES), find_statements)
-
-
 DISAGREES = Code(
     "qid-country", "error",
     "the item's countries (P495, P17 of the row, or of the graph or cultural space) are known, and not the row's",
@@ -191,7 +187,8 @@ ELSEWHERE = Code(
 )  # fmt: skip
 
 
-def find_item_countries(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.ROW, DISAGREES, ELSEWHERE)
+def item_countries(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Hold the country of every row against its item's."""
     open_places: dict[str, dict[str, int]] = {}
     for row in sheet.rows:
@@ -236,9 +233,6 @@ def disagreement(
     )  # fmt: skip
 
 
-ITEM_COUNTRIES = Check(Turn.ROW, (DISAGREES, ELSEWHERE), find_item_countries)
-
-
 # Rows that say what another row says: the same prompt, artifact or name, or nearly the same.
 
 
@@ -253,7 +247,8 @@ FOLDED = Code(
 SAME_NAME = Code("same-name", "note", "one name in one country and concept, in small letters, with two QIDs", "nothing")
 
 
-def find_repeated_rows(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.FILE, PROMPT, ARTIFACT, FOLDED, SAME_NAME)
+def repeated_rows(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Find repeated rows; each row is named once, for the closest likeness."""
     reported: set[int] = set()
     if sheet.has("prompt"):
@@ -340,9 +335,6 @@ def repetition(sheet: Sheet, part: str, code: Code, row: Row, before: Row) -> Fi
     )  # fmt: skip
 
 
-REPEATED_ROWS = Check(Turn.FILE, (PROMPT, ARTIFACT, FOLDED, SAME_NAME), find_repeated_rows)
-
-
 NEAR_NAME = Code(
     "near-name", "note",
     "two names of a country and concept are equal but for accents and marks, or but for a letter or two", "nothing",
@@ -353,7 +345,8 @@ NEAR_VECTORS = Code(
 SHORTEST = 6  # letters that a name must have before one that differs in a letter is worth a look
 
 
-def find_near_duplicates(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.FILE, NEAR_NAME, NEAR_VECTORS)
+def near_duplicates(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Find pairs; each row is named once, with the first row it is near to."""
     if not sheet.has("name"):
         return
@@ -430,6 +423,3 @@ def near_vectors(sheet: Sheet, rows: list[Row], knowledge: Knowledge) -> Iterato
                 f"{quoted(name)} looks like {quoted(sheet.text(first, 'name'))} of row {first.number}, cosine "
                 f"{cosine:.3f}", later, sheet.column("name"), name, suggestion="look whether both are one",
             )  # fmt: skip
-
-
-NEAR_DUPLICATES = Check(Turn.FILE, (NEAR_NAME, NEAR_VECTORS), find_near_duplicates)

@@ -13,7 +13,7 @@ from culturekit.builders.country_names import country_code
 from culturekit.builders.space.public_cube import CONCEPTS
 from culturekit.core.counting import counted
 from culturekit.kg.countries import Country, countries
-from culturekit.release.findings import Change, Check, Code, Finding, Knowledge, Turn, quoted
+from culturekit.release.findings import Change, Code, Finding, Knowledge, Turn, check, quoted
 from culturekit.release.sheet import Row, Sheet, fold
 
 COUNTRY_UNKNOWN = Code(
@@ -28,7 +28,8 @@ COUNTRY_SPELLING = Code(
 SEVERAL = re.compile(r"\s*(?:[,;/&|]|\band\b|\bor\b)\s*")
 
 
-def find_countries(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.CELL, COUNTRY_UNKNOWN, COUNTRY_AMBIGUOUS, COUNTRY_SPELLING)
+def countries_named(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at the country of every row; a prompt of no country may leave it open."""
     column = sheet.column("country")
     for row in sheet.rows:
@@ -100,9 +101,6 @@ def named_otherwise(sheet: Sheet, row: Row, country: Country) -> Iterator[Findin
             yield COUNTRY_SPELLING.rewrite(message, row, column, str(stated), wanted=wanted)
 
 
-COUNTRIES_NAMED = Check(Turn.CELL, (COUNTRY_UNKNOWN, COUNTRY_AMBIGUOUS, COUNTRY_SPELLING), find_countries)
-
-
 CONCEPT_UNKNOWN = Code(
     "concept-unknown", "error", "a concept that is none of CUBE's, or none at all", "the row is set aside"
 )
@@ -112,7 +110,8 @@ CONCEPT_MIXED = Code(
 )
 
 
-def find_concepts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.CELL, CONCEPT_UNKNOWN, CONCEPT_SPELLING, CONCEPT_MIXED)
+def concepts_named(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at the concept of every row, then at the names that each concept goes by."""
     names = {fold(name): name for name in CONCEPTS}
     names |= {fold(known): known for row in sheet.rows if (known := sheet.concept(row)) and known == fold(known)}
@@ -151,9 +150,6 @@ def mixed(sheet: Sheet) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-CONCEPTS_NAMED = Check(Turn.CELL, (CONCEPT_UNKNOWN, CONCEPT_SPELLING, CONCEPT_MIXED), find_concepts)
-
-
 IMBALANCE = Code(
     "imbalance", "note",
     "a country has less than half of what countries have of a concept in the middle, more than twice, or nothing",
@@ -162,7 +158,8 @@ IMBALANCE = Code(
 MANY = 2
 
 
-def find_imbalance(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.FILE, IMBALANCE)
+def imbalance(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Hold the count of every country and concept against the median of the concept."""
     counts = Counter(
         (concept, country.name)
@@ -182,6 +179,3 @@ def find_imbalance(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
                     None, sheet.column("country"), f"{name} × {concept}",
                     suggestion="look for more rows, or say in the card why there are so many",
                 )  # fmt: skip
-
-
-BALANCE = Check(Turn.FILE, (IMBALANCE,), find_imbalance)

@@ -8,7 +8,6 @@ from culturekit.builders.prompt_templates import templates
 from culturekit.kg.countries import Country
 from culturekit.release.findings import (
     Change,
-    Check,
     Code,
     Finding,
     Frame,
@@ -16,6 +15,7 @@ from culturekit.release.findings import (
     Slip,
     Slots,
     Turn,
+    check,
     frames,
     frames_of,
     quoted,
@@ -73,7 +73,8 @@ SIMPLE: dict[str, Code] = {
 ROWS_NAMED = 3
 
 
-def find_template_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.ROW, *CODES)
+def template_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Hold every prompt against the templates; rows whose country or concept is not known say so elsewhere."""
     if not sheet.has("prompt"):
         return
@@ -231,9 +232,6 @@ def alone(sheet: Sheet, row: Row, country: Country, released: list[Frame], read:
     return NO_TEMPLATE.set_aside(f"{quoted(text)} follows no template", row, "text", text)
 
 
-TEMPLATES_FIT = Check(Turn.ROW, CODES, find_template_slips)
-
-
 # Words of a negative prompt in the prompt itself, and prompts that a text encoder cuts off.
 
 
@@ -249,7 +247,8 @@ MARKER = re.compile(r"[\s,;|.]*(?:\bnegative[ _-]?prompt\b|(?<!\S)--no\b|\[neg\]
 TERMS_IN_A_ROW = 3
 
 
-def find_negative_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.CELL, LEAK, CONTRADICTS)
+def negative_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at every prompt."""
     if not sheet.has("prompt"):
         return
@@ -313,9 +312,6 @@ def contradiction(sheet: Sheet, row: Row, text: str, negative: str) -> Iterator[
         )  # fmt: skip
 
 
-NEGATIVE_PROMPTS = Check(Turn.CELL, (LEAK, CONTRADICTS), find_negative_prompts)
-
-
 CLIP_TOKENS = 77  # what CLIP's text encoder reads, its marks of beginning and end included
 
 TOO_LONG = Code(
@@ -327,7 +323,8 @@ SHORT = (CLIP_TOKENS - 2) // 2
 """So few bytes can never be too many tokens: each token is a byte at least; counting is spared for most prompts."""
 
 
-def find_long_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+@check(Turn.FILE, TOO_LONG)
+def long_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Count the tokens of every prompt that could be too long."""
     if not sheet.has("prompt"):
         return
@@ -342,6 +339,3 @@ def find_long_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
                 f"{tokens:,} tokens, {how}: the encoder reads {CLIP_TOKENS} of {quoted(text)}", row,
                 sheet.column("prompt"), text, suggestion=f"shorten it to {CLIP_TOKENS} tokens",
             )  # fmt: skip
-
-
-PROMPT_LENGTHS = Check(Turn.FILE, (TOO_LONG,), find_long_prompts)

@@ -473,3 +473,8 @@ class Check:
     turn: Turn
     codes: tuple[Code, ...]
     find: Find
+
+
+def check(turn: Turn, *codes: Code) -> Callable[[Find], Check]:
+    """Declare a check of a file: when its mends have their turn, and what it can find."""
+    return lambda find: Check(turn, codes, find)

@@ -38,9 +38,12 @@ RULES = concept_of({1: None, 2: None}, classes=[2], countries=["BR"]).model_copy
     update={"country_choice": "P495-first"}
 )
 
+BRAZILIAN = concept_of({1: None}, countries=["BR"])
+
 
 @pytest.mark.endtoend
 @example(world=KNOWN, concept=RULES, heir=False)
+@example(world=[*KNOWN[:1], Said(4, "P31", 2), Said(4, "P17", 30)], concept=BRAZILIAN, heir=True)
 @settings(max_examples=examples(60), deadline=None)
 @given(world=statements, concept=concepts, heir=st.booleans())
 def test_extract_preview_and_explain_agree(

@@ -12,13 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asking import Asked, asks, scratch
-from culturekit.builders.completing.completion_names import (
-    LONGEST_CLASS,
-    MOST_CHARACTERS,
-    SLUG,
-    KnownItem,
-    KnownTables,
-)
+from culturekit.builders.completing.completion_names import LONGEST_CLASS, MOST_CHARACTERS, SLUG, KnownItem, KnownTables
 from culturekit.builders.completing.completion_names import described as described_items
 from culturekit.builders.completing.completion_rounds import (
     ADDED,

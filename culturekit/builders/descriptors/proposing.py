@@ -366,9 +366,9 @@ class Cell:
             (Candidate(named[:400], "neutral", "optional", (), 0), INVENTED, None)
             for named in dict.fromkeys(self.invented)
         ]
-        for place, (each, fate, into) in enumerate(fates, start=1):
+        for number, (each, fate, into) in enumerate(fates, start=1):
             kept_as = None if into is None else self.candidates[into].token
-            yield self.about(each) | {"number": place, "outcome": fate, "kept_as": kept_as, "refiner": refiner}
+            yield self.about(each) | {"number": number, "outcome": fate, "kept_as": kept_as, "refiner": refiner}
 
     def about(self, each: Candidate) -> dict[str, Any]:
         """Write a candidate."""
@@ -518,8 +518,8 @@ def stereotypes(
 def stereotype_request(iso: str, *, at_most: int, instructions: str) -> Request:
     """Ask for the stereotypes of a country."""
     name = country(iso).name
-    own = row_id("stereotypes", name)
+    asked_id = row_id("stereotypes", name)
     return Request(
-        STEREOTYPE, instructions, {"id": own, "country": name, "at_most": at_most}, Stereotypes,
-        allowed={"id": (own,)}, max_tokens=STEREOTYPE_TOKENS, asks=bounded(Stereotypes, "stereotypes", at_most),
+        STEREOTYPE, instructions, {"id": asked_id, "country": name, "at_most": at_most}, Stereotypes,
+        allowed={"id": (asked_id,)}, max_tokens=STEREOTYPE_TOKENS, asks=bounded(Stereotypes, "stereotypes", at_most),
     )  # fmt: skip

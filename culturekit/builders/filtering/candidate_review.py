@@ -97,14 +97,14 @@ def waiting(
     """
     rows = reviewable(kept, removed).sort(KEPT.key)
     table = pl.DataFrame(schema=VERDICTS.schema) if told is None else read_table(told, VERDICTS)
-    said = {tuple(key): (why, sure) for *key, why, sure in
+    answers = {tuple(key): (why, sure) for *key, why, sure in
             table.select("concept", "qid", "country", "why", "confidence").iter_rows()}  # fmt: skip
     found = [
         {**row, "country": country, "why": why, "confidence": sure}
         for row in rows.iter_rows(named=True)
         for country, word in (words_of(row) or {"": row["verdict"]}).items()
         if word in verdicts
-        for why, sure in [said.get((row["concept"], row["qid"], country), (None, None))]
+        for why, sure in [answers.get((row["concept"], row["qid"], country), (None, None))]
     ]
     if not found:
         missing = "waits for a person" if list(verdicts) == ["review"] else f"is {' or '.join(verdicts)}"
@@ -158,11 +158,7 @@ def candidate_sheet(rows: Sequence[Mapping[str, Any]]) -> bytes:
 def read_candidate_sheet(path: Path, known: Known, *, by: str | None, on: str | None) -> list[CandidateDecision]:
     """Read the decisions of a sheet; `by` and `on` say who and when where the row does not."""
     rows = decided_rows(
-        path,
-        NEEDED,
-        candidate_of,
-        partial(row_mistakes, known, by, on),
-        partial(decision_of, path.name, by, on),
+        path, NEEDED, candidate_of, partial(row_mistakes, known, by, on), partial(decision_of, path.name, by, on)
     )
     return [decision for decision in rows.values() if decision is not None]
 
@@ -254,7 +250,7 @@ def review_candidates(
         about.setdefault((concept, qid), {}).setdefault(country, []).append(one)
     decided = [settled(row, about[key]) for key, row in stated.items()]
     schema = {**DECISIONS.schema, "by_country": pl.List(pl.String())}
-    table = pl.DataFrame([each for _, said in decided for each in said], schema=schema, orient="row")
+    table = pl.DataFrame([each for _, rows_of_one in decided for each in rows_of_one], schema=schema, orient="row")
     judged = with_verdicts(rows, pl.DataFrame([one for one, _ in decided], schema=SETTLED, orient="row"))
     stays, goes = write_stays(work, judged)
     comment = pl.when(pl.col("comment") != "").then(pl.format(": {}", "comment")).otherwise(pl.lit(""))

@@ -235,7 +235,7 @@ def candidate_rows(source: TableSlices) -> Iterator[Mapping[str, Any]]:
         yield from frame.iter_rows(named=True)
 
 
-SAID = pl.Schema({"index": pl.UInt32(), "country": pl.String(), "verdict": pl.String(), "outcome": pl.String(),
+ANSWERS = pl.Schema({"index": pl.UInt32(), "country": pl.String(), "verdict": pl.String(), "outcome": pl.String(),
                   "confidence": pl.Float64(), "why": pl.String()})  # fmt: skip
 SET_ASIDE = ~pl.col("outcome").is_in(ANSWERED)  # no answer came, so that a person has to look
 
@@ -251,7 +251,7 @@ class CandidateVerdicts:
         self.ruled: list[tuple[str, str] | None] = []
         self.open: deque[tuple[int, str]] = deque()
         self.rows: list[tuple[object, ...]] = []
-        self.frames = [pl.DataFrame(schema=SAID)]
+        self.frames = [pl.DataFrame(schema=ANSWERS)]
 
     def requests(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[Request]:
         """Give the questions about each candidate that the rules leave open."""
@@ -278,11 +278,11 @@ class CandidateVerdicts:
 
     def pack(self) -> None:
         """Hold what was said in columns, which take less than rows."""
-        self.frames.append(pl.DataFrame(self.rows, schema=SAID, orient="row"))
+        self.frames.append(pl.DataFrame(self.rows, schema=ANSWERS, orient="row"))
         self.rows.clear()
 
     @property
-    def said(self) -> pl.DataFrame:
+    def answers(self) -> pl.DataFrame:
         """What the judge said of each candidate, by its number, and country."""
         self.pack()
         self.frames = [pl.concat(self.frames)]
@@ -291,10 +291,10 @@ class CandidateVerdicts:
     @property
     def settled(self) -> pl.DataFrame:
         """The verdicts on the candidates that the judge was asked about; one that no answer came for is named."""
-        best = pl.col("verdict").replace_strict({word: place for place, word in enumerate(BEST_FIRST)})
+        best = pl.col("verdict").replace_strict({word: rank for rank, word in enumerate(BEST_FIRST)})
         failed = pl.col("outcome").filter(SET_ASIDE)
         verdict = pl.col("verdict").sort_by(best).first()
-        found = self.said.group_by("index", maintain_order=True).agg(
+        found = self.answers.group_by("index", maintain_order=True).agg(
             verdict, failed=failed.first(), outcome=pl.coalesce(failed.first(), pl.col("outcome").first())
         )
         plain, waits = pl.lit(f"judge {self.model}"), pl.format("judge {}: {}", pl.lit(self.model), "failed")
@@ -304,7 +304,7 @@ class CandidateVerdicts:
 
     def judged(self, source: TableSlices) -> Iterator[pl.DataFrame]:
         """Give the candidates with verdict, reason, detail, and the countries kept, waiting and refused of each."""
-        said, settled, start = self.said.select("index", "country", word="verdict"), self.settled.drop("outcome"), 0
+        words, settled, start = self.answers.select("index", "country", word="verdict"), self.settled.drop("outcome"), 0
         codes = {qid: known.iso for qid, known in by_qid().items()}
         for frame in source.slices():
             ruled = self.ruled[start : start + frame.height]
@@ -315,7 +315,7 @@ class CandidateVerdicts:
             stated = rows.select("index", best="verdict", qid="country_qids").explode("qid").drop_nulls()
             stated = stated.unique(maintain_order=True).with_columns(country=pl.col("qid").replace(codes))
             qid, word, best = pl.col("qid"), pl.col("word"), pl.col("best")
-            asked = stated.join(said, on=["index", "country"], maintain_order="left").group_by("index").agg(
+            asked = stated.join(words, on=["index", "country"], maintain_order="left").group_by("index").agg(
                 of=qid.filter(word == best),
                 waits=qid.filter((word == "review") & (best == "keep")),
                 refused=qid.filter((word == "remove") & (best != "remove")),
@@ -336,7 +336,7 @@ class CandidateVerdicts:
         keys = pl.concat(list(source.slices(("concept", "qid")))).with_row_index("index")
         # Whether a reply had to be repaired depends on how it came, and no table may.
         outcome = pl.when(SET_ASIDE).then("outcome").otherwise(pl.lit(ANSWERED[0]))
-        rows = self.said.with_columns(outcome=outcome).join(keys, on="index")
+        rows = self.answers.with_columns(outcome=outcome).join(keys, on="index")
         return rows.select(list(VERDICTS.schema)).sort(VERDICTS.key)
 
     def outcomes(self) -> dict[str, int]:

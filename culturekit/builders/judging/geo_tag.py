@@ -1,11 +1,11 @@
 """A vision model says what each image shows: the alternative to mapping by nearest vectors."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 import msgspec
 import polars as pl
@@ -131,46 +131,41 @@ METHOD = "vlm"
 OF_THE_IMAGE = ("image_id", "model", "prompt_id", "concept", "repeat", "slot")
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """An artifact that a model named, and what it was reconciled with."""
+class Shown(NamedTuple):
+    """An artifact that a model named, as its row says it, and `how` it was reconciled; `score` is how sure it is."""
 
-    artifact_id: str | None
-    name: str
-    country: str | None
-    countries: tuple[str, ...]
-    continent: str | None
-    sure: float
-    how: Reconciling
+    artifact_id: str | None = None
+    artifact: str | None = None
+    country: str | None = None
+    countries: tuple[str, ...] = ()
+    continent: str | None = None
+    score: float = 0.0
+    how: Reconciling = "no space given"
+
+    @classmethod
+    def of(cls, image: Mapping[str, Any], named: NamedArtifact, space: KnownArtifacts | None) -> Self:
+        """Reconcile one name."""
+        code, sure = country_code(named.country), named.sure / 100
+        found, how = (None, "no space given") if space is None else space.find(
+            named.name, country=code, concept=image.get("concept")
+        )  # fmt: skip
+        if found is not None:
+            home, continent = found.country(image.get("country"), code)
+            return cls(found.artifact_id, found.name, home, found.countries, continent, sure, how)
+        known = countries().get(code or "")
+        return cls(None, named.name, code, (code,) if code else (), known.continent if known else None, sure, how)
 
 
 def reconciled(image: Mapping[str, Any], tag: GeoTag, space: KnownArtifacts | None) -> list[Shown]:
     """Reconcile what a model named, the surest first, each artifact once; nothing where it says that none is shown."""
-    if tag.shown == "no":
-        return []
     shown: dict[object, Shown] = {}
-    for named in sorted(tag.artifacts, key=lambda named: -named.sure):
-        one = shown_of(image, named, space)
-        shown.setdefault(one.artifact_id or (folded(one.name), one.country), one)
+    for named in sorted(tag.artifacts if tag.shown != "no" else (), key=lambda named: -named.sure):
+        one = Shown.of(image, named, space)
+        shown.setdefault(one.artifact_id or (folded(one.artifact or ""), one.country), one)
     return list(shown.values())
 
 
-def shown_of(image: Mapping[str, Any], named: NamedArtifact, space: KnownArtifacts | None) -> Shown:
-    """Reconcile one name."""
-    code = country_code(named.country)
-    found: KnownArtifact | None = None
-    how: Reconciling = "no space given"
-    if space is not None:
-        found, how = space.find(named.name, country=code, concept=image.get("concept"))
-    if found is not None:
-        home, continent = found.country(image.get("country"), code)
-        return Shown(found.artifact_id, found.name, home, found.countries, continent, named.sure / 100, how)
-    known = countries().get(code or "")
-    continent_said = None if known is None else known.continent
-    return Shown(None, named.name, code, (code,) if code else (), continent_said, named.sure / 100, how)
-
-
-def tag_rows(image: Mapping[str, Any], shown: Sequence[Shown], *, abstained: bool) -> list[dict[str, Any]]:
+def tag_rows(image: Mapping[str, Any], shown: Sequence[Shown], *, abstained: bool) -> Iterator[dict[str, Any]]:
     """Write the rows of an image, one where nothing was named.
 
     The score is how sure the model says it is, from 0 to 1. `margin` is its lead over the surest other artifact named,
@@ -179,32 +174,14 @@ def tag_rows(image: Mapping[str, Any], shown: Sequence[Shown], *, abstained: boo
     """
 
     def lead(one: Shown, others: Iterable[Shown]) -> float:
-        return one.sure - max((other.sure for other in others), default=0.0)
+        return one.score - max((other.score for other in others), default=0.0)
 
-    image_cells = {name: image.get(name) for name in OF_THE_IMAGE}
-    blank: dict[str, Any] = {"artifact_id": None, "artifact": None, "country": None, "countries": [], "continent": None}
-    if not shown:
-        none = {"rank": 1, "score": 0.0, "margin": 0.0, "country_margin": 0.0, "abstained": True, "method": METHOD}
-        return [image_cells | blank | none]
-    return [
-        image_cells
-        | {
-            "rank": rank,
-            "artifact_id": one.artifact_id,
-            "artifact": one.name,
-            "country": one.country,
-            "countries": list(one.countries),
-            "continent": one.continent,
-            "score": one.sure,
-            "margin": lead(one, (other for other in shown if other is not one)),
-            "country_margin": lead(
-                one, (each for each in shown if each.countries and set(each.countries).isdisjoint(one.countries))
-            ),
-            "abstained": abstained,
-            "method": METHOD,
-        }
-        for rank, one in enumerate(shown, start=1)
-    ]
+    for rank, one in enumerate(shown or [Shown()], start=1):
+        elsewhere = (each for each in shown if each.countries and set(each.countries).isdisjoint(one.countries))
+        cells = {name: image.get(name) for name in OF_THE_IMAGE} | one._asdict()
+        cells |= {"rank": rank, "countries": list(one.countries), "abstained": abstained, "method": METHOD}
+        cells |= {"margin": lead(one, (other for other in shown if other is not one))}
+        yield {name: cell for name, cell in cells.items() if name != "how"} | {"country_margin": lead(one, elsewhere)}
 
 
 class TagPlan(AskPlan):
@@ -265,14 +242,14 @@ def tag(
                        max_tokens=REPLY_TOKENS)  # fmt: skip
 
     def verdicts(row: Row, question: str, answered: Answered) -> Sequence[Verdict]:
-        said = answered.value if isinstance(answered.value, GeoTag) else None
-        shown = [] if said is None else reconciled(row, said, space())
-        abstained = said is None or said.shown != "yes" or not shown
+        reply = answered.value if isinstance(answered.value, GeoTag) else None
+        shown = [] if reply is None else reconciled(row, reply, space())
+        abstained = reply is None or reply.shown != "yes" or not shown
         matches.extend(tag_rows(row, shown, abstained=abstained))
         reconciling.update(one.how for one in shown)
-        answers.update([] if said is None else [said.shown])
-        sure = 100 * shown[0].sure if shown else None
-        return [Verdict(TASK, question, value=sure, choice=None if said is None else said.shown)]
+        answers.update([] if reply is None else [reply.shown])
+        sure = 100 * shown[0].score if shown else None
+        return [Verdict(TASK, question, value=sure, choice=None if reply is None else reply.shown)]
 
     def write(work: Work) -> dict[str, int]:
         table = pl.DataFrame(matches, schema=MATCHES.schema)

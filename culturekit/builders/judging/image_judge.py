@@ -102,8 +102,8 @@ def form_questions(scheme: str) -> Iterator[ImageQuestion]:
         ends = one.get("ends", ("", ""))
         steps = range(int(one["low"]), int(one["high"]) + 1)
         levels = one.get("levels") or [ends[0], *[""] * (len(steps) - 2), ends[1]]
-        said = "; ".join(f"{step} {text}".strip() for step, text in zip(steps, levels, strict=True))
-        yield ImageQuestion(scheme, one["name"], f"{one['question']} {said}", answers=tuple(map(str, steps)),
+        steps_named = "; ".join(f"{step} {text}".strip() for step, text in zip(steps, levels, strict=True))
+        yield ImageQuestion(scheme, one["name"], f"{one['question']} {steps_named}", answers=tuple(map(str, steps)),
                             described=bool(form.get("shows")))  # fmt: skip
 
 

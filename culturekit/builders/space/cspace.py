@@ -431,12 +431,9 @@ def foreign_space_stage(path: Path, concept: str, columns: Mapping[str, str] | N
 
 def taken_prompts_stage(path: Path, space: Path, kinds: Sequence[PromptKind]) -> Stage:
     """Take in prompts, and hold them against the cultural space."""
+    typed, inputs = is_typed(path), {"published": path, "cspace": space}
     return Stage(
-        "prompts",
-        "take-prompts",
-        2 if is_typed(path) else 1,
-        lambda work: import_prompts(work, path, space, kinds),
-        {"published": path, "cspace": space, **(named_by() if is_typed(path) else country_files())},
-        {"kinds": list(kinds)},
-        packages=("babel", "polars", "pycountry") if is_typed(path) else ("polars",),
-    )
+        "prompts", "take-prompts", 2 if typed else 1, lambda work: import_prompts(work, path, space, kinds),
+        inputs | (named_by() if typed else country_files()), {"kinds": list(kinds)},
+        packages=("babel", "polars", "pycountry") if typed else ("polars",),
+    )  # fmt: skip

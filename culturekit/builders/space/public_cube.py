@@ -137,14 +137,9 @@ def artifact_of(row: Mapping[str, str | None], name: str, country: Country, conc
 def space_row(artifact_id: str, qid: str | None, country: Country, *, source: str) -> dict[str, Any]:
     """Begin a row of a cultural space of which nobody knows how it was found, or how popular it is."""
     return {
-        "artifact_id": artifact_id,
-        "qid": qid,
-        "country": country.iso,
-        "country_name": country.name,
-        "continent": country.continent,
-        "source": source,
-        "path": [],
-    }
+        "artifact_id": artifact_id, "qid": qid, "country": country.iso, "country_name": country.name,
+        "continent": country.continent, "source": source, "path": [],
+    }  # fmt: skip
 
 
 def subconcept_of(prompt: str, name: str, country: Country) -> str | None:
@@ -165,20 +160,10 @@ def slug(name: str) -> str:
 
 def prompt_of(row: Mapping[str, str | None], artifact: Mapping[str, Any]) -> dict[str, Any]:
     """Make a prompt row; the text stands as it was released."""
-    about = [row["prompt"], artifact["artifact_id"], artifact["country"], artifact["concept"]]
-    return {
-        "prompt_id": f"cube-{artifact['concept']}-{digest(about)[:10]}",
-        "text": row["prompt"],
-        "negative_text": None,
-        "benchmark": "cube",
-        "kind": "cube",
-        "concept": artifact["concept"],
-        "country": artifact["country"],
-        "group": None,
-        "artifact_id": artifact["artifact_id"],
-        "language": "en",
-        "template_id": "public",
-    }
+    about = {name: artifact[name] for name in ("artifact_id", "country", "concept")}
+    prompt_id = f"cube-{artifact['concept']}-{digest([row['prompt'], *about.values()])[:10]}"
+    plain = {"benchmark": "cube", "kind": "cube", "language": "en", "template_id": "public"}
+    return {"prompt_id": prompt_id, "text": row["prompt"], **about, **plain}
 
 
 def drop(number: int, row: Mapping[str, str | None], reason: str) -> dict[str, Any]:

@@ -345,20 +345,10 @@ def prompt_of(row: SheetRow) -> dict[str, Any] | str:
         problem = places[0].problem if len(places) == 1 else "several countries"
         return f"{problem} {stated!r}: expected the name, code or item of one{near_to(stated)}"
     concept, country = CONCEPTS.get(concept, concept), places[0].iso if places else None
-    language = row.cells.get("language") or "en"
-    return {
-        "prompt_id": row.cells.get("id") or f"{concept}-{digest([text, concept, country, language])[:10]}",
-        "text": text,
-        "negative_text": None,
-        "benchmark": BENCHMARK,
-        "kind": "within-country" if country else "underspecified",
-        "concept": concept,
-        "country": country,
-        "group": None,
-        "artifact_id": None,
-        "language": language,
-        "template_id": "typed",
-    }
+    about = {"text": text, "concept": concept, "country": country, "language": row.cells.get("language") or "en"}
+    kind = "within-country" if country else "underspecified"
+    prompt_id = row.cells.get("id") or f"{concept}-{digest(list(about.values()))[:10]}"
+    return {"prompt_id": prompt_id, **about, "benchmark": BENCHMARK, "kind": kind, "template_id": "typed"}
 
 
 def dropped(key: str, concept: str | None, reason: str, detail: str | None) -> dict[str, Any]:

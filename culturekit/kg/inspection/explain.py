@@ -256,21 +256,15 @@ class _Question:
         labels = self.tables.labels(_values(stated))
         first = "P495" if concept.country_choice == "P495-first" else None
         first_only = any(s.counts and s.property == first for s in stated)
+        named: dict[int | None, tuple[str | None, str | None]] = {n: (f"Q{n}", label) for n, label in labels.items()}
+        wanted = {value for value in labels if concept.scope is None or successors.get(value, value) in concept.scope}
         return tuple(
             CountryStatement(
-                s.property,
-                None if s.value is None else f"Q{s.value}",
-                None if s.value is None else labels[s.value],
-                s.snak,
-                s.rank,
-                s.qualified,
-                s.ended,
-                counts=s.counts and (s.property == first or not first_only),
-                in_scope=s.value is not None
-                and (concept.scope is None or successors.get(s.value, s.value) in concept.scope),
+                s.property, *named.get(s.value, (None, None)), s.snak, s.rank, s.qualified, s.ended,
+                counts=s.counts and (s.property == first or not first_only), in_scope=s.value in wanted,
             )
             for s in stated
-        )
+        )  # fmt: skip
 
     def written_out(self, paths: Sequence[tuple[int, ...]], near: _Ancestors) -> tuple[ExplainedPath, ...]:
         """Write out paths, each a tuple of item numbers, root first, with their statements."""

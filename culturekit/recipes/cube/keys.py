@@ -242,22 +242,25 @@ class Recipe(AnyRecipe):
     @classmethod
     def unwritten(cls, record: Mapping[str, object]) -> Set[str]:
         """Name the keys of a run's record that nobody could have written: they are on record by their defaults."""
-        made = MAKING if record.get("cspace") is not None else ()
-        return {*made, *(("models", *EVALUATING) if record.get("models") == [] else ())}
+        idle = MAKING if record.get("cspace") is not None else ()
+        return {*idle, *(("models", *EVALUATING) if record.get("models") == [] else ())}
 
 
 def misfits(recipe: Recipe) -> Iterator[str]:
     """Say everything in a recipe that does not fit together."""
     if not recipe.models:
-        yield from without_models(recipe)
+        if idle := [key for key in EVALUATING if key in recipe.model_fields_set]:
+            yield (
+                f"models is missing, so {', '.join(idle)} would decide nothing: name the models to evaluate, "
+                "or leave that out for a run that ends with the release"
+            )
         return
-    yield from without_references(recipe)
+    if recipe.references is None:
+        yield from without_references(recipe)
     yield from without_prompts(recipe)
     yield from within_countries(recipe)
-    yield from without_real_images(recipe)
     yield from without_people(recipe)
     yield from without_batches(recipe)
-    yield from without_second(recipe)
     yield from outside_the_space(recipe)
     if recipe.faithfulness is not None and recipe.quality in recipe.faithfulness.scorers:
         yield f"faithfulness.scorers names {recipe.quality}, which scores as quality already"
@@ -266,15 +269,14 @@ def misfits(recipe: Recipe) -> Iterator[str]:
 def without_space(recipe: Recipe) -> Iterator[str]:
     """Say where no cultural space is made or taken, or one is both made and taken."""
     stated = recipe.model_fields_set
+    missing = [key for key in ("dump", "concepts") if key not in stated]
     if recipe.cspace is not None:
         if idle := [key for key in MAKING if key in stated]:
             yield (
                 f"cspace is taken as it was published, so {', '.join(idle)} would decide nothing: "
                 "leave that out, or leave cspace out"
             )
-        return
-    missing = [key for key in ("dump", "concepts") if key not in stated]
-    if missing == ["dump", "concepts"]:
+    elif len(missing) == 2:
         yield (
             "a cultural space is missing: give dump and concepts to make one, or cspace: FILE, one that was published"
         )
@@ -282,20 +284,8 @@ def without_space(recipe: Recipe) -> Iterator[str]:
         yield f"{missing[0]} is missing: a cultural space is made from both, dump and concepts"
 
 
-def without_models(recipe: Recipe) -> Iterator[str]:
-    """Say what would decide nothing in a run that makes a release and evaluates no model."""
-    idle = [key for key in EVALUATING if key in recipe.model_fields_set]
-    if idle:
-        yield (
-            f"models is missing, so {', '.join(idle)} would decide nothing: name the models to evaluate, "
-            "or leave that out for a run that ends with the release"
-        )
-
-
 def without_references(recipe: Recipe) -> Iterator[str]:
     """Say what cannot be done without pictures of the artifacts."""
-    if recipe.references is not None:
-        return
     if parse_spec(recipe.encoder).name in PICTURES_ONLY:
         yield (
             f"references is missing: {recipe.encoder} knows artifacts by pictures only. Give references a folder "
@@ -306,6 +296,8 @@ def without_references(recipe: Recipe) -> Iterator[str]:
     pictured = [one.name for one in recipe.instruments if one.channel != "text"]
     if pictured:
         yield f"the instruments {', '.join(pictured)} need references, or channel: text"
+    if recipe.realism is not None and recipe.realism.real is None:
+        yield "realism compares with the references of the run, and there are none: give realism.real, or references"
 
 
 def without_prompts(recipe: Recipe) -> Iterator[str]:
@@ -342,14 +334,8 @@ def within_countries(recipe: Recipe) -> Iterator[str]:
         )
 
 
-def without_real_images(recipe: Recipe) -> Iterator[str]:
-    """Say what realism lacks."""
-    if recipe.realism is not None and recipe.realism.real is None and recipe.references is None:
-        yield "realism compares with the references of the run, and there are none: give realism.real, or references"
-
-
 def without_people(recipe: Recipe) -> Iterator[str]:
-    """Explain why an audit or annotations cannot be done without people."""
+    """Explain why an audit or annotations cannot be done without people, or with a second instrument."""
     audit, annotated = recipe.audit, recipe.annotations
     unknown = ", ".join(model.name for model in recipe.models if not knows_truth(model.backend))
     if audit is not None and audit.file is None and unknown:
@@ -357,6 +343,11 @@ def without_people(recipe: Recipe) -> Iterator[str]:
             f"audit has simulated raters, who know only what simulated models drew, not {unknown}: "
             "give audit.file, the answers of people"
         )
+    name = None if audit is None else audit.second
+    if name == SECOND_TAGS and (recipe.tags is None or recipe.tags.images != "all"):
+        yield "audit.second is tags, and no vision model looks at all images: give tags, with images: all"
+    elif name not in (None, SECOND_TAGS, *(one.name for one in recipe.instruments)):
+        yield f"audit.second is {name!r}: expected the name of one of the instruments, or tags"
     if annotated is None:
         return
     if annotated.simulated is not None and unknown:
@@ -368,16 +359,6 @@ def without_people(recipe: Recipe) -> Iterator[str]:
             "annotations asks people whether images show their country, but images.kinds has no prompts that name "
             "one: add cube, or within-country"
         )
-
-
-def without_second(recipe: Recipe) -> Iterator[str]:
-    """Say that the second instrument of an audit maps no image, or not all."""
-    if recipe.audit is None or (name := recipe.audit.second) is None:
-        return
-    if name == SECOND_TAGS and (recipe.tags is None or recipe.tags.images != "all"):
-        yield "audit.second is tags, and no vision model looks at all images: give tags, with images: all"
-    elif name != SECOND_TAGS and name not in [one.name for one in recipe.instruments]:
-        yield f"audit.second is {name!r}: expected the name of one of the instruments, or tags"
 
 
 def without_batches(recipe: Recipe) -> Iterator[str]:
@@ -400,13 +381,13 @@ def outside_the_space(recipe: Recipe) -> Iterator[str]:
     try:
         if recipe.cspace is None:
             concepts = list(load_concepts(recipe.concepts))
-            made = set(recipe.countries or [code for one in concepts for code in one.codes])
+            inside = set(recipe.countries or [code for one in concepts for code in one.codes])
             named = [one.concept for one in concepts]
         else:
             space = read_space(Path(recipe.cspace))[0]
-            made, named = set(space["country"]), sorted(set(space["concept"]))
-            unknown = sorted(made - set(countries()))
-        yield from preferred_elsewhere(recipe, made)
+            inside, named = set(space["country"]), sorted(set(space["concept"]))
+            unknown = sorted(inside - set(countries()))
+        yield from preferred_elsewhere(recipe, inside)
         if recipe.prompts.file is None:
             wordings = wordings_of(recipe.prompts, concepts)
             check_words(named, recipe.prompts.kinds, wordings)
@@ -434,17 +415,17 @@ def for_other_prompts(recipe: Recipe, concepts: Iterable[str], wordings: Sequenc
             )
 
 
-def preferred_elsewhere(recipe: Recipe, made: set[str]) -> Iterator[str]:
+def preferred_elsewhere(recipe: Recipe, inside: set[str]) -> Iterator[str]:
     """Say which countries simulated models prefer, though the space has no artifact from there."""
     for model in recipe.models:
         spec = parse_spec(model.backend)
         for option in ("favour", "drift_to") if knows_truth(model.backend) else ():
             named = filter(None, map(str.strip, spec.options.get(option, "").split(",")))
-            strange = sorted(set(named) - made)
+            strange = sorted(set(named) - inside)
             if strange:
                 yield (
                     f"{model.name}: {option} names {', '.join(strange)}, and the space is made of "
-                    f"{', '.join(sorted(made))}"
+                    f"{', '.join(sorted(inside))}"
                 )
 
 

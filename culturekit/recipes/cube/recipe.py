@@ -69,7 +69,7 @@ from culturekit.recipes.cube.nested_keys import (
     lpips_of,
 )
 from culturekit.recipes.cube.served_audit import with_answers
-from culturekit.recipes.parts import Looks, bought, imported_answers, model_images
+from culturekit.recipes.parts import Looks, add_asking, bought, imported_answers, model_images
 from culturekit.recipes.planning import asks, works
 from culturekit.release.card_build import card_stage
 from culturekit.report.headline import headline_lines
@@ -185,13 +185,13 @@ def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit
 
     def run(work: Work) -> Outcome:
         sample = audit_sample(read_table(matches, MATCHES), n=audit.images, rng=np.random.default_rng(seed))
-        said = simulated_audits(
+        labels = simulated_audits(
             read_table(truth, MATCHES), read_table(cspace, CSPACE), sample["image_id"].to_list(), audit.raters,
             seed=seed,
         )  # fmt: skip
         write_table(work.out, AUDIT_SAMPLE, sample)
-        write_table(work.out, AUDITS, said)
-        return Outcome({"audit_sample": sample.height, "audits": said.height}, notes={"caveat": SIMULATED})
+        write_table(work.out, AUDITS, labels)
+        return Outcome({"audit_sample": sample.height, "audits": labels.height}, notes={"caveat": SIMULATED})
 
     inputs = {"matches": matches, "truth": truth, "cspace": cspace}
     options = {"images": audit.images, **asdict(audit.raters)}
@@ -378,8 +378,8 @@ def held_against_people(run: Run, asked: Annotations, rated: Path, *, seed: int)
     run.add(followed, roles.META)
     if asked.judged is not None:
         drawn = Files([run.table(roles.RATED_SAMPLE)] if asked.project is None and run.has(roles.RATED_SAMPLE) else [])
-        said = ValueTables([run.values_of(roles.FAITHFULNESS)])
-        run.add(judged.stage(said, rated, drawn, options=asked.judged), roles.JUDGED)
+        values = ValueTables([run.values_of(roles.FAITHFULNESS)])
+        run.add(judged.stage(values, rated, drawn, options=asked.judged), roles.JUDGED)
 
 
 def imported_before(asked: Annotations) -> AggregateFiles:
@@ -432,7 +432,7 @@ def wire_routes(recipe: Recipe, run: Run) -> None:
         "judgments": run.by_model(roles.TAGS),
         "quality": run.by_model(roles.QUALITY),
     }
-    given = {side: Files({f"{side}-{model}": path for model, path in own.items()}) for side, own in files.items()}
+    given = {side: Files({f"{side}-{model}": path for model, path in tables.items()}) for side, tables in files.items()}
     run.add(routes.stage(**given, options=RouteOptions(**asdict(recipe.scoring))), roles.ROUTES)
 
 
@@ -454,8 +454,8 @@ def wire_within(recipe: Recipe, run: Run) -> None:
     """Score diversity within countries, of images of prompts that name one."""
     if recipe.within is None and recipe.scores.within == "none":
         return
-    made = run.by_model(roles.WITHIN_MATCHES) or run.by_model(roles.MATCHES)
-    matches = {roles.MATCHES.folder(model): path for model, path in made.items()}
+    mapped_by_model = run.by_model(roles.WITHIN_MATCHES) or run.by_model(roles.MATCHES)
+    matches = {roles.MATCHES.folder(model): path for model, path in mapped_by_model.items()}
     options = WithinOptions(**asdict(recipe.scores))
     run.add(within.stage(Files(matches), run.table(roles.PROMPTS), options=options), roles.WITHIN)
 
@@ -503,18 +503,14 @@ def built_space(recipe: Recipe, run: Run) -> Path:
 
 def filtered(recipe: Recipe, run: Run, concepts: tuple[Concept, ...], candidates: Path) -> Path:
     """Let a judge look through the candidates, and propose what they lack."""
-    graph, llm = run.folder(roles.GRAPH), bought(run, recipe.llm, roles.FILTER)
-    judged = filter_candidates.stage(
-        candidates, graph, roots=concepts, judge=recipe.judge, reasons=recipe.reasons, llm=llm
-    )
-    kept = run.add(judged, roles.FILTER)
+    graph, add = run.folder(roles.GRAPH), partial(add_asking, run, recipe.llm)
+    judging = partial(filter_candidates.stage, candidates, graph, roots=concepts, judge=recipe.judge)
+    kept = add(partial(judging, reasons=recipe.reasons), roles.FILTER)
     if recipe.completion is None:
         return kept
-    drops, llm = run.table(roles.FILTER, file="drops.parquet"), bought(run, recipe.llm, roles.COMPLETION)
-    completed = complete.stage(
-        kept, candidates, drops, graph, roots=concepts, proposer=recipe.judge, limits=recipe.completion, llm=llm
-    )
-    return run.add(completed, roles.COMPLETION)
+    completing = partial(complete.stage, kept, candidates, run.table(roles.FILTER, file="drops.parquet"), graph)
+    proposing = partial(completing, roots=concepts, proposer=recipe.judge, limits=recipe.completion)
+    return add(proposing, roles.COMPLETION)
 
 
 def scoped_concepts(recipe: Recipe) -> tuple[Concept, ...]:

@@ -109,7 +109,7 @@ def test_a_second_judge_settles_what_it_is_sure_of_and_says_by_which_rule(
     }  # fmt: skip
     assert table.filter(qid="Q2")["reason"].item() == "judge paid-1, at least 90% sure"
     drops = read_table(tmp_path / "settled/drops.parquet", DROPS)
-    assert drops.select("key", "reason").rows() == [("Q3", "judge paid-1, at least 90% sure")]
+    assert drops.select("key", "stage", "reason").rows() == [("Q3", "settle", "judge paid-1, at least 90% sure")]
     assert manifest.counts["settled"] == 2
     assert read_table(tmp_path / "settled/removed.parquet", REMOVED)["qid"].to_list() == ["Q3"]
     assert judge.sent.total() == 4

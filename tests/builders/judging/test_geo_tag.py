@@ -61,10 +61,15 @@ def test_what_is_named_becomes_rows_in_the_order_of_certainty(work: Work, tmp_pa
 
 
 def test_the_country_margin_leaves_out_what_shares_a_country(work: Work, tmp_path: Path, space: Path) -> None:
-    client = Scripted(saying("yes", ("feijoada", None, 80), ("Bacalhau", "Portugal", 60), ("dolma", None, 10)))
-    _, rows = tagged(work, tmp_path, client, space)
-    assert rows["margin"].to_list() == pytest.approx([0.2, -0.2, -0.7])
-    assert rows["country_margin"].to_list() == pytest.approx([0.7, 0.5, -0.7])
+    named: list[Said] = [
+        ("feijoada", None, 80),
+        ("Soup", None, 70),
+        ("Bacalhau", "Portugal", 60),
+        ("dolma", None, 10),
+    ]
+    _, rows = tagged(work, tmp_path, Scripted(saying("yes", *named)), space)
+    assert rows["margin"].to_list() == pytest.approx([0.1, -0.1, -0.2, -0.7])
+    assert rows["country_margin"].to_list() == pytest.approx([0.7, -0.1, 0.5, -0.7]), "a soup of nowhere is none"
 
 
 @pytest.mark.parametrize(

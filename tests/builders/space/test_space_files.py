@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.builders.prompting.prompts import artifact_prompts
-from culturekit.builders.space.space_files import (
-    import_prompts,
-    import_space,
-    read_list,
-    read_prompts,
-    read_space,
-)
+from culturekit.builders.space.space_files import import_prompts, import_space, read_list, read_prompts, read_space
 from culturekit.config.checks import existing_prompts, existing_space
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CSPACE, PROMPTS

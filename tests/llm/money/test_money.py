@@ -109,21 +109,6 @@ def test_a_batch_costs_its_share_and_discounts_are_not_multiplied() -> None:
     assert worst_cost(rate, input_tokens=10**6, output_tokens=10**6) == 10.0
 
 
-@given(st.floats(0, 10), st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=60), st.integers(1, 20))
-def test_a_budget_is_never_overshot(limit: float, requests: list[tuple[float, float]], at_once: int) -> None:
-    budget, under_way = Budget(limit), list[tuple[float, float]]()
-    for worst, share in requests:
-        if budget.reserve(worst):
-            under_way.append((worst, worst * share))
-        if len(under_way) >= at_once:
-            budget.settle(*under_way.pop(0))
-        assert dollars(budget.used + budget.aside) <= limit + 1e-12
-    for reserved, actual in under_way:
-        budget.settle(reserved, actual)
-    assert budget.aside == 0
-    assert budget.spent <= limit + 1e-12
-
-
 def test_a_budget_counts_what_was_spent_before_and_to_the_last_fraction() -> None:
     budget = Budget(1.0)
     budget.settle(0.0, 0.7)

@@ -98,3 +98,11 @@ def test_files_of_wordings_are_given_in_place_of_the_shipped_ones(tmp_path: Path
     asked |= {f"{kind}-{model}" for kind in ("extracted", "stereotyped") for model in models}
     asked |= {f"exag-{model}-by-{kind}" for kind in ("references", "described") for model in models}
     assert changed == asked | {f"likert-{model}-by-1" for model in models[:3]}
+
+
+def test_exaggeration_by_other_candidates_reads_what_was_judged_of_these_alone(tmp_path: Path) -> None:
+    stages = {stage.name: stage for stage in stages_of(cultivate(), tmp_path)}
+    inputs = stages["baseline-values"].inputs
+    for kind in ("references", "described"):
+        folders = [path.parent.name for role, path in inputs.items() if role.startswith(f"exag-{kind}")]
+        assert folders == [f"exag-{model}-by-{kind}" for model in ("even", "northern", "showy", "real")]
