@@ -364,6 +364,7 @@ CORRUPTIONS: dict[str, tuple[Corruption, str]] = {
     "a sentence around the blocks": (
         edited("DATA_CARD.md", r"What the tests say about motivation\.", "The best data."), "page-edited"),
     "a path in the header": (edited("README.md", r"path: data/cspace", "path: ../cspace"), "path-leaves"),
+    "a header that is no YAML": (edited("README.md", r"path: data/cspace", "path: [data/cspace"), "page-edited"),
     "a hand-written field made empty": (edited("hand/card.yaml", r"tests@example.org", '""'), "hand-empty"),
     "a hand-written section marked": (
         edited("hand/card.md", r"What the tests say about known biases", "FILL IN"), "hand-empty"),
