@@ -24,12 +24,12 @@ def run(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(*arguments: str) -> str:
+def printed(*arguments: str) -> str:
     return culturekit("llm", *arguments, ends=0).stdout
 
 
 def test_the_log_shows_what_left_and_came_and_cannot_steer_a_terminal(run: Path) -> None:
-    text = told("log", str(run))
+    text = printed("log", str(run))
     assert [line.split()[:2] for line in text.splitlines()[::3]] == [["filter", f"#{number}"] for number in (1, 2, 3)]
     assert '  answered  {"verdict":"keep"}' in text
     assert "\x1b" not in text and "\u202e" not in text and "\\x1b[2Jgone \\u202e\\u200b" in text
@@ -38,7 +38,7 @@ def test_the_log_shows_what_left_and_came_and_cannot_steer_a_terminal(run: Path)
 
 
 def test_the_log_by_outcome_and_as_json(run: Path) -> None:
-    lines = told("log", str(run / "filter"), "--outcome", "invalid", "--limit", "1", "--json").splitlines()
+    lines = printed("log", str(run / "filter"), "--outcome", "invalid", "--limit", "1", "--json").splitlines()
     (data,) = map(json.loads, lines)
     assert data["outcome"] == "invalid"
     assert data["reply"] == "\\xff" + "z" * 3_000
@@ -52,16 +52,16 @@ def test_a_log_of_nothing_says_how_exchanges_ended(run: Path) -> None:
 
 
 def test_cost_adds_up(run: Path) -> None:
-    data = json.loads(told("cost", str(run), "--json"))
+    data = json.loads(printed("cost", str(run), "--json"))
     assert [line["outcome"] for line in data["lines"]] == ["invalid", "ok", "refused"]
     assert data["total"]["usd"] == 0.000468
     assert data["total"]["input_tokens"] == 3_000
-    assert "0.000468" in told("cost", str(run)).splitlines()[-1]
+    assert "0.000468" in printed("cost", str(run)).splitlines()[-1]
 
 
 def test_prices_say_when_and_where(run: Path) -> None:
-    (price,) = json.loads(told("prices", "gpt-4o-mini-2024-07-18", "--json"))
+    (price,) = json.loads(printed("prices", "gpt-4o-mini-2024-07-18", "--json"))
     assert (price["input"], price["output"]) == (0.15, 0.6)
-    text = told("prices")
+    text = printed("prices")
     assert "gemini-2.5-flash" in text and "from https://" in text
     assert "no price of llama is known" in culturekit("llm", "prices", "llama", ends=2).stderr

@@ -15,9 +15,9 @@ KILLED = 9
 DONE = 0
 
 
-def paid(place: Staging, reply: str) -> None:
-    (place.out / "journal").mkdir(exist_ok=True)
-    (place.out / "journal" / reply).write_text(reply, encoding="ascii")
+def paid(staged: Staging, reply: str) -> None:
+    (staged.out / "journal").mkdir(exist_ok=True)
+    (staged.out / "journal" / reply).write_text(reply, encoding="ascii")
 
 
 def publish(folder: Path, key: str, reply: str) -> None:

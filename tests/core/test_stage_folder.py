@@ -8,11 +8,11 @@ from culturekit.core.errors import UsageError
 from culturekit.core.stage_folder import Staging, staging
 
 
-def finish(place: Staging, key: str, content: bytes, *, stage: str = "test") -> None:
-    place.open(key)
-    (place.out / "data").write_bytes(content)
-    digest, outputs = describe_outputs(place.out, {})
-    place.publish(
+def finish(staged: Staging, key: str, content: bytes, *, stage: str = "test") -> None:
+    staged.open(key)
+    (staged.out / "data").write_bytes(content)
+    digest, outputs = describe_outputs(staged.out, {})
+    staged.publish(
         Manifest(stage=stage, version=1, key=key, sha256=digest, code={}, packages={}, inputs={}, options={}, seeds={},
             counts={}, drops={}, outputs=outputs), b"{}",
     )  # fmt: skip

@@ -135,7 +135,7 @@ class FailingIO:
         self.kept.append(standing := XOpen(opened))
         system.functions[0] = ctypes.cast(standing, ctypes.c_void_p).value
 
-    def before_file(self, file: "File", place: str) -> None:
+    def before_file(self, file: "File", name: str) -> None:
         if not file.methods:
             return
         methods = Methods.from_buffer_copy(Methods.from_address(file.methods))
@@ -144,17 +144,17 @@ class FailingIO:
         code = SQLITE_FULL if self.fault.error == errno.ENOSPC else SQLITE_IOERR
 
         def write(file: int, content: int, size: int, offset: int) -> int:
-            if self.fails("write", place):
+            if self.fails("write", name):
                 if self.fault.manner == "short":
                     really_write(file, content, size // 2, offset)
                 return code
             return int(really_write(file, content, size, offset))
 
         def cut(file: int, size: int) -> int:
-            return SQLITE_IOERR if self.fails("cut", place) else int(really_cut(file, size))
+            return SQLITE_IOERR if self.fails("cut", name) else int(really_cut(file, size))
 
         def sync(file: int, flags: int) -> int:
-            return SQLITE_IOERR if self.fails("sync", place) else int(really_sync(file, flags))
+            return SQLITE_IOERR if self.fails("sync", name) else int(really_sync(file, flags))
 
         standing = [(WRITE, XWrite(write)), (CUT, XTruncate(cut)), (SYNC, XSync(sync))]
         for at, function in standing:

@@ -96,8 +96,8 @@ def error(status: str, *headers: str, code: str = "rate_limit_exceeded", **more:
     return lambda _: [http(json.dumps(body).encode(), *headers, status=status)]
 
 
-def moved(status: str, place: str) -> Lie:
-    return error(status, f"location: {place}", code="moved")
+def moved(status: str, address: str) -> Lie:
+    return error(status, f"location: {address}", code="moved")
 
 
 def dripped(reply: dict[str, Any]) -> Iterator[bytes | float]:
@@ -206,13 +206,13 @@ BODIES = (
     Mode("error without end in 200", bare(http(json.dumps({"error": LONG}).encode())), NOTHING),
     Mode("content a number", text(lambda _: 7), USELESS, USELESS),
     Mode("content null", text(lambda _: None), USELESS, USELESS),
-    Mode("fences", text(lambda said: f"```json\n{said}\n```"), USELESS, USELESS),
-    Mode("wrong ids", text(lambda said: said.replace('"Q', '"Q9')), USELESS, USELESS),
-    Mode("inner key twice", text(lambda said: said[:-1] + ',"verdict":"drop"}'), USELESS, USELESS),
-    Mode("inner key escaped", text(lambda said: said.replace('"verdict"', '"\\u0076erdict"'))),
-    Mode("inner NaN", text(lambda said: said[:-1] + ',"more":NaN}'), USELESS, USELESS),
+    Mode("fences", text(lambda reply: f"```json\n{reply}\n```"), USELESS, USELESS),
+    Mode("wrong ids", text(lambda reply: reply.replace('"Q', '"Q9')), USELESS, USELESS),
+    Mode("inner key twice", text(lambda reply: reply[:-1] + ',"verdict":"drop"}'), USELESS, USELESS),
+    Mode("inner key escaped", text(lambda reply: reply.replace('"verdict"', '"\\u0076erdict"'))),
+    Mode("inner NaN", text(lambda reply: reply[:-1] + ',"more":NaN}'), USELESS, USELESS),
     Mode("inner depth", text(lambda _: "[" * DEEP + "]" * DEEP), USELESS, USELESS),
-    Mode("string of 10 MB", text(lambda said: said[:-1] + f',"why":"{LONG}"}}'), USELESS, USELESS),
+    Mode("string of 10 MB", text(lambda reply: reply[:-1] + f',"why":"{LONG}"}}'), USELESS, USELESS),
     Mode("white space of 1 MB", text(lambda _: "{" + " \n" * 500_000), USELESS, USELESS),
     Mode("prose", text(lambda _: "Surely a dish."), USELESS, USELESS),
     Mode("key of the client, escaped", text(escaped_key), USELESS, USELESS),

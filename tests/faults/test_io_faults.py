@@ -103,12 +103,12 @@ def asked(folder: Path, fault: Fault, *, rows: int = ROWS) -> Ended:
     os._exit(0)
 
 
-def waited(process: int, told: int, seconds: float) -> Ended:
+def waited(process: int, pipe: int, seconds: float) -> Ended:
     """Wait for a process for some time, then kill it: it hangs."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if os.waitpid(process, os.WNOHANG)[0]:
-            with os.fdopen(told, encoding="utf-8", errors="replace") as heard:
+            with os.fdopen(pipe, encoding="utf-8", errors="replace") as heard:
                 *noise, last = heard.read().splitlines() or [""]
             try:
                 code, data, steps, met = json.loads(last)
@@ -118,7 +118,7 @@ def waited(process: int, told: int, seconds: float) -> Ended:
         time.sleep(0.005)
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
-    os.close(told)
+    os.close(pipe)
     return Ended(HUNG, "", 0, "")
 
 

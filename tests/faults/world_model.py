@@ -13,7 +13,7 @@ from culturekit.generation.simulated.scenes.scenes_backend import world
 from culturekit.recipes.linguistic.dialects import PROPOSE_PAIRS, propose_pairs
 from tests.llm.server import Answer, Question
 
-TOLD = {**KNOWING, **CAPTIONING, PROPOSE_PAIRS: propose_pairs}
+ANSWERS = {**KNOWING, **CAPTIONING, PROPOSE_PAIRS: propose_pairs}
 
 
 def knows(question: Question) -> Answer | str | None:
@@ -32,7 +32,7 @@ def knows(question: Question) -> Answer | str | None:
     if task == "image.extract":
         tokens = world().tokens(data["dimension"])
         return json.dumps({"descriptors": ", ".join({tokens[drawn % len(tokens)], tokens[drawn % 7]})})
-    return json.dumps(TOLD[task](data, Manner(Options(), question.model)))
+    return json.dumps(ANSWERS[task](data, Manner(Options(), question.model)))
 
 
 def task_of(keys: set[str]) -> str:

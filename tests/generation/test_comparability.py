@@ -22,7 +22,7 @@ CUT = {"provider_params": '{"prompt_cut":{"tokenizer":[90,77]}}'}
 V1, V2 = ({"model_version": version} for version in ("v1", "v2"))
 FIVE, SIX = ({"prompt_id": "p", "repeat": 0, "slot": 1, "seed": seed} for seed in (5, 6))
 NO_SEEDS = {"seed_honoured": False}
-SAID: Mapping[str, tuple[Mapping[str, Sequence[Mapping[str, object]]], list[str]]] = {
+CASES: Mapping[str, tuple[Mapping[str, Sequence[Mapping[str, object]]], list[str]]] = {
     "made alike": ({"a": [{}, REFUSED], "b": [{}]}, []),
     "each difference": (
         {"b": [{"rewriter": "on", "width": 16, **NO_SEEDS}, {"rewriter": "unknown"}], "a": [{}, {}]},
@@ -45,9 +45,9 @@ SAID: Mapping[str, tuple[Mapping[str, Sequence[Mapping[str, object]]], list[str]
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", CASES)
 def test_what_sets_models_apart_is_said_and_nothing_else(name: str) -> None:
-    models, spoken = SAID[name]
+    models, spoken = CASES[name]
     found = not_comparable({model: traits_of(table(*rows)) for model, rows in models.items()})
     assert [words for words, line in zip(spoken, found, strict=True) if words not in line] == [], found
 

@@ -26,7 +26,7 @@ HOSTILE = (
 
 # Worked out by hand: faithfulness of a is the mean of 4.5 and 2 (only one answered, the other said no), of b 1.5;
 # realism of a the mean of 4 and 1.5, of b of 5 and 2.5; yes of a is the mean of 1 and 0, of b of 1 and 0
-SAID: dict[str, list[tuple[Any, ...]]] = {
+ANSWERS: dict[str, list[tuple[Any, ...]]] = {
     # image: what annotators 1 and 2 answer: belongs, faithfulness, realism
     "a-0": [("yes", 5, 4), ("yes", 4, 4)],
     "a-1": [("no", None, 1), ("maybe", 2, 2)],
@@ -98,7 +98,7 @@ def fill(page: Tab, folder: Path, person: int) -> None:
     assert count == len(tasks)
     for number in tasks:
         row = key[content["tasks"][number]["task"]]
-        answers: tuple[Any, ...] = SAID[row["item_id"]][person]
+        answers: tuple[Any, ...] = ANSWERS[row["item_id"]][person]
         if row["kind"] == "check":
             asked = orjson.loads(row["expected"])
             answers = (asked["belongs"], asked.get("faithfulness"), asked["realism"])

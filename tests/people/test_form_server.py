@@ -20,14 +20,14 @@ from culturekit.people.tasks import Quotas
 from tests.people.projects import export, form_tasks, import_files, pictured
 from tests.people.serving import answer_sheet, ask, desk_of, entry, right_answer, serving
 
-SAID = {f"{model}-{n}": {"belongs": "yes", "faithfulness": "4", "realism": "5"} for model in "ab" for n in range(4)}
+ANSWERS = {f"{model}-{n}": {"belongs": "yes", "faithfulness": "4", "realism": "5"} for model in "ab" for n in range(4)}
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight items in two parts, for two people each: four sheets."""
     folder = tmp_path_factory.mktemp("served")
-    export(folder / "project", pictured(folder, SAID), quotas=Quotas(2), per_sheet=4, checks=1, repeats=1)
+    export(folder / "project", pictured(folder, ANSWERS), quotas=Quotas(2), per_sheet=4, checks=1, repeats=1)
     return folder / "project"
 
 
@@ -113,7 +113,7 @@ def test_an_answer_that_comes_while_others_are_counted_waits_for_the_count(proje
     with desk_of(project, journal) as desk:
         sheet = desk.begin({"annotator": "ana"})["sheet"]
         first, second = (
-            entry(project, sheet, task, "ana", right_answer(desk.key[task].row(0, named=True), SAID))
+            entry(project, sheet, task, "ana", right_answer(desk.key[task].row(0, named=True), ANSWERS))
             for task in desk.sheets[sheet][:2]
         )
         desk.take(first)
@@ -128,7 +128,7 @@ def answer_by_http(server: Any, project: Path, person: str) -> bool:
     """Take a sheet and answer it, as a browser would; false where nothing is left."""
     sheet = orjson.loads(ask(f"{server.address}begin", {"annotator": person})[1])["sheet"]
     for task in () if sheet is None else server.desk.sheets[sheet]:
-        answers = right_answer(server.desk.key[task].row(0, named=True), SAID)
+        answers = right_answer(server.desk.key[task].row(0, named=True), ANSWERS)
         assert ask(f"{server.address}answer", entry(project, sheet, task, person, answers))[0] == 200
     return sheet is not None
 
@@ -138,7 +138,7 @@ def test_first_sheets_come_first_and_nobody_gets_the_same_items_twice(project: P
         first = desk.begin({"annotator": " Ana  B "})
         assert (first["annotator"], first["sheet"]) == ("Ana B", next(iter(desk.sheets)))
         assert desk.begin({"annotator": "ana b"})["sheet"] == first["sheet"]
-        got = [answer_sheet(desk, project, "Ana B", SAID) for _ in range(3)]
+        got = [answer_sheet(desk, project, "Ana B", ANSWERS) for _ in range(3)]
         assert [sheet and sheet[-1] for sheet in got] == ["1", "1", None]
         assert desk.begin({"annotator": "bo"})["sheet"][-1] == "2"
 
@@ -147,7 +147,7 @@ def test_what_somebody_left_unfinished_is_finished_by_another(project: Path, jou
     with desk_of(project, journal) as desk:
         left = [desk.begin({"annotator": name})["sheet"] for name in ("p", "q", "r", "s")]
         assert set(left) == set(desk.sheets)
-        assert [answer_sheet(desk, project, "ana", SAID) for _ in range(3)].count(None) == 1
+        assert [answer_sheet(desk, project, "ana", ANSWERS) for _ in range(3)].count(None) == 1
         assert desk.answered == desk.wanted // 2
 
 

@@ -65,8 +65,8 @@ def put_entry(name: str, value: object) -> Callable[[dict[str, Any]], None]:
     return lambda task: task["annotations"][0]["result"][0].update({name: value})
 
 
-def say(**said: Any) -> Callable[[dict[str, Any]], None]:
-    return lambda task: change_result(task, said)
+def say(**answers: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda task: change_result(task, answers)
 
 
 MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], Any], str, int]] = {

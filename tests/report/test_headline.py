@@ -21,7 +21,7 @@ SHARP = EncoderTrial("clip", figure(0.9, 0), nearer=NEARER, references_nearer=0.
 BLIND = EncoderTrial("clip", figure(0.23, 0), nearer=NEARER, references_nearer=0.99)
 
 
-def told(*lines: ModelLine, trial: EncoderTrial | None = None, apart: frozenset[tuple[str, str]] = frozenset()) -> str:
+def shown(*lines: ModelLine, trial: EncoderTrial | None = None, apart: frozenset[tuple[str, str]] = frozenset()) -> str:
     found = verdict_on(in_order(lines), trial=trial, apart=apart)
     return " ".join((found.headline, *found.sentences))
 
@@ -46,13 +46,13 @@ def test_a_biased_model_and_one_that_is_last_both_ways_are_not_lying() -> None:
     last = line("blank", 0.3, 0.125, free=1200, similarity=0.7)
     assert verdict_on([honest, biased]).named == ()
     assert verdict_on([honest, biased, last]).named == ()
-    assert "lying" not in told(honest, biased, last)
+    assert "lying" not in shown(honest, biased, last)
 
 
 def test_models_of_users_are_named_for_what_people_saw_and_an_interval_decides() -> None:
     real = line("apple", 0.8, None, free=None, similarity=0.9, corrected=0.13, nothing=0.97)
     assert verdict_on([real]).headline == "apple shows no artifact that people recognise."
-    assert "Of 150 of its images that people looked at, 97% (96 to 98 % of all)" in told(real)
+    assert "Of 150 of its images that people looked at, 97% (96 to 98 % of all)" in shown(real)
     assert question_about([real, real]) == "What do these two models show?"
     doubtful = line("pear", 0.8, None, free=None, similarity=0.9, corrected=0.3, nothing=0.505)
     assert verdict_on([doubtful]).named == ()
@@ -61,7 +61,7 @@ def test_models_of_users_are_named_for_what_people_saw_and_an_interval_decides()
     overrated = line("fig", 0.8, None, free=None, similarity=0.9, corrected=0.3, nothing=0.02)
     assert verdict_on([overrated]).named == ()
     for each in (real, doubtful, mostly, overrated):
-        assert "lying" not in told(each)
+        assert "lying" not in shown(each)
 
 
 def test_without_people_or_truth_nobody_is_named() -> None:
@@ -74,8 +74,8 @@ def test_without_people_or_truth_nobody_is_named() -> None:
     assert "noise are hardly nearer to any artifact than pictures of nothing are (nearer in 55%" in found.sentences[1]
     assert "Only an audit can tell" in found.sentences[1]
     assert found.sentences[-1].endswith("an audit of some images by people would say by how much.")
-    assert "hardly nearer" not in told(real, trial=SHARP)
-    assert "hardly nearer" not in told(real, noise, trial=BLIND), "an encoder that fails accuses no model"
+    assert "hardly nearer" not in shown(real, trial=SHARP)
+    assert "hardly nearer" not in shown(real, noise, trial=BLIND), "an encoder that fails accuses no model"
 
 
 def test_an_encoder_that_fails_is_named_unless_people_saw_how_often_it_is_right() -> None:
@@ -103,7 +103,7 @@ def test_a_model_that_draws_one_artifact_is_no_error_of_the_encoder() -> None:
     """Pictures of nothing scatter over many artifacts: that they score more than a narrow model says nothing."""
     narrow = line("fig", 0.13, 0.125, free=0, similarity=0.97)
     assert verdict_on([narrow]) == Verdict((), "No model surely shows less than its mapped diversity says.", ())
-    assert "hardly" not in told(narrow, trial=SHARP)
+    assert "hardly" not in shown(narrow, trial=SHARP)
 
 
 def test_a_rank_among_some_is_no_rank_among_all() -> None:
@@ -139,9 +139,9 @@ def test_models_that_move_without_being_sure_are_said_to_move() -> None:
         line(name, mapped, None, free=None, similarity=0.9, corrected=value, nothing=0.0)
         for name, mapped, value in drawn
     ]
-    text = told(*lines, apart=frozenset({("a", "b")}))
+    text = shown(*lines, apart=frozenset({("a", "b")}))
     assert "Corrected, b moves from 2nd to 4th place, but which of two models shows more is not sure" in text
-    assert "keep the order in which they are mapped" in told(*lines[:1], lines[2])
+    assert "keep the order in which they are mapped" in shown(*lines[:1], lines[2])
 
 
 def seen(right: float) -> Seen:
@@ -260,10 +260,10 @@ def check_order(
     pattern = rf"By ([a-z' -]+), (\w+) (?:{verb}|comes first instead) \(([^()]*)\)(.*?)\.(?: |$)"
     spoken = re.findall(pattern, text)
     alike = re.search(r"(?:^|\. )([A-Z][a-z', -]+?) puts? (\w+) first too", text)
-    told = {by: name for by, name, _, _ in spoken}
-    agree = [by for by in first if by not in told]
+    named_by = {by: name for by, name, _, _ in spoken}
+    agree = [by for by in first if by not in named_by]
     assert all(alike and by in alike[1].lower() and alike[2] == first[by] for by in agree)
-    assert told == {by: first[by] for by in told}
+    assert named_by == {by: first[by] for by in named_by}
     for by, best, _, how in spoken:
         rows = {row["model"]: row for row in ordered[by].to_dicts()}
         assert ("with such a score" in text) or len(rows) == len(models)

@@ -19,7 +19,7 @@ def test_a_run_that_names_no_metric_looks_for_no_package(tmp_path: Path, monkeyp
     assert list(metric_tables.metric_tables(RunFolders(tmp_path, ()))) == []
 
 
-def told(*rows: dict[str, object]) -> dict[str, str]:
+def marked(*rows: dict[str, object]) -> dict[str, str]:
     plain = {
         "image_id": "i", "path": "x", "model": "m", "rewriter": "off", "provider_params": "{}", "sha256": "",
         "width": 8, "height": 8, "status": "ok", "seed_honoured": True,
@@ -29,7 +29,7 @@ def told(*rows: dict[str, object]) -> dict[str, str]:
 
 
 def test_what_is_alike_is_not_marked_and_what_nobody_has_is_left_away() -> None:
-    lines = {line.what: line for line in lines_of([told({}), told({}, {})])}
+    lines = {line.what: line for line in lines_of([marked({}), marked({}, {})])}
     assert set(lines) == {"prompts rewritten", "seeds honoured", "sizes in pixels"}
     assert not any(line.apart for line in lines.values())
     assert not Making(("a", "b"), ("folder", "folder"), ((), ()), tuple(lines.values())).apart
@@ -37,12 +37,12 @@ def test_what_is_alike_is_not_marked_and_what_nobody_has_is_left_away() -> None:
 
 def test_each_difference_is_marked_and_failures_are_only_told() -> None:
     day, later = (datetime(2026, 11, number, tzinfo=UTC) for number in (2, 20))
-    bought = told(
+    bought = marked(
         {"rewriter": "on", "seed_honoured": False, "width": 16, "requested_at": day},
         {"rewriter": "unknown", "seed_honoured": False, "requested_at": later},
         {"status": "filtered", "provider_params": '{"negative_text":"not sent: the API takes none"}'},
     )
-    lines = {line.what: line for line in lines_of([told({}), bought])}
+    lines = {line.what: line for line in lines_of([marked({}), bought])}
     assert lines["prompts rewritten"].cells == ("no", "yes (1), not known (1)")
     assert lines["sizes in pixels"].cells == ("8x8", "16x8 (1), 8x8 (1)")
     assert lines["negative prompts without effect"].cells == ("", "1")

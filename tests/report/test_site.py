@@ -60,7 +60,7 @@ class Site(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def made(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
+def written(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
     """Write the site once for all tests, which only read it."""
     root = tmp_path_factory.mktemp("site")
     runs = (small_run, Path(shutil.copytree(small_run, root / "small")))
@@ -73,8 +73,8 @@ def made(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 
 @pytest.fixture
-def site(made: Site) -> Path:
-    return made.folder
+def site(written: Site) -> Path:
+    return written.folder
 
 
 def pages_of(site: Path) -> Iterator[tuple[Path, Links]]:
@@ -103,9 +103,9 @@ def test_an_artifact_has_the_images_that_were_mapped_to_it(site: Path, small_run
         if "floor" in matches.parent.name:
             continue
         images = pl.read_parquet(small_run / matches.parent.name.replace("matches", "images") / "images.parquet")
-        made = set(images.filter(status="ok")["image_id"])
+        right = set(images.filter(status="ok")["image_id"])
         for row in pl.read_parquet(matches).to_dicts():
-            if row["rank"] == 1 and row["artifact_id"] and not row["abstained"] and row["image_id"] in made:
+            if row["rank"] == 1 and row["artifact_id"] and not row["abstained"] and row["image_id"] in right:
                 seen[row["artifact_id"]] += 1
     assert {path.stem for path in (site / "artifacts").iterdir()} == set(seen)
     for artifact, count in seen.items():
@@ -185,9 +185,9 @@ def test_results_for_the_hub_come_back_as_they_were_written(site: Path) -> None:
         assert hub.eval_result_entries_to_yaml(hub.parse_eval_result_entries(entries)) == entries
 
 
-def test_the_same_runs_give_the_same_site(made: Site, tmp_path: Path) -> None:
-    write_site(replace(made.work, out=tmp_path), list(named(made.runs)), "somebody/cube")
-    assert digest_tree(tmp_path)[0] == digest_tree(made.folder)[0]
+def test_the_same_runs_give_the_same_site(written: Site, tmp_path: Path) -> None:
+    write_site(replace(written.work, out=tmp_path), list(named(written.runs)), "somebody/cube")
+    assert digest_tree(tmp_path)[0] == digest_tree(written.folder)[0]
 
 
 def test_a_dataset_that_is_none_of_the_hub_is_refused(small_run: Path) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from culturekit.cli.showing.progress import LINE_SECONDS, QUIET_SECONDS, BarProgress, LineProgress, progress_for
 
-TOLD = "$0.0386, 1,234 tokens/s, 16 at once, held for 12 s"
+SPENT = "$0.0386, 1,234 tokens/s, 16 at once, held for 12 s"
 
 
 @dataclass
@@ -28,7 +28,7 @@ def test_count_money_and_time_stay_on_a_line_of_any_width(width: int, name: str)
     progress = BarProgress(Console(file=io.StringIO(), width=width), clock=clock)
     progress.stage(name)
     progress.begin(300_184, "candidates to be asked about")
-    progress.tell(TOLD)
+    progress.tell(SPENT)
     progress.advance(120_012)
     clock.now += 3600.0
     line = progress.line(width)
@@ -44,7 +44,7 @@ def test_a_terminal_shows_one_line_that_it_can_hold() -> None:
     with BarProgress(Console(file=held, width=80, force_terminal=True)) as progress:
         progress.stage("filter")
         progress.begin(184, "candidates")
-        progress.tell(TOLD)
+        progress.tell(SPENT)
         progress.advance(12)
     shown = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line) for line in held.getvalue().splitlines()]
     assert any("12/184" in line and "$0.0386" in line for line in shown)
@@ -89,9 +89,9 @@ def test_lines_for_machines_say_the_same(capsys: pytest.CaptureFixture[str]) -> 
     progress.stage("filter")
     progress.begin(184, "candidates")
     clock.now += LINE_SECONDS
-    progress.tell(TOLD)
+    progress.tell(SPENT)
     state = json.loads(capsys.readouterr().err)
-    assert (state["done"], state["total"], state["found"], state["seconds_left"]) == (0, 184, TOLD, None)
+    assert (state["done"], state["total"], state["found"], state["seconds_left"]) == (0, 184, SPENT, None)
 
 
 def test_outside_a_terminal_something_looks_after_the_silence() -> None:

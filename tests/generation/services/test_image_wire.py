@@ -25,12 +25,12 @@ def request(prompt: str = "p", repeat: int = 0, slot: int = 0, text: str = "brea
     return ImageRequest(prompt, text, None, hash((prompt, repeat, slot)) % 2**32, repeat, slot, None, None, None)
 
 
-def said(spec: str, reply: object, folder: Path) -> Reply:
+def reply_to(spec: str, reply: object, folder: Path) -> Reply:
     client = IMAGE_SERVICES.make(spec)
     return client.read(set_apart(json.dumps(reply).encode(), client.keep_in(folder)))
 
 
-def made(reply: Reply) -> Made:
+def made_of(reply: Reply) -> Made:
     value = read_reply(question_of((request(),)), reply.text)
     assert isinstance(value, Made)
     return value
@@ -42,9 +42,9 @@ def test_the_image_tool_of_the_responses_api(tmp_path: Path) -> None:
     assert body["tools"] == [{"type": "image_generation", "size": "1024x1024", "quality": "low"}]
     assert (body["input"], body["store"], body["tool_choice"]) == ("bread", False, {"type": "image_generation"})
     call = {"type": "image_generation_call", "status": "completed", "result": PICTURE, "revised_prompt": "fresh bread"}
-    reply = said("openai:gpt-5?api=responses&image_price=0.05", {"model": "gpt-5-1", "output": [call]}, tmp_path)
-    candidate = made(reply).candidates[0]
-    assert (candidate.picture, candidate.revised, made(reply).version) == (NAME, "fresh bread", "gpt-5-1")
+    reply = reply_to("openai:gpt-5?api=responses&image_price=0.05", {"model": "gpt-5-1", "output": [call]}, tmp_path)
+    candidate = made_of(reply).candidates[0]
+    assert (candidate.picture, candidate.revised, made_of(reply).version) == (NAME, "fresh bread", "gpt-5-1")
     assert (reply.usage.output_tokens, client.rewriter) == (1, "on")
 
 
@@ -55,7 +55,7 @@ def test_the_image_tool_of_the_responses_api(tmp_path: Path) -> None:
     ([], "unreadable"),
 ])  # fmt: skip
 def test_a_response_without_a_picture(output: list[object], stop: str, tmp_path: Path) -> None:
-    assert said("openai:gpt-5?api=responses&image_price=0", {"output": output}, tmp_path).stop == stop
+    assert reply_to("openai:gpt-5?api=responses&image_price=0", {"output": output}, tmp_path).stop == stop
 
 
 SPECS = ("openai:gpt-image-1", "openai:gpt-5?api=responses&image_price=0", "google:gemini-2.5-flash-image")
@@ -101,10 +101,10 @@ def pairs(value: object) -> list[tuple[str, object]]:
 
 
 def test_a_name_from_outside_is_taken_for_no_picture_and_a_picture_in_a_data_url_is_kept(tmp_path: Path) -> None:
-    reply = said("openai:gpt-image-1", {"data": [{"b64_json": NAME}]}, tmp_path)
+    reply = reply_to("openai:gpt-image-1", {"data": [{"b64_json": NAME}]}, tmp_path)
     assert reply.stop == "blocked"
-    reply = said("openai:gpt-image-1", {"data": [{"url": f"data:image/png;base64,{PICTURE}"}]}, tmp_path)
-    assert made(reply).candidates[0].picture == NAME
+    reply = reply_to("openai:gpt-image-1", {"data": [{"url": f"data:image/png;base64,{PICTURE}"}]}, tmp_path)
+    assert made_of(reply).candidates[0].picture == NAME
 
 
 def test_kept_bytes_that_changed_are_an_integrity_error(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 LABELS = ["drum", "red envelope", "tea"]
 
 
-def make_owl(place: Path, kind: str) -> None:
+def make_owl(folder: Path, kind: str) -> None:
     _, transformers, _ = packages()
     tokenizer = bytes_of_clip()
     end = tokenizer.eos_token_id
@@ -40,7 +40,7 @@ def make_owl(place: Path, kind: str) -> None:
         projection_dim=32,
     )
     processor = getattr(transformers, f"{name}ImageProcessorPil")(size={"height": SIDE, "width": SIDE})
-    save(place, getattr(transformers, f"{name}ForObjectDetection")(config), processor, tokenizer)
+    save(folder, getattr(transformers, f"{name}ForObjectDetection")(config), processor, tokenizer)
 
 
 @pytest.fixture(scope="module", params=["owlvit", "owlv2"])

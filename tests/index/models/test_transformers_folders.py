@@ -32,7 +32,7 @@ def folder(good: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(good, tmp_path / "clip"))
 
 
-def made(folder: Path) -> Any:
+def encoder_of(folder: Path) -> Any:
     packages()
     return ENCODERS.make(f"transformers:{folder}?device=cpu&batch=2")
 
@@ -93,13 +93,13 @@ def test_a_broken_folder_is_refused(folder: Path, name: str) -> None:
     breaks, kind, message = BROKEN[name]
     breaks(folder)
     with pytest.raises(kind, match=message):
-        made(folder)
+        encoder_of(folder)
 
 
 def test_a_pickle_beside_safetensors_is_never_opened(folder: Path) -> None:
-    before = made(folder).identity
+    before = encoder_of(folder).identity
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x02c__builtin__\nexit\n(tR.")
-    assert made(folder).identity == before
+    assert encoder_of(folder).identity == before
 
 
 def test_code_in_a_folder_is_never_run(folder: Path, tmp_path: Path) -> None:
@@ -109,12 +109,12 @@ def test_code_in_a_folder_is_never_run(folder: Path, tmp_path: Path) -> None:
     edited(folder / "config.json", auto_map=auto)
     edited(folder / "tokenizer_config.json", auto_map=auto)
     with suppress(CultureKitError):
-        made(folder)
+        encoder_of(folder)
     assert not trace.exists()
 
 
 def test_old_files_of_a_preprocessor_mean_the_same(folder: Path) -> None:
-    now = made(folder)
+    now = encoder_of(folder)
     settings = json.loads((folder / "processor_config.json").read_text())["image_processor"]
     (folder / "processor_config.json").unlink()
     old = {
@@ -123,14 +123,14 @@ def test_old_files_of_a_preprocessor_mean_the_same(folder: Path) -> None:
         "image_mean": settings["image_mean"], "image_std": settings["image_std"], "resample": 3,
     }  # fmt: skip
     (folder / "preprocessor_config.json").write_text(json.dumps(old))
-    assert made(folder).identity.preprocessing == now.identity.preprocessing
-    assert made(folder).identity.weights != now.identity.weights
+    assert encoder_of(folder).identity.preprocessing == now.identity.preprocessing
+    assert encoder_of(folder).identity.weights != now.identity.weights
 
 
 def test_loading_says_nothing_on_its_own(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     _, transformers, _ = packages()
     level = transformers.utils.logging.get_verbosity()
-    made(folder).encode_texts(["x" * 500])
+    encoder_of(folder).encode_texts(["x" * 500])
     shown = capfd.readouterr()
     assert shown.out == ""
     assert shown.err == ""

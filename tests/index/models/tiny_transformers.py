@@ -23,12 +23,12 @@ def packages() -> tuple[Any, Any, Any]:
     return torch, transformers, tokenizers
 
 
-def save(place: Path, model: Any, *parts: Any) -> None:
+def save(folder: Path, model: Any, *parts: Any) -> None:
     logging = packages()[1].utils.logging
     logging.disable_progress_bar()
-    model.save_pretrained(place, safe_serialization=True)
+    model.save_pretrained(folder, safe_serialization=True)
     for part in parts:
-        part.save_pretrained(place)
+        part.save_pretrained(folder)
 
 
 def bytes_of_clip() -> Any:
@@ -67,7 +67,7 @@ def pieces_of_gemma() -> Any:
     return transformers.Siglip2Tokenizer(vocab=vocabulary, merges=[], model_max_length=64, padding_side="right")
 
 
-def make_clip(place: Path, *, image_size: int = SIDE) -> None:
+def make_clip(folder: Path, *, image_size: int = SIDE) -> None:
     _, transformers, _ = packages()
     tokenizer = bytes_of_clip()
     end = tokenizer.eos_token_id
@@ -80,10 +80,10 @@ def make_clip(place: Path, *, image_size: int = SIDE) -> None:
     processor = transformers.CLIPImageProcessorPil(
         size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE}
     )
-    save(place, transformers.CLIPModel(config), transformers.CLIPProcessor(processor, tokenizer))
+    save(folder, transformers.CLIPModel(config), transformers.CLIPProcessor(processor, tokenizer))
 
 
-def make_siglip(place: Path, *, lower: bool = True) -> None:
+def make_siglip(folder: Path, *, lower: bool = True) -> None:
     """SigLIP, and SigLIP 2 of fixed resolution, which is the same model."""
     _, transformers, _ = packages()
     tokenizer = pieces_of_siglip(lower=lower)
@@ -92,10 +92,10 @@ def make_siglip(place: Path, *, lower: bool = True) -> None:
         vision_config=LAYERS | {"image_size": SIDE, "patch_size": 8},
     )
     processor = transformers.SiglipImageProcessorPil(size={"height": SIDE, "width": SIDE})
-    save(place, transformers.SiglipModel(config), processor, tokenizer)
+    save(folder, transformers.SiglipModel(config), processor, tokenizer)
 
 
-def make_siglip2(place: Path) -> None:
+def make_siglip2(folder: Path) -> None:
     _, transformers, _ = packages()
     tokenizer = pieces_of_gemma()
     config = transformers.Siglip2Config(
@@ -103,10 +103,10 @@ def make_siglip2(place: Path) -> None:
         vision_config=LAYERS | {"patch_size": 8, "num_patches": 16},
     )
     processor = transformers.Siglip2ImageProcessorPil(patch_size=8, max_num_patches=20)
-    save(place, transformers.Siglip2Model(config), processor, tokenizer)
+    save(folder, transformers.Siglip2Model(config), processor, tokenizer)
 
 
-def make_dinov2(place: Path, *, registers: bool = False) -> None:
+def make_dinov2(folder: Path, *, registers: bool = False) -> None:
     """DINOv2, made for larger pictures than it is given, as the released ones are."""
     _, transformers, _ = packages()
     name = "Dinov2WithRegisters" if registers else "Dinov2"
@@ -115,44 +115,44 @@ def make_dinov2(place: Path, *, registers: bool = False) -> None:
     processor = transformers.BitImageProcessorPil(
         size={"shortest_edge": 40}, crop_size={"height": SIDE, "width": SIDE}, **COLOURS
     )
-    save(place, getattr(transformers, f"{name}Model")(config), processor)
+    save(folder, getattr(transformers, f"{name}Model")(config), processor)
 
 
-def make_dinov2_with_registers(place: Path) -> None:
-    make_dinov2(place, registers=True)
+def make_dinov2_with_registers(folder: Path) -> None:
+    make_dinov2(folder, registers=True)
 
 
-def make_dinov3(place: Path) -> None:
+def make_dinov3(folder: Path) -> None:
     """DINOv3; transformers prepares its pictures with torchvision only."""
     _, transformers, _ = packages()
     settings: Mapping[str, Any] = {**LAYERS, "image_size": 64, "patch_size": 8, "num_register_tokens": 2}
     processor = transformers.DINOv3ViTImageProcessor(size={"height": SIDE, "width": SIDE})
-    save(place, transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(**settings)), processor)
+    save(folder, transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(**settings)), processor)
 
 
-def make_dinov3_convnext(place: Path) -> None:
+def make_dinov3_convnext(folder: Path) -> None:
     _, transformers, _ = packages()
     config = transformers.DINOv3ConvNextConfig(hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1])
     processor = transformers.DINOv3ViTImageProcessor(size={"height": SIDE, "width": SIDE})
-    save(place, transformers.DINOv3ConvNextModel(config), processor)
+    save(folder, transformers.DINOv3ConvNextModel(config), processor)
 
 
-def make_sentence(place: Path, *, length: int = 20) -> None:
+def make_sentence(folder: Path, *, length: int = 20) -> None:
     """A model like LaBSE: BERT, its first token, a dense layer, unit length."""
     torch, transformers, _ = packages()
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *map(chr, range(33, 127)), *(f"##{chr(c)}" for c in range(33, 127))]
-    (place / "bert").mkdir(parents=True)
+    (folder / "bert").mkdir(parents=True)
     tokenizer = transformers.BertTokenizer(vocab={word: number for number, word in enumerate(words)})
     config = transformers.BertConfig(vocab_size=len(words), max_position_embeddings=64, **LAYERS)
-    save(place / "bert", transformers.BertModel(config), tokenizer)
+    save(folder / "bert", transformers.BertModel(config), tokenizer)
     parts = needed_package("sentence_transformers", kind="test", extra="embed")
     models = parts.sentence_transformer.modules
-    first = models.Transformer(str(place / "bert"), max_seq_length=length)
+    first = models.Transformer(str(folder / "bert"), max_seq_length=length)
     layers = [
         first, models.Pooling(32, pooling_mode="cls"), models.Dense(32, 24, activation_function=torch.nn.Tanh()),
         models.Normalize(),
     ]  # fmt: skip
-    parts.SentenceTransformer(modules=layers, device="cpu").save(str(place / "whole"), create_model_card=False)
+    parts.SentenceTransformer(modules=layers, device="cpu").save(str(folder / "whole"), create_model_card=False)
 
 
 MAKERS: Mapping[str, Callable[[Path], None]] = {

@@ -20,8 +20,8 @@ from culturekit.index.raters.quality import SCORERS  # noqa: E402
 from tests.command_line import culturekit  # noqa: E402
 
 WIDTH, TEXT, PATCH, SIDE, LAYERS, INNER = 128, 64, 16, 32, 2, 96
-SAID = ["a", "photo", "of", "tea", "in", "iran", "market", "people", "dancing"]
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SAID]
+PROMPT = ["a", "photo", "of", "tea", "in", "iran", "market", "people", "dancing"]
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PROMPT]
 TRANSFORMERS = (
     ("visual_encoder.blocks.", "vision_model.encoder.layers."), ("attn.qkv", "self_attn.qkv"),
     ("attn.proj", "self_attn.projection"), ("norm1", "layer_norm1"), ("norm2", "layer_norm2"),
